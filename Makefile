@@ -1,0 +1,58 @@
+# Every check that a developer or CI runs is one recipe here. `make demo` and `make test` need only python3.
+PYTHON ?= python3
+UV_VERSION := 0.13.8
+UV := .make/bin/uv
+RUN := $(UV) run --locked --no-sync
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test fmt lint types unit cluster golden crds docs bench
+
+help: ## List the recipes
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  \1|/' | column -t -s '|'
+
+$(UV):
+	@$(PYTHON) -m venv .make
+	@.make/bin/pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+
+.venv/.synced: $(UV) pyproject.toml uv.lock
+	@$(UV) sync --locked
+	@touch $@
+
+demo: .venv/.synced ## Local control plane, operator and a graph that becomes ready
+	@$(RUN) dynamoctl dev demo
+
+test: lint types unit cluster ## Everything CI runs
+
+fmt: .venv/.synced ## Format the code
+	@$(RUN) ruff format .
+	@$(RUN) ruff check --fix .
+
+lint: .venv/.synced ## Style, layers and dependencies
+	@$(RUN) ruff format --check .
+	@$(RUN) ruff check .
+	@$(RUN) lint-imports
+	@$(RUN) deptry src
+
+types: .venv/.synced ## mypy strict and pyright
+	@$(RUN) mypy
+	@$(RUN) pyright
+
+unit: .venv/.synced ## Tests without a control plane
+	@$(RUN) pytest tests/unit
+
+cluster: .venv/.synced ## Tests on the real control plane
+	@$(RUN) dynamoctl dev build
+	@$(RUN) pytest tests/cluster tests/faults
+
+golden: .venv/.synced ## Rewrite the golden files; `git diff` shows what changed
+	@$(RUN) python tools/golden.py
+
+crds: .venv/.synced ## Print the CustomResourceDefinitions
+	@$(RUN) dynamoctl crds
+
+docs: .venv/.synced ## Rewrite the generated reference pages
+	@$(RUN) python tools/reference.py
+
+bench: .venv/.synced ## API requests per graph and other measurements
+	@$(RUN) python -m tests.bench

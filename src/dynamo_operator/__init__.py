@@ -1,0 +1,1 @@
+"""A Kubernetes operator for NVIDIA Dynamo inference graphs."""

@@ -1,0 +1,1 @@
+"""Talks to the API server: client, watch, cache, queue, controllers. Knows nothing of Dynamo."""

@@ -1,0 +1,52 @@
+"""What a kind is called on the wire, and the key of one object of it."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+Object: TypeAlias = dict[str, Any]
+"""A Kubernetes object that we write: plain JSON, as the API server takes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of the Kubernetes API: its group ("" is the core group), version, name, plural and scope."""
+
+    group: str
+    version: str
+    name: str
+    plural: str
+    namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        """`apiVersion` as objects carry it, such as `v1` or `apps/v1`."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        """The URL path of the collection, of one object, or of its subresource.
+
+        An empty namespace is the collection over all namespaces.
+        """
+        root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        scope = f"/namespaces/{namespace}" if namespace and self.namespaced else ""
+        rest = "".join(f"/{part}" for part in (name, subresource) if part)
+        return f"{root}{scope}/{self.plural}{rest}"
+
+    def __str__(self) -> str:
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+
+class Key(NamedTuple):
+    """Namespace and name of an object; a cluster-scoped object has namespace ""."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+def key_of(wanted: Object) -> Key:
+    """The key of a plain JSON object."""
+    metadata = wanted["metadata"]
+    return Key(metadata.get("namespace", ""), metadata["name"])

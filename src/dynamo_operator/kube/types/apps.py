@@ -1,0 +1,33 @@
+"""apps/v1: Deployment."""
+
+import msgspec
+
+from dynamo_operator.kube.kind import Kind
+from dynamo_operator.kube.types.meta import Condition, Resource, Struct
+
+
+class DeploymentSpec(Struct):
+    """The fields of a Deployment's spec that readiness looks at."""
+
+    replicas: int = 1
+    paused: bool = False
+
+
+class DeploymentStatus(Struct):
+    """What the Deployment controller observed."""
+
+    observed_generation: int = 0
+    replicas: int = 0
+    updated_replicas: int = 0
+    ready_replicas: int = 0
+    available_replicas: int = 0
+    conditions: tuple[Condition, ...] = ()
+
+
+class Deployment(Resource):
+    """A Deployment; its spec stays JSON text, because apply compares it as a whole."""
+
+    KIND = Kind("apps", "v1", "Deployment", "deployments")
+
+    spec: msgspec.Raw = msgspec.Raw(b"{}")
+    status: DeploymentStatus = DeploymentStatus()

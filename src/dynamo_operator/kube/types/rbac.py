@@ -1,0 +1,23 @@
+"""rbac.authorization.k8s.io/v1: Role and RoleBinding."""
+
+import msgspec
+
+from dynamo_operator.kube.kind import Kind
+from dynamo_operator.kube.types.meta import Resource
+
+
+class Role(Resource):
+    """A Role, with its rules as JSON text."""
+
+    KIND = Kind("rbac.authorization.k8s.io", "v1", "Role", "roles")
+
+    rules: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class RoleBinding(Resource):
+    """A RoleBinding, with its role and subjects as JSON text."""
+
+    KIND = Kind("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings")
+
+    role_ref: msgspec.Raw = msgspec.Raw(b"null")
+    subjects: msgspec.Raw = msgspec.Raw(b"null")

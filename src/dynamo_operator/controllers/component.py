@@ -1,0 +1,86 @@
+"""Controller of DynamoComponentDeployment: one component, one workload, the objects around it."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dynamo_operator.api.component import DynamoComponentDeployment
+from dynamo_operator.controllers.gather import fact_watches, gather
+from dynamo_operator.controllers.report import BLOCKED_RETRY_SECONDS, report
+from dynamo_operator.kube.apply import Applied, Applier
+from dynamo_operator.kube.cache import Cache
+from dynamo_operator.kube.controller import DONE, Again, Outcome, Watches
+from dynamo_operator.kube.events import Recorder
+from dynamo_operator.kube.kind import Key, Object
+from dynamo_operator.kube.shared import SharedApplier, shared_watch
+from dynamo_operator.kube.status import patch_status
+from dynamo_operator.kube.types.apps import Deployment
+from dynamo_operator.kube.types.core import Service
+from dynamo_operator.kube.types.meta import Resource
+from dynamo_operator.kube.types.networking import Ingress
+from dynamo_operator.kube.writer import Writer
+from dynamo_operator.render.component import component_objects, component_shared_objects
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.status.component import component_status, refused_status
+from dynamo_operator.status.workload import Readiness, deployment_readiness, deployment_replicas
+from dynamo_operator.validation.component import component_problems
+
+
+@dataclass(frozen=True, slots=True)
+class ComponentController:
+    """Turns a DynamoComponentDeployment into a workload with its Services and Ingress."""
+
+    writer: Writer
+    cache: Cache
+    applier: Applier
+    shared: SharedApplier
+    recorder: Recorder
+    settings: RenderSettings
+
+    reconciles: ClassVar[type[DynamoComponentDeployment]] = DynamoComponentDeployment
+    owns: ClassVar[tuple[type[Resource], ...]] = (Service, Ingress, Deployment)
+    shares: ClassVar[tuple[type[Resource], ...]] = (Service,)
+
+    @property
+    def watches(self) -> tuple[Watches, ...]:
+        """What else is read: pull secrets and service accounts of the namespace, shared objects."""
+        shared = (shared_watch(each, self.reconciles.KIND) for each in self.shares)
+        return (*fact_watches(self.cache), *shared)
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Make the world what this component wants, and its status what the world is."""
+        component = self.cache.get(DynamoComponentDeployment, key)
+        if component is None or component.metadata.deletion_timestamp:
+            return DONE  # owner references: the API server deletes the rest
+        facts = gather(key.namespace, self.cache)
+        if problems := component_problems(component, facts, self.settings):
+            status = refused_status(component, problems)
+            stored = await patch_status(self.writer, component, status)
+            report(self.recorder, component, stored, problems=problems)
+            return DONE  # a change of the spec or of a watched fact wakes us again
+        shared = await self.shared.apply(
+            component,
+            wanted=component_shared_objects(component, facts, self.settings),
+            types=self.shares,
+        )
+        applied = await self.applier.apply(
+            component,
+            wanted=component_objects(component, facts, self.settings),
+            owns=self.owns,
+        )
+        stored = await patch_status(self.writer, component, _status(component, applied, shared))
+        blocked = (*shared.blocked, *applied.blocked)
+        changes = (*shared.changes, *applied.changes)
+        report(self.recorder, component, stored, changes=changes, blocked=blocked)
+        return Again(BLOCKED_RETRY_SECONDS) if blocked else DONE
+
+
+def _status(component: DynamoComponentDeployment, applied: Applied, shared: Applied) -> Object:
+    blocked = (*shared.blocked, *applied.blocked)
+    deployment = applied.get(Deployment, component.metadata.name)
+    if deployment is None:
+        waiting = Readiness(
+            is_ready=False, reason="DeploymentNotReady", message="Deployment is not there yet"
+        )
+        return component_status(component, waiting, None, blocked)
+    readiness = deployment_readiness(deployment)
+    return component_status(component, readiness, deployment_replicas(deployment), blocked)

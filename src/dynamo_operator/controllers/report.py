@@ -1,0 +1,38 @@
+"""Events of a reconcile: what was changed, and what went wrong for the first time.
+
+They are queued after the status was written, so that who reads an event finds the status that belongs to it.
+"""
+
+from collections.abc import Sequence
+
+from dynamo_operator.kube.apply import Blocked, Change
+from dynamo_operator.kube.events import Recorder
+from dynamo_operator.kube.types.meta import Resource
+from dynamo_operator.validation import Problem
+
+BLOCKED_RETRY_SECONDS = 120.0
+"""How long a refused write waits for its next try. Source: rule R10 (minutes, never a tight loop)."""
+
+
+def report(
+    recorder: Recorder,
+    before: Resource,
+    after: Resource,
+    *,
+    changes: Sequence[Change] = (),
+    blocked: Sequence[Blocked] = (),
+    problems: Sequence[Problem] = (),
+) -> None:
+    """Queue the events of one reconcile. `after` is the object with the status that was just written.
+
+    A refusal is an event only when it changed the status, so that a settled object makes none.
+    """
+    for change in changes:
+        recorder.event(before, reason=change.reason, message=change.message)
+    if after is before:
+        return
+    for each in blocked:
+        recorder.event(before, reason=each.obstacle, message=each.message, warning=True)
+    if problems:
+        text = "; ".join(str(each) for each in problems)
+        recorder.event(before, reason="ValidationFailed", message=text, warning=True)

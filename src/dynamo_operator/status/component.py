@@ -1,0 +1,72 @@
+"""The status of a DynamoComponentDeployment."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from dynamo_operator.api.component import DynamoComponentDeployment, ServiceReplicaStatus
+from dynamo_operator.kube.apply import Blocked, Obstacle
+from dynamo_operator.kube.kind import Object
+from dynamo_operator.kube.types.meta import Condition
+from dynamo_operator.status.workload import Readiness
+from dynamo_operator.validation import Problem
+
+# Source: specification `controllers` 3.8; the reason of a refusal follows the case of its neighbours.
+_OBSTACLE_REASONS = {
+    Obstacle.NAME_CONFLICT: "NameConflict",
+    Obstacle.REJECTED: "RejectedByApiServer",
+}
+
+
+def refused_status(component: DynamoComponentDeployment, problems: Sequence[Problem]) -> Object:
+    """The status of a component whose spec cannot be used; counts stay as they were."""
+    text = "Validation failed: " + "; ".join(str(each) for each in problems)
+    generation = component.metadata.generation
+    return {
+        "observedGeneration": generation,
+        "conditions": [
+            Condition("Valid", "False", "ValidationFailed", text, observed_generation=generation),
+            *_availability(_unready("ValidationFailed", text), generation),
+        ],
+    }
+
+
+def component_status(
+    component: DynamoComponentDeployment,
+    readiness: Readiness,
+    replicas: ServiceReplicaStatus | None,
+    blocked: Sequence[Blocked],
+) -> Object:
+    """The status after an apply. An object that could not be written makes the component unavailable."""
+    generation = component.metadata.generation
+    valid = Condition(
+        "Valid",
+        "True",
+        "ValidationPassed",
+        "DynamoComponentDeployment spec is valid",
+        observed_generation=generation,
+    )
+    if blocked:
+        text = "; ".join(each.message for each in blocked)
+        readiness = _unready(_OBSTACLE_REASONS[blocked[0].obstacle], text)
+    status: Object = {
+        "conditions": [valid, *_availability(readiness, generation)],
+        "service": msgspec.to_builtins(replicas) if replicas else None,
+    }
+    # The observed generation says that a pass had no errors.
+    return status if blocked else {**status, "observedGeneration": generation}
+
+
+def _unready(reason: str, message: str) -> Readiness:
+    return Readiness(is_ready=False, reason=reason, message=message)
+
+
+def _availability(readiness: Readiness, generation: int) -> list[Condition]:
+    """`Available` and its twin `DynamoComponentReady`, which both say the same."""
+    status = "True" if readiness.is_ready else "False"
+    return [
+        Condition(
+            type_, status, readiness.reason, readiness.message, observed_generation=generation
+        )
+        for type_ in ("Available", "DynamoComponentReady")
+    ]

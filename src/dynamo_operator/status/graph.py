@@ -1,0 +1,112 @@
+"""The status of a DynamoGraphDeployment, put together from its components.
+
+The hard part is a component that has not caught up: right after an edit its conditions speak of the old
+spec, so they count only when they were computed for the generation that the graph has just applied.
+"""
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+
+import msgspec
+
+from dynamo_operator.api.component import DynamoComponentDeployment, ServiceReplicaStatus
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.kube.apply import Blocked
+from dynamo_operator.kube.kind import Object
+from dynamo_operator.kube.types.meta import Condition, condition
+from dynamo_operator.validation import Problem
+
+
+class State(StrEnum):
+    """`status.state`. Source: specification `beyond` S6."""
+
+    PENDING = "pending"
+    SUCCESSFUL = "successful"
+    FAILED = "failed"
+
+
+class Reason(StrEnum):
+    """Reasons of the condition `Ready`. Source: specification `controllers` 2.9 and `beyond` F1."""
+
+    ALL_READY = "all_resources_are_ready"
+    SOME_NOT_READY = "some_resources_are_not_ready"
+    RECONCILE_FAILED = "failed_to_reconcile_the_resources"
+    VALIDATION_FAILED = "ValidationFailed"
+    NAME_CONFLICT = "name_conflict"
+    REJECTED = "rejected_by_api_server"
+
+
+def refused_status(graph: DynamoGraphDeployment, problems: Sequence[Problem]) -> Object:
+    """The status of a graph whose spec cannot be used; service counts stay as they were."""
+    text = "Validation failed: " + "; ".join(str(each) for each in problems)
+    return _status(graph, State.FAILED, Reason.VALIDATION_FAILED, text)
+
+
+def graph_status(
+    graph: DynamoGraphDeployment,
+    components: Mapping[str, tuple[str, DynamoComponentDeployment | None]],
+    blocked: Sequence[Blocked],
+) -> Object:
+    """The status after an apply.
+
+    `components` maps each service to the name of its DynamoComponentDeployment and to the object that the
+    API server holds, or None when it does not exist.
+    """
+    services = {
+        service: _replicas(name, component) for service, (name, component) in components.items()
+    }
+    waiting = {
+        name: cause
+        for name, component in components.values()
+        if (cause := _obstacle(component)) is not None
+    }
+    if blocked:
+        text = "; ".join(each.message for each in blocked)
+        status = _status(graph, State.FAILED, Reason(blocked[0].obstacle), text)
+        del status["observedGeneration"]  # it says that a pass had no errors
+    elif waiting:
+        causes = "; ".join(f"{name}: {waiting[name]}" for name in sorted(waiting))
+        text = f"Resources not ready: {causes}"
+        status = _status(graph, State.PENDING, Reason.SOME_NOT_READY, text)
+    else:
+        status = _status(graph, State.SUCCESSFUL, Reason.ALL_READY, "All resources are ready")
+    return {**status, "services": msgspec.to_builtins(services)}
+
+
+def _obstacle(component: DynamoComponentDeployment | None) -> str | None:
+    """Why a component is not ready. None means: it is."""
+    if component is None:
+        return "it is being created"
+    available = condition(component.status.conditions, "Available")
+    if available is None:
+        return "it has no status yet"
+    observed = available.observed_generation or component.status.observed_generation
+    if observed < component.metadata.generation:
+        return "its newest spec has not been observed yet"
+    return None if available.status == "True" else available.message
+
+
+def _replicas(name: str, component: DynamoComponentDeployment | None) -> ServiceReplicaStatus:
+    """What the component reports; before it does, its kind and name with zero counts.
+
+    Source: specification `beyond` S5 (the schema requires both).
+    """
+    if component is not None and component.status.service is not None:
+        return component.status.service
+    return ServiceReplicaStatus("Deployment", name, replicas=0, updated_replicas=0)
+
+
+# A condition's message may have 32,768 characters; this leaves a listing readable.
+# Source: specification `beyond` F1.
+_MESSAGE_LIMIT = 1024
+
+
+def _status(graph: DynamoGraphDeployment, state: State, reason: Reason, message: str) -> Object:
+    generation = graph.metadata.generation
+    text = message if len(message) <= _MESSAGE_LIMIT else message[: _MESSAGE_LIMIT - 1] + "…"
+    ready = "True" if state is State.SUCCESSFUL else "False"
+    return {
+        "observedGeneration": generation,
+        "state": str(state),
+        "conditions": [Condition("Ready", ready, reason, text, observed_generation=generation)],
+    }

@@ -1,0 +1,83 @@
+"""Whether a workload runs the wanted pods, and why not.
+
+The hard part is not to believe old news: a count says something about the wanted template only once the
+workload's controller has observed the latest generation, and old pods count as available too.
+"""
+
+from dataclasses import dataclass
+
+import msgspec
+
+from dynamo_operator.api.component import ServiceReplicaStatus
+from dynamo_operator.kube.types.apps import Deployment, DeploymentSpec, DeploymentStatus
+from dynamo_operator.kube.types.meta import condition
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """Whether a workload is ready, the condition's reason, and the cause in words."""
+
+    is_ready: bool
+    reason: str
+    message: str
+
+
+def deployment_readiness(deployment: Deployment) -> Readiness:
+    """Whether a Deployment runs its newest template only, in the wanted number.
+
+    Source: rule R8 (ready means the new spec); reasons of specification `controllers` 3.3.
+    """
+    cause = _deployment_obstacle(deployment)
+    if cause is None:
+        return Readiness(is_ready=True, reason="DeploymentReady", message="Deployment is ready")
+    return Readiness(
+        is_ready=False, reason="DeploymentNotReady", message=f"Deployment is not ready: {cause}"
+    )
+
+
+def _deployment_obstacle(deployment: Deployment) -> str | None:
+    """The first thing that is not as it should be, in the order in which a rollout gets there."""
+    spec = msgspec.json.decode(deployment.spec, type=DeploymentSpec)
+    status, wanted = deployment.status, spec.replicas
+    older = status.replicas - status.updated_replicas
+    checks = (
+        (spec.paused, "it is paused"),
+        (
+            status.observed_generation < deployment.metadata.generation,
+            "the newest spec has not been observed yet",
+        ),
+        (
+            status.updated_replicas < wanted,
+            f"{status.updated_replicas} of {wanted} replicas are updated",
+        ),
+        (older > 0, f"{older} replicas of an older revision remain"),
+        (status.replicas > wanted, f"{status.replicas - wanted} replicas too many remain"),
+        (
+            status.available_replicas < wanted,
+            f"{status.available_replicas} of {wanted} replicas are available",
+        ),
+    )
+    obstacle = next((text for stands, text in checks if stands), None)
+    return f"{obstacle}{_rollout_failure(status)}" if obstacle else None
+
+
+def _rollout_failure(status: DeploymentStatus) -> str:
+    """What the Deployment controller says about a rollout that is stuck, or ""."""
+    for type_, bad in (("ReplicaFailure", "True"), ("Progressing", "False")):
+        found = condition(status.conditions, type_)
+        if found and found.status == bad:
+            return f"; {found.message}"
+    return ""
+
+
+def deployment_replicas(deployment: Deployment) -> ServiceReplicaStatus:
+    """The counts of a Deployment as a service's status shows them."""
+    status = deployment.status
+    return ServiceReplicaStatus(
+        component_kind="Deployment",
+        component_name=deployment.metadata.name,
+        replicas=status.replicas,
+        updated_replicas=status.updated_replicas,
+        ready_replicas=status.ready_replicas,
+        available_replicas=status.available_replicas,
+    )

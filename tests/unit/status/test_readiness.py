@@ -1,0 +1,72 @@
+"""A workload is ready when it runs the newest template, in the wanted number, and nothing else."""
+
+import msgspec
+import pytest
+
+from dynamo_operator.kube.types.apps import Deployment, DeploymentStatus
+from dynamo_operator.kube.types.meta import Condition, Metadata
+from dynamo_operator.status.workload import deployment_readiness
+
+
+def _deployment(replicas: int = 2, *, paused: bool = False, **status: object) -> Deployment:
+    complete = {
+        "observed_generation": 3,
+        "replicas": replicas,
+        "updated_replicas": replicas,
+        "ready_replicas": replicas,
+        "available_replicas": replicas,
+    }
+    spec = msgspec.json.encode({"replicas": replicas, "paused": paused})
+    return Deployment(
+        Metadata("d", generation=3),
+        msgspec.Raw(spec),
+        DeploymentStatus(**{**complete, **status}),  # type: ignore[arg-type]
+    )
+
+
+def test_a_complete_deployment_is_ready() -> None:
+    readiness = deployment_readiness(_deployment())
+    assert (True, "DeploymentReady", "Deployment is ready") == (
+        readiness.is_ready,
+        readiness.reason,
+        readiness.message,
+    )
+
+
+def test_zero_wanted_replicas_are_ready() -> None:
+    assert deployment_readiness(_deployment(0)).is_ready
+
+
+@pytest.mark.parametrize(
+    ("status", "cause"),
+    [
+        ({"observed_generation": 2}, "the newest spec has not been observed yet"),
+        ({"updated_replicas": 1}, "1 of 2 replicas are updated"),
+        ({"replicas": 3}, "1 replicas of an older revision remain"),
+        ({"replicas": 3, "updated_replicas": 3}, "1 replicas too many remain"),
+        ({"available_replicas": 1}, "1 of 2 replicas are available"),
+        (
+            {
+                "available_replicas": 0,
+                "conditions": (Condition("Progressing", "False", "x", "deadline exceeded"),),
+            },
+            "0 of 2 replicas are available; deadline exceeded",
+        ),
+        (
+            {
+                "updated_replicas": 0,
+                "replicas": 0,
+                "conditions": (Condition("ReplicaFailure", "True", "x", "exceeded quota"),),
+            },
+            "0 of 2 replicas are updated; exceeded quota",
+        ),
+    ],
+)
+def test_what_is_missing_is_the_cause(status: dict[str, object], cause: str) -> None:
+    readiness = deployment_readiness(_deployment(**status))
+    assert not readiness.is_ready
+    assert f"Deployment is not ready: {cause}" == readiness.message
+
+
+def test_a_paused_deployment_is_not_ready() -> None:
+    assert not deployment_readiness(_deployment(paused=True)).is_ready

@@ -3,14 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+_DOCKER_HUB = frozenset(("docker.io", "index.docker.io", "registry-1.docker.io"))
+
 
 @dataclass(frozen=True, slots=True)
 class Facts:
     """The cluster as one component or graph sees it.
 
-    `pull_secrets` maps a registry host (with port) to the names of the pull secrets in the object's own
-    namespace, sorted. `component_service_account` is the first ServiceAccount there that is labelled
-    `nvidia.com/dynamo-component-pod=true`, or "". The three flags tell which optional APIs are served.
+    `pull_secrets` maps a registry host (with port, as `registry_of_credential` gives it) to the
+    names of the pull secrets in the object's own namespace, sorted. `component_service_account` is
+    the first ServiceAccount there that is labelled `nvidia.com/dynamo-component-pod=true`, or "".
+    The three flags tell which optional APIs are served.
     """
 
     pull_secrets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -18,3 +21,22 @@ class Facts:
     lws_served: bool = False
     grove_served: bool = False
     kai_served: bool = False
+
+
+def registry_of_image(image: str) -> str:
+    """The registry host of an image, with its port; Docker Hub for a name without a host."""
+    first, slash, _ = image.partition("/")
+    is_host = bool(slash) and ("." in first or ":" in first or first.lower() == "localhost")
+    return _registry(first) if is_host else "docker.io"
+
+
+def registry_of_credential(server: str) -> str:
+    """The registry host of one key under `auths` in a Docker configuration, such as
+    `https://h:5000/v1/`.
+    """
+    return _registry(server.split("://", 1)[-1].partition("/")[0])
+
+
+def _registry(host: str) -> str:
+    lowered = host.lower()
+    return "docker.io" if lowered in _DOCKER_HUB else lowered

@@ -1,164 +1,321 @@
-"""DynamoComponentDeployment: one component of a graph, and the spec that it shares with a graph's services."""
+"""DynamoComponentDeployment: one component, with the spec that a graph's services share."""
 
-from typing import Literal
+from typing import Annotated, ClassVar, Literal
 
+from dynamo_operator.api.autoscaling import Autoscaling
+from dynamo_operator.api.declare import AGE, Column, Definition, Field
+from dynamo_operator.api.epp import EppConfig
+from dynamo_operator.api.ingress import IngressSpec, IngressTls
+from dynamo_operator.api.quantity import Quantity
+from dynamo_operator.api.resources import ResourceItem, Resources
 from dynamo_operator.kube.kind import Kind, Object
 from dynamo_operator.kube.types.meta import Condition, Resource, Struct
+
+__all__ = [
+    "GROUP",
+    "VERSION",
+    "ComponentSpec",
+    "DynamoComponentDeployment",
+    "DynamoComponentDeploymentSpec",
+    "DynamoComponentDeploymentStatus",
+    "EppConfig",
+    "ExtraPodMetadata",
+    "Framework",
+    "IngressSpec",
+    "IngressTls",
+    "ModelReference",
+    "Multinode",
+    "Quantity",
+    "ResourceItem",
+    "Resources",
+    "ScalingAdapterSwitch",
+    "ServiceReplicaStatus",
+    "SharedMemory",
+    "VolumeMount",
+]
 
 GROUP = "nvidia.com"
 VERSION = "v1alpha1"
 
 Framework = Literal["sglang", "vllm", "trtllm"]
-Quantity = int | str
-
-
-class ResourceItem(Struct):
-    """Requests or limits of a component."""
-
-    cpu: str | None = None
-    memory: str | None = None
-    gpu: str | None = None
-    gpu_type: str | None = None
-    custom: dict[str, str] = {}
-
-
-class Resources(Struct):
-    """Requests, limits and claims of a component."""
-
-    requests: ResourceItem | None = None
-    limits: ResourceItem | None = None
-    claims: tuple[Object, ...] = ()
 
 
 class VolumeMount(Struct):
     """A volume claim mounted into the main container."""
 
-    name: str = ""
-    mount_point: str | None = None
-    use_as_compilation_cache: bool = False
-
-
-class IngressTls(Struct):
-    """The certificate of an Ingress."""
-
-    secret_name: str | None = None
-
-
-class IngressSpec(Struct):
-    """How a component is reached from outside the cluster."""
-
-    enabled: bool = False
-    host: str | None = None
-    use_virtual_service: bool = False
-    virtual_service_gateway: str | None = None
-    host_prefix: str | None = None
-    annotations: dict[str, str] = {}
-    labels: dict[str, str] = {}
-    tls: IngressTls | None = None
-    host_suffix: str | None = None
-    ingress_controller_class_name: str | None = None
+    name: Annotated[
+        str, Field("Name of the claim; for a graph, one of `spec.pvcs`.", required=True)
+    ] = ""
+    mount_point: Annotated[
+        str | None,
+        Field(
+            "Directory in the container. A compilation cache has a default for each backend; any "
+            "other volume needs it."
+        ),
+    ] = None
+    use_as_compilation_cache: Annotated[
+        bool,
+        Field(
+            "Keep the backend's compiled kernels on this volume, so that pods start faster the "
+            "next time.",
+            default=False,
+        ),
+    ] = False
 
 
 class ModelReference(Struct):
     """The base model that a component serves."""
 
-    name: str
-    revision: str | None = None
+    name: Annotated[
+        str,
+        Field(
+            "Name of the base model. DynamoModels with the same `baseModelName` find the "
+            "component's pods through a headless Service."
+        ),
+    ]
+    revision: Annotated[
+        str | None, Field("Revision of the model, for your own records; nothing reads it.")
+    ] = None
 
 
 class SharedMemory(Struct):
     """The memory-backed volume at /dev/shm."""
 
-    disabled: bool = False
-    size: Quantity | None = None
+    disabled: Annotated[bool, Field("Mount no such volume.")] = False
+    size: Annotated[Quantity | None, Field("Size of the volume. Left out, it is `8Gi`.")] = None
 
 
 class ExtraPodMetadata(Struct):
     """Labels and annotations of the pods."""
 
-    annotations: dict[str, str] = {}
-    labels: dict[str, str] = {}
+    annotations: Annotated[dict[str, str], Field("Annotations of the pods.")] = {}
+    labels: Annotated[
+        dict[str, str], Field("Labels of the pods; those that the operator selects by win.")
+    ] = {}
 
 
 class Multinode(Struct):
     """A component that spans several nodes."""
 
-    node_count: int = 2
+    node_count: Annotated[
+        int,
+        Field(
+            "Number of nodes of each replica. The GPUs of one replica are this number times "
+            "`resources.limits.gpu`.",
+            minimum=2,
+            format="int32",
+            default=2,
+            required=True,
+        ),
+    ] = 2
 
 
 class ScalingAdapterSwitch(Struct):
     """Whether a scaling adapter owns the replicas."""
 
-    enabled: bool = False
-
-
-class EppConfig(Struct):
-    """Configuration of an endpoint picker."""
-
-    config_map_ref: Object | None = None
-    config: Object | None = None
+    enabled: Annotated[
+        bool,
+        Field(
+            "Make a DynamoGraphDeploymentScalingAdapter for the service and let it own `replicas`. "
+            "Otherwise set `replicas` yourself.",
+            default=False,
+        ),
+    ] = False
 
 
 class ComponentSpec(Struct):
     """The spec of one component, as a graph's service or as a DynamoComponentDeployment."""
 
-    annotations: dict[str, str] = {}
-    labels: dict[str, str] = {}
-    service_name: str | None = None
-    component_type: str | None = None
-    sub_component_type: str | None = None
-    dynamo_namespace: str | None = None
-    global_dynamo_namespace: bool = False
-    resources: Resources | None = None
-    autoscaling: Object | None = None
-    envs: tuple[Object, ...] = ()
-    env_from_secret: str | None = None
-    volume_mounts: tuple[VolumeMount, ...] = ()
-    ingress: IngressSpec | None = None
-    model_ref: ModelReference | None = None
-    shared_memory: SharedMemory | None = None
-    extra_pod_metadata: ExtraPodMetadata | None = None
-    extra_pod_spec: Object | None = None
-    liveness_probe: Object | None = None
-    readiness_probe: Object | None = None
-    replicas: int | None = None
-    multinode: Multinode | None = None
-    scaling_adapter: ScalingAdapterSwitch | None = None
-    epp_config: EppConfig | None = None
+    annotations: Annotated[
+        dict[str, str], Field("Annotations of the objects that are made for the component.")
+    ] = {}
+    labels: Annotated[
+        dict[str, str], Field("Labels of the objects that are made for the component.")
+    ] = {}
+    service_name: Annotated[
+        str | None,
+        Field("Name of the component. In a graph the operator sets it to the key of the service."),
+    ] = None
+    component_type: Annotated[
+        str | None,
+        Field(
+            "Role of the component: `frontend`, `worker`, `prefill`, `decode`, `planner` or `epp`. "
+            "It decides on ports, probes and environment; any other text gets none of them."
+        ),
+    ] = None
+    sub_component_type: Annotated[
+        str | None,
+        Field(
+            "Finer role, such as `prefill` or `decode` for a worker; becomes a label of the pods."
+        ),
+    ] = None
+    dynamo_namespace: Annotated[
+        str | None,
+        Field(
+            "Deprecated. The Dynamo namespace follows from the Kubernetes namespace and the name "
+            "of the graph."
+        ),
+    ] = None
+    global_dynamo_namespace: Annotated[
+        bool,
+        Field("Put the component into the Dynamo namespace that all graphs share, `dynamo`."),
+    ] = False
+    resources: Annotated[
+        Resources | None, Field("Requests, limits and claims of the main container.")
+    ] = None
+    autoscaling: Annotated[
+        Object | None,
+        Field("Deprecated and ignored; use `scalingAdapter` instead.", shape=Autoscaling),
+    ] = None
+    envs: Annotated[
+        tuple[Object, ...],
+        Field("Environment variables of the main container.", embeds="EnvVar"),
+    ] = ()
+    env_from_secret: Annotated[
+        str | None,
+        Field("Secret whose keys all become environment variables of the main container."),
+    ] = None
+    volume_mounts: Annotated[
+        tuple[VolumeMount, ...], Field("Volume claims mounted into the main container.")
+    ] = ()
+    ingress: Annotated[
+        IngressSpec | None,
+        Field(
+            "How the component is reached from outside the cluster. It replaces the operator's "
+            "default, which only frontends have, as a whole."
+        ),
+    ] = None
+    model_ref: Annotated[
+        ModelReference | None,
+        Field("Base model that the component serves; makes a headless Service to find its pods."),
+    ] = None
+    shared_memory: Annotated[
+        SharedMemory | None,
+        Field("The memory-backed volume at `/dev/shm`. Left out, there is one of `8Gi`."),
+    ] = None
+    extra_pod_metadata: Annotated[
+        ExtraPodMetadata | None, Field("Labels and annotations of the component's pods.")
+    ] = None
+    extra_pod_spec: Annotated[
+        Object | None,
+        Field(
+            "Pod spec laid over what the operator makes. `mainContainer` is laid over the main "
+            "container. `kubectl explain pod.spec` tells what each field does.",
+            embeds="ExtraPodSpec",
+        ),
+    ] = None
+    liveness_probe: Annotated[
+        Object | None,
+        Field(
+            "Probe that restarts the main container, in place of the role's own.", embeds="Probe"
+        ),
+    ] = None
+    readiness_probe: Annotated[
+        Object | None,
+        Field(
+            "Probe that decides when the main container gets requests, in place of the role's own.",
+            embeds="Probe",
+        ),
+    ] = None
+    replicas: Annotated[
+        int | None,
+        Field(
+            "Number of replicas; of pods, unless the component spans several nodes. Left out, it "
+            "is 1. While `scalingAdapter` is enabled the adapter owns this field.",
+            minimum=0,
+            format="int32",
+        ),
+    ] = None
+    multinode: Annotated[Multinode | None, Field("Spreads each replica over several nodes.")] = None
+    scaling_adapter: Annotated[
+        ScalingAdapterSwitch | None,
+        Field("Whether an autoscaler may set the replicas through the scale subresource."),
+    ] = None
+    epp_config: Annotated[
+        EppConfig | None,
+        Field("Configuration of an endpoint picker; needed when `componentType` is `epp`."),
+    ] = None
 
 
 class DynamoComponentDeploymentSpec(ComponentSpec):
     """A component spec with the backend framework of its graph."""
 
-    backend_framework: Framework | None = None
+    backend_framework: Annotated[
+        Framework | None,
+        Field("Backend that a worker runs. Left out, it is read from the worker's command."),
+    ] = None
 
 
 class ServiceReplicaStatus(Struct, omit_defaults=False):
     """Replica counts of one component's workload, as observed."""
 
-    component_kind: Literal[
-        "PodClique", "PodCliqueScalingGroup", "Deployment", "LeaderWorkerSet"
+    component_kind: Annotated[
+        Literal["PodClique", "PodCliqueScalingGroup", "Deployment", "LeaderWorkerSet"],
+        Field("Kind of the workload."),
     ]
-    component_name: str
-    replicas: int
-    updated_replicas: int
-    ready_replicas: int | None = None
-    available_replicas: int | None = None
+    component_name: Annotated[str, Field("Name of the workload.")]
+    replicas: Annotated[
+        int, Field("Replicas that exist and are not being deleted.", minimum=0, format="int32")
+    ]
+    updated_replicas: Annotated[
+        int, Field("Replicas that run the present revision.", minimum=0, format="int32")
+    ]
+    ready_replicas: Annotated[
+        int | None,
+        Field(
+            "Replicas that are ready. A PodCliqueScalingGroup has no such count.",
+            minimum=0,
+            format="int32",
+        ),
+    ] = None
+    available_replicas: Annotated[
+        int | None,
+        Field(
+            "Replicas that are available: for a Deployment, ready for long enough; for a "
+            "PodCliqueScalingGroup, with enough ready pods in every clique. The other kinds have "
+            "no such count.",
+            minimum=0,
+            format="int32",
+        ),
+    ] = None
 
 
 class DynamoComponentDeploymentStatus(Struct):
     """What is true of a component now."""
 
-    observed_generation: int = 0
-    conditions: tuple[Condition, ...] = ()
-    pod_selector: dict[str, str] = {}
-    service: ServiceReplicaStatus | None = None
+    observed_generation: Annotated[
+        int, Field("Generation of the spec that this status is about.", format="int64")
+    ] = 0
+    conditions: Annotated[
+        tuple[Condition, ...],
+        Field("What is true of the component now, one entry per type.", required=True),
+    ] = ()
+    pod_selector: Annotated[dict[str, str], Field("Labels that select the component's pods.")] = {}
+    service: Annotated[
+        ServiceReplicaStatus | None, Field("Replica counts of the component's workload.")
+    ] = None
 
 
 class DynamoComponentDeployment(Resource):
-    """One component: a workload and the objects around it."""
+    """One component: a workload and the objects around it.
+
+    A graph makes one for each of its services; one may also be written on its own.
+    """
 
     KIND = Kind(GROUP, VERSION, "DynamoComponentDeployment", "dynamocomponentdeployments")
+    DEFINITION: ClassVar = Definition(
+        short_names=("dcd",),
+        columns=(
+            Column("DynamoComponent", ".spec.serviceName"),
+            Column("Available", ".status.conditions[?(@.type=='Available')].status"),
+            Column("Backend", ".spec.backendFramework"),
+            AGE,
+        ),
+    )
 
-    spec: DynamoComponentDeploymentSpec = DynamoComponentDeploymentSpec()
-    status: DynamoComponentDeploymentStatus = DynamoComponentDeploymentStatus()
+    spec: Annotated[DynamoComponentDeploymentSpec, Field("The component as it should be.")] = (
+        DynamoComponentDeploymentSpec()
+    )
+    status: Annotated[DynamoComponentDeploymentStatus, Field("The component as last observed.")] = (
+        DynamoComponentDeploymentStatus()
+    )

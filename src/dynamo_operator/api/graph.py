@@ -1,6 +1,6 @@
 """DynamoGraphDeployment: a whole inference graph."""
 
-from typing import Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 
@@ -12,66 +12,157 @@ from dynamo_operator.api.component import (
     Quantity,
     ServiceReplicaStatus,
 )
+from dynamo_operator.api.declare import AGE, Column, Definition, Field, Rule, Rules
 from dynamo_operator.kube.kind import Kind, Object
 from dynamo_operator.kube.types.meta import Condition, Resource, Struct
+
+
+def _is_complete_claim(claim: Object) -> bool:
+    """Whether a claim to be created says all that creation needs."""
+    needed = ("size", "storageClass", "volumeAccessMode")
+    return not claim.get("create") or all(name in claim for name in needed)
 
 
 class PersistentVolumeClaimSpec(Struct):
     """A volume claim that the services of a graph may mount."""
 
-    name: str
-    create: bool = False
-    storage_class: str | None = None
-    size: Quantity | None = None
-    volume_access_mode: str | None = None
+    RULES: ClassVar[Rules] = (
+        Rule(
+            "!has(self.create) || self.create == false || "
+            "(has(self.size) && has(self.storageClass) && has(self.volumeAccessMode))",
+            "When create is true, size, storageClass, and volumeAccessMode are required",
+            _is_complete_claim,
+        ),
+    )
+
+    name: Annotated[str, Field("Name of the PersistentVolumeClaim, which services mount it by.")]
+    create: Annotated[
+        bool,
+        Field("Create the claim if there is none. Otherwise it must exist already."),
+    ] = False
+    storage_class: Annotated[
+        str | None, Field("Storage class of the claim; needed when `create` is true.")
+    ] = None
+    size: Annotated[Quantity | None, Field("Size of the volume; needed when `create` is true.")] = (
+        None
+    )
+    volume_access_mode: Annotated[
+        str | None,
+        Field("Access mode, such as `ReadWriteMany`; needed when `create` is true."),
+    ] = None
 
 
 class RestartStrategy(Struct):
     """In which order services restart."""
 
-    type: Literal["Sequential", "Parallel"] = "Sequential"
-    order: tuple[str, ...] = ()
+    type: Annotated[
+        Literal["Sequential", "Parallel"],
+        Field(
+            "`Sequential` restarts a service when the one before it is ready again, `Parallel` all "
+            "at once.",
+            default="Sequential",
+        ),
+    ] = "Sequential"
+    order: Annotated[
+        tuple[str, ...],
+        Field(
+            "All services in the order in which they restart; not with `Parallel`. Left out, they "
+            "go by name."
+        ),
+    ] = ()
 
 
 class Restart(Struct):
     """A wish to restart the graph; a new id starts a new restart."""
 
-    id: str
-    strategy: RestartStrategy | None = None
+    id: Annotated[
+        str,
+        Field(
+            "Any text, such as a time. Changing it restarts the services of the graph.",
+            min_length=1,
+        ),
+    ]
+    strategy: Annotated[RestartStrategy | None, Field("In which order the services restart.")] = (
+        None
+    )
 
 
 class RestartStatus(Struct):
     """How far a restart is."""
 
-    observed_id: str | None = msgspec.field(name="observedID", default=None)
-    phase: str | None = None
-    in_progress: tuple[str, ...] = ()
+    observed_id: Annotated[
+        str | None, Field("The `spec.restart.id` that this status is about.")
+    ] = msgspec.field(name="observedID", default=None)
+    phase: Annotated[str | None, Field("`Pending`, `Restarting`, `Completed` or `Failed`.")] = None
+    in_progress: Annotated[
+        tuple[str, ...], Field("Services that are restarting at this moment.")
+    ] = ()
 
 
 class DynamoGraphDeploymentSpec(Struct):
     """The services of a graph and what they share."""
 
-    pvcs: tuple[PersistentVolumeClaimSpec, ...] = ()
-    services: dict[str, ComponentSpec] = {}
-    envs: tuple[Object, ...] = ()
-    backend_framework: Framework | None = None
-    restart: Restart | None = None
+    pvcs: Annotated[
+        tuple[PersistentVolumeClaimSpec, ...],
+        Field(
+            "Volume claims that services may mount; each needs a name of its own.", max_items=100
+        ),
+    ] = ()
+    services: Annotated[
+        dict[str, ComponentSpec],
+        Field("The components of the graph, by name.", max_properties=25),
+    ] = {}
+    envs: Annotated[
+        tuple[Object, ...],
+        Field(
+            "Environment variables of every service; a variable of the service itself wins.",
+            embeds="EnvVar",
+        ),
+    ] = ()
+    backend_framework: Annotated[
+        Framework | None,
+        Field("Backend that the workers run. Left out, it is read from each worker's command."),
+    ] = None
+    restart: Annotated[Restart | None, Field("Restarts the services on demand.")] = None
 
 
 class DynamoGraphDeploymentStatus(Struct):
     """What is true of a graph now."""
 
-    observed_generation: int = 0
-    state: str | None = None
-    conditions: tuple[Condition, ...] = ()
-    services: dict[str, ServiceReplicaStatus] = {}
-    restart: RestartStatus | None = None
+    observed_generation: Annotated[
+        int, Field("Generation of the spec that this status is about.", format="int64")
+    ] = 0
+    state: Annotated[
+        str | None,
+        Field("Summary in one word: `initializing`, `pending`, `successful` or `failed`."),
+    ] = None
+    conditions: Annotated[
+        tuple[Condition, ...], Field("What is true of the graph now, one entry per type.")
+    ] = ()
+    services: Annotated[
+        dict[str, ServiceReplicaStatus], Field("Replica counts of each service.")
+    ] = {}
+    restart: Annotated[
+        RestartStatus | None, Field("How far the restart that was asked for last is.")
+    ] = None
 
 
 class DynamoGraphDeployment(Resource):
     """An inference graph: frontends, routers, workers and planners that belong together."""
 
     KIND = Kind(GROUP, VERSION, "DynamoGraphDeployment", "dynamographdeployments")
+    DEFINITION: ClassVar = Definition(
+        short_names=("dgd",),
+        columns=(
+            Column("Ready", '.status.conditions[?(@.type=="Ready")].status'),
+            Column("Backend", ".spec.backendFramework"),
+            AGE,
+        ),
+    )
 
-    spec: DynamoGraphDeploymentSpec = DynamoGraphDeploymentSpec()
-    status: DynamoGraphDeploymentStatus = DynamoGraphDeploymentStatus()
+    spec: Annotated[DynamoGraphDeploymentSpec, Field("The graph as it should be.")] = (
+        DynamoGraphDeploymentSpec()
+    )
+    status: Annotated[DynamoGraphDeploymentStatus, Field("The graph as last observed.")] = (
+        DynamoGraphDeploymentStatus()
+    )

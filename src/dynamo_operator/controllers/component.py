@@ -5,10 +5,10 @@ from typing import ClassVar
 
 from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.controllers.gather import fact_watches, gather
-from dynamo_operator.controllers.report import BLOCKED_RETRY_SECONDS, report
+from dynamo_operator.controllers.report import outcome, report
 from dynamo_operator.kube.apply import Applied, Applier
 from dynamo_operator.kube.cache import Cache
-from dynamo_operator.kube.controller import DONE, Again, Outcome, Watches
+from dynamo_operator.kube.controller import DONE, Outcome, Watches
 from dynamo_operator.kube.events import Recorder
 from dynamo_operator.kube.kind import Key, Object
 from dynamo_operator.kube.shared import SharedApplier, shared_watch
@@ -71,7 +71,7 @@ class ComponentController:
         blocked = (*shared.blocked, *applied.blocked)
         changes = (*shared.changes, *applied.changes)
         report(self.recorder, component, stored, changes=changes, blocked=blocked)
-        return Again(BLOCKED_RETRY_SECONDS) if blocked else DONE
+        return outcome(blocked)
 
 
 def _status(component: DynamoComponentDeployment, applied: Applied, shared: Applied) -> Object:

@@ -1,11 +1,19 @@
-"""What rendering must know of the rest of the cluster, read from the cache only."""
+"""What rendering must know of the rest of the cluster, read from the cache only.
 
+The hard part is pull secrets: they hold credentials, so they are reduced to the names of their registries
+before they are stored, and one that cannot be read must not hide the others.
+"""
+
+import base64
+import binascii
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 
+import msgspec
+
 from dynamo_operator.api import labels
 from dynamo_operator.api.component import DynamoComponentDeployment
-from dynamo_operator.facts import Facts
+from dynamo_operator.facts import Facts, registry_of_credential
 from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.controller import Watches
 from dynamo_operator.kube.kind import Key
@@ -28,6 +36,21 @@ def gather(namespace: str, cache: Cache) -> Facts:
         pull_secrets={host: tuple(sorted(names)) for host, names in secrets.items()},
         component_service_account=min(accounts, default=""),
     )
+
+
+class _DockerConfig(msgspec.Struct):
+    auths: dict[str, msgspec.Raw] = {}
+
+
+def registries_only(secret: PullSecret) -> PullSecret:
+    """The secret with the hosts of its registries in place of its data; none if it is malformed."""
+    try:
+        text = base64.b64decode(secret.data.get(".dockerconfigjson", ""), validate=True)
+        auths = msgspec.json.decode(text or b"{}", type=_DockerConfig).auths
+    except (binascii.Error, msgspec.DecodeError):
+        auths = {}  # useless to the kubelet as well, which says so on the pod
+    hosts = {registry_of_credential(server): "" for server in auths}
+    return msgspec.structs.replace(secret, data=hosts)
 
 
 def fact_watches(cache: Cache) -> tuple[Watches, ...]:

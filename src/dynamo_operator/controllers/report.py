@@ -5,13 +5,26 @@ They are queued after the status was written, so that who reads an event finds t
 
 from collections.abc import Sequence
 
-from dynamo_operator.kube.apply import Blocked, Change
+from dynamo_operator.kube.apply import Blocked, Change, Obstacle
+from dynamo_operator.kube.controller import DONE, Again, Outcome
 from dynamo_operator.kube.events import Recorder
 from dynamo_operator.kube.types.meta import Resource
 from dynamo_operator.validation import Problem
 
-BLOCKED_RETRY_SECONDS = 120.0
+REJECTED_RETRY_SECONDS = 120.0
 """How long a refused write waits for its next try. Source: rule R10 (minutes, never a tight loop)."""
+
+CONFLICT_RETRY_SECONDS = 10.0
+"""How often a taken name is looked at again. It is looked up in the cache, so this costs no request."""
+
+
+def outcome(blocked: Sequence[Blocked]) -> Outcome:
+    """When to look again, given what could not be written."""
+    if not blocked:
+        return DONE
+    if all(each.obstacle is Obstacle.NAME_CONFLICT for each in blocked):
+        return Again(CONFLICT_RETRY_SECONDS)
+    return Again(REJECTED_RETRY_SECONDS)
 
 
 def report(

@@ -18,7 +18,7 @@ from typing import TypeVar
 import msgspec
 
 from dynamo_operator.kube.cache import Cache
-from dynamo_operator.kube.client import ABSENT
+from dynamo_operator.kube.client import ABSENT, Client
 from dynamo_operator.kube.contained import contained, content, content_of
 from dynamo_operator.kube.errors import Conflict, Forbidden, Invalid, NotFound
 from dynamo_operator.kube.kind import Key, Object, key_of
@@ -95,6 +95,7 @@ class Applier:
     `hash_annotation` is the key of the annotation that remembers what was applied last.
     """
 
+    client: Client
     writer: Writer
     cache: Cache
     hash_annotation: str
@@ -173,7 +174,7 @@ class Applier:
 
     async def _existing(self, type_: type[R], key: Key) -> R | None:
         try:
-            return await self.writer.client.get(type_, key)
+            return await self.client.get(type_, key)
         except (NotFound, Forbidden):
             return None
 

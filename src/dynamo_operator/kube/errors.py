@@ -32,9 +32,12 @@ class Unreachable(OperatorError):
     """The API server gave no answer; whether a write took effect is unknown."""
 
 
-@dataclass
+@dataclass(eq=False)
 class ApiError(OperatorError):
-    """An error answer of the API server, with its own words."""
+    """An error answer of the API server, with its own words.
+
+    Compared by identity, as exceptions are: generated equality would make it unhashable.
+    """
 
     code: int
     reason: str
@@ -82,7 +85,10 @@ class ServerFailure(ApiError):
 
 
 class DecodeError(OperatorError):
-    """One object does not fit its type; the others go on. `path` is where, such as `$.spec.replicas`."""
+    """One object does not fit its type; the others go on.
+
+    None means: the object is so broken that not even its name can be read.
+    """
 
     def __init__(self, kind: Kind, key: Key | None, message: str) -> None:
         super().__init__(f"{kind} {key}: {message}" if key else f"{kind}: {message}")

@@ -1,12 +1,14 @@
 """What every watched object has: metadata, owners, conditions."""
 
-from typing import ClassVar, TypeVar
+from typing import ClassVar, TypeVar, dataclass_transform
 
 import msgspec
 
 from dynamo_operator.kube.kind import Key, Kind
 
 
+# msgspec passes `frozen` on to subclasses; type checkers learn of that only here.
+@dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
 class Struct(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """Base of every struct that comes from the API server; wire names are camelCase."""
 

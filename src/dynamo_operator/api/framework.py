@@ -1,0 +1,70 @@
+"""Which inference framework a component runs: what its command says, held against what the user
+said.
+
+The hard part is that a command is free text for a shell. The pattern is the reference's, kept as it
+is, since another one would move live graphs from one launch to another.
+"""
+
+import re
+from dataclasses import dataclass
+
+from dynamo_operator.api.component import DynamoComponentDeploymentSpec
+
+NOOP = "noop"
+FRAMEWORKS = ("sglang", "trtllm", "vllm")
+WORKER_TYPES = frozenset(("worker", "prefill", "decode"))
+
+# Source: specification `rendering` 8. `[^|&;]` holds newlines; space is ASCII without vertical tab.
+_SPACE = r"[\t\n\f\r ]+"
+_PATTERNS = {
+    name: re.compile(rf"python[0-9.]*{_SPACE}[^|&;]*-m{_SPACE}[^|&;]*dynamo\.{name}[^|&;]*")
+    for name in FRAMEWORKS
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Framework:
+    """The framework of a component; `problem` says why it could not be told, and `name` is then
+    `noop`.
+    """
+
+    name: str = NOOP
+    problem: str = ""
+
+
+def framework(spec: DynamoComponentDeploymentSpec) -> Framework:
+    """The framework that a component runs; `noop` for all but workers."""
+    if spec.component_type not in WORKER_TYPES:
+        return Framework()
+    explicit = spec.backend_framework or ""
+    command = " ".join(_words(spec))
+    found = [name for name, pattern in _PATTERNS.items() if pattern.search(command)]
+    if len(found) > 1:
+        if explicit:
+            return Framework(explicit)
+        names = " ".join(found)
+        return Framework(
+            problem="could not determine backend framework: multiple backend frameworks detected "
+            f'from command: [{names}] in "{command}"'
+        )
+    if found and explicit and found[0] != explicit:
+        return Framework(
+            problem=f'backend framework mismatch: detected "{found[0]}" from command '
+            f'but explicitly configured as "{explicit}"'
+        )
+    return Framework(found[0] if found else explicit or NOOP)
+
+
+def _words(spec: DynamoComponentDeploymentSpec) -> list[str]:
+    container = (spec.extra_pod_spec or {}).get("mainContainer") or {}
+    parts = [*(container.get("command") or ()), *(container.get("args") or ())]
+    return [str(part) for part in parts]
+
+
+CACHE_PATHS = {"vllm": "/root/.cache/vllm"}
+"""Where a framework's compilation cache is mounted when the user names no path."""
+
+
+def cache_path(name: str, mount_point: str | None, *, is_cache: bool) -> str:
+    """Where a volume is mounted. Empty means: the user must say."""
+    return mount_point or (CACHE_PATHS.get(name, "") if is_cache else "")

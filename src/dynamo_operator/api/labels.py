@@ -1,0 +1,256 @@
+"""Every label and annotation key that we write or read, with what it means.
+
+One table, so that the reference page and the code cannot drift apart. The hard part is which keys a
+user may set on pods: our selectors are made of some of them, so those are ours alone (`SELECTING`).
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Use(Enum):
+    """Where a key stands, and who writes it."""
+
+    LABEL = "label"
+    READ = "annotation that we read"
+    WRITTEN = "annotation that we write"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One key of the reference page."""
+
+    key: str
+    use: Use
+    on: str
+    text: str
+
+
+ENTRIES: list[Entry] = []
+
+
+def _key(key: str, use: Use, on: str, text: str) -> str:
+    ENTRIES.append(Entry(key, use, on, text))
+    return key
+
+
+SELECTOR = _key(
+    "nvidia.com/selector",
+    Use.LABEL,
+    "pods; selectors of Deployments",
+    "The name of the workload that the pod belongs to.",
+)
+GRAPH = _key(
+    "nvidia.com/dynamo-graph-deployment-name",
+    Use.LABEL,
+    "every object of a graph",
+    "The name of the DynamoGraphDeployment; shortened when it has more than 63 characters.",
+)
+COMPONENT = _key(
+    "nvidia.com/dynamo-component",
+    Use.LABEL,
+    "every object of a component; selectors of Services",
+    "The service's key in the graph, in its own case; without a graph the service name, else the "
+    "component's own.",
+)
+DYNAMO_NAMESPACE = _key(
+    "nvidia.com/dynamo-namespace",
+    Use.LABEL,
+    "every object of a component; selectors of Services",
+    "Where the graph's processes find each other: `dynamo`, or `{namespace}-{graph}`.",
+)
+COMPONENT_TYPE = _key(
+    "nvidia.com/dynamo-component-type",
+    Use.LABEL,
+    "pods; selectors of Services",
+    "`componentType`, if it is set.",
+)
+SUB_COMPONENT_TYPE = _key(
+    "nvidia.com/dynamo-sub-component-type",
+    Use.LABEL,
+    "pods",
+    "`subComponentType`, if it is set, such as `prefill`.",
+)
+BASE_MODEL_HASH = _key(
+    "nvidia.com/dynamo-base-model-hash",
+    Use.LABEL,
+    "objects of a component with `modelRef`; selector of the model's Service",
+    "Eight hexadecimal digits of the SHA-256 of the model's name.",
+)
+METRICS_ENABLED = _key(
+    "nvidia.com/metrics-enabled",
+    Use.LABEL,
+    "pods",
+    "`true` unless metrics are switched off; PodMonitors select by it.",
+)
+DISCOVERY_BACKEND_LABEL = _key(
+    "nvidia.com/dynamo-discovery-backend",
+    Use.LABEL,
+    "Services",
+    "`kubernetes` when the graph's processes find each other through the API server.",
+)
+DISCOVERY_ENABLED = _key(
+    "nvidia.com/dynamo-discovery-enabled",
+    Use.LABEL,
+    "Services of all components but frontends",
+    "`true`: the endpoints behind this Service are workers to be discovered.",
+)
+TARGET_TYPE = _key(
+    "nvidia.com/dynamo-deployment-target-type",
+    Use.LABEL,
+    "pods and Service of the debug Deployment",
+    "`debug` on what a developer may stop and step through.",
+)
+MANAGED_BY = _key(
+    "nvidia.com/managed-by",
+    Use.LABEL,
+    "the model's Service",
+    "`dynamo-operator`.",
+)
+COMPONENT_POD = _key(
+    "nvidia.com/dynamo-component-pod",
+    Use.LABEL,
+    "ServiceAccounts, set by you",
+    "`true` makes it the account of pods that have no other, where discovery is not `kubernetes`.",
+)
+APP_MANAGED_BY = _key(
+    "app.kubernetes.io/managed-by",
+    Use.LABEL,
+    "ServiceAccounts, Roles, RoleBindings",
+    "`dynamo-operator`.",
+)
+APP_COMPONENT = _key(
+    "app.kubernetes.io/component",
+    Use.LABEL,
+    "ServiceAccounts, Roles, RoleBindings",
+    "`rbac`.",
+)
+APP_NAME = _key(
+    "app.kubernetes.io/name",
+    Use.LABEL,
+    "ServiceAccounts, Roles, RoleBindings",
+    "The name of the ServiceAccount.",
+)
+
+ENABLE_GROVE = _key(
+    "nvidia.com/enable-grove",
+    Use.READ,
+    "DynamoGraphDeployment",
+    "`false` keeps the graph off Grove.",
+)
+ENABLE_METRICS = _key(
+    "nvidia.com/enable-metrics",
+    Use.READ,
+    "DynamoGraphDeployment; a service's `annotations`",
+    "`false` leaves the label `nvidia.com/metrics-enabled` off the pods.",
+)
+DISCOVERY_BACKEND = _key(
+    "nvidia.com/dynamo-discovery-backend",
+    Use.READ,
+    "DynamoGraphDeployment; a service's `annotations`",
+    "`kubernetes` or `etcd`; overrides the operator's setting.",
+)
+DISABLE_PULL_SECRETS = _key(
+    "nvidia.com/disable-image-pull-secret-discovery",
+    Use.READ,
+    "a service's `annotations`",
+    "`true`: no pull secrets are looked up for the image's registry.",
+)
+STRATEGY = _key(
+    "nvidia.com/deployment-strategy",
+    Use.READ,
+    "a service's `annotations`",
+    "`RollingUpdate` (default) or `Recreate`.",
+)
+MAX_SURGE = _key(
+    "nvidia.com/deployment-rolling-update-max-surge",
+    Use.READ,
+    "a service's `annotations` or `extraPodMetadata.annotations`",
+    "Pods beyond the replicas during an update: a number or a percentage; default `25%`.",
+)
+MAX_UNAVAILABLE = _key(
+    "nvidia.com/deployment-rolling-update-max-unavailable",
+    Use.READ,
+    "a service's `annotations` or `extraPodMetadata.annotations`",
+    "Pods that may be missing during an update: a number or a percentage; default `25%`.",
+)
+DEBUG_MODE = _key(
+    "nvidia.com/enable-debug-mode",
+    Use.READ,
+    "a service's `annotations`",
+    "`true` adds a container `debugger` that shares the process namespace.",
+)
+STEALING_DEBUG_MODE = _key(
+    "nvidia.com/enable-stealing-traffic-debug-mode",
+    Use.READ,
+    "a service's `annotations`",
+    "`true` adds a second Deployment of one pod to debug, and Services `-p` and `-d`.",
+)
+DEBUG_RECEIVES_TRAFFIC = _key(
+    "nvidia.com/enable-debug-pod-receive-production-traffic",
+    Use.READ,
+    "a service's `annotations`",
+    "Accepted for compatibility; has no effect.",
+)
+RESTART_AT = _key(
+    "nvidia.com/restartAt",
+    Use.WRITTEN,
+    "components and their pods",
+    "The id of the last restart that was asked for.",
+)
+BASE_MODEL = _key(
+    "nvidia.com/dynamo-base-model",
+    Use.WRITTEN,
+    "objects of a component with `modelRef`; the model's Service",
+    "The model's name as it was written.",
+)
+LAST_APPLIED_HASH = _key(
+    "nvidia.com/last-applied-hash",
+    Use.WRITTEN,
+    "every object that we apply",
+    "What was applied last, so that nothing is written when nothing changed.",
+)
+LAST_APPLIED_GENERATION = _key(
+    "nvidia.com/last-applied-generation",
+    Use.READ,
+    "objects of an earlier operator",
+    "Left behind by an earlier operator; has no effect, and is never copied to a child.",
+)
+
+SELECTING = frozenset(
+    (
+        SELECTOR,
+        COMPONENT,
+        COMPONENT_TYPE,
+        SUB_COMPONENT_TYPE,
+        DYNAMO_NAMESPACE,
+        GRAPH,
+        BASE_MODEL_HASH,
+        TARGET_TYPE,
+    )
+)
+"""Labels that tell our pods apart. A user's value for one of them is not taken over."""
+
+SWITCHES = frozenset(
+    (
+        ENABLE_GROVE,
+        ENABLE_METRICS,
+        DISCOVERY_BACKEND,
+        DISABLE_PULL_SECRETS,
+        STRATEGY,
+        MAX_SURGE,
+        MAX_UNAVAILABLE,
+        DEBUG_MODE,
+        STEALING_DEBUG_MODE,
+        DEBUG_RECEIVES_TRAFFIC,
+        RESTART_AT,
+    )
+)
+"""Annotations of a service that speak to the operator. They stay off pods, which must not roll for
+them.
+"""
+
+BOOKKEEPING = frozenset((LAST_APPLIED_HASH, LAST_APPLIED_GENERATION))
+"""Annotations that belong to one object and are never handed on."""
+
+MANAGER = "dynamo-operator"

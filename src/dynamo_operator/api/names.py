@@ -1,0 +1,113 @@
+"""The name of everything that belongs to a graph, and the one function that makes names fit.
+
+Rendering, validation and status must agree on every name, so all of them stand here. The hard part
+is to stay equal to the names that running graphs have, and yet never to produce one that the API
+server refuses: a text that fits stays as it is, a forbidden character becomes a dash, and what is
+too long keeps a readable head and ends in a hash of the whole. Same input, same output, forever:
+peers and upgrades rely on it.
+"""
+
+import hashlib
+import re
+
+LABEL_LIMIT = 63
+SUBDOMAIN_LIMIT = 253
+HASH_LENGTH = 8
+GLOBAL_DYNAMO_NAMESPACE = "dynamo"
+PLANNER_SERVICE_ACCOUNT = "planner-serviceaccount"
+
+_NOT_IN_LABEL = re.compile(r"[^a-z0-9-]")
+_NOT_IN_SUBDOMAIN = re.compile(r"[^a-z0-9.-]")
+_NOT_IN_VALUE = re.compile(r"[^A-Za-z0-9._-]")
+
+
+def short_hash(text: str) -> str:
+    """Eight hexadecimal digits that stand for the text."""
+    return hashlib.sha256(text.encode()).hexdigest()[:HASH_LENGTH]
+
+
+def dns_label(text: str) -> str:
+    """The text as a DNS label: at most 63 of `a-z 0-9 -`, alphanumeric at both ends."""
+    return _fitted(text, _NOT_IN_LABEL.sub("-", text.lower()).strip("-"), LABEL_LIMIT)
+
+
+def dns_subdomain(text: str) -> str:
+    """The text as a DNS subdomain: labels joined by dots, at most 253 characters."""
+    labels = (part.strip("-") for part in _NOT_IN_SUBDOMAIN.sub("-", text.lower()).split("."))
+    return _fitted(text, ".".join(filter(None, labels)), SUBDOMAIN_LIMIT)
+
+
+def label_value(text: str) -> str:
+    """The text as a label value: at most 63 of `A-Z a-z 0-9 . _ -`; "" stays ""."""
+    return _fitted(text, _NOT_IN_VALUE.sub("-", text).strip("._-"), LABEL_LIMIT) if text else ""
+
+
+def _fitted(text: str, cleaned: str, limit: int) -> str:
+    if cleaned and len(cleaned) <= limit:
+        return cleaned
+    head = cleaned[: limit - HASH_LENGTH - 1].rstrip("._-")
+    return f"{head}-{short_hash(text)}" if head else f"x{short_hash(text)}"
+
+
+def component_name(graph: str, service: str) -> str:
+    """A service's component, its workload, Ingress and scaling adapter: `{graph}-{service}`."""
+    return dns_label(f"{graph}-{service}")
+
+
+def workload_name(component: str) -> str:
+    """The Deployment and the Ingress of a component."""
+    return dns_label(component)
+
+
+def debug_workload_name(component: str) -> str:
+    """The Deployment that a developer may stop and step through, beside the one that serves."""
+    return dns_label(f"{component}-d")
+
+
+def service_name(component: str, suffix: str = "") -> str:
+    """A component's Service. It must begin with a letter, so a digit gets a word before it."""
+    name = f"{component}{suffix}"
+    return dns_label(name if not name[:1].isdigit() else f"dynamo-{name}")
+
+
+def volume_name(claim: str) -> str:
+    """The volume of a claim. Claims may have dots and long names, volumes may not."""
+    label = dns_label(claim)
+    return label if label == claim else dns_label(f"{label[:48].rstrip('-')}-{short_hash(claim)}")
+
+
+def dynamo_namespace(kubernetes_namespace: str, graph: str) -> str:
+    """Where a graph's processes find each other. It is split at dots by its readers, so it has
+    none.
+    """
+    return label_value(f"{kubernetes_namespace}-{graph}".replace(".", "-"))
+
+
+def model_hash(model: str) -> str:
+    """What stands for a model name in labels. Source: specification `rendering` 4.3."""
+    return short_hash(model)
+
+
+def model_service_name(model: str) -> str:
+    """The headless Service over all pods of a namespace that serve a model."""
+    return f"dynamo-model-{model_hash(model)}"
+
+
+def discovery_service_account(graph: str) -> str:
+    """The account with which a graph's pods find each other through the API server."""
+    return dns_subdomain(f"{graph}-k8s-service-discovery")
+
+
+def discovery_role(graph: str) -> str:
+    """The Role of that account."""
+    return dns_subdomain(f"{graph}-k8s-service-discovery-role")
+
+
+def discovery_role_binding(graph: str) -> str:
+    """What gives that Role to that account."""
+    return dns_subdomain(f"{graph}-k8s-service-discovery-binding")
+
+
+def role_binding(service_account: str) -> str:
+    """The RoleBinding of a fixed service account, such as the planner's."""
+    return f"{service_account}-binding"

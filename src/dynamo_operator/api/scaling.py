@@ -1,0 +1,83 @@
+"""DynamoGraphDeploymentScalingAdapter: the scale subresource of one service of a graph."""
+
+from typing import Annotated, ClassVar
+
+from dynamo_operator.api.component import GROUP, VERSION
+from dynamo_operator.api.declare import Column, Definition, Field, Scale
+from dynamo_operator.kube.kind import Kind
+from dynamo_operator.kube.types.meta import Resource, Struct
+
+
+class ServiceReference(Struct):
+    """One service of one graph."""
+
+    name: Annotated[
+        str,
+        Field("Name of the DynamoGraphDeployment, in the adapter's own namespace.", min_length=1),
+    ]
+    service_name: Annotated[
+        str, Field("Key of the service under `spec.services` of that graph.", min_length=1)
+    ]
+
+
+class DynamoGraphDeploymentScalingAdapterSpec(Struct):
+    """How many replicas which service should have."""
+
+    replicas: Annotated[
+        int,
+        Field(
+            "Wanted replicas of the service. An autoscaler sets it through the scale subresource; "
+            "the operator copies it into the graph.",
+            minimum=0,
+            format="int32",
+        ),
+    ]
+    dgd_ref: Annotated[ServiceReference, Field("The graph and the service in it that is scaled.")]
+
+
+class DynamoGraphDeploymentScalingAdapterStatus(Struct):
+    """What the scale subresource reports."""
+
+    replicas: Annotated[
+        int | None, Field("Replicas that the graph asks for at present.", format="int32")
+    ] = None
+    selector: Annotated[
+        str | None,
+        Field("Label selector of the service's pods, as text, for a HorizontalPodAutoscaler."),
+    ] = None
+    last_scale_time: Annotated[
+        str | None,
+        Field("When the adapter last changed the replicas of the service.", format="date-time"),
+    ] = None
+
+
+class DynamoGraphDeploymentScalingAdapter(Resource):
+    """Lets an autoscaler set the replicas of one service of a graph through the scale subresource.
+
+    The operator makes one for every service whose `scalingAdapter.enabled` is true.
+    """
+
+    KIND = Kind(
+        GROUP,
+        VERSION,
+        "DynamoGraphDeploymentScalingAdapter",
+        "dynamographdeploymentscalingadapters",
+    )
+    DEFINITION: ClassVar = Definition(
+        short_names=("dgdsa",),
+        columns=(
+            Column("DGD", ".spec.dgdRef.name"),
+            Column("SERVICE", ".spec.dgdRef.serviceName"),
+            Column("REPLICAS", ".status.replicas", "integer"),
+            Column("AGE", ".metadata.creationTimestamp", "date"),
+        ),
+        scale=Scale(".spec.replicas", ".status.replicas", ".status.selector"),
+    )
+
+    spec: Annotated[
+        DynamoGraphDeploymentScalingAdapterSpec | None,
+        Field("The wanted replicas, and of what."),
+    ] = None
+    status: Annotated[
+        DynamoGraphDeploymentScalingAdapterStatus, Field("What was done, as last observed.")
+    ] = DynamoGraphDeploymentScalingAdapterStatus()

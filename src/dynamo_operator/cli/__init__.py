@@ -1,0 +1,1 @@
+"""The two command lines: `dynamo-operator`, the manager, and `dynamoctl`, the user's tool."""

@@ -1,0 +1,120 @@
+"""`dynamoctl dev`: local control planes to develop and test against."""
+
+from typing import Annotated
+
+from cyclopts import Parameter, validators
+
+from dynamo_operator.cli.application import application
+from dynamo_operator.cli.errors import ExitCode
+from dynamo_operator.controlplane import optional_crds
+from dynamo_operator.controlplane.binaries import find
+from dynamo_operator.controlplane.instance import DEFAULT_NAME, Instance
+from dynamo_operator.controlplane.progress import shown
+from dynamo_operator.kube.errors import ConfigError
+
+app = application("dev", "Local control planes: real API server and controllers, fake GPU nodes.")
+_kinds = application("crds", "Kinds of other projects on a local control plane.")
+app.command(_kinds)
+
+NodeCount = Annotated[int | None, Parameter(validator=validators.Number(gte=0, lte=1000))]
+
+
+@app.command
+def build() -> None:
+    """Find the programs of the control plane, or build them. Takes minutes the first time."""
+    with shown() as progress:
+        binaries = find(progress)
+    for name, path in binaries.items():
+        print(f"{name}\t{path}")
+
+
+@app.command
+def up(name: str = DEFAULT_NAME, /, *, nodes: NodeCount = None, crds: str = "") -> None:
+    """Start a control plane, or whatever of it does not run.
+
+    Parameters
+    ----------
+    name:
+        The instance. Several run side by side.
+    nodes:
+        Fake nodes with 8 GPUs each. Default: as before; 4 for a new instance.
+    crds:
+        Kinds of other projects to install, separated by commas: see `crds install`.
+    """
+    instance = Instance(name)
+    with shown() as progress:
+        instance.up(nodes=nodes, crds=[kind for kind in crds.split(",") if kind], progress=progress)
+    print(f"{name} is up at {instance.server}")
+    print(f"export KUBECONFIG={instance.kubeconfig}")
+
+
+@app.command
+def down(name: str | None = None, /, *, all: bool = False) -> None:  # noqa: A002 - the flag's name
+    """Stop a control plane and remove it with all its data.
+
+    Parameters
+    ----------
+    name:
+        The instance.
+    all:
+        Every instance.
+    """
+    if all and name:
+        raise ConfigError("dev down", "takes a name or --all, not both")
+    chosen = Instance.all() if all else [Instance(name or DEFAULT_NAME)]
+    with shown() as progress:
+        for instance in chosen:
+            instance.down(progress=progress)
+
+
+@app.command
+def status(name: str | None = None, /) -> ExitCode:
+    """Show the processes of one control plane, or of all. Exit code 1 if not everything runs.
+
+    Parameters
+    ----------
+    name:
+        The instance. Default: all.
+    """
+    made = (instance for instance in Instance.all() if instance.exists)
+    chosen = made if name is None else [Instance(name)]
+    return max((_show(instance) for instance in chosen), default=ExitCode.OK)
+
+
+@app.command
+def kubeconfig(name: str = DEFAULT_NAME, /, *, content: bool = False) -> None:
+    """Print the path of the administrator's kubeconfig file.
+
+    Parameters
+    ----------
+    name:
+        The instance.
+    content:
+        Print the file itself.
+    """
+    path = Instance(name).kubeconfig
+    print(path.read_text() if content else path, end="" if content else "\n")
+
+
+@_kinds.command
+def install(*names: str, instance: str = DEFAULT_NAME) -> None:
+    """Install kinds of other projects: grove, inferencepool, istio, kai, lws, podgroup.
+
+    Parameters
+    ----------
+    names:
+        Which ones. Default: all.
+    instance:
+        The instance.
+    """
+    with shown() as progress:
+        Instance(instance).install_crds(names or optional_crds.NAMES, progress=progress)
+
+
+def _show(instance: Instance) -> ExitCode:
+    state = instance.status()
+    word = "running" if state.is_whole else "broken" if state.is_alive else "stopped"
+    print(f"{instance.name:<16} {word:<8} {state.version or 'no answer':<10} {state.server}")
+    for process, pid in state.pids.items():
+        print(f"  {process:<24} {pid or 'not running'}")
+    return ExitCode.OK if state.is_whole else ExitCode.PROBLEMS

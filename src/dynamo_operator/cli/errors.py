@@ -1,0 +1,67 @@
+"""How a command line ends when something is wrong: one line per problem, and a fixed exit code.
+
+Only expected errors are turned into lines. Anything else is a bug and keeps its traceback.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import IntEnum
+
+from dynamo_operator.kube.errors import OperatorError, Unreachable
+
+
+class ExitCode(IntEnum):
+    """How both programs end."""
+
+    OK = 0
+    PROBLEMS = 1
+    USAGE = 2
+    UNREACHABLE = 3
+
+
+@contextmanager
+def exit_on_error() -> Iterator[None]:
+    """Turns the expected errors of the body into lines on stderr and an exit code.
+
+    A reader that went away (`dynamoctl render … | head`) is no error: the program ends silently.
+
+    Raises: SystemExit, and whatever is not expected.
+    """
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The interpreter flushes stdout once more at its end, and must not fail then.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(ExitCode.OK)
+    except OperatorError as error:
+        sys.exit(reported([error]))
+    except BaseExceptionGroup as group:
+        expected, rest = group.split(OperatorError)
+        if rest is not None or expected is None:
+            raise
+        sys.exit(reported(list(_leaves(expected))))
+
+
+def reported(errors: list[OperatorError]) -> ExitCode:
+    """Prints each error as one line; the exit code that they mean together."""
+    for line in dict.fromkeys(one_line(str(error)) for error in errors):
+        print(f"error: {line}", file=sys.stderr)
+    if errors and all(isinstance(error, Unreachable) for error in errors):
+        return ExitCode.UNREACHABLE
+    return ExitCode.PROBLEMS
+
+
+def one_line(text: str) -> str:
+    """The text with its line breaks turned into spaces."""
+    return " ".join(text.split())
+
+
+def _leaves(group: BaseExceptionGroup[OperatorError]) -> Iterator[OperatorError]:
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from _leaves(error)
+        else:
+            yield error

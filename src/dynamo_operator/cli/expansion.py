@@ -1,0 +1,101 @@
+"""Everything that the controllers would apply for one document, without a cluster.
+
+The same functions as in the controllers, in the same order. One thing differs: between a graph and
+its components lies the API server, which fills defaults and keeps the owner. Both are done here.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import msgspec
+
+from dynamo_operator.api.component import DynamoComponentDeployment
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.facts import Facts
+from dynamo_operator.kube.kind import Object
+from dynamo_operator.kube.types.meta import OwnerReference, R
+from dynamo_operator.render.component import component_objects, component_shared_objects
+from dynamo_operator.render.graph import graph_objects, graph_shared_objects
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.validation import Problem, ProblemKind
+from dynamo_operator.validation.component import component_problems
+from dynamo_operator.validation.graph import graph_problems
+from dynamo_operator.validation.schema import defaulted, schema_problems
+
+_KINDS = (DynamoGraphDeployment.KIND.name, DynamoComponentDeployment.KIND.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """What a document becomes: objects, or the reasons why there are none."""
+
+    objects: tuple[Object, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+def expanded(document: Object, facts: Facts, settings: RenderSettings) -> Expansion:
+    """The objects of a graph or a component, each component followed by its own."""
+    if problems := schema_problems(document):
+        return Expansion(problems=problems)
+    if document["kind"] == DynamoGraphDeployment.KIND.name:
+        return _graph(_decoded(DynamoGraphDeployment, document), facts, settings)
+    if document["kind"] == DynamoComponentDeployment.KIND.name:
+        component = _decoded(DynamoComponentDeployment, document)
+        problems = component_problems(component, facts, settings)
+        return Expansion(() if problems else _component(component, facts, settings), problems)
+    message = f'"{document["kind"]}" is not rendered; {" and ".join(_KINDS)} are'
+    return Expansion(problems=(Problem("kind", message, ProblemKind.NOT_SUPPORTED),))
+
+
+def _graph(graph: DynamoGraphDeployment, facts: Facts, settings: RenderSettings) -> Expansion:
+    if problems := graph_problems(graph, facts, settings):
+        return Expansion(problems=problems)
+    objects: list[Object] = [*graph_shared_objects(graph, facts, settings)]
+    found: list[Problem] = []
+    for each in graph_objects(graph, facts, settings):
+        objects.append(each)
+        if each["kind"] != DynamoComponentDeployment.KIND.name:
+            continue
+        component = _owned(_decoded(DynamoComponentDeployment, each), graph)
+        if problems := component_problems(component, facts, settings):
+            found += _of_service(component, problems)
+        else:
+            objects += _component(component, facts, settings)
+    return Expansion(() if found else tuple(objects), tuple(found))
+
+
+def _component(
+    component: DynamoComponentDeployment, facts: Facts, settings: RenderSettings
+) -> tuple[Object, ...]:
+    shared = component_shared_objects(component, facts, settings)
+    return (*shared, *component_objects(component, facts, settings))
+
+
+def _decoded(type_: type[R], document: Object) -> R:
+    """The object as the controller reads it back from the API server."""
+    return msgspec.convert(defaulted(document), type_)
+
+
+def _owned(
+    component: DynamoComponentDeployment, graph: DynamoGraphDeployment
+) -> DynamoComponentDeployment:
+    """The component with its graph as owner; the uid is empty, since nobody has made the graph."""
+    owner = OwnerReference(graph.KIND.name, graph.metadata.name, uid="", controller=True)
+    metadata = msgspec.structs.replace(component.metadata, owner_references=(owner,))
+    return msgspec.structs.replace(component, metadata=metadata)
+
+
+def _of_service(
+    component: DynamoComponentDeployment, problems: tuple[Problem, ...]
+) -> Iterator[Problem]:
+    """Problems of a component, as those of the graph's service that it was made from."""
+    service = f"spec.services.{component.spec.service_name}"
+    for problem in problems:
+        rest = problem.path.removeprefix("spec").removeprefix(".")
+        yield Problem(f"{service}.{rest}".rstrip("."), problem.message, problem.kind)
+
+
+def identity(item: Object) -> tuple[str, str, str, str]:
+    """What makes an object the same as another."""
+    metadata = item["metadata"]
+    return item["apiVersion"], item["kind"], metadata.get("namespace", ""), metadata["name"]

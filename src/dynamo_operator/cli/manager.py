@@ -1,0 +1,24 @@
+"""`dynamo-operator`, the program that runs in the cluster."""
+
+import sys
+
+from cyclopts import App
+
+from dynamo_operator.cli import flags
+from dynamo_operator.cli.application import application, version
+
+
+def app() -> App:
+    """The commands. Without one, `run` is meant: the reference operator is started with flags only."""
+    from dynamo_operator.cli.run import run
+
+    manager = application("dynamo-operator")
+    manager.default(run)
+    manager.command(run, name="run")
+    manager.command(version)
+    return manager
+
+
+def main() -> None:
+    """The entry point."""
+    app()(flags.canonical(sys.argv[1:]))

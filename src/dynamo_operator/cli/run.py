@@ -1,0 +1,88 @@
+"""`dynamo-operator run`: from the command line to a running operator, and to its orderly end."""
+
+import asyncio
+import importlib
+import importlib.util
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+import structlog
+
+from dynamo_operator.cli import flags
+from dynamo_operator.cli.configuration import read_settings
+from dynamo_operator.cli.errors import exit_on_error
+from dynamo_operator.observability import logging
+from dynamo_operator.settings import Settings
+from dynamo_operator.version import version
+
+_STOPPING = (signal.SIGTERM, signal.SIGINT)
+
+
+def run(**arguments: str | None) -> None:
+    """Run the operator until SIGTERM or SIGINT; also what happens without a command.
+
+    Flags are stronger than the settings file, and the file is stronger than the
+    environment. Flags may be written as Go programs take them: `-flag value` and
+    `--flag=value` are the same, and a boolean needs no value.
+    """
+    given = flags.given(arguments)
+    with exit_on_error():
+        file = given.get(flags.CONFIG)
+        settings = read_settings(given, file=Path(file) if file else None, environment=os.environ)
+        logging.configure(settings.logging)
+        _log_unused(given)
+        from dynamo_operator import operator
+
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            runner.run(serve(settings, operator.run))
+
+
+run.__signature__ = flags.signature()  # type: ignore[attr-defined]
+
+
+class Operator(Protocol):
+    """What `serve` runs."""
+
+    async def __call__(self, settings: Settings, *, stop: asyncio.Event) -> None:
+        """Run until `stop` is set."""
+        ...
+
+
+async def serve(settings: Settings, operator: Operator) -> None:
+    """Runs the operator until the first signal to stop; a second signal ends the process at once."""
+    log = structlog.get_logger("setup")
+    log.info("starting", version=version(), namespace=settings.render.restricted_namespace or "*")
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def stopping(number: signal.Signals) -> None:
+        log.info("stopping; a second signal ends at once", signal=number.name)
+        for each in _STOPPING:
+            loop.remove_signal_handler(each)
+            signal.signal(each, signal.SIG_DFL)
+        stop.set()
+
+    for each in _STOPPING:
+        loop.add_signal_handler(each, stopping, each)
+    await operator(settings, stop=stop)
+    log.info("stopped")
+
+
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """The event loop of uvloop where it is installed. None means asyncio's own."""
+    if importlib.util.find_spec("uvloop") is None:
+        return None
+    factory: Callable[[], asyncio.AbstractEventLoop] = importlib.import_module(
+        "uvloop"
+    ).new_event_loop
+    return factory
+
+
+def _log_unused(given: dict[str, str]) -> None:
+    log = structlog.get_logger("setup")
+    for flag in flags.flags():
+        if flag.unused and flag.name in given:
+            log.warning("flag has no effect", flag=f"--{flag.name}", reason=flag.unused)

@@ -1,0 +1,146 @@
+"""Brings the processes of one instance up and down in the order that they need.
+
+Readiness of the API server is the one thing that nobody reports, so it is asked for; while waiting,
+the end of any process counts as an answer. Everything after that is waited for by watches.
+"""
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dynamo_operator.controlplane.binaries import Binaries
+from dynamo_operator.controlplane.components import ARGUMENTS, MANIFESTS
+from dynamo_operator.controlplane.kubectl import Kubectl, KubectlError
+from dynamo_operator.controlplane.layout import Layout, Plan
+from dynamo_operator.controlplane.nodes import node_list, node_name
+from dynamo_operator.controlplane.probe import is_ready
+from dynamo_operator.controlplane.processes import Process, ProcessError, first_ended, stop
+
+STORE = ("etcd", "kube-apiserver")
+CONTROLLERS = ("kube-controller-manager", "kube-scheduler", "kwok")
+_READY_SECONDS = 60
+_BETWEEN_PROBES_SECONDS = 0.1
+_BETWEEN_LOOKS_SECONDS = 3  # at whether all still run, while waiting for objects
+_PATH = "/usr/local/bin:/usr/bin:/bin"
+
+
+@dataclass(frozen=True, slots=True)
+class Startup:
+    """What it takes to start the processes of an instance."""
+
+    layout: Layout
+    plan: Plan
+    binaries: Binaries
+
+    @property
+    def kubectl(self) -> Kubectl:
+        """kubectl as administrator."""
+        return Kubectl(
+            program=self.binaries["kubectl"],
+            kubeconfig=self.layout.kubeconfigs / "admin.yaml",
+            cache=self.layout.scratch,
+        )
+
+    def store(self) -> None:
+        """Starts etcd and the API server; returns when requests are served.
+
+        Raises: ProcessError.
+        """
+        self._launch(STORE)
+        running = [process(self.layout, name) for name in STORE]
+        deadline = time.monotonic() + _READY_SECONDS
+        while not is_ready(self.plan.server_port, self.layout.pki / "ca.crt"):
+            ended = first_ended(running, within_seconds=_BETWEEN_PROBES_SECONDS)
+            if ended is not None:
+                raise ProcessError(_obituary(ended))
+            if time.monotonic() > deadline:
+                raise ProcessError(
+                    f"kube-apiserver: not ready after {_READY_SECONDS} s; log: {running[-1].log}"
+                )
+
+    def objects(self, crd_files: Sequence[Path]) -> None:
+        """Applies what the instance consists of, and kinds to have from the start.
+
+        Raises: KubectlError.
+        """
+        nodes = self.layout.scratch / "nodes.json"
+        nodes.write_text(json.dumps(node_list(self.plan.nodes)))
+        self.kubectl.apply(MANIFESTS / "kwok-rbac.yaml", nodes)
+        self.install(crd_files)
+
+    def install(self, crd_files: Sequence[Path]) -> None:
+        """Applies CustomResourceDefinitions; returns when their kinds are served.
+
+        Raises: KubectlError.
+        """
+        if crd_files:
+            self.kubectl.apply(*crd_files)
+            self.kubectl(
+                "wait", "--for=condition=Established", f"--timeout={_READY_SECONDS}s",
+                *(f"--filename={file}" for file in crd_files),
+            )  # fmt: skip
+
+    def controllers(self) -> None:
+        """Starts the controllers, the scheduler and kwok; returns when a pod could run.
+
+        Raises: ProcessError.
+        """
+        self._launch(CONTROLLERS)
+        if self.plan.nodes:
+            self._wait("--for=condition=Ready", *self._nodes())
+        self._wait("--for=create", "serviceaccount/default", "configmap/kube-root-ca.crt")
+
+    def restart_controller_manager(self) -> None:
+        """Ends and starts the controller manager."""
+        stop([process(self.layout, "kube-controller-manager")])
+        self._launch(("kube-controller-manager",))
+
+    def _nodes(self) -> list[str]:
+        return [f"node/{node_name(index)}" for index in range(self.plan.nodes)]
+
+    def _wait(self, condition: str, *objects: str) -> None:
+        deadline = time.monotonic() + _READY_SECONDS
+        while True:
+            try:
+                self.kubectl(
+                    *("wait", "--namespace=default", f"--timeout={_BETWEEN_LOOKS_SECONDS}s"),
+                    *(condition, *objects),
+                )
+            except KubectlError as error:
+                running = [process(self.layout, name) for name in ARGUMENTS]
+                if ended := first_ended(running, within_seconds=_BETWEEN_PROBES_SECONDS):
+                    raise ProcessError(_obituary(ended)) from error
+                if time.monotonic() > deadline:
+                    raise ProcessError(f"{error}; logs: {self.layout.logs}") from error
+            else:
+                return
+
+    def _launch(self, names: Sequence[str]) -> None:
+        for name in names:
+            one = process(self.layout, name)
+            if one.pid() is None:
+                arguments = ARGUMENTS[name](self.layout, self.plan)
+                environment = {"PATH": _PATH, "HOME": str(self.layout.scratch)}
+                one.start([self.binaries[name], *arguments], environment)
+
+
+def process(layout: Layout, name: str) -> Process:
+    """One process of an instance, by the name of its program."""
+    return Process(name, layout.records, layout.logs)
+
+
+def stop_all(layout: Layout) -> None:
+    """Stops every process of an instance, whoever started it: writers first, etcd last.
+
+    Raises: ProcessError.
+    """
+    for names in (CONTROLLERS, ("kube-apiserver",), ("etcd",)):
+        stop([process(layout, name) for name in names])
+
+
+def _obituary(ended: Process) -> str:
+    lines = ended.log.read_text(errors="replace").splitlines() if ended.log.exists() else []
+    last = lines[-1].strip() if lines else "it said nothing"
+    return f"{ended.name} ended: {last}; log: {ended.log}"

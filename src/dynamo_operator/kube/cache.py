@@ -1,0 +1,73 @@
+"""What the cluster looks like, by type: the stores of all informers behind one face.
+
+The hard thing is absence. A type without an informer is a mistake of ours and raises; it must never
+look like a type without objects, or somebody will create what exists and delete what is missing.
+"""
+
+import builtins
+from collections.abc import Iterable, Iterator
+from typing import Any, cast
+
+from dynamo_operator.kube.errors import DecodeError
+from dynamo_operator.kube.kind import Key
+from dynamo_operator.kube.store import Change, Handler, Store
+from dynamo_operator.kube.types.meta import R, Resource
+
+__all__ = ["Cache", "Change", "Handler"]
+
+
+class Cache:
+    """Watched objects by type. They are shared by every reader, and frozen.
+
+    Raises:
+        LookupError: from every method but `serves` and `holds`, for a type that is not watched.
+    """
+
+    def __init__(self, stores: Iterable[Store[Any]] = ()) -> None:
+        self._stores: dict[type[Resource], Store[Any]] = {each.type_: each for each in stores}
+
+    def add(self, store: Store[Any]) -> None:
+        """Have the objects of one more type.
+
+        Raises:
+            ValueError: the type is there already; two watches of one type would contradict each other.
+        """
+        if store.type_ in self._stores:
+            raise ValueError(f"{store.type_.__name__} is watched twice")
+        self._stores[store.type_] = store
+
+    def holds(self, type_: type[Resource]) -> bool:
+        """Whether objects of this type are watched at all."""
+        return type_ in self._stores
+
+    def store(self, type_: type[R]) -> Store[R]:
+        """The objects of one type."""
+        found = self._stores.get(type_)
+        if found is None:
+            raise LookupError(f"{type_.__name__} is not watched")
+        return cast("Store[R]", found)
+
+    def get(self, type_: type[R], key: Key) -> R | None:
+        """The object of that type and key."""
+        return self.store(type_).shown.get(key)
+
+    def list(self, type_: type[R], namespace: str = "") -> Iterator[R]:
+        """The objects of a namespace; of all of them when it is empty."""
+        return self.store(type_).shown.list(namespace)
+
+    def owned_by(self, uid: str, types: Iterable[type[Resource]]) -> builtins.list[Resource]:
+        """The objects of these types that name this uid among their owners, as controller or not."""
+        return [each for type_ in types for each in self.store(type_).shown.owned_by(uid)]
+
+    def broken(self, type_: type[Resource], key: Key) -> DecodeError | None:
+        """Why the newest state of that object could not be read, if so; `get` has the last good one."""
+        return self.store(type_).broken.get(key)
+
+    def serves(self, type_: type[Resource]) -> bool:
+        """Whether that type is watched, and the API server knows its kind."""
+        found = self._stores.get(type_)
+        return found is not None and found.is_served
+
+    def subscribe(self, type_: type[R], handler: Handler[R]) -> None:
+        """Call `handler` for each change of that type, after it is stored."""
+        self.store(type_).subscribe(handler)

@@ -1,0 +1,63 @@
+"""Finds the API server: which credentials count, in which order."""
+
+import asyncio
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from dynamo_operator.kube.auth import Credentials
+from dynamo_operator.kube.errors import ConfigError
+from dynamo_operator.kube.http import AiohttpTransport
+from dynamo_operator.kube.in_cluster import FOLDER, InCluster, is_in_cluster
+from dynamo_operator.kube.kubeconfig import Kubeconfig
+from dynamo_operator.version import version
+
+
+async def connect(
+    kubeconfig: Path | None = None,
+    context: str | None = None,
+    *,
+    environ: Mapping[str, str] = os.environ,
+    home: Path | None = None,
+    service_account: Path = FOLDER,
+) -> AiohttpTransport:
+    """The transport to the API server, its credentials loaded; nothing has been sent yet.
+
+    The first of these counts: `kubeconfig`, the files in KUBECONFIG, the service account of a pod (unless
+    a context is named), `~/.kube/config`.
+
+    Raises:
+        ConfigError: there are no usable credentials.
+    """
+    credentials = await asyncio.to_thread(
+        _credentials, kubeconfig, context, environ, home, service_account
+    )
+    await credentials.headers()
+    user_agent = f"dynamo-operator/{await asyncio.to_thread(version)} (linux) python"
+    return AiohttpTransport(credentials, user_agent=user_agent)
+
+
+def _credentials(
+    kubeconfig: Path | None,
+    context: str | None,
+    environ: Mapping[str, str],
+    home: Path | None,
+    service_account: Path,
+) -> Credentials:
+    if kubeconfig is not None:
+        return Kubeconfig([kubeconfig], context)
+    listed = [Path(each).expanduser() for each in environ.get("KUBECONFIG", "").split(":") if each]
+    if listed:
+        present = [path for path in listed if path.exists()]
+        if present:
+            return Kubeconfig(present, context)
+        raise ConfigError("KUBECONFIG", f"no such file: {', '.join(map(str, listed))}")
+    if context is None and is_in_cluster(environ, service_account):
+        return InCluster(environ, service_account)
+    default = (home or Path.home()) / ".kube" / "config"
+    if default.exists():
+        return Kubeconfig([default], context)
+    raise ConfigError(
+        "credentials",
+        f"none found: no --kubeconfig, KUBECONFIG is not set, not in a pod, no {default}",
+    )

@@ -1,0 +1,266 @@
+"""The contract of a controller, and the runner that turns changes into reconciles.
+
+A controller is woken with a key and never with an event: what it does follows from the state it
+finds. The hard part is what comes back from it. An error is sorted by what a retry can do for it:
+a conflict is gone a moment later, an outage needs patience, and a refusal needs a person.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, Protocol, TypeAlias
+
+import structlog
+
+from dynamo_operator.kube.cache import Cache, Change
+from dynamo_operator.kube.errors import (
+    ApiError,
+    Conflict,
+    Forbidden,
+    Invalid,
+    OperatorError,
+)
+from dynamo_operator.kube.events import held
+from dynamo_operator.kube.kind import Key
+from dynamo_operator.kube.metrics import RuntimeMetrics
+from dynamo_operator.kube.queue import Backoff, Priority, Queue
+from dynamo_operator.kube.types.meta import Resource
+
+_log = structlog.get_logger()
+
+CONFLICT = Backoff(first_seconds=0.05, limit_seconds=60)
+OUTAGE = Backoff(first_seconds=0.1, limit_seconds=300)
+REFUSAL = Backoff(first_seconds=60, limit_seconds=600)
+_QUIET_CONFLICTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Nothing to do until something changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """Look again after that time, even if nothing changes."""
+
+    after_seconds: float
+
+
+Outcome: TypeAlias = Done | Again
+DONE = Done()
+
+
+@dataclass(frozen=True, slots=True)
+class Watches:
+    """Any change of an object of `type_` wakes the keys that `keys` names, before and after it."""
+
+    type_: type[Resource]
+    keys: Callable[[Any], Iterable[Key]]
+
+
+class Controller(Protocol):
+    """Brings the objects of one kind to what their specs say."""
+
+    @property
+    def reconciles(self) -> type[Resource]:
+        """The kind; each of its objects is a key."""
+        ...
+
+    @property
+    def owns(self) -> tuple[type[Resource], ...]:
+        """Kinds whose changes wake the object that controls them."""
+        ...
+
+    @property
+    def watches(self) -> tuple[Watches, ...]:
+        """Other kinds that are read."""
+        ...
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Compare what is with what should be, and act. The object may be gone."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """When to try again after an error, and how loudly to say so."""
+
+    backoff: Backoff
+    log: Literal["debug", "warning", "exception"]
+    at_least_seconds: float = 0.0
+
+
+def retry(error: BaseException, failures: int) -> Retry:
+    """What to do about an error of a reconcile that failed `failures` times in a row before."""
+    asked = error.retry_after_seconds or 0.0 if isinstance(error, ApiError) else 0.0
+    match error:
+        case Conflict():
+            return Retry(CONFLICT, "debug" if failures < _QUIET_CONFLICTS else "warning", asked)
+        case Invalid() | Forbidden():
+            return Retry(REFUSAL, "warning", asked)
+        case OperatorError():
+            return Retry(OUTAGE, "warning", asked)
+        case _:
+            return Retry(OUTAGE, "exception")
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How fast a controller works.
+
+    `coalesce_seconds` is how long a change of a child waits for the next one, because a rollout
+    changes a child several times a second. A change of the object itself never waits.
+    """
+
+    workers: int = 8
+    timeout_seconds: float = 120.0
+    resync_seconds: float = 600.0
+    coalesce_seconds: float = 0.1
+
+
+class Runner:
+    """Feeds one controller from the cache, with a bounded number of workers."""
+
+    def __init__(
+        self,
+        controller: Controller,
+        cache: Cache,
+        *,
+        metrics: RuntimeMetrics,
+        pace: Pace | None = None,
+        jitter: random.Random | None = None,
+    ) -> None:
+        self._controller = controller
+        self._cache = cache
+        self._metrics = metrics
+        self._pace = pace or Pace()
+        self._jitter = jitter or random.Random()  # noqa: S311  # spreads load, guards nothing
+        self._queue = Queue(self._jitter)
+        self._started: dict[Key, float] = {}
+        self.kind = controller.reconciles.KIND
+        metrics.observe_queue(
+            self.kind.name, lambda: self._queue.depth, lambda: self._queue.working
+        )
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether no key is due, delayed or being worked on."""
+        return self._queue.is_settled
+
+    def subscribe(self) -> None:
+        """Collect keys from now on; to be called before the informers start."""
+        pace, controller = self._pace, self._controller
+        self._cache.subscribe(controller.reconciles, partial(self._wake, _own_key, 0.0))
+        for type_ in controller.owns:
+            wake = partial(self._wake, self._controlling_key, pace.coalesce_seconds)
+            self._cache.subscribe(type_, wake)
+        for each in controller.watches:
+            wake = partial(self._wake, each.keys, pace.coalesce_seconds)
+            self._cache.subscribe(each.type_, wake)
+
+    async def run(self) -> None:
+        """Reconcile until `close`, then finish what is being worked on."""
+        async with asyncio.TaskGroup() as group:
+            resync = group.create_task(self._resync(), name=f"resync {self.kind}")
+            async with asyncio.TaskGroup() as workers:
+                for number in range(self._pace.workers):
+                    workers.create_task(self._work(), name=f"worker {number} {self.kind}")
+            resync.cancel()
+
+    def close(self) -> None:
+        """Start no more reconciles."""
+        self._queue.close()
+
+    def stuck(self, margin_seconds: float = 30.0) -> list[Key]:
+        """Keys whose reconcile ran into its time limit and does not end all the same."""
+        oldest = asyncio.get_running_loop().time() - self._pace.timeout_seconds - margin_seconds
+        return [key for key, started in self._started.items() if started < oldest]
+
+    def _wake(
+        self,
+        keys: Callable[[Any], Iterable[Key]],
+        after_seconds: float,
+        change: Change[Any],
+    ) -> None:
+        priority = Priority.BACKLOG if change.initial else Priority.CHANGE
+        for state in (change.old, change.new):
+            for key in keys(state) if state is not None else ():
+                self._queue.add(key, priority=priority, after_seconds=after_seconds)
+
+    def _controlling_key(self, child: Resource) -> tuple[Key, ...]:
+        owner = child.metadata.controller
+        if owner is None or owner.kind != self.kind.name:
+            return ()
+        if owner.api_version.rpartition("/")[0] != self.kind.group:
+            return ()
+        return (Key(child.metadata.namespace if self.kind.namespaced else "", owner.name),)
+
+    async def _work(self) -> None:
+        while taken := await self._queue.take():
+            self._metrics.waited(self.kind.name, taken.waited_seconds)
+            with structlog.contextvars.bound_contextvars(
+                controller=self.kind.name, key=str(taken.key)
+            ):
+                await self._attempt(taken.key)
+
+    async def _attempt(self, key: Key) -> None:
+        """Reconcile once. This is the one place where any exception is caught."""
+        started = self._started[key] = asyncio.get_running_loop().time()
+        try:
+            with held():
+                async with asyncio.timeout(self._pace.timeout_seconds):
+                    outcome = await self._controller.reconcile(key)
+        except asyncio.CancelledError as error:
+            worker = asyncio.current_task()
+            if worker and worker.cancelling():
+                raise
+            self._failed(key, error)  # something inside was cancelled; the worker lives on
+            result = "error"
+        except Exception as error:  # noqa: BLE001  # a bug in one reconcile must not end the others
+            self._failed(key, error)
+            result = "error"
+        else:
+            result = self._succeeded(key, outcome)
+        finally:
+            del self._started[key]
+            self._queue.done(key)
+        seconds = asyncio.get_running_loop().time() - started
+        self._metrics.reconciled(self.kind.name, key.namespace, result, seconds)
+
+    def _succeeded(self, key: Key, outcome: Outcome) -> str:
+        self._queue.succeeded(key)
+        if isinstance(outcome, Again):
+            self._queue.add(key, after_seconds=outcome.after_seconds)
+            return "requeue"
+        return "success"
+
+    def _failed(self, key: Key, error: BaseException) -> None:
+        self._metrics.reconcile_failed(self.kind.name, key.namespace, error)
+        how = retry(error, self._queue.failures(key))
+        seconds = self._queue.failed(key, how.backoff, at_least_seconds=how.at_least_seconds)
+        _log.log(
+            _LEVELS[how.log],
+            "reconcile failed",
+            error=str(error) or type(error).__name__,
+            error_type=type(error).__name__,
+            retry_in_seconds=round(seconds, 2),
+            exc_info=error if how.log == "exception" else None,
+        )
+
+    async def _resync(self) -> None:
+        """Wake every key once per period, spread over it: level-triggered even against our bugs."""
+        period = self._pace.resync_seconds
+        while True:
+            await asyncio.sleep(period)
+            for object_ in self._cache.list(self._controller.reconciles):
+                after = period * self._jitter.random()
+                self._queue.add(object_.key, priority=Priority.BACKLOG, after_seconds=after)
+
+
+_LEVELS = {"debug": 10, "warning": 30, "exception": 40}
+
+
+def _own_key(object_: Resource) -> tuple[Key, ...]:
+    return (object_.key,)

@@ -1,0 +1,309 @@
+"""Kubernetes Events about our objects: what we did, told to whoever runs `kubectl describe`.
+
+An Event must never delay or fail a reconcile, nor precede the status it speaks of. So it is kept
+back until the reconcile has returned (`held`), merged with others of the same reason, and then
+written by a task of its own. One (object, component, type, reason) is one Event object for as long
+as the API server keeps it: its name is a hash of these, so that a restart finds it again.
+"""
+
+import asyncio
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from typing import Final
+
+import structlog
+
+from dynamo_operator.kube.client import Client
+from dynamo_operator.kube.errors import (
+    ApiError,
+    Conflict,
+    Forbidden,
+    NotFound,
+    OperatorError,
+    ServerFailure,
+    Throttled,
+    Unreachable,
+)
+from dynamo_operator.kube.kind import Key, Object
+from dynamo_operator.kube.metrics import RuntimeMetrics
+from dynamo_operator.kube.types.core import Event
+from dynamo_operator.kube.types.meta import Resource
+
+_log = structlog.get_logger()
+
+COLLECT_SECONDS: Final = 0.3
+PENDING_LIMIT: Final = 1000
+WRITTEN_LIMIT: Final = 4096
+MESSAGE_LIMIT: Final = 1024
+ATTEMPTS: Final = 5
+BURST: Final = 25
+REFILL_SECONDS: Final = 300.0
+"""BURST and REFILL_SECONDS: requests per object. Source: specification `controllers` 1.3."""
+
+
+@dataclass(slots=True)
+class _Batch:
+    """What a running reconcile has recorded so far."""
+
+    sends: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
+    open: bool = True
+
+
+_batch: ContextVar[_Batch | None] = ContextVar("batch", default=None)
+
+
+@contextmanager
+def held() -> Iterator[None]:
+    """Keep events recorded inside the block back until its end, however it ends."""
+    batch = _Batch()
+    token = _batch.set(batch)
+    try:
+        yield
+    finally:
+        _batch.reset(token)
+        batch.open = False
+        for send in batch.sends:
+            send()
+
+
+@dataclass(frozen=True, slots=True)
+class _Series:
+    """What one Event object stands for."""
+
+    uid: str
+    component: str
+    warning: bool
+    reason: str
+
+    @property
+    def hash(self) -> str:
+        text = "\0".join((self.uid, self.component, str(self.warning), self.reason))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@dataclass(slots=True)
+class _Pending:
+    """Occurrences of a series that are not written yet."""
+
+    series: _Series
+    about: Resource
+    due: float
+    since: datetime
+    until: datetime
+    count: int = 0
+    messages: list[str] = field(default_factory=list[str])
+
+    @property
+    def key(self) -> Key:
+        metadata = self.about.metadata
+        head = metadata.name[: 253 - 17].rstrip("-.")
+        return Key(metadata.namespace or "default", f"{head}.{self.series.hash}")
+
+    @property
+    def message(self) -> str:
+        text = "; ".join(self.messages)
+        return text if len(text) <= MESSAGE_LIMIT else text[: MESSAGE_LIMIT - 1] + "…"
+
+
+@dataclass(slots=True)
+class _Budget:
+    tokens: float
+    at: float
+
+
+class EventWriter:
+    """Writes what recorders record, one request at a time. Run it as a server of the manager."""
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        instance: str,
+        metrics: RuntimeMetrics,
+        wall_clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._client = client
+        self._instance = instance
+        self._metrics = metrics
+        self._wall_clock = wall_clock
+        self._pending: OrderedDict[_Series, _Pending] = OrderedDict()
+        self._counts: OrderedDict[_Series, int] = OrderedDict()
+        self._budgets: OrderedDict[str, _Budget] = OrderedDict()
+        self._arrived = asyncio.Event()
+        self._writing = asyncio.Lock()
+        self._said_forbidden = False
+
+    def recorder(self, component: str) -> "Recorder":
+        """A recorder that reports under that component name."""
+        return Recorder(self, component)
+
+    async def run(self) -> None:
+        """Write events as they come due, until cancelled."""
+        loop = asyncio.get_running_loop()
+        while True:
+            while self._pending:
+                first = next(iter(self._pending.values()))
+                if (wait := first.due - loop.time()) > 0:
+                    await asyncio.sleep(wait)
+                async with self._writing:
+                    await self._write_first()
+            self._arrived.clear()
+            await self._arrived.wait()
+
+    async def flush(self) -> None:
+        """Write everything that is pending now, without waiting for more to merge."""
+        async with self._writing:
+            while self._pending:
+                await self._write_first()
+
+    def accept(self, series: _Series, about: Resource, message: str) -> None:
+        """Take one occurrence; merged with a pending one of its series, or dropped if too many."""
+        now, today = asyncio.get_running_loop().time(), self._wall_clock()
+        pending = self._pending.get(series)
+        if pending is None:
+            if not self._afford(series.uid, now):
+                self._metrics.event_dropped("budget")
+                return
+            if len(self._pending) >= PENDING_LIMIT:
+                self._pending.popitem(last=False)
+                self._metrics.event_dropped("queue_full")
+            pending = _Pending(series, about, now + COLLECT_SECONDS, today, today)
+            self._pending[series] = pending
+            self._arrived.set()
+        pending.about, pending.until = about, today
+        pending.count += 1
+        if message not in pending.messages:
+            pending.messages.append(message)
+
+    def _afford(self, uid: str, now: float) -> bool:
+        budget = self._budgets.setdefault(uid, _Budget(BURST, now))
+        self._budgets.move_to_end(uid)
+        if len(self._budgets) > WRITTEN_LIMIT:
+            self._budgets.popitem(last=False)
+        budget.tokens = min(BURST, budget.tokens + (now - budget.at) / REFILL_SECONDS)
+        budget.at = now
+        if budget.tokens < 1:
+            return False
+        budget.tokens -= 1
+        return True
+
+    async def _write_first(self) -> None:
+        if not self._pending:
+            return
+        _, pending = self._pending.popitem(last=False)
+        for attempt in range(ATTEMPTS):
+            try:
+                await self._write(pending)
+            except (Unreachable, ServerFailure, Throttled) as error:
+                asked = error.retry_after_seconds if isinstance(error, ApiError) else None
+                await asyncio.sleep(asked or 2.0**attempt)
+            except OperatorError as error:
+                self._refused(pending, error)
+                return
+            else:
+                return
+        self._metrics.event_dropped("unreachable")
+
+    async def _write(self, pending: _Pending) -> None:
+        """Create the Event of a series, or raise its count. One request, unless memory is wrong."""
+        count = self._counts.get(pending.series)
+        if count is not None:
+            try:
+                await self._raise_count(pending, count + pending.count)
+            except NotFound:  # the API server forgets Events after an hour
+                del self._counts[pending.series]
+            else:
+                return
+        try:
+            await self._client.create(Event, self._new(pending))
+        except Conflict:  # ours, from before a restart; its count comes with the answer
+            event = await self._raise_count(pending, None)
+            self._remember(pending.series, event.count + pending.count)
+        else:
+            self._remember(pending.series, pending.count)
+
+    async def _raise_count(self, pending: _Pending, count: int | None) -> Event:
+        patch: Object = {"message": pending.message, "lastTimestamp": _rfc3339(pending.until)}
+        if count is not None:
+            patch["count"] = count
+        event = await self._client.merge_patch(Event, pending.key, patch)
+        if count is not None:
+            self._remember(pending.series, count)
+        return event
+
+    def _remember(self, series: _Series, count: int) -> None:
+        self._counts[series] = count
+        self._counts.move_to_end(series)
+        if len(self._counts) > WRITTEN_LIMIT:
+            self._counts.popitem(last=False)
+
+    def _new(self, pending: _Pending) -> Object:
+        about, series, key = pending.about, pending.series, pending.key
+        return {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": key.name, "namespace": key.namespace},
+            "involvedObject": {
+                "apiVersion": about.KIND.api_version,
+                "kind": about.KIND.name,
+                "name": about.metadata.name,
+                "namespace": about.metadata.namespace,
+                "uid": about.metadata.uid,
+                "resourceVersion": about.metadata.resource_version,
+            },
+            "type": "Warning" if series.warning else "Normal",
+            "reason": series.reason,
+            "message": pending.message,
+            "count": pending.count,
+            "firstTimestamp": _rfc3339(pending.since),
+            "lastTimestamp": _rfc3339(pending.until),
+            "source": {"component": series.component},
+            "reportingComponent": series.component,
+            "reportingInstance": self._instance,
+        }
+
+    def _refused(self, pending: _Pending, error: OperatorError) -> None:
+        if _namespace_is_going(error):
+            self._metrics.event_dropped("namespace_gone")
+            return
+        self._metrics.event_dropped("refused")
+        if isinstance(error, Forbidden):
+            if self._said_forbidden:
+                return
+            self._said_forbidden = True
+        _log.warning("event not written", event_key=str(pending.key), error=str(error))
+
+
+@dataclass(frozen=True, slots=True)
+class Recorder:
+    """Records events for one controller; `component` is its name in `kubectl describe`."""
+
+    writer: EventWriter
+    component: str
+
+    def event(self, about: Resource, *, reason: str, message: str, warning: bool = False) -> None:
+        """Record that something happened to `about`. Returns at once and never fails."""
+        series = _Series(about.metadata.uid, self.component, warning, reason)
+        send = partial(self.writer.accept, series, about, message)
+        batch = _batch.get()
+        if batch is not None and batch.open:
+            batch.sends.append(send)
+        else:
+            send()
+
+
+def _namespace_is_going(error: OperatorError) -> bool:
+    if isinstance(error, NotFound):
+        return True
+    causes = (error.details or {}).get("causes", ()) if isinstance(error, Forbidden) else ()
+    return any(cause.get("reason") == "NamespaceTerminating" for cause in causes)
+
+
+def _rfc3339(time: datetime) -> str:
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

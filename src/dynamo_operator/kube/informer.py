@@ -1,0 +1,143 @@
+"""Keeps the store of one type like the API server, for ever.
+
+The hard thing is to go on: every failure is waited out with a growing, jittered delay, and none of them
+ends the informer or touches another. What is wrong is there to be seen in `last_error`. A kind that is
+not served or not permitted is asked for again at a slow and steady pace.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable
+from typing import Generic
+
+import structlog
+
+from dynamo_operator.kube.client import Client
+from dynamo_operator.kube.errors import (
+    ApiError,
+    Expired,
+    Forbidden,
+    NotFound,
+    OperatorError,
+    Throttled,
+)
+from dynamo_operator.kube.queue import Backoff
+from dynamo_operator.kube.selection import Selection
+from dynamo_operator.kube.store import Store
+from dynamo_operator.kube.types.meta import R
+from dynamo_operator.kube.watch import Broken, Listed, Paging, Watch, Watching
+
+OUTAGE = Backoff(first_seconds=0.5, limit_seconds=30)
+REFUSED_SECONDS = 30.0
+STEPS_PER_TURN = 64
+"""After so many steps others get their turn, even if there is always more to read."""
+
+_log = structlog.get_logger()
+
+
+class Informer(Generic[R]):
+    """The watch of one type, into its store.
+
+    `keep` reduces an object before it is stored; it must leave the metadata whole.
+    """
+
+    def __init__(  # the options of a watch
+        self,
+        type_: type[R],
+        *,
+        namespace: str = "",
+        labels: str = "",
+        fields: str = "",
+        keep: Callable[[R], R] | None = None,
+        jitter: random.Random | None = None,
+    ) -> None:
+        self.type_ = type_
+        self.selection = Selection(namespace, labels, fields)
+        self.store = Store(type_, self.selection, keep)
+        self.synced = asyncio.Event()
+        """Set for good once the store has had all that exists, be it nothing."""
+        self.last_heard: float | None = None
+        """When the API server last said anything, an error included; the event loop's time."""
+        self.last_error: OperatorError | None = None
+        """What went wrong last. None means: nothing since the last success."""
+        self._jitter = jitter or random.Random()  # noqa: S311  # spreads load, guards nothing
+        self._failures = 0
+
+    async def run(self, client: Client) -> None:
+        """Keep the store up to date until cancelled; may be run again afterwards."""
+        watch = Watch(client, self.type_, self.selection, jitter=self._jitter)
+        steps = 0
+        try:
+            while True:
+                try:
+                    await self._step(watch)
+                except OperatorError as error:
+                    await asyncio.sleep(self._failed(error))
+                steps += 1
+                if steps % STEPS_PER_TURN == 0:
+                    await asyncio.sleep(0)
+        finally:
+            await watch.aclose()
+
+    def silent_seconds(self) -> float:
+        """How long the API server has said nothing; infinite if it never did."""
+        if self.last_heard is None:
+            return float("inf")
+        return asyncio.get_running_loop().time() - self.last_heard
+
+    async def _step(self, watch: Watch[R]) -> None:
+        before = watch.state
+        for event in await watch.step():
+            if isinstance(event, Broken):
+                _log.warning("object does not fit its type", error=str(event.error))
+            self.store.hear(event)
+        if isinstance(before, Paging | Watching):
+            self.last_heard = asyncio.get_running_loop().time()
+        if isinstance(before, Watching):
+            self.last_error, self._failures = None, 0
+        elif isinstance(watch.state, Listed):
+            self.last_error = (
+                None  # a list alone does not reset the delay: its stream may fail again
+            )
+            self.synced.set()
+
+    def _failed(self, error: OperatorError) -> float:
+        """Take note of a failure, and return how long to wait."""
+        is_new = str(error) != str(self.last_error)
+        is_not_found_again = isinstance(error, NotFound) and isinstance(self.last_error, NotFound)
+        self.last_error = error
+        self._failures += 1
+        if isinstance(error, ApiError):
+            self.last_heard = asyncio.get_running_loop().time()
+        seconds = OUTAGE.seconds(self._failures, self._jitter.random())
+        match error:
+            case NotFound():
+                self._not_served(is_certain=is_not_found_again)
+                seconds = REFUSED_SECONDS * self._jitter.uniform(0.75, 1.25)
+            case Forbidden():
+                seconds = REFUSED_SECONDS * self._jitter.uniform(0.75, 1.25)
+            case Throttled(retry_after_seconds=float() as asked):
+                seconds = max(seconds, asked)
+            case _:
+                pass
+        level = logging.INFO if isinstance(error, Expired | NotFound) else logging.WARNING
+        _log.log(
+            level if is_new else logging.DEBUG,
+            "watch interrupted",
+            kind=str(self.type_.KIND),
+            error=str(error),
+            retry_in_seconds=round(seconds, 2),
+        )
+        return seconds
+
+    def _not_served(self, *, is_certain: bool) -> None:
+        """There is no such kind, hence there are no such objects.
+
+        One answer is not enough to forget what we have: of several API servers, one may learn of a
+        new definition later than the others.
+        """
+        self.store.is_served = False
+        if is_certain:
+            self.store.hear_that_kind_is_gone()
+        self.synced.set()

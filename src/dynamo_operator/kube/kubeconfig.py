@@ -1,0 +1,159 @@
+"""Credentials from kubeconfig files, with kubectl's rules of which file wins.
+
+The hard thing is that everything may change while we run: token files and certificates are replaced,
+plugins and logins hand out short-lived tokens. So renewing means to read it all again, in a thread, and
+connections are kept only as long as the TLS material is the same.
+"""
+
+import asyncio
+import base64
+import binascii
+import ssl
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from dynamo_operator.kube.auth import TlsMaterial
+from dynamo_operator.kube.errors import ConfigError
+from dynamo_operator.kube.kubeconfig_file import Cluster, Entry, User, choose
+from dynamo_operator.kube.login import Login, login_of
+
+
+class Kubeconfig:
+    """Credentials of one context of a list of kubeconfig files."""
+
+    def __init__(self, paths: Sequence[Path], context: str | None = None) -> None:
+        self._paths = tuple(paths)
+        self._context = context
+        self._loaded: _Loaded | None = None
+        self._loading = asyncio.Lock()
+
+    @property
+    def server(self) -> str:
+        """URL of the API server."""
+        return self._now.server
+
+    @property
+    def tls(self) -> ssl.SSLContext | None:
+        """None means: plain http."""
+        return self._now.tls
+
+    @property
+    def tls_server_name(self) -> str | None:
+        """The name that the server's certificate must have, if not that of the URL."""
+        return self._now.tls_server_name
+
+    @property
+    def proxy(self) -> str | None:
+        """URL of the proxy on the way, if there is one."""
+        return self._now.proxy
+
+    async def headers(self) -> Mapping[str, str]:
+        """The headers of a request, renewed first if they are about to expire.
+
+        Raises:
+            ConfigError: a file or a login cannot be used.
+        """
+        async with self._loading:  # one login for all who wait for it
+            if self._loaded is None or self._loaded.is_due(datetime.now(UTC)):
+                self._loaded = await asyncio.to_thread(self._load)
+        return self._now.headers
+
+    async def refresh(self) -> None:
+        """Read everything again and log in again.
+
+        Raises:
+            ConfigError: a file or a login cannot be used.
+        """
+        async with self._loading:
+            self._loaded = await asyncio.to_thread(self._load)
+
+    @property
+    def _now(self) -> "_Loaded":
+        if self._loaded is None:
+            raise RuntimeError("credentials are used before they are loaded")
+        return self._loaded
+
+    def _load(self) -> "_Loaded":
+        cluster, user = choose(self._paths, self._context)
+        return _load(cluster, user, self._loaded)
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    server: str
+    tls: ssl.SSLContext | None
+    tls_server_name: str | None
+    proxy: str | None
+    headers: dict[str, str]
+    material: TlsMaterial
+    due: datetime | None
+
+    def is_due(self, now: datetime) -> bool:
+        """Whether it is time to read everything again."""
+        return self.due is not None and now >= self.due
+
+
+def _load(cluster: Entry[Cluster], user: Entry[User], before: _Loaded | None) -> _Loaded:
+    server = _server(cluster)
+    login = login_of(cluster, user)
+    material = _material(cluster, user, login)
+    tls = None
+    if server.startswith("https:"):
+        unchanged = before is not None and before.material == material
+        tls = before.tls if before and unchanged else material.context(str(user.path))
+    return _Loaded(
+        server=server,
+        tls=tls,
+        tls_server_name=cluster.value.tls_server_name,
+        proxy=_proxy(cluster),
+        headers={"Authorization": login.authorization} if login.authorization else {},
+        material=material,
+        due=login.due,
+    )
+
+
+def _server(cluster: Entry[Cluster]) -> str:
+    server = (cluster.value.server or "").rstrip("/")
+    url = urlsplit(server)
+    if url.scheme not in ("https", "http") or not url.hostname:
+        message = f"cluster {cluster.name}: server {server!r} is not an http or https URL"
+        raise ConfigError(str(cluster.path), message)
+    return server
+
+
+def _proxy(cluster: Entry[Cluster]) -> str | None:
+    proxy = cluster.value.proxy_url or None
+    if proxy and urlsplit(proxy).scheme not in ("http", "https"):
+        message = f"cluster {cluster.name}: proxy-url {proxy!r}: only http and https are supported"
+        raise ConfigError(str(cluster.path), message)
+    return proxy
+
+
+def _material(cluster: Entry[Cluster], user: Entry[User], login: Login) -> TlsMaterial:
+    trust, pair = cluster.value, user.value
+    certificate = login.certificate or _pem(
+        user, "client-certificate", pair.client_certificate, pair.client_certificate_data
+    )
+    key = login.key or _pem(user, "client-key", pair.client_key, pair.client_key_data)
+    authorities = _pem(
+        cluster,
+        "certificate-authority",
+        trust.certificate_authority,
+        trust.certificate_authority_data,
+    )
+    return TlsMaterial(authorities, certificate, key, verify=not trust.insecure_skip_tls_verify)
+
+
+def _pem(
+    entry: Entry[Cluster] | Entry[User], field: str, file: str | None, data: str | None
+) -> bytes | None:
+    if data:
+        try:
+            return base64.b64decode(data, validate=False)
+        except (binascii.Error, ValueError) as error:
+            message = f"{entry.name}: {field}-data is not base64: {error}"
+            raise ConfigError(str(entry.path), message) from error
+    return entry.content(field, file) if file else None

@@ -1,0 +1,245 @@
+"""Starts everything in its order in one task group, and stops it in the reverse order.
+
+Start: servers and informers; when the caches are full, the hooks; then the election; then the
+controllers. A standby therefore has warm caches and answers its probes. The hard part is the end:
+no new reconciles, a bounded time for those that run, their events, then the Lease, and only then
+what they stood on. Whatever fails on the way ends everything, and `run` raises the first cause.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from dataclasses import dataclass
+from typing import Any, NoReturn, Protocol
+
+import structlog
+
+from dynamo_operator.kube.cache import Cache
+from dynamo_operator.kube.client import Client
+from dynamo_operator.kube.controller import Controller, Pace, Runner
+from dynamo_operator.kube.errors import OperatorError
+from dynamo_operator.kube.events import EventWriter
+from dynamo_operator.kube.informer import Informer
+from dynamo_operator.kube.lease import Election
+from dynamo_operator.kube.metrics import RuntimeMetrics
+from dynamo_operator.kube.types.meta import Resource
+
+_log = structlog.get_logger()
+
+
+class Server(Protocol):
+    """Something that runs on every replica, leader or not, from start to end."""
+
+    async def run(self) -> None:
+        """Serve until cancelled."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """The answer to a probe: true if there are no problems."""
+
+    problems: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return not self.problems
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long things may take. `silence_seconds`: how long a watch may hear nothing at all."""
+
+    reconciles_seconds: float = 10.0
+    flush_seconds: float = 5.0
+    lag_seconds: float = 5.0
+    silence_seconds: float = 900.0
+
+
+LIMITS = Limits()
+_BEAT_SECONDS = 1.0
+
+
+class Manager:
+    """One process's informers, controllers and servers. Built, filled, then run once."""
+
+    def __init__(
+        self,
+        client: Client,
+        cache: Cache,
+        *,
+        metrics: RuntimeMetrics,
+        events: EventWriter,
+        election: Election | None = None,
+        limits: Limits = LIMITS,
+    ) -> None:
+        self._client = client
+        self._cache = cache
+        self._metrics = metrics
+        self._events = events
+        self._election = election
+        self._limits = limits
+        self._informers: dict[type[Resource], Informer[Any]] = {}
+        self._runners: list[Runner] = []
+        self._servers: list[Server] = []
+        self._hooks: list[Callable[[], Awaitable[None]]] = []
+        self._hooks_ran = False
+        self._started_at = 0.0
+        self._lag_seconds = 0.0
+        self._renewing: asyncio.Task[None] | None = None
+        self._working: list[asyncio.Task[None]] = []
+
+    def inform(self, informer: Informer[Any]) -> None:
+        """Keep that type in the cache, for every controller; to be called before `control`.
+
+        Raises:
+            ValueError: the type has an informer already.
+        """
+        self._cache.add(informer.store)
+        self._informers[informer.type_] = informer
+        self._metrics.observe_watch(informer.type_.KIND.name, lambda: len(informer.store.broken))
+
+    def control(self, controller: Controller, pace: Pace | None = None) -> Runner:
+        """Run that controller while this process leads."""
+        runner = Runner(controller, self._cache, metrics=self._metrics, pace=pace)
+        runner.subscribe()
+        self._runners.append(runner)
+        return runner
+
+    def serve(self, server: Server) -> None:
+        """Run that server on every replica."""
+        self._servers.append(server)
+
+    def on_synced(self, hook: Callable[[], Awaitable[None]]) -> None:
+        """Have `hook` run once the caches are full, on every replica, before the election."""
+        self._hooks.append(hook)
+
+    def ready(self) -> Health:
+        """Whether the caches are full and the hooks have run; a standby is ready as well."""
+        problems = [
+            f"{informer.type_.KIND}: not listed yet"
+            for informer in self._informers.values()
+            if not informer.synced.is_set()
+        ]
+        if not problems and not self._hooks_ran:
+            problems.append("starting")
+        return Health(tuple(problems))
+
+    def alive(self) -> Health:
+        """Whether work goes on: the loop is on time, watches hear, reconciles end."""
+        problems: list[str] = []
+        if self._lag_seconds > self._limits.lag_seconds:
+            problems.append(f"event loop {self._lag_seconds:.1f} s late")
+        age = asyncio.get_running_loop().time() - self._started_at
+        problems += [
+            f"{informer.type_.KIND}: nothing heard"
+            for informer in self._informers.values()
+            if min(informer.silent_seconds(), age) > self._limits.silence_seconds
+        ]
+        problems += [
+            f"{runner.kind} {key}: reconcile does not end"
+            for runner in self._runners
+            for key in runner.stuck()
+        ]
+        return Health(tuple(problems))
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Run everything until `stop` is set, then stop in order.
+
+        Raises:
+            OperatorError: what made it end, such as `LeadershipLost`.
+        """
+        try:
+            async with asyncio.TaskGroup() as group:
+                await self._run(group, stop)
+        except BaseExceptionGroup as failures:
+            raise first_cause(failures) from None
+        finally:  # every task has ended, in order or not, so that nothing of ours writes any more
+            self._metrics.leadership(is_leader=False)
+            if self._election:
+                await self._election.release()
+
+    async def _run(self, group: asyncio.TaskGroup, stop: asyncio.Event) -> None:
+        self._started_at = asyncio.get_running_loop().time()
+        background = self._start_background(group)
+        starting = group.create_task(self._start(group), name="start")
+        await stop.wait()
+        _log.info("stopping")
+        starting.cancel()
+        await asyncio.wait([starting])
+        await self._stop_work()
+        await self._stop_leading()
+        for task in background:
+            task.cancel()
+
+    def _start_background(self, group: asyncio.TaskGroup) -> list[asyncio.Task[NoReturn]]:
+        runs: dict[str, Coroutine[Any, Any, None]] = {"events": self._events.run()}
+        for informer in self._informers.values():
+            runs[f"informer {informer.type_.__name__}"] = informer.run(self._client)
+        for number, server in enumerate(self._servers):
+            runs[f"server {number} {type(server).__name__}"] = server.run()
+        tasks = [group.create_task(_for_good(name, run), name=name) for name, run in runs.items()]
+        return [group.create_task(self._measure_lag(), name="loop lag"), *tasks]
+
+    async def _start(self, group: asyncio.TaskGroup) -> None:
+        for informer in self._informers.values():
+            await informer.synced.wait()
+        for hook in self._hooks:
+            await hook()
+        self._hooks_ran = True
+        _log.info("ready", kinds=len(self._informers))
+        if self._election:
+            self._renewing = group.create_task(self._election.run(), name="election")
+            await self._election.elected.wait()
+        self._metrics.leadership(is_leader=True)
+        self._working = [
+            group.create_task(runner.run(), name=f"controller {runner.kind}")
+            for runner in self._runners
+        ]
+
+    async def _stop_work(self) -> None:
+        for runner in self._runners:
+            runner.close()
+        if self._working:
+            _, late = await asyncio.wait(self._working, timeout=self._limits.reconciles_seconds)
+            for task in late:
+                _log.warning("reconciles cut off", task=task.get_name())
+                task.cancel()
+            if late:
+                await asyncio.wait(late)
+        try:
+            async with asyncio.timeout(self._limits.flush_seconds):
+                await self._events.flush()
+        except TimeoutError:
+            _log.warning("events not written before the stop")
+
+    async def _stop_leading(self) -> None:
+        if self._election and self._renewing:
+            self._renewing.cancel()
+            await asyncio.wait([self._renewing])
+            await self._election.release()
+
+    async def _measure_lag(self) -> NoReturn:
+        loop = asyncio.get_running_loop()
+        while True:
+            due = loop.time() + _BEAT_SECONDS
+            await asyncio.sleep(_BEAT_SECONDS)
+            self._lag_seconds = max(0.0, loop.time() - due)
+            self._metrics.lagged(self._lag_seconds)
+
+
+async def _for_good(name: str, run: Coroutine[Any, Any, None]) -> NoReturn:
+    await run
+    raise RuntimeError(f"{name} ended by itself")
+
+
+def first_cause(failures: BaseExceptionGroup[BaseException]) -> BaseException:
+    """What a person should be told of a group: its first `OperatorError`, else its first error."""
+    leaves = list(_leaves(failures))
+    return next((each for each in leaves if isinstance(each, OperatorError)), leaves[0])
+
+
+def _leaves(failures: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
+    for failure in failures.exceptions:
+        if isinstance(failure, BaseExceptionGroup):
+            yield from _leaves(failure)
+        else:
+            yield failure

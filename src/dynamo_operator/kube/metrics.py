@@ -1,0 +1,202 @@
+"""What the runtime counts, as Prometheus metrics.
+
+The hard part is to keep Prometheus out of everybody else's code: others get a `RuntimeMetrics` and
+call one method per happening. A fresh one has a registry of its own, so that two managers in one
+process (as in tests) do not meet.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from dynamo_operator.kube.errors import ApiError, Unreachable
+from dynamo_operator.kube.transport import Answer, Request, Transport
+
+_PREFIX: Final = "dynamo_operator"
+_RECONCILE_BUCKETS: Final = (
+    *(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
+    *(1.0, 2.5, 5.0, 10.0, 30.0, 60.0),
+)
+_REQUEST_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+_BY_REASON: Final = {
+    "NotFound": "not_found",
+    "AlreadyExists": "already_exists",
+    "Conflict": "conflict",
+    "Invalid": "validation",
+    "BadRequest": "bad_request",
+    "Unauthorized": "unauthorized",
+    "Forbidden": "forbidden",
+    "Timeout": "timeout",
+    "ServerTimeout": "server_timeout",
+    "ServiceUnavailable": "unavailable",
+    "TooManyRequests": "rate_limited",
+}
+_BY_CODE: Final = {
+    400: "bad_request",
+    401: "unauthorized",
+    403: "forbidden",
+    404: "not_found",
+    409: "conflict",
+    422: "validation",
+    429: "rate_limited",
+    503: "unavailable",
+    504: "timeout",
+}
+
+
+def error_label(error: BaseException) -> str:
+    """The `error_type` label of an error; `internal` is whatever has no name of its own.
+
+    Source: specification `platform` 9.1. The server's reason wins over the code, because 409 and
+    504 each stand for two reasons.
+    """
+    if isinstance(error, ApiError):
+        return _BY_REASON.get(error.reason) or _BY_CODE.get(error.code, "internal")
+    if isinstance(error, Unreachable):
+        return "unavailable"
+    if isinstance(error, TimeoutError):
+        return "timeout"
+    return "internal"
+
+
+class RuntimeMetrics:
+    """Counters, gauges and histograms of `kube/`, in `registry`."""
+
+    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+        self.registry = registry or CollectorRegistry()
+        self._declare_reconciles()
+        self._declare_traffic()
+        self._declare_process()
+
+    def _declare_reconciles(self) -> None:
+        labels = ("resource_type", "namespace", "result")
+        self._reconcile_seconds = Histogram(
+            f"{_PREFIX}_reconcile_duration_seconds",
+            "How long reconciles took.",
+            labels,
+            buckets=_RECONCILE_BUCKETS,
+            registry=self.registry,
+        )
+        self._reconciles = self._counter("reconcile", "Reconciles that ended.", *labels)
+        self._reconcile_errors = self._counter(
+            "reconcile_errors",
+            "Reconciles that failed.",
+            *("resource_type", "namespace", "error_type"),
+        )
+        self._depth = self._gauge("queue_depth", "Keys that are due and wait.", "resource_type")
+        self._queue_seconds = Histogram(
+            f"{_PREFIX}_queue_wait_seconds",
+            "How long a due key waited for a worker.",
+            ("resource_type",),
+            buckets=_RECONCILE_BUCKETS,
+            registry=self.registry,
+        )
+        self._active = self._gauge("reconciles_active", "Reconciles now running.", "resource_type")
+
+    def _declare_traffic(self) -> None:
+        self._requests = self._counter(
+            "api_requests", "Requests to the API server.", "verb", "resource", "code"
+        )
+        self._request_seconds = Histogram(
+            f"{_PREFIX}_api_request_duration_seconds",
+            "How long the API server took to answer.",
+            ("verb", "resource"),
+            buckets=_REQUEST_BUCKETS,
+            registry=self.registry,
+        )
+        self._broken = self._gauge(
+            "undecodable_objects", "Watched objects that do not fit their type.", "resource_type"
+        )
+        self._events_dropped = self._counter(
+            "events_dropped", "Kubernetes Events that were never written.", "cause"
+        )
+
+    def _declare_process(self) -> None:
+        self._lag = self._gauge("loop_lag_seconds", "How late the event loop last ran a timer.")
+        self._leader = self._gauge("leader", "1 while this process leads, else 0.")
+
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        return Counter(f"{_PREFIX}_{name}_total", text, labels, registry=self.registry)
+
+    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
+        return Gauge(f"{_PREFIX}_{name}", text, labels, registry=self.registry)
+
+    def reconciled(self, kind: str, namespace: str, result: str, seconds: float) -> None:
+        """Count one reconcile; `result` is `success`, `requeue` or `error`."""
+        self._reconciles.labels(kind, namespace, result).inc()
+        self._reconcile_seconds.labels(kind, namespace, result).observe(seconds)
+
+    def reconcile_failed(self, kind: str, namespace: str, error: BaseException) -> None:
+        """Count what a failed reconcile died of."""
+        self._reconcile_errors.labels(kind, namespace, error_label(error)).inc()
+
+    def observe_queue(
+        self, kind: str, depth: Callable[[], float], active: Callable[[], float]
+    ) -> None:
+        """Read the depth of a controller's queue and its running reconciles at each scrape."""
+        self._depth.labels(kind).set_function(depth)
+        self._active.labels(kind).set_function(active)
+
+    def waited(self, kind: str, seconds: float) -> None:
+        """Count how long a due key waited for a worker."""
+        self._queue_seconds.labels(kind).observe(seconds)
+
+    def requested(self, verb: str, resource: str, code: int, seconds: float) -> None:
+        """Count one request; code 0 means that no answer came."""
+        self._requests.labels(verb, resource, str(code)).inc()
+        self._request_seconds.labels(verb, resource).observe(seconds)
+
+    def observe_watch(self, kind: str, broken: Callable[[], float]) -> None:
+        """Read at each scrape how many watched objects of a kind do not fit their type."""
+        self._broken.labels(kind).set_function(broken)
+
+    def event_dropped(self, cause: str) -> None:
+        """Count one Kubernetes Event that is not written."""
+        self._events_dropped.labels(cause).inc()
+
+    def lagged(self, seconds: float) -> None:
+        """Set how late the event loop last ran a timer."""
+        self._lag.set(seconds)
+
+    def leadership(self, *, is_leader: bool) -> None:
+        """Set whether this process leads."""
+        self._leader.set(is_leader)
+
+
+class CountedTransport:
+    """A transport whose requests are counted, lists and opened watches among them."""
+
+    def __init__(self, transport: Transport, metrics: RuntimeMetrics) -> None:
+        self._transport = transport
+        self._metrics = metrics
+
+    async def send(self, request: Request) -> Answer:
+        """Send, and count with the time up to the first byte of the answer."""
+        loop = asyncio.get_running_loop()
+        started, code = loop.time(), 0
+        try:
+            answer = await self._transport.send(request)
+            code = answer.status
+            return answer
+        finally:
+            verb, resource = _verb_and_resource(request)
+            self._metrics.requested(verb, resource, code, loop.time() - started)
+
+
+def _verb_and_resource(request: Request) -> tuple[str, str]:
+    """What a request does, in the words of RBAC, and to which resource; "" is none."""
+    parts = request.path.strip("/").split("/")
+    parts = parts[{"api": 2, "apis": 3}.get(parts[0], len(parts)) :]
+    if parts[0:1] == ["namespaces"] and len(parts) > 2:  # noqa: PLR2004  # namespaces/<name>/…
+        parts = parts[2:]
+    has_name = len(parts) > 1
+    resource = "/".join((*parts[:1], *parts[2:]))
+    if request.method != "GET":
+        verb = {"POST": "create", "PUT": "update"}.get(request.method, request.method.lower())
+        return "apply" if "apply-patch" in request.content_type else verb, resource
+    if has_name or not resource:
+        return "get", resource
+    return "watch" if request.query.get("watch") in {"1", "true"} else "list", resource

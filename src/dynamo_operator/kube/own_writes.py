@@ -1,0 +1,75 @@
+"""How long our own writes are shown before the watch has brought them.
+
+A write has an answer, and the same state comes back on the watch: before the answer, or after it.
+Versions are compared for equality only, so the hard thing is to know which of two states is newer
+without an order. Three facts suffice: the watch of one object brings its versions in their order; a
+complete list is newer than whatever was known when it began; a uid that is gone never comes back.
+"""
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Generic
+
+from dynamo_operator.kube.types.meta import R, Resource
+
+
+@dataclass(slots=True)
+class Flight(Generic[R]):
+    """A write that has no answer yet, and what the watch brought for its key meanwhile.
+
+    `relists` are the watched states before and after each list that ended meanwhile.
+    """
+
+    versions: set[str] = field(default_factory=set[str])
+    removed_uids: set[str] = field(default_factory=set[str])
+    relists: list[tuple[R | None, R | None]] = field(
+        default_factory=list[tuple[R | None, R | None]]
+    )
+
+    def is_overtaken(self, written: Resource) -> bool:
+        """Whether the watch already was at `written`, or beyond it."""
+        return (
+            written.metadata.resource_version in self.versions
+            or written.metadata.uid in self.removed_uids
+            or any(list_is_newer(before, after, written) for before, after in self.relists)
+        )
+
+
+@dataclass(slots=True)
+class Hold(Generic[R]):
+    """A state of our own that is shown until the watch has brought it.
+
+    `watched` is what the watch says meanwhile; None means: no such object.
+    """
+
+    shown: R
+    watched: R | None
+    alarm: asyncio.TimerHandle
+    is_deletion: bool = False
+    is_older_than_list: bool = False  # the list that is under way began after our write's answer
+
+    def ends_with(self, heard: Resource) -> bool:
+        """Whether this state from the watch is the one that we wait for."""
+        if self.is_deletion:
+            same = heard.metadata.uid == self.shown.metadata.uid
+            return same and heard.metadata.deletion_timestamp is not None
+        return heard.metadata.resource_version == self.shown.metadata.resource_version
+
+    def ends_with_list(self, listed: Resource | None) -> bool:
+        """Whether a complete list that brought this state (None: no object) is newer than our write."""
+        if self.is_older_than_list or (listed is not None and self.ends_with(listed)):
+            return True
+        return list_is_newer(self.watched, listed, self.shown)
+
+
+def list_is_newer(before: Resource | None, listed: Resource | None, written: Resource) -> bool:
+    """Whether a list that turned `before` into `listed` was taken after `written` was stored.
+
+    Asked only of a list that raced with the write. Where the facts leave it open, the answer is the one
+    that heals sooner: yes when the list brought another state of the same object (the watch follows at
+    once), no when the list does not know the object (a deadline follows).
+    """
+    uid = written.metadata.uid
+    if listed is None or listed.metadata.uid != uid:
+        return before is not None and before.metadata.uid == uid
+    return before is None or listed.metadata.resource_version != before.metadata.resource_version

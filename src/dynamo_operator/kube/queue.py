@@ -1,0 +1,167 @@
+"""Which key to reconcile next, and when.
+
+A key is in at most one place: waiting for its time, due, or being worked on. The hard part is a key
+that is added while it is worked on: it is not handed out a second time, but once more afterwards.
+Two workers therefore never meet on one object, and no change is lost.
+"""
+
+import asyncio
+import random
+from dataclasses import dataclass
+from enum import IntEnum
+
+from dynamo_operator.kube.kind import Key
+
+
+class Priority(IntEnum):
+    """Changes overtake the backlog of a first list or a resync."""
+
+    CHANGE = 0
+    BACKLOG = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """A delay that doubles with each failure in a row, up to a limit, then halved at random.
+
+    The jitter keeps keys that failed together from coming back together.
+    """
+
+    first_seconds: float
+    limit_seconds: float
+
+    def seconds(self, failures: int, jitter: float) -> float:
+        """The delay after so many failures; `jitter` lies between 0 and 1."""
+        doubled = self.first_seconds * 2.0 ** min(failures - 1, 32)
+        return min(doubled, self.limit_seconds) * (0.5 + 0.5 * jitter)
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A key handed out to a worker, and how long it had been due."""
+
+    key: Key
+    priority: Priority
+    waited_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Delayed:
+    timer: asyncio.TimerHandle
+    priority: Priority
+
+
+class Queue:
+    """Keys by priority, first come first served. Time is the event loop's, which never jumps."""
+
+    def __init__(self, jitter: random.Random | None = None) -> None:
+        self._jitter = jitter or random.Random()  # noqa: S311  # spreads load, guards nothing
+        self._delayed: dict[Key, _Delayed] = {}
+        self._due: dict[Priority, dict[Key, float]] = {each: {} for each in Priority}
+        self._working: dict[Key, Priority] = {}
+        self._again: dict[Key, Priority] = {}  # became due while being worked on
+        self._failures: dict[Key, int] = {}
+        self._wake = asyncio.Event()
+        self._closed = False
+
+    @property
+    def depth(self) -> int:
+        """How many keys are due and wait for a worker."""
+        return sum(map(len, self._due.values())) + len(self._again)
+
+    @property
+    def working(self) -> int:
+        """How many keys are handed out."""
+        return len(self._working)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing is due, delayed or being worked on."""
+        return not (self.depth or self._delayed or self._working)
+
+    def add(
+        self, key: Key, *, priority: Priority = Priority.CHANGE, after_seconds: float = 0.0
+    ) -> None:
+        """Have `key` handed out after that time.
+
+        Of two waits for one key the shorter counts, and of two priorities the higher.
+        """
+        loop = asyncio.get_running_loop()
+        due = loop.time() + after_seconds
+        if delayed := self._delayed.pop(key, None):
+            delayed.timer.cancel()
+            due, priority = min(due, delayed.timer.when()), min(priority, delayed.priority)
+        if due <= loop.time() or self._is_due(key):
+            self._make_due(key, priority)
+        elif not self._closed:
+            self._delayed[key] = _Delayed(loop.call_at(due, self._ring, key), priority)
+
+    async def take(self) -> Taken | None:
+        """Wait for the next key and hand it out; the caller must call `done` for it.
+
+        None means: the queue is closed.
+        """
+        while not self._closed:
+            for priority, keys in self._due.items():
+                if keys:
+                    key = next(iter(keys))
+                    since = keys.pop(key)
+                    self._working[key] = priority
+                    waited = asyncio.get_running_loop().time() - since
+                    return Taken(key, priority, waited)
+            self._wake.clear()
+            await self._wake.wait()
+        return None
+
+    def done(self, key: Key) -> None:
+        """Take `key` back from its worker; it is handed out again if it was added meanwhile."""
+        del self._working[key]
+        again = self._again.pop(key, None)
+        if again is not None:
+            self._make_due(key, again)
+
+    def succeeded(self, key: Key) -> None:
+        """Forget the failures of `key`."""
+        self._failures.pop(key, None)
+
+    def failed(self, key: Key, backoff: Backoff, *, at_least_seconds: float = 0.0) -> float:
+        """Have `key` handed out again after its backoff, and return that delay.
+
+        `at_least_seconds` is what the API server asked for; it may exceed the backoff's limit.
+        """
+        failures = self._failures[key] = self.failures(key) + 1
+        seconds = backoff.seconds(failures, self._jitter.random())
+        seconds = max(seconds, at_least_seconds)
+        priority = self._working.get(key, Priority.CHANGE)
+        self.add(key, priority=priority, after_seconds=seconds)
+        return seconds
+
+    def failures(self, key: Key) -> int:
+        """How often `key` has failed in a row."""
+        return self._failures.get(key, 0)
+
+    def close(self) -> None:
+        """Hand out no more keys."""
+        self._closed = True
+        self._wake.set()
+        for delayed in self._delayed.values():
+            delayed.timer.cancel()
+        self._delayed.clear()
+
+    def _is_due(self, key: Key) -> bool:
+        return key in self._again or any(key in keys for keys in self._due.values())
+
+    def _ring(self, key: Key) -> None:
+        self._make_due(key, self._delayed.pop(key).priority)
+
+    def _make_due(self, key: Key, priority: Priority) -> None:
+        if key in self._working:
+            self._again[key] = min(priority, self._again.get(key, priority))
+            return
+        since = asyncio.get_running_loop().time()
+        if priority is Priority.CHANGE:
+            since = self._due[Priority.BACKLOG].pop(key, since)
+        elif key in self._due[Priority.CHANGE]:
+            return
+        self._due[priority].setdefault(key, since)
+        self._wake.set()

@@ -1,0 +1,235 @@
+"""The objects of one kind: as its watch brought them, and as we wrote them a moment ago.
+
+Store first, wake second: a handler that looks finds the state it was woken for, or a newer one. The
+hard thing is our own writes. They are shown at once, in front of what the watch says, and give way as
+soon as the watch has brought them (`own_writes`). What the watch says meanwhile is remembered and not
+yet shown; so at rest the store is what the watch says, whatever happened on the way.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Generic, TypeAlias
+
+from msgspec.structs import replace
+
+from dynamo_operator.kube.errors import DecodeError
+from dynamo_operator.kube.index import Index
+from dynamo_operator.kube.kind import Key
+from dynamo_operator.kube.own_writes import Flight, Hold
+from dynamo_operator.kube.selection import EVERYTHING, Selection
+from dynamo_operator.kube.types.meta import R, equal_but_for_version
+from dynamo_operator.kube.watch import Broken, Changed, Event, Present, Removed, Started, Synced
+
+OWN_WRITE_SECONDS = 30.0
+"""How long a write of our own is shown if the watch does not bring it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change(Generic[R]):
+    """What a reader of the store sees differently now.
+
+    None means: there was, or there is, no such object. Two uids mean: removed and created anew.
+    `initial`: it was there when we first looked.
+    """
+
+    old: R | None
+    new: R | None
+    initial: bool = False
+
+
+Handler: TypeAlias = Callable[[Change[R]], None]
+
+
+@dataclass(slots=True)
+class _Listing(Generic[R]):
+    """A list under way; nobody sees it before it is complete."""
+
+    objects: dict[Key, R] = field(default_factory=dict[Key, R])
+    broken: dict[Key, DecodeError] = field(default_factory=dict[Key, DecodeError])
+
+
+class Store(Generic[R]):
+    """The objects of one kind, and who wants to hear of their changes.
+
+    `is_served`: whether the API server knows the kind. `broken`: objects that exist and do not fit their
+    type; `shown` has their last good state, if there was one.
+    """
+
+    def __init__(
+        self,
+        type_: type[R],
+        selection: Selection = EVERYTHING,
+        keep: Callable[[R], R] | None = None,
+    ) -> None:
+        self.type_ = type_
+        self.shown: Index[R] = Index()
+        self.broken: dict[Key, DecodeError] = {}
+        self.is_served = False
+        self._selection = selection
+        self._keep = keep
+        self._handlers: list[Handler[R]] = []
+        self._listing: _Listing[R] | None = None
+        self._has_synced = False
+        self._holds: dict[Key, Hold[R]] = {}
+        self._flights: dict[Key, Flight[R]] = {}
+
+    def subscribe(self, handler: Handler[R]) -> None:
+        """Call `handler` for each change from now on, and once for each object that is already there."""
+        self._handlers.append(handler)
+        for resource in self.shown.list():
+            handler(Change(None, resource, initial=True))
+
+    # What the watch says.
+
+    def hear(self, event: Event[R]) -> None:
+        """Take over what the watch says, then wake whoever wants to know."""
+        match event:
+            case Started():
+                self._listing = _Listing()
+                for hold in self._holds.values():
+                    hold.is_older_than_list = True
+            case Present(resource) if self._listing is not None:
+                self._listing.objects[resource.key] = self._reduced(resource)
+            case Synced() if self._listing is not None:
+                self.is_served = True
+                self._swap(self._listing)
+            case Changed(resource) | Present(resource):
+                self.broken.pop(resource.key, None)
+                self._tell(self._changed(resource.key, self._reduced(resource)))
+            case Removed(key, uid):
+                self.broken.pop(key, None)
+                self._tell(self._removed(key, uid))
+            case Broken(error) if error.key is not None:
+                broken = self.broken if self._listing is None else self._listing.broken
+                broken[error.key] = error
+            case _:
+                pass  # broken beyond a name: the informer has reported it
+
+    def hear_that_kind_is_gone(self) -> None:
+        """Forget all objects: the API server does not know their kind any more."""
+        self.is_served = False
+        self._swap(_Listing())
+
+    def _swap(self, listing: _Listing[R]) -> None:
+        """Have the list in place of everything, then wake for what differs."""
+        self._listing = None
+        unlisted = {each.key for each in self.shown.list()} | self._holds.keys()
+        states: dict[Key, R | None] = dict.fromkeys(unlisted - listing.objects.keys())
+        states.update(listing.objects)
+        changes = [
+            self._listed(key, state) for key, state in states.items() if key not in listing.broken
+        ]
+        self.broken = listing.broken
+        is_first, self._has_synced = not self._has_synced, True
+        if is_first:
+            changes = [each and Change(each.old, each.new, initial=True) for each in changes]
+        self._tell(*changes)
+
+    def _listed(self, key: Key, listed: R | None) -> Change[R] | None:
+        hold = self._holds.get(key)
+        before = self._watched(key)
+        if flight := self._flights.get(key):
+            flight.relists.append((before, listed))
+        if hold is not None and not hold.ends_with_list(listed):
+            hold.watched = listed
+            return None
+        return self._show(key, listed)
+
+    def _changed(self, key: Key, heard: R) -> Change[R] | None:
+        if flight := self._flights.get(key):
+            flight.versions.add(heard.metadata.resource_version)
+        hold = self._holds.get(key)
+        if hold is not None and not hold.ends_with(heard):
+            hold.watched = heard
+            return None
+        return self._show(key, heard)
+
+    def _removed(self, key: Key, uid: str) -> Change[R] | None:
+        if flight := self._flights.get(key):
+            flight.removed_uids.add(uid)
+        hold = self._holds.get(key)
+        if hold is not None and hold.shown.metadata.uid != uid:
+            hold.watched = None
+            return None
+        return self._show(key, None)
+
+    def _watched(self, key: Key) -> R | None:
+        """What the watch says of this key, shown or not."""
+        hold = self._holds.get(key)
+        return self.shown.get(key) if hold is None else hold.watched
+
+    def _reduced(self, resource: R) -> R:
+        """What is kept of an object; the very object that we have, if it is in the same state."""
+        have = self._watched(resource.key)
+        if have and have.metadata.resource_version == resource.metadata.resource_version:
+            return have
+        return self._keep(resource) if self._keep else resource
+
+    # What a writer says.
+
+    @contextmanager
+    def writing(self, key: Key) -> Iterator[Flight[R]]:
+        """Note what the watch says of `key` while a write is under way; one write per key at a time."""
+        flight = self._flights[key] = Flight()
+        try:
+            yield flight
+        finally:
+            del self._flights[key]
+
+    def wrote(self, flight: Flight[R], written: R) -> None:
+        """Show what the API server has stored for us, unless the watch was sooner."""
+        key, version = written.key, written.metadata.resource_version
+        watched = self._watched(key)
+        if flight.is_overtaken(written) or (
+            watched is not None and watched.metadata.resource_version == version
+        ):
+            return
+        if not self._selection.covers(written, is_watched=watched is not None):
+            return
+        kept = self._keep(written) if self._keep else written
+        self._tell(self._hold(key, kept, is_deletion=False))
+
+    def deleted(self, key: Key, uid: str) -> None:
+        """Show the object as being deleted until the watch says that it is, or is gone."""
+        shown = self.shown.get(key)
+        if shown is None or shown.metadata.uid != uid:
+            return
+        if shown.metadata.deletion_timestamp is None:
+            now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            metadata = replace(shown.metadata, deletion_timestamp=now)
+            self._tell(self._hold(key, replace(shown, metadata=metadata), is_deletion=True))
+
+    def _hold(self, key: Key, shown: R, *, is_deletion: bool) -> Change[R] | None:
+        watched = self._watched(key)
+        change = self._show(key, shown)
+        alarm = asyncio.get_running_loop().call_later(OWN_WRITE_SECONDS, self._give_up, key)
+        self._holds[key] = Hold(shown, watched, alarm, is_deletion)
+        return change
+
+    def _give_up(self, key: Key) -> None:
+        """Believe the watch: for all this time it has not brought what we wrote."""
+        self._tell(self._show(key, self._holds[key].watched))
+
+    # What readers see.
+
+    def _show(self, key: Key, new: R | None) -> Change[R] | None:
+        """Show this state, hold nothing in front of it, and return what readers see differently."""
+        hold = self._holds.pop(key, None)
+        if hold is not None:
+            hold.alarm.cancel()
+        old = self.shown.get(key)
+        if new is old:
+            return None
+        self.shown.put(key, new)
+        if old is not None and new is not None and equal_but_for_version(old, new):
+            return None
+        return Change(old, new)
+
+    def _tell(self, *changes: Change[R] | None) -> None:
+        for change in changes:
+            if change is not None:
+                for handler in self._handlers:
+                    handler(change)

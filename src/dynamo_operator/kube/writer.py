@@ -1,0 +1,98 @@
+"""Writes whose outcome the cache shows at once, so that the next reconcile does not act on the past.
+
+The hard thing is two writes to one object: the answer that comes last need not be of the write that was
+last. So writes to one object take turns. Each store then decides how long an answer is shown.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Generic
+from weakref import WeakValueDictionary
+
+from dynamo_operator.kube.cache import Cache
+from dynamo_operator.kube.client import Client
+from dynamo_operator.kube.kind import Key, Object, key_of
+from dynamo_operator.kube.own_writes import Flight
+from dynamo_operator.kube.store import Store
+from dynamo_operator.kube.types.meta import R, Resource
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn(Generic[R]):
+    """The right to write one object now. A store of None means: nobody watches it."""
+
+    store: Store[R] | None
+    flight: Flight[R]
+
+    def wrote(self, answer: R) -> R:
+        """The answer, which readers see from now on."""
+        if self.store is not None:
+            self.store.wrote(self.flight, answer)
+        return answer
+
+    def deleted(self, key: Key, uid: str) -> None:
+        """Have readers see that the object is on its way out."""
+        if self.store is not None:
+            self.store.deleted(key, uid)
+
+
+class Writer:
+    """A client for writes; what it returns is already in the cache, if the type is watched.
+
+    Raises:
+        OperatorError: as `Client` does; nothing is shown then, the watch tells what came of it.
+    """
+
+    def __init__(self, client: Client, cache: Cache) -> None:
+        self._client = client
+        self._cache = cache
+        self._turns: WeakValueDictionary[tuple[type[Resource], Key], asyncio.Lock] = (
+            WeakValueDictionary()
+        )
+
+    async def apply(
+        self, type_: type[R], wanted: Object, *, force: bool, uid: str | None = None
+    ) -> R:
+        """Server-side apply; see `Client.apply`."""
+        async with self._turn(type_, key_of(wanted)) as turn:
+            return turn.wrote(await self._client.apply(type_, wanted, force=force, uid=uid))
+
+    async def create(self, type_: type[R], wanted: Object) -> R:
+        """Create; see `Client.create`."""
+        async with self._turn(type_, key_of(wanted)) as turn:
+            return turn.wrote(await self._client.create(type_, wanted))
+
+    async def merge_patch(
+        self,
+        type_: type[R],
+        key: Key,
+        patch: Object,
+        *,
+        subresource: str = "",
+        uid: str | None = None,
+    ) -> R:
+        """Merge-patch an object or its subresource; see `Client.merge_patch`."""
+        async with self._turn(type_, key) as turn:
+            return turn.wrote(
+                await self._client.merge_patch(type_, key, patch, subresource=subresource, uid=uid)
+            )
+
+    async def delete(
+        self, type_: type[Resource], key: Key, *, uid: str, resource_version: str | None = None
+    ) -> None:
+        """Delete; see `Client.delete`. The cache shows the object as being deleted."""
+        async with self._turn(type_, key) as turn:
+            await self._client.delete(type_, key, uid=uid, resource_version=resource_version)
+            turn.deleted(key, uid)
+
+    @asynccontextmanager
+    async def _turn(self, type_: type[R], key: Key) -> AsyncIterator[_Turn[R]]:
+        async with self._turns.setdefault((type_, key), asyncio.Lock()):
+            if not self._cache.holds(type_):
+                yield _Turn(None, Flight())
+                return
+            store = self._cache.store(type_)
+            with store.writing(key) as flight:
+                yield _Turn(store, flight)

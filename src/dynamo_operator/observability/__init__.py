@@ -1,0 +1,1 @@
+"""How the operator is watched: logs, health, metrics."""

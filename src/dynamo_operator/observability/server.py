@@ -1,0 +1,123 @@
+"""The probes and the metrics over HTTP, each on an address of its own.
+
+A probe must prove progress, not that this server runs: what it answers comes from the manager.
+"""
+
+import asyncio
+import os
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+from typing import NamedTuple, NoReturn, TypeAlias
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+
+from dynamo_operator.kube.errors import ConfigError
+from dynamo_operator.kube.manager import Health
+from dynamo_operator.observability.certificate import self_signed_context
+
+Check: TypeAlias = Callable[[], Health]
+_Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
+_OFF = "0"
+_LARGEST_PORT = 65535
+
+
+class Address(NamedTuple):
+    """Where to listen. Host None means every interface; port 0 means any free one."""
+
+    host: str | None
+    port: int
+
+
+def listen_address(source: str, text: str) -> Address | None:
+    """The address in `:8080`, `127.0.0.1:8080` or `[::1]:8080`. None means off, written as `0`.
+
+    Raises: ConfigError, with `source` as the setting to blame.
+    """
+    if text in {_OFF, ""}:
+        return None
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > _LARGEST_PORT:
+        raise ConfigError(source, f"expected HOST:PORT, :PORT or 0, got {text!r}")
+    return Address(host.removeprefix("[").removesuffix("]") or None, int(port))
+
+
+class HttpServer:
+    """Serves GET requests for some paths until it is cancelled."""
+
+    def __init__(
+        self,
+        address: Address,
+        routes: Mapping[str, _Handler],
+        *,
+        is_secure: bool = False,
+    ) -> None:
+        self._address = address
+        self._routes = routes
+        self._is_secure = is_secure
+        self.listening = asyncio.Event()
+        self.port = address.port
+
+    async def run(self) -> NoReturn:
+        """Serve until cancelled.
+
+        Raises: ConfigError, where the address cannot be had.
+        """
+        app = web.Application()
+        app.add_routes([web.get(path, handler) for path, handler in self._routes.items()])
+        runner = web.AppRunner(app, access_log=None, handle_signals=False)
+        await runner.setup()
+        try:
+            await self._listen(runner)
+            await asyncio.get_running_loop().create_future()  # until this task is cancelled
+            raise AssertionError
+        finally:
+            await runner.cleanup()
+
+    async def _listen(self, runner: web.AppRunner) -> None:
+        context: ssl.SSLContext | None = None
+        if self._is_secure:
+            context = await asyncio.to_thread(self_signed_context)
+        host, port = self._address
+        try:
+            await web.TCPSite(runner, host, port, ssl_context=context, shutdown_timeout=1).start()
+        except OSError as error:
+            said = os.strerror(error.errno) if error.errno > 0 else error.strerror
+            raise ConfigError(f"{host or ''}:{port}", f"cannot listen: {said}") from error
+        self.port = runner.addresses[0][1]
+        self.listening.set()
+
+
+def health_server(address: Address, *, alive: Check, ready: Check) -> HttpServer:
+    """`/healthz` and `/readyz`, as the probes of Kubernetes components answer."""
+    routes: dict[str, _Handler] = {}
+    for name, check in (("healthz", alive), ("readyz", ready)):
+        routes[f"/{name}"] = routes[f"/{name}/{name}"] = _probe(name, check)
+    return HttpServer(address, routes)
+
+
+def metrics_server(
+    address: Address, registry: CollectorRegistry, *, is_secure: bool = False
+) -> HttpServer:
+    """`/metrics`, in the format that the scraper asks for."""
+
+    async def metrics(request: web.Request) -> web.Response:
+        encode, content_type = choose_encoder(request.headers.get("Accept", ""))
+        response = web.Response(body=encode(registry), headers={"Content-Type": content_type})
+        response.enable_compression()
+        return response
+
+    return HttpServer(address, {"/metrics": metrics}, is_secure=is_secure)
+
+
+def _probe(name: str, check: Check) -> _Handler:
+    async def probe(request: web.Request) -> web.Response:
+        health = check()
+        if health and "verbose" not in request.query:
+            return web.Response(text="ok")
+        verdict = "passed" if health else "failed"
+        lines = [*(f"[-]{problem}" for problem in health.problems), f"{name} check {verdict}"]
+        return web.Response(text="\n".join(lines) + "\n", status=200 if health else 500)
+
+    return probe

@@ -1,0 +1,160 @@
+"""The composition root: settings become a client, a cache, controllers and servers in one manager."""
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any
+
+from dynamo_operator.api import labels
+from dynamo_operator.api.component import GROUP, VERSION, DynamoComponentDeployment
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.controllers.component import ComponentController
+from dynamo_operator.controllers.gather import registries_only
+from dynamo_operator.controllers.graph import GraphController
+from dynamo_operator.controllers.startup import StartupWatch
+from dynamo_operator.kube import in_cluster
+from dynamo_operator.kube.apply import Applier
+from dynamo_operator.kube.cache import Cache
+from dynamo_operator.kube.client import Client
+from dynamo_operator.kube.connect import connect
+from dynamo_operator.kube.errors import ConfigError, NotFound
+from dynamo_operator.kube.events import EventWriter
+from dynamo_operator.kube.informer import Informer
+from dynamo_operator.kube.kind import Key
+from dynamo_operator.kube.lease import Election, Terms, identity
+from dynamo_operator.kube.manager import Manager
+from dynamo_operator.kube.measured import Measured
+from dynamo_operator.kube.metrics import RuntimeMetrics
+from dynamo_operator.kube.shared import SharedApplier
+from dynamo_operator.kube.types.apps import Deployment
+from dynamo_operator.kube.types.core import PullSecret, Service, ServiceAccount
+from dynamo_operator.kube.types.meta import Resource
+from dynamo_operator.kube.types.networking import Ingress
+from dynamo_operator.kube.types.rbac import Role, RoleBinding
+from dynamo_operator.kube.writer import Writer
+from dynamo_operator.observability import metrics as product_metrics
+from dynamo_operator.observability.server import health_server, listen_address, metrics_server
+from dynamo_operator.settings import LeaderElectionSettings, Settings
+
+_RECONCILED: tuple[type[Resource], ...] = (DynamoGraphDeployment, DynamoComponentDeployment)
+_CHILDREN: tuple[type[Resource], ...] = (
+    ServiceAccount,
+    Role,
+    RoleBinding,
+    Service,
+    Ingress,
+    Deployment,
+)
+_OPERATOR = "dynamo-operator"
+
+
+async def run(settings: Settings, *, stop: asyncio.Event) -> None:
+    """Reconcile until `stop` is set, then stop in order.
+
+    Raises:
+        OperatorError: what made it end; with one clear line.
+    """
+    kubeconfig = Path(settings.kubeconfig) if settings.kubeconfig else None
+    metrics = RuntimeMetrics()
+    async with await connect(kubeconfig) as transport:
+        client = Client(Measured(transport, metrics))
+        await require_definitions(client)
+        await manager(client, settings, metrics).run(stop)
+
+
+async def require_definitions(client: Client) -> None:
+    """Return when our kinds are served.
+
+    Raises:
+        ConfigError: they are not installed.
+        OperatorError: the API server could not be asked.
+    """
+    try:
+        await client.get_json(f"/apis/{GROUP}/{VERSION}")
+    except NotFound:
+        advice = (
+            f"the kinds of {GROUP}/{VERSION} are not installed; "
+            "run: dynamoctl crds | kubectl apply --server-side -f -"
+        )
+        raise ConfigError("API server", advice) from None
+
+
+def manager(client: Client, settings: Settings, metrics: RuntimeMetrics) -> Manager:
+    """Everything that runs, put together and not started."""
+    cache = Cache()
+    events = EventWriter(client, instance=identity(), metrics=metrics)
+    built = Manager(
+        client, cache, metrics=metrics, events=events, election=_election(client, settings, metrics)
+    )
+    informers = _informers(settings.render.restricted_namespace)
+    for informer in informers:
+        built.inform(informer)
+    writer = Writer(client, cache)
+    applier = Applier(client, writer, cache, labels.LAST_APPLIED_HASH)
+    # Recorder names and markers of shared objects. Source: specification `controllers` 1.3, 1.9, 1.13.
+    for type_, name, marker in (
+        (GraphController, "dynamographdeployment", labels.APP_MANAGED_BY),
+        (ComponentController, "dynamocomponentdeployment", labels.MANAGED_BY),
+    ):
+        built.control(
+            type_(
+                writer=writer,
+                cache=cache,
+                applier=applier,
+                shared=SharedApplier(writer, cache, (marker, _OPERATOR)),
+                recorder=events.recorder(name),
+                settings=settings.render,
+            )
+        )
+    product_metrics.register(metrics.registry, cache)
+    _serve(built, settings, metrics)
+    built.serve(StartupWatch(informers))
+    return built
+
+
+def _informers(namespace: str) -> list[Informer[Any]]:
+    """One per type that is read; in a restricted namespace, of that namespace only."""
+    plain = [Informer(each, namespace=namespace) for each in (*_RECONCILED, *_CHILDREN)]
+    secrets = Informer(
+        PullSecret,
+        namespace=namespace,
+        fields="type=kubernetes.io/dockerconfigjson",
+        keep=registries_only,
+    )
+    return [*plain, secrets]
+
+
+def _election(client: Client, settings: Settings, metrics: RuntimeMetrics) -> Election | None:
+    chosen = settings.leader_election
+    if not chosen.enabled:
+        return None
+    return Election(
+        client,
+        Key(_election_namespace(chosen), chosen.id),
+        identity=identity(),
+        metrics=metrics,
+        terms=Terms(
+            lease_seconds=int(chosen.lease_duration_seconds),
+            deadline_seconds=chosen.renew_deadline_seconds,
+            retry_seconds=chosen.retry_period_seconds,
+        ),
+    )
+
+
+def _election_namespace(chosen: LeaderElectionSettings) -> str:
+    if chosen.namespace:
+        return chosen.namespace
+    if in_cluster.is_in_cluster(os.environ):
+        return in_cluster.namespace()
+    advice = "is needed outside a pod: --leader-election-namespace"
+    raise ConfigError("leaderElection.namespace", advice)
+
+
+def _serve(built: Manager, settings: Settings, metrics: RuntimeMetrics) -> None:
+    health = listen_address("health.bindAddress", settings.health.bind_address)
+    if health is not None:
+        built.serve(health_server(health, alive=built.alive, ready=built.ready))
+    scrape = listen_address("metrics.bindAddress", settings.metrics.bind_address)
+    if scrape is not None:
+        is_secure = settings.metrics.secure
+        built.serve(metrics_server(scrape, metrics.registry, is_secure=is_secure))

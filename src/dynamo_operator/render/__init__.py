@@ -1,0 +1,1 @@
+"""From what users write to what Kubernetes gets. Pure: same input, same bytes, no I/O."""

@@ -1,0 +1,1 @@
+"""The inference frameworks: what each needs in its container beyond what every worker has."""

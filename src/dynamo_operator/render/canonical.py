@@ -1,0 +1,19 @@
+"""One order for all maps, so that equal wishes are equal bytes whatever order the user wrote them in."""
+
+from typing import Any
+
+from dynamo_operator.kube.kind import Object
+
+
+def canonical(wanted: Object) -> Object:
+    """The object with every map sorted by key; a copy that shares nothing with what it was made of."""
+    found: Object = _sorted(wanted)
+    return found
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _sorted(value[name]) for name in sorted(value)}
+    if isinstance(value, list | tuple):
+        return [_sorted(each) for each in value]
+    return value

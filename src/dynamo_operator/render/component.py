@@ -1,0 +1,29 @@
+"""The objects of one component: its Services, its Ingress, its workload."""
+
+from dynamo_operator.api.component import DynamoComponentDeployment
+from dynamo_operator.facts import Facts
+from dynamo_operator.kube.kind import Object
+from dynamo_operator.render.canonical import canonical
+from dynamo_operator.render.network import ingresses, model_services, services
+from dynamo_operator.render.plan import component_plan
+from dynamo_operator.settings import RenderSettings
+
+
+def component_objects(
+    component: DynamoComponentDeployment, facts: Facts, settings: RenderSettings
+) -> tuple[Object, ...]:
+    """The objects that the component controls, without owner references, in the order of their
+    creation.
+    """
+    plan = component_plan(component, facts, settings)
+    found = (*services(plan), *ingresses(plan), *plan.orchestrator.workloads(plan))
+    return tuple(map(canonical, found))
+
+
+def component_shared_objects(
+    component: DynamoComponentDeployment, facts: Facts, settings: RenderSettings
+) -> tuple[Object, ...]:
+    """The objects that several components use: the Service of the base model. Every user owns it,
+    none controls it.
+    """
+    return tuple(map(canonical, model_services(component_plan(component, facts, settings))))

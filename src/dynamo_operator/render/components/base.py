@@ -1,0 +1,29 @@
+"""A component of no particular type: a shell that runs what the user says. The other roles build on
+it.
+"""
+
+from dynamo_operator.kube.kind import Object
+from dynamo_operator.settings import RenderSettings
+
+SHELL = ("/bin/sh", "-c")
+SYSTEM_PORT = 9090
+
+
+def container(settings: RenderSettings) -> Object:  # noqa: ARG001  # the shape of a role
+    """A container that hands its arguments to a shell."""
+    return {"name": "main", "command": list(SHELL)}
+
+
+def pod() -> Object:
+    """Nothing of its own."""
+    return {}
+
+
+def service_port() -> Object:
+    """The port of the process's own status pages."""
+    return {
+        "name": "system",
+        "port": SYSTEM_PORT,
+        "targetPort": "system",
+        "protocol": "TCP",
+    }

@@ -1,0 +1,31 @@
+"""The frontend: the HTTP API in front of the workers."""
+
+from dynamo_operator.kube.kind import Object
+from dynamo_operator.render.components import base
+from dynamo_operator.render.merge import variable
+from dynamo_operator.render.probes import probes
+from dynamo_operator.settings import RenderSettings
+
+HTTP_PORT = 8000
+
+pod = base.pod
+
+
+def container(settings: RenderSettings) -> Object:
+    """The OpenAI-compatible server on its documented port."""
+    return {
+        "name": "main",
+        "command": ["python3"],
+        "args": ["-m", "dynamo.frontend"],
+        "ports": [{"name": "http", "containerPort": HTTP_PORT, "protocol": "TCP"}],
+        "env": [
+            variable("DYNAMO_PORT", str(HTTP_PORT)),
+            variable("DYN_HTTP_PORT", str(HTTP_PORT)),
+        ],
+        **probes("frontend", settings.probe_profile),
+    }
+
+
+def service_port() -> Object:
+    """The API itself."""
+    return {"name": "http", "port": HTTP_PORT, "targetPort": "http", "protocol": "TCP"}

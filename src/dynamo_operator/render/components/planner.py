@@ -1,0 +1,26 @@
+"""The planner: watches the graph's metrics and scales its workers through the Kubernetes API."""
+
+from dynamo_operator.api.names import PLANNER_SERVICE_ACCOUNT
+from dynamo_operator.kube.kind import Object
+from dynamo_operator.render.components import base
+from dynamo_operator.render.merge import variable
+from dynamo_operator.settings import RenderSettings
+
+METRICS_PORT = 9085
+
+service_port = base.service_port
+
+
+def container(settings: RenderSettings) -> Object:  # noqa: ARG001  # the shape of a role
+    """A shell with the planner's metrics port; it has no probes."""
+    return {
+        "name": "main",
+        "command": list(base.SHELL),
+        "ports": [{"name": "metrics", "containerPort": METRICS_PORT, "protocol": "TCP"}],
+        "env": [variable("PLANNER_PROMETHEUS_PORT", str(METRICS_PORT))],
+    }
+
+
+def pod() -> Object:
+    """The account that may scale the graph."""
+    return {"serviceAccountName": PLANNER_SERVICE_ACCOUNT}

@@ -1,0 +1,26 @@
+"""A worker, for prefill, decode or both: an inference engine with a status port."""
+
+from dynamo_operator.kube.kind import Object
+from dynamo_operator.render.components import base
+from dynamo_operator.render.merge import variable
+from dynamo_operator.render.probes import probes
+from dynamo_operator.settings import RenderSettings
+
+pod = base.pod
+service_port = base.service_port
+
+
+def container(settings: RenderSettings) -> Object:
+    """A shell that starts the engine; health is what the engine's `generate` endpoint says."""
+    return {
+        "name": "main",
+        "command": list(base.SHELL),
+        "ports": [{"name": "system", "containerPort": base.SYSTEM_PORT, "protocol": "TCP"}],
+        "env": [
+            variable("DYN_HEALTH_CHECK_ENABLED", "false"),
+            variable("DYN_SYSTEM_ENABLED", "true"),
+            variable("DYN_SYSTEM_PORT", str(base.SYSTEM_PORT)),
+            variable("DYN_SYSTEM_USE_ENDPOINT_HEALTH_STATUS", '["generate"]'),
+        ],
+        **probes("worker", settings.probe_profile),
+    }

@@ -1,0 +1,85 @@
+"""The main container: the role's default, the user's override, then what the spec adds."""
+
+from dynamo_operator.kube.kind import Object
+from dynamo_operator.render.merge import (
+    merged,
+    merged_environment,
+    merged_probe,
+    variable,
+    variable_of_field,
+)
+from dynamo_operator.render.resources import with_device_limits
+from dynamo_operator.render.seams import ComponentPlan
+from dynamo_operator.render.volumes import mounts
+
+
+def main_container(plan: ComponentPlan) -> Object:
+    """The container that runs the component."""
+    default = plan.role.container(plan.settings)
+    container: Object = dict(merged(default, plan.main_container))
+    container |= _probes(default, plan)
+    container["env"] = _environment(default, plan)
+    if resources := _resources(container.get("resources", {}), plan.resources):
+        container["resources"] = resources
+    if plan.environment_secret:
+        source = {"secretRef": {"name": plan.environment_secret}}
+        container["envFrom"] = [*container.get("envFrom", ()), source]
+    if mounted := mounts(plan):
+        container["volumeMounts"] = mounted
+    return plan.backend.container(container, plan)
+
+
+def _probes(default: Object, plan: ComponentPlan) -> dict[str, Object]:
+    """Liveness and readiness field by field, startup as a whole; the spec's own probes win as a
+    whole.
+    """
+    users = plan.main_container
+    merging = {
+        name: merged_probe(default.get(name, {}), users[name])
+        for name in ("livenessProbe", "readinessProbe")
+        if name in users
+    }
+    startup = {"startupProbe": users["startupProbe"]} if users.get("startupProbe") else {}
+    return merging | startup | plan.probes
+
+
+def _environment(default: Object, plan: ComponentPlan) -> list[Object]:
+    lowest = [*_infrastructure(plan), *_identity(plan), *default.get("env", ())]
+    container = merged_environment(lowest, plan.main_container.get("env", ()))
+    return merged_environment(container, plan.environment)
+
+
+def _infrastructure(plan: ComponentPlan) -> list[Object]:
+    settings = plan.settings
+    values = {
+        "ETCD_ENDPOINTS": settings.etcd_address,
+        "MODEL_EXPRESS_URL": settings.model_express_url,
+        "NATS_SERVER": settings.nats_address,
+        "PROMETHEUS_ENDPOINT": settings.prometheus_endpoint,
+    }
+    return [variable(name, value) for name, value in values.items() if value]
+
+
+def _identity(plan: ComponentPlan) -> list[Object]:
+    """Who and where the process is. Source: specification `rendering` 6.2."""
+    found = [
+        variable("DYN_COMPONENT", plan.component_type),
+        variable("DYN_NAMESPACE", plan.dynamo_namespace),
+        variable("DYN_PARENT_DGD_K8S_NAME", plan.graph),
+        variable("DYN_PARENT_DGD_K8S_NAMESPACE", plan.namespace),
+        variable_of_field("POD_NAME", "metadata.name"),
+        variable_of_field("POD_NAMESPACE", "metadata.namespace"),
+        variable_of_field("POD_UID", "metadata.uid"),
+    ]
+    if plan.is_discovered_by_kubernetes:
+        found.append(variable("DYN_DISCOVERY_BACKEND", "kubernetes"))
+    return found
+
+
+def _resources(container: Object, component: Object) -> Object:
+    """The container's resources with the component's laid over them; claims add up."""
+    both: Object = dict(merged(container, component))
+    claims = [*container.get("claims", ()), *component.get("claims", ())]
+    if claims:
+        both["claims"] = list({claim["name"]: claim for claim in claims}.values())
+    return with_device_limits(both)

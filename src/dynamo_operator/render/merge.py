@@ -1,0 +1,63 @@
+"""How a user's word is laid over a default: pod specs, probes and environments.
+
+The values are plain JSON, so that fields which we do not know survive. The hard part is what counts
+as a word: a field that is there counts, also 0 and false; null, "" and empty lists do not, since
+typed clients write them for "not given". A list replaces a list. A probe that names its own handler
+loses the default's.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from dynamo_operator.kube.kind import Object
+
+HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
+"""The ways a probe can ask; a probe has exactly one."""
+
+
+def pruned(value: Any) -> Any:
+    """The value without nulls and empty lists inside, as a copy of its own."""
+    if isinstance(value, Mapping):
+        kept = {name: pruned(each) for name, each in value.items()}
+        return {name: each for name, each in kept.items() if each is not None and each != []}
+    if isinstance(value, list | tuple):
+        return [pruned(each) for each in value if each is not None]
+    return value
+
+
+def merged(default: Any, user: Any) -> Any:
+    """The default with the user's value laid over it; neither is changed."""
+    if user is None or user in ("", []):
+        return default
+    if isinstance(default, Mapping) and isinstance(user, Mapping):
+        both = {name: merged(value, user.get(name)) for name, value in default.items()}
+        return both | {name: value for name, value in user.items() if name not in default}
+    return user
+
+
+def merged_probe(default: Object, user: Object) -> Object:
+    """The default probe with the user's fields; a handler of the user's replaces another kind of
+    handler.
+    """
+    handlers = [name for name in HANDLERS if user.get(name) is not None]
+    if not handlers:
+        return dict(merged(default, user))
+    rest = {name: value for name, value in default.items() if name not in HANDLERS}
+    kept = {name: default[name] for name in handlers if name in default}
+    return dict(merged(rest | kept, user))
+
+
+def merged_environment(low: Iterable[Object], high: Iterable[Object]) -> list[Object]:
+    """One entry per name, sorted by name; `high` wins, and within one list the later entry."""
+    entries = {entry["name"]: entry for entry in (*low, *high)}
+    return [entries[name] for name in sorted(entries)]
+
+
+def variable(name: str, value: str) -> Object:
+    """An environment variable with a fixed value."""
+    return {"name": name, "value": value}
+
+
+def variable_of_field(name: str, path: str) -> Object:
+    """An environment variable that takes its value from the pod itself."""
+    return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}

@@ -1,0 +1,119 @@
+"""How a component is reached: its Services, its Ingress, and the Service of the model that it
+serves.
+"""
+
+from typing import Any
+
+from dynamo_operator.api import labels, names
+from dynamo_operator.api.component import IngressSpec
+from dynamo_operator.kube.kind import Object
+from dynamo_operator.render.components.base import SYSTEM_PORT
+from dynamo_operator.render.seams import ComponentPlan, metadata
+
+_DEFAULT_HOST_SUFFIX = "local"
+
+
+def services(plan: ComponentPlan) -> tuple[Object, ...]:
+    """The component's Service; while its traffic is being stolen also one per side."""
+    everything = _service(plan, "", {})
+    if not plan.is_on(labels.STEALING_DEBUG_MODE):
+        return (everything,)
+    debug = _service(plan, "-d", {labels.TARGET_TYPE: "debug"})
+    return (everything, _service(plan, "-p", {}), debug)
+
+
+def _service(plan: ComponentPlan, suffix: str, also: dict[str, str]) -> Object:
+    port = plan.role.service_port()
+    own: dict[str, str] = {}
+    if plan.is_discovered_by_kubernetes:
+        own[labels.DISCOVERY_BACKEND_LABEL] = "kubernetes"
+        if plan.component_type != "frontend":
+            own[labels.DISCOVERY_ENABLED] = "true"
+    name = names.service_name(plan.name, suffix)
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata(plan, name, plan.labels | own, plan.annotations),
+        "spec": {"selector": selector(plan) | also, "ports": [port]},
+    }
+
+
+def selector(plan: ComponentPlan) -> dict[str, str]:
+    """What only this component's pods have: its name, its Dynamo namespace and its type."""
+    found = {
+        labels.COMPONENT: plan.component,
+        labels.DYNAMO_NAMESPACE: plan.dynamo_namespace,
+    }
+    if plan.component_type:
+        found[labels.COMPONENT_TYPE] = plan.component_type
+    return found
+
+
+def ingresses(plan: ComponentPlan) -> tuple[Object, ...]:
+    """The component's Ingress, if it is wanted and a controller is named."""
+    wanted = plan.ingress
+    if wanted is None or not wanted.enabled or not wanted.ingress_controller_class_name:
+        return ()
+    host = ingress_host(wanted)
+    port = plan.role.service_port()["port"]
+    backend = {"service": {"name": names.service_name(plan.name), "port": {"number": port}}}
+    path = {"path": "/", "pathType": "Prefix", "backend": backend}
+    spec: dict[str, Any] = {
+        "ingressClassName": wanted.ingress_controller_class_name,
+        "rules": [{"host": host, "http": {"paths": [path]}}],
+    }
+    if wanted.tls is not None:
+        secret = {"secretName": wanted.tls.secret_name} if wanted.tls.secret_name else {}
+        spec["tls"] = [{"hosts": [host], **secret}]
+    all_labels = plan.labels | {
+        key: value for key, value in wanted.labels.items() if key not in labels.SELECTING
+    }
+    ingress = {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "Ingress",
+        "metadata": metadata(
+            plan,
+            names.workload_name(plan.name),
+            all_labels,
+            plan.annotations | wanted.annotations,
+        ),
+        "spec": spec,
+    }
+    return (ingress,)
+
+
+def ingress_host(wanted: IngressSpec) -> str:
+    """The host name of an Ingress: prefix and host glued together, then the suffix after a dot."""
+    suffix = wanted.host_suffix or _DEFAULT_HOST_SUFFIX
+    return f"{wanted.host_prefix or ''}{wanted.host or ''}.{suffix}"
+
+
+def model_services(plan: ComponentPlan) -> tuple[Object, ...]:
+    """The headless Service over every pod of the namespace that serves the component's model."""
+    if not plan.model:
+        return ()
+    hashed = {labels.BASE_MODEL_HASH: names.model_hash(plan.model)}
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata(
+            plan,
+            names.model_service_name(plan.model),
+            {**hashed, labels.MANAGED_BY: labels.MANAGER},
+            {labels.BASE_MODEL: plan.model},
+        ),
+        "spec": {
+            "clusterIP": "None",
+            "publishNotReadyAddresses": False,
+            "selector": hashed,
+            "ports": [
+                {
+                    "name": "system",
+                    "port": SYSTEM_PORT,
+                    "targetPort": SYSTEM_PORT,
+                    "protocol": "TCP",
+                }
+            ],
+        },
+    }
+    return (service,)

@@ -1,0 +1,1 @@
+"""The orchestrators: which objects run a component's pods."""

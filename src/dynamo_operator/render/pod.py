@@ -1,0 +1,72 @@
+"""The pod template of a component: defaults, the user's overrides, volumes and accounts, in a fixed
+order.
+
+The hard part is the order: it decides who wins, and running graphs depend on it. Source:
+specification `rendering` 7. Side containers of the user come first and the main container last, as
+in running graphs.
+"""
+
+from typing import Any
+
+from dynamo_operator.api import labels
+from dynamo_operator.kube.kind import Object
+from dynamo_operator.render.container import main_container
+from dynamo_operator.render.merge import merged
+from dynamo_operator.render.seams import ComponentPlan
+from dynamo_operator.render.volumes import volumes
+
+_FS_GROUP = 1000
+_TERMINATION_GRACE_SECONDS = 60
+
+
+def pod_template(plan: ComponentPlan, workload: str, *, is_debug: bool = False) -> Object:
+    """The template of the pods that `workload` runs; `is_debug` is the copy that a developer may
+    stop.
+    """
+    own = {labels.TARGET_TYPE: "debug"} if is_debug else {}
+    found: Object = {"labels": plan.pod_labels | own | {labels.SELECTOR: workload}}
+    if plan.pod_annotations:
+        found["annotations"] = plan.pod_annotations
+    return {"metadata": found, "spec": _pod_spec(plan, is_debug=is_debug)}
+
+
+def _pod_spec(plan: ComponentPlan, *, is_debug: bool) -> Object:
+    defaults: Object = {
+        "restartPolicy": "Always",
+        "terminationGracePeriodSeconds": _TERMINATION_GRACE_SECONDS,
+        "serviceAccountName": plan.service_account,
+        **plan.role.pod(),
+    }
+    pod: Object = dict(merged(defaults, plan.pod))
+    if "securityContext" not in pod:
+        pod["securityContext"] = {"fsGroup": _FS_GROUP}
+    lists: dict[str, list[Any]] = {
+        "containers": [*pod.get("containers", ()), main_container(plan)],
+        "volumes": volumes(plan),
+        "imagePullSecrets": _pull_secrets(plan),
+    }
+    if is_debug or plan.is_on(labels.DEBUG_MODE):
+        lists["containers"].append(_debugger(plan.settings.debugger_image))
+        pod["shareProcessNamespace"] = True
+    return pod | {name: entries for name, entries in lists.items() if entries}
+
+
+def _pull_secrets(plan: ComponentPlan) -> list[Object]:
+    users: list[Object] = plan.pod.get("imagePullSecrets", [])
+    known = {entry.get("name") for entry in users}
+    return [*users, *({"name": name} for name in plan.pull_secrets if name not in known)]
+
+
+def _debugger(image: str) -> Object:
+    return {
+        "name": "debugger",
+        "image": image,
+        "command": ["sleep", "infinity"],
+        "securityContext": {"capabilities": {"add": ["SYS_PTRACE"]}},
+        "resources": {
+            "requests": {"cpu": "100m", "memory": "100Mi"},
+            "limits": {"cpu": "1000m", "memory": "1000Mi"},
+        },
+        "stdin": True,
+        "tty": True,
+    }

@@ -1,0 +1,122 @@
+"""The three seams of rendering, and the plan that all three read.
+
+A role says what kind of component it is (frontend, worker, …), a backend what its inference
+framework needs, an orchestrator which workload runs the pods. Each is a module with the functions
+below and one line in a table of `render.plan`. The plan holds every decision, so that nothing after
+it asks "is this set?".
+"""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from dynamo_operator.api.component import IngressSpec
+from dynamo_operator.kube.kind import Object
+from dynamo_operator.settings import RenderSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A volume claim in the main container."""
+
+    claim: str
+    path: str
+    is_cache: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ComponentPlan:
+    """A component's spec made tight: defaults filled, names fixed, choices made.
+
+    None means: `ingress` is None when the component is not reached from outside. Empty texts and
+    empty collections mean "none" everywhere else.
+    """
+
+    namespace: str
+    name: str
+    component: str
+    graph: str
+    dynamo_namespace: str
+    component_type: str
+    sub_component_type: str
+    model: str
+    replicas: int
+    nodes: int
+    role: "Role"
+    backend: "Backend"
+    orchestrator: "Orchestrator"
+    labels: dict[str, str]
+    annotations: dict[str, str]
+    pod_labels: dict[str, str]
+    pod_annotations: dict[str, str]
+    switches: dict[str, str]
+    discovery_backend: str
+    environment: tuple[Object, ...]
+    environment_secret: str
+    resources: Object
+    mounts: tuple[Mount, ...]
+    shared_memory_size: str
+    main_container: Object
+    pod: Object
+    probes: dict[str, Object]
+    pull_secrets: tuple[str, ...]
+    service_account: str
+    ingress: IngressSpec | None
+    settings: RenderSettings
+
+    @property
+    def is_discovered_by_kubernetes(self) -> bool:
+        """Whether the graph's processes find each other through the API server."""
+        return self.discovery_backend == "kubernetes"
+
+    def is_on(self, switch: str) -> bool:
+        """Whether the user set that annotation to exactly `true`."""
+        return self.switches.get(switch) == "true"
+
+
+class Role(Protocol):
+    """What a kind of component is by default."""
+
+    def container(self, settings: RenderSettings) -> Object:
+        """The main container before anything of the user: command, ports, probes, its own
+        environment.
+        """
+        ...
+
+    def pod(self) -> Object:
+        """Fields of the pod that differ from every other role's; {} is usual."""
+        ...
+
+    def service_port(self) -> Object:
+        """The port of the component's Service."""
+        ...
+
+
+class Backend(Protocol):
+    """What an inference framework needs. Its multinode launch belongs here too."""
+
+    def container(self, container: Object, plan: ComponentPlan) -> Object:
+        """The main container, with all of the user's settings in it, as this framework wants it."""
+        ...
+
+
+class Orchestrator(Protocol):
+    """Which objects run the pods of a component."""
+
+    def workloads(self, plan: ComponentPlan) -> tuple[Object, ...]:
+        """The objects that own the pods, in the order of their creation."""
+        ...
+
+
+def metadata(
+    plan: ComponentPlan,
+    name: str,
+    labels: dict[str, str] | None = None,
+    annotations: dict[str, str] | None = None,
+) -> Object:
+    """Metadata of a component's child, without empty maps."""
+    found: dict[str, Any] = {"name": name, "namespace": plan.namespace}
+    if labels:
+        found["labels"] = labels
+    if annotations:
+        found["annotations"] = annotations
+    return found

@@ -1,0 +1,74 @@
+"""Labels and annotations of a component: their syntax, and those that speak to the operator."""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from dynamo_operator.api import labels
+from dynamo_operator.api.component import ComponentSpec
+from dynamo_operator.validation import Problem, ProblemKind
+from dynamo_operator.validation.syntax import (
+    annotation_problems,
+    is_label_value,
+    label_problems,
+    nearest,
+    not_a_label_value,
+)
+
+_BACKENDS = ("etcd", "kubernetes")
+_BOUND = re.compile(r"(?P<number>\d{1,9})(?P<percent>%)?", re.ASCII)
+
+
+def metadata_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
+    """What is wrong with the labels and annotations that a component hands to its objects."""
+    yield from label_problems(spec.labels, f"{path}.labels")
+    yield from annotation_problems(spec.annotations, f"{path}.annotations")
+    extra = spec.extra_pod_metadata
+    if extra is not None:
+        at = f"{path}.extraPodMetadata"
+        yield from label_problems(extra.labels, f"{at}.labels")
+        yield from annotation_problems(extra.annotations, f"{at}.annotations")
+    for field, value in (
+        ("componentType", spec.component_type),
+        ("subComponentType", spec.sub_component_type),
+    ):
+        if value and not is_label_value(value):
+            yield Problem(f"{path}.{field}", not_a_label_value(value))
+    yield from discovery_problems(spec.annotations, f"{path}.annotations")
+    yield from _update_problems(spec, path)
+
+
+def discovery_problems(annotations: Mapping[str, str], path: str) -> Iterator[Problem]:
+    """One problem if the discovery backend is one that does not exist."""
+    value = annotations.get(labels.DISCOVERY_BACKEND)
+    if value is not None and value not in _BACKENDS:
+        yield Problem(
+            f"{path}[{labels.DISCOVERY_BACKEND}]",
+            f'"{value}" is no discovery backend: expected etcd or kubernetes'
+            f"{nearest(value, _BACKENDS)}",
+            ProblemKind.NOT_SUPPORTED,
+        )
+
+
+def _update_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
+    """How far an update may go beyond and below the replicas; a Recreate has no such bounds."""
+    if spec.annotations.get(labels.STRATEGY) == "Recreate":
+        return
+    extra = spec.extra_pod_metadata.annotations if spec.extra_pod_metadata else {}
+    amounts = []
+    for key in (labels.MAX_SURGE, labels.MAX_UNAVAILABLE):
+        text = extra.get(key) or (spec.annotations.get(key) if key not in extra else "")
+        place = "extraPodMetadata.annotations" if key in extra else "annotations"
+        at = f"{path}.{place}[{key}]"
+        match = _BOUND.fullmatch(text or "25%")
+        if match is None:
+            yield Problem(
+                at, f'"{text}" is no bound: expected a number or a percentage such as 25%'
+            )
+            return
+        number = int(match["number"])
+        if key == labels.MAX_UNAVAILABLE and match["percent"] and number > 100:  # noqa: PLR2004
+            yield Problem(at, "must not be more than 100%")
+        amounts.append(number)
+    if not any(amounts):
+        at = f"{path}.annotations[{labels.MAX_UNAVAILABLE}]"
+        yield Problem(at, "surge and unavailable must not both be 0: no pod could be replaced")

@@ -1,0 +1,145 @@
+"""The rules of one component, the same for a graph's service and for a component written by hand.
+
+All problems are found at once. The hard part is to be complete: what passes here can be rendered
+without an exception, and what is rendered the API server takes.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dynamo_operator.api.component import (
+    DynamoComponentDeployment,
+    DynamoComponentDeploymentSpec,
+    IngressSpec,
+)
+from dynamo_operator.api.framework import framework
+from dynamo_operator.facts import Facts
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.validation import Problem, ProblemKind
+from dynamo_operator.validation.annotations import metadata_problems
+from dynamo_operator.validation.deployment_config import deployment_config_problems
+from dynamo_operator.validation.environment import environment_problems
+from dynamo_operator.validation.pod import pod_problems
+from dynamo_operator.validation.probes import probe_problems
+from dynamo_operator.validation.quantities import resource_problems
+from dynamo_operator.validation.shape import ENVIRONMENT, POD, PROBE, shape_problems
+from dynamo_operator.validation.syntax import (
+    annotation_problems,
+    is_subdomain,
+    label_problems,
+    name_problems,
+)
+from dynamo_operator.validation.volumes import volume_problems
+
+_MAX_REPLICAS = 2**31 - 1
+
+
+def component_problems(
+    component: DynamoComponentDeployment,
+    facts: Facts,
+    settings: RenderSettings,  # noqa: ARG001  # one signature for graphs and components
+) -> tuple[Problem, ...]:
+    """Everything that is wrong with a component, sorted by path."""
+    return tuple(sorted(spec_problems(component.spec, "spec", facts)))
+
+
+def spec_problems(
+    spec: DynamoComponentDeploymentSpec, path: str, facts: Facts
+) -> Iterator[Problem]:
+    """What is wrong with a component's spec. `path` is where it stands."""
+    misfits = list(_misfits(spec, path))
+    yield from misfits
+    yield from _size_problems(spec, path, facts)
+    yield from metadata_problems(spec, path)
+    yield from _ingress_problems(spec.ingress, f"{path}.ingress")
+    if misfits:
+        return  # the rules below read the parts that do not fit
+    pod = spec.extra_pod_spec or {}
+    main = pod.get("mainContainer") or {}
+    found = framework(spec)
+    if found.problem:
+        yield Problem(f"{path}.extraPodSpec.mainContainer.command", found.problem)
+    yield from pod_problems(spec, pod, f"{path}.extraPodSpec")
+    yield from volume_problems(spec, pod, path, found.name)
+    at = f"{path}.extraPodSpec.mainContainer.resources"
+    yield from resource_problems(
+        main.get("resources") or {}, at, spec.resources, f"{path}.resources"
+    )
+    yield from _claim_problems(spec, pod, path)
+    yield from environment_problems(spec.envs, f"{path}.envs")
+    yield from deployment_config_problems(spec.envs, f"{path}.envs")
+    for field, probe in _own_probes(spec).items():
+        yield from probe_problems(probe, f"{path}.{field}")
+
+
+def _own_probes(spec: DynamoComponentDeploymentSpec) -> dict[str, Any]:
+    both = {"livenessProbe": spec.liveness_probe, "readinessProbe": spec.readiness_probe}
+    return {name: probe for name, probe in both.items() if probe is not None}
+
+
+def _misfits(spec: DynamoComponentDeploymentSpec, path: str) -> Iterator[Problem]:
+    yield from shape_problems(spec.extra_pod_spec, POD, f"{path}.extraPodSpec")
+    yield from shape_problems(spec.envs, ENVIRONMENT, f"{path}.envs")
+    for field, probe in _own_probes(spec).items():
+        yield from shape_problems(probe, PROBE, f"{path}.{field}")
+
+
+def _size_problems(
+    spec: DynamoComponentDeploymentSpec, path: str, facts: Facts
+) -> Iterator[Problem]:
+    if spec.replicas is not None and not 0 <= spec.replicas <= _MAX_REPLICAS:
+        yield Problem(f"{path}.replicas", f"must be between 0 and {_MAX_REPLICAS}")
+    if spec.multinode is not None and spec.multinode.node_count > 1:
+        reason = (
+            "LeaderWorkerSet is served but not supported yet" if facts.lws_served else "found none"
+        )
+        message = f"no multinode orchestrator available: {reason}"
+        yield Problem(f"{path}.multinode.nodeCount", message, ProblemKind.NOT_SUPPORTED)
+    if spec.component_type == "epp":
+        message = "the endpoint picker is not supported yet"
+        yield Problem(f"{path}.componentType", message, ProblemKind.NOT_SUPPORTED)
+    if spec.model_ref is not None and not spec.model_ref.name:
+        yield Problem(f"{path}.modelRef.name", "a name is required", ProblemKind.REQUIRED)
+    if spec.env_from_secret:
+        yield from name_problems(spec.env_from_secret, f"{path}.envFromSecret", "a Secret")
+
+
+def _ingress_problems(wanted: IngressSpec | None, path: str) -> Iterator[Problem]:
+    if wanted is None or not wanted.enabled:
+        return
+    if not wanted.host:
+        yield Problem(f"{path}.host", "a host is required", ProblemKind.REQUIRED)
+    else:
+        yield from host_problems(wanted, f"{path}.host")
+    if wanted.ingress_controller_class_name:
+        at = f"{path}.ingressControllerClassName"
+        yield from name_problems(wanted.ingress_controller_class_name, at, "an IngressClass")
+    if wanted.tls is not None and wanted.tls.secret_name:
+        yield from name_problems(wanted.tls.secret_name, f"{path}.tls.secretName", "a Secret")
+    yield from label_problems(wanted.labels, f"{path}.labels")
+    yield from annotation_problems(wanted.annotations, f"{path}.annotations")
+
+
+def host_problems(wanted: IngressSpec, path: str) -> Iterator[Problem]:
+    """One problem if prefix, host and suffix do not add up to a host name."""
+    host = f"{wanted.host_prefix or ''}{wanted.host}.{wanted.host_suffix or 'local'}"
+    if not is_subdomain(host.removeprefix("*.")):
+        yield Problem(path, f'"{host}" is no host name')
+
+
+def _claim_problems(
+    spec: DynamoComponentDeploymentSpec, pod: Mapping[str, Any], path: str
+) -> Iterator[Problem]:
+    """Claims of devices: each must be one of the pod's."""
+    known = [claim.get("name") for claim in pod.get("resourceClaims") or ()]
+    resources = (pod.get("mainContainer") or {}).get("resources") or {}
+    places = {
+        f"{path}.resources": spec.resources.claims if spec.resources else (),
+        f"{path}.extraPodSpec.mainContainer.resources": resources.get("claims") or (),
+    }
+    for place, claims in places.items():
+        for index, claim in enumerate(claims):
+            name = claim.get("name")
+            if not name or name not in known:
+                message = f'"{name or ""}" is not in extraPodSpec.resourceClaims'
+                yield Problem(f"{place}.claims[{index}].name", message)

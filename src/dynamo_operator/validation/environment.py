@@ -1,0 +1,40 @@
+"""Environment variables: named, and with one source each."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from dynamo_operator.validation import Problem, ProblemKind
+
+
+def environment_problems(entries: Iterable[Any], path: str) -> Iterator[Problem]:
+    """What the API server would refuse in variables that have the right JSON types.
+
+    The same name twice is no problem here: the later entry wins when variables are merged.
+    """
+    for index, entry in enumerate(entries):
+        at = f"{path}[{index}]"
+        name = entry.get("name")
+        if not name:
+            yield Problem(
+                f"{at}.name", "an environment variable needs a name", ProblemKind.REQUIRED
+            )
+        elif "=" in name or not name.isascii() or not name.isprintable():
+            yield Problem(
+                f"{at}.name", f'"{name}" is no name of a variable: expected ASCII without "="'
+            )
+        source = entry.get("valueFrom")
+        if source is not None and entry.get("value"):
+            yield Problem(f"{at}.valueFrom", "a variable has either value or valueFrom, not both")
+        if source is not None and sum(each is not None for each in source.values()) != 1:
+            yield Problem(f"{at}.valueFrom", "expected exactly one source")
+
+
+def unique_environment_problems(entries: Iterable[Any], path: str) -> Iterator[Problem]:
+    """The same for a container that is merged with nothing: there a name may appear only once."""
+    entries = tuple(entries)
+    yield from environment_problems(entries, path)
+    names = [entry.get("name") for entry in entries]
+    for index, name in enumerate(names):
+        if name and name in names[:index]:
+            message = f'variable "{name}" is there twice'
+            yield Problem(f"{path}[{index}].name", message, ProblemKind.DUPLICATE)

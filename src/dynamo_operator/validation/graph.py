@@ -1,0 +1,156 @@
+"""The rules of a graph: its services each by the rules of a component, and all of them together.
+
+The hard part is that services which are fine alone may meet: names are lower-cased and cleaned, and
+a debug copy takes a name of its own. So the names of everything that services become are held
+against each other.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from dynamo_operator.api import labels, names
+from dynamo_operator.api.component import (
+    ComponentSpec,
+    DynamoComponentDeploymentSpec,
+    IngressSpec,
+)
+from dynamo_operator.api.graph import DynamoGraphDeployment, Restart
+from dynamo_operator.facts import Facts
+from dynamo_operator.kube.quantity import amount
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.validation import Problem, ProblemKind
+from dynamo_operator.validation.annotations import discovery_problems
+from dynamo_operator.validation.component import host_problems, spec_problems
+from dynamo_operator.validation.deployment_config import deployment_config_problems
+from dynamo_operator.validation.environment import environment_problems
+from dynamo_operator.validation.quantities import quantity_problems
+from dynamo_operator.validation.shape import ENVIRONMENT, shape_problems
+from dynamo_operator.validation.syntax import is_subdomain, nearest
+
+
+def graph_problems(
+    graph: DynamoGraphDeployment, facts: Facts, settings: RenderSettings
+) -> tuple[Problem, ...]:
+    """Everything that is wrong with a graph, sorted by path."""
+    return tuple(sorted(_problems(graph, facts, settings)))
+
+
+def _problems(
+    graph: DynamoGraphDeployment, facts: Facts, settings: RenderSettings
+) -> Iterator[Problem]:
+    spec = graph.spec
+    if not spec.services:
+        message = "a graph needs at least one service"
+        yield Problem("spec.services", message, ProblemKind.REQUIRED)
+    yield from discovery_problems(graph.metadata.annotations, "metadata.annotations")
+    misfits = list(shape_problems(spec.envs, ENVIRONMENT, "spec.envs"))
+    yield from misfits or environment_problems(spec.envs, "spec.envs")
+    yield from () if misfits else deployment_config_problems(spec.envs, "spec.envs")
+    yield from _claim_problems(graph)
+    yield from _restart_problems(spec.restart, sorted(spec.services))
+    yield from _name_problems(graph)
+    for key, service in sorted(spec.services.items()):
+        path = service_path(key)
+        yield from spec_problems(_as_component(graph, service), path, facts)
+        yield from _default_ingress_problems(graph, service, path, settings)
+
+
+def service_path(key: str) -> str:
+    """Where a service stands in its graph."""
+    return f"spec.services[{key}]"
+
+
+def _as_component(
+    graph: DynamoGraphDeployment, service: ComponentSpec
+) -> DynamoComponentDeploymentSpec:
+    """The service as the component that it becomes, as far as the rules look at it."""
+    fields = {name: getattr(service, name) for name in service.__struct_fields__}
+    return DynamoComponentDeploymentSpec(**fields, backend_framework=graph.spec.backend_framework)
+
+
+def _claim_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for index, claim in enumerate(graph.spec.pvcs):
+        path = f"spec.pvcs[{index}]"
+        if not claim.name:
+            yield Problem(f"{path}.name", "a name is required", ProblemKind.REQUIRED)
+        elif not is_subdomain(claim.name):
+            yield Problem(f"{path}.name", f'"{claim.name}" does not name a claim')
+        elif claim.name in seen:
+            message = f'claim "{claim.name}" is there twice'
+            yield Problem(f"{path}.name", message, ProblemKind.DUPLICATE)
+        seen.add(claim.name)
+        if not claim.create:
+            continue
+        given = {
+            "storageClass": claim.storage_class,
+            "size": claim.size if claim.size is None or amount(claim.size) != 0 else None,
+            "volumeAccessMode": claim.volume_access_mode,
+        }
+        for field, value in given.items():
+            if not value:
+                message = "required when create is true"
+                yield Problem(f"{path}.{field}", message, ProblemKind.REQUIRED)
+        if given["size"]:
+            yield from quantity_problems(given["size"], f"{path}.size")
+
+
+def _restart_problems(restart: Restart | None, services: list[str]) -> Iterator[Problem]:
+    if restart is None:
+        return
+    if not restart.id:
+        yield Problem("spec.restart.id", "an id is required", ProblemKind.REQUIRED)
+    order = restart.strategy.order if restart.strategy else ()
+    path = "spec.restart.strategy.order"
+    if not order:
+        return
+    if restart.strategy and restart.strategy.type == "Parallel":
+        yield Problem(path, "a parallel restart has no order", ProblemKind.FORBIDDEN)
+        return
+    for index, name in enumerate(order):
+        if name not in services:
+            message = f'there is no service "{name}"{nearest(name, services)}'
+            yield Problem(f"{path}[{index}]", message)
+        elif name in order[:index]:
+            message = f'service "{name}" is there twice'
+            yield Problem(f"{path}[{index}]", message, ProblemKind.DUPLICATE)
+    missing = [name for name in services if name not in order]
+    if missing:
+        yield Problem(path, f"every service must be in the order; missing: {', '.join(missing)}")
+
+
+def _name_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
+    """Services whose objects would have the same name, and keys that give no name."""
+    users: dict[str, list[str]] = defaultdict(list)
+    for key, service in sorted(graph.spec.services.items()):
+        if not any(letter.isascii() and letter.isalnum() for letter in key):
+            yield Problem(service_path(key), "a service's name needs a letter or a digit")
+            continue
+        for name in _names(graph.metadata.name, key, service):
+            users[name].append(key)
+    for name, keys in users.items():
+        for key in keys[1:]:
+            message = f'"{key}" and "{keys[0]}" would both make objects named "{name}"'
+            yield Problem(service_path(key), message, ProblemKind.DUPLICATE)
+
+
+def _names(graph: str, key: str, service: ComponentSpec) -> set[str]:
+    """The names that a service takes in its namespace."""
+    component = names.component_name(graph, key)
+    found = {component, names.service_name(component)}
+    if service.annotations.get(labels.STEALING_DEBUG_MODE) == "true":
+        found |= {names.service_name(component, suffix) for suffix in ("-d", "-p")}
+        found.add(names.debug_workload_name(component))
+    return found
+
+
+def _default_ingress_problems(
+    graph: DynamoGraphDeployment, service: ComponentSpec, path: str, settings: RenderSettings
+) -> Iterator[Problem]:
+    """A frontend without an ingress gets one named after the graph, which may be too long for a
+    host.
+    """
+    is_default = service.component_type == "frontend" and service.ingress is None
+    if is_default and (settings.ingress_class_name or settings.virtual_service_gateway):
+        wanted = IngressSpec(host=graph.metadata.name, host_suffix=settings.ingress_host_suffix)
+        yield from host_problems(wanted, f"{path}.ingress.host")

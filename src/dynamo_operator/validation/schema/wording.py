@@ -1,0 +1,135 @@
+"""Schema errors in words: what was expected, what is there, and what was probably meant."""
+
+import difflib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from jsonschema_rs import ValidationError, ValidationErrorKind
+
+from dynamo_operator.api.quantity import PATTERN
+from dynamo_operator.kube.kind import Object
+from dynamo_operator.validation import Problem, ProblemKind
+from dynamo_operator.validation.schema.paths import dotted
+
+_ARTICLES = {
+    "array": "a list",
+    "boolean": "true or false",
+    "integer": "an integer",
+    "number": "a number",
+    "object": "an object",
+    "string": "text",
+}
+_BOUNDS = {
+    "minimum": "must be at least {limit}, got {got}",
+    "maximum": "must be at most {limit}, got {got}",
+    "minLength": "must have at least {limit} character(s)",
+    "maxLength": "must have at most {limit} characters",
+    "maxItems": "must have at most {limit} entries, got {size}",
+    "maxProperties": "must have at most {limit} entries, got {size}",
+}
+_LONGEST = 60
+
+
+def problems_of(error: ValidationError, schema: Object) -> Iterator[Problem]:
+    """The problems that one schema error stands for. `schema` is the whole schema."""
+    where = tuple(error.instance_path)
+    match error.kind:
+        case ValidationErrorKind.AdditionalProperties(unexpected=names):
+            fields = _at(schema, error.schema_path[:-1])
+            for name in names:
+                hint = nearest(name, list(fields["properties"])) or _deeper(name, fields)
+                message = f"unknown field{hint}"
+                yield Problem(dotted((*where, name)), message, ProblemKind.UNKNOWN_FIELD)
+        case ValidationErrorKind.Required(property=name):
+            message = "this field is required"
+            yield Problem(dotted((*where, name)), message, ProblemKind.REQUIRED)
+        case ValidationErrorKind.Enum(options=options):
+            texts = [str(option) for option in options]
+            hint = nearest(error.instance, texts)
+            message = f"{_shown(error.instance)} is not supported; use {joined(texts)}{hint}"
+            yield Problem(dotted(where), message, ProblemKind.NOT_SUPPORTED)
+        case kind:
+            yield Problem(dotted(where), _message(kind, error), ProblemKind.INVALID)
+
+
+def joined(options: Sequence[str], word: str = "or", quote: str = '"') -> str:
+    """Options as text, such as `"vllm", "sglang" or "trtllm"`."""
+    quoted = [f"{quote}{option}{quote}" for option in options]
+    if len(quoted) == 1:
+        return quoted[0]
+    return f"{', '.join(quoted[:-1])} {word} {quoted[-1]}"
+
+
+def nearest(value: Any, options: Sequence[str]) -> str:
+    """`; did you mean "…"?` with the option that is most like the value, or "" if none is."""
+    if not isinstance(value, str):
+        return ""
+    lowered = {option.lower(): option for option in options}
+    close = difflib.get_close_matches(value.lower(), lowered, n=1)
+    return f'; did you mean "{lowered[close[0]]}"?' if close else ""
+
+
+def _message(kind: ValidationErrorKind, error: ValidationError) -> str:
+    """A wrong value, in words."""
+    got = error.instance
+    match kind:
+        case ValidationErrorKind.Type(types=types):
+            expected = joined([_ARTICLES[each] for each in sorted(types)], quote="")
+            return f"expected {expected}, got {_described(got)}"
+        case ValidationErrorKind.Pattern(pattern=pattern):
+            if pattern == PATTERN:
+                return f"{_shown(got)} is not a quantity such as 8Gi, 500m or 2"
+            return f"{_shown(got)} does not match {pattern}"
+        case ValidationErrorKind.Format():
+            return f"{_shown(got)} is not a time such as 2026-01-31T12:00:00Z"
+    if template := _BOUNDS.get(kind.name):
+        size = len(got) if isinstance(got, list | dict | str) else 0
+        return template.format(limit=kind.value, got=got, size=size)
+    return error.message
+
+
+def _described(value: Any) -> str:
+    """A value with its type, such as `the text "two"`."""
+    match value:
+        case None:
+            return "nothing (null)"
+        case bool():
+            return str(value).lower()
+        case str():
+            return f"the text {_shown(value)}"
+        case list():
+            return "a list"
+        case dict():
+            return "an object"
+        case _:
+            return f"the number {value}"
+
+
+def _shown(value: Any) -> str:
+    text = str(value)
+    return f'"{text if len(text) <= _LONGEST else text[:_LONGEST] + "…"}"'
+
+
+def _deeper(name: str, fields: Object) -> str:
+    """A hint at a field of that name further down, such as `image` in the main container."""
+    level = [(each, inner) for each, inner in fields["properties"].items()]
+    for _ in range(2):
+        level = [
+            (f"{path}.{each}", inner)
+            for path, schema in level
+            for each, inner in schema.get("properties", {}).items()
+        ]
+        for path, _schema in sorted(
+            level, key=lambda pair: not pair[0].startswith("extraPodSpec.main")
+        ):
+            if path.rpartition(".")[2] == name:
+                return f'; did you mean "{path}"?'
+    return ""
+
+
+def _at(schema: Any, path: Sequence[str | int]) -> Object:
+    """The part of a schema at a path of keywords."""
+    for part in path:
+        schema = schema[part]
+    found: Object = schema
+    return found

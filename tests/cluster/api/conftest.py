@@ -1,0 +1,29 @@
+"""Our kinds, installed once for all tests of the API."""
+
+import ssl
+
+import msgspec
+import pytest
+
+from cluster.api.judge import Judge
+from cluster.conftest import ControlPlane
+from dynamo_operator.api.crd import custom_resource_definitions
+
+
+@pytest.fixture(scope="session")
+def definitions(control_plane: ControlPlane) -> ControlPlane:
+    """The control plane, once our definitions are applied by server-side apply and served."""
+    body = {"apiVersion": "v1", "kind": "List", "items": custom_resource_definitions()}
+    apply = ("apply", "--server-side", "--force-conflicts", "--filename=-")
+    control_plane.kubectl(*apply, input=msgspec.json.encode(body).decode())
+    names = [f"crd/{each['metadata']['name']}" for each in custom_resource_definitions()]
+    control_plane.kubectl("wait", "--for=condition=Established", "--timeout=30s", *names)
+    return control_plane
+
+
+@pytest.fixture(scope="session")
+def judge(definitions: ControlPlane) -> Judge:
+    """Whether the API server takes a document, and what it makes of it."""
+    tls = ssl.create_default_context(cafile=definitions.ca)
+    tls.load_cert_chain(definitions.cert, definitions.key)
+    return Judge(definitions.server, tls)

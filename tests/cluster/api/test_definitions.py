@@ -1,0 +1,97 @@
+"""The API server serves our kinds as users expect them from `kubectl`."""
+
+import json
+import runpy
+from pathlib import Path
+
+import pytest
+
+from cluster.conftest import ControlPlane
+from dynamo_operator.api.crd import RESOURCES, definition_of
+
+ROOT = Path(__file__).parents[3]
+MODEL = """
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoModel
+metadata: {name: m}
+spec: {modelName: a, baseModelName: b}
+"""
+ADAPTER = """
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoGraphDeploymentScalingAdapter
+metadata: {name: a}
+spec: {replicas: 2, dgdRef: {name: graph, serviceName: Decode}}
+"""
+LEAVES = (
+    "dgd.spec.services.extraPodSpec.mainContainer.livenessProbe.httpGet.port",
+    "dgd.spec.services.extraPodSpec.volumes.ephemeral.volumeClaimTemplate.metadata.labels",
+    "dgd.spec.services.autoscaling.metrics.resource.target.averageUtilization",
+    "dgd.spec.services.eppConfig.config.schedulingProfiles.plugins.pluginRef",
+    "dgd.spec.envs.valueFrom.secretKeyRef.key",
+    "dcd.spec.resources.limits.gpu",
+    "dgdr.spec.profilingConfig.resources.limits",
+    "dgdsa.spec.dgdRef.serviceName",
+    "dm.spec.source.uri",
+    "dwm.spec.data",
+)
+
+
+def test_every_definition_is_structural_and_its_names_are_accepted(
+    definitions: ControlPlane,
+) -> None:
+    for resource in RESOURCES:
+        found = json.loads(definitions.kubectl("get", "crd", str(resource.KIND), "-o", "json"))
+        conditions = {each["type"]: each["status"] for each in found["status"]["conditions"]}
+        assert "True" == conditions["Established"]
+        assert "True" == conditions["NamesAccepted"]
+        assert "True" != conditions.get("NonStructuralSchema")
+
+
+def test_every_short_name_lists_its_kind(definitions: ControlPlane) -> None:
+    for resource in RESOURCES:
+        for name in definition_of(resource).short_names:
+            listed = json.loads(definitions.kubectl("get", name, "-o", "json"))
+            assert "List" == listed["kind"]
+
+
+@pytest.mark.parametrize("leaf", LEAVES)
+def test_kubectl_explains_a_leaf(definitions: ControlPlane, leaf: str) -> None:
+    text = definitions.kubectl("explain", leaf)
+    assert f"FIELD: {leaf.rpartition('.')[2]}" in text
+
+
+def test_kubectl_explains_our_fields_in_our_words(definitions: ControlPlane) -> None:
+    text = definitions.kubectl("explain", "dgd.spec.services.multinode.nodeCount")
+    assert "Number of nodes of each replica." in " ".join(text.split())
+
+
+def test_the_columns_of_a_model_are_filled(definitions: ControlPlane, namespace: str) -> None:
+    definitions.kubectl("create", "-n", namespace, "-f", "-", input=MODEL)
+    head, row = definitions.kubectl("get", "dmodel", "-n", namespace).splitlines()
+    assert ["NAME", "BASEMODEL", "TYPE", "READY", "TOTAL", "AGE"] == head.split()
+    assert ["m", "b", "base"] == row.split()[:3]
+
+
+def test_an_adapter_is_scaled_through_its_subresource(
+    definitions: ControlPlane, namespace: str
+) -> None:
+    kubectl = definitions.kubectl
+    kubectl("create", "-n", namespace, "-f", "-", input=ADAPTER)
+    kubectl("scale", "-n", namespace, "dgdsa/a", "--replicas=5")
+    status = '{"status": {"replicas": 5, "selector": "app=x"}}'
+    kubectl(
+        "patch", "-n", namespace, "dgdsa/a", "--subresource=status", "--type=merge", "-p", status
+    )
+    path = f"/apis/nvidia.com/v1alpha1/namespaces/{namespace}"
+    plural = "dynamographdeploymentscalingadapters"
+    scale = json.loads(kubectl("get", "--raw", f"{path}/{plural}/a/scale"))
+    assert {"replicas": 5} == scale["spec"]
+    assert {"replicas": 5, "selector": "app=x"} == scale["status"]
+
+
+def test_the_embedded_types_are_those_of_this_api_server(control_plane: ControlPlane) -> None:
+    tool = runpy.run_path(str(ROOT / "tools/pod_schema.py"))
+    documents = [
+        json.loads(control_plane.kubectl("get", "--raw", path)) for path in tool["DOCUMENTS"]
+    ]
+    assert tool["text"](documents) == tool["TARGET"].read_text()

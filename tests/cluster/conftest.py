@@ -1,0 +1,79 @@
+"""One real control plane for the whole session, and a fresh namespace for each test."""
+
+import os
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from dynamo_operator.controlplane.instance import Instance
+
+
+@dataclass(frozen=True, slots=True)
+class ControlPlane:
+    """A running control plane, and where its files are."""
+
+    instance: Instance
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's kubeconfig file."""
+        return self.instance.kubeconfig
+
+    @property
+    def server(self) -> str:
+        """The address of the API server."""
+        return self.instance.server
+
+    @property
+    def ca(self) -> Path:
+        """The certificate that the API server's is signed with."""
+        return self.instance.pki / "ca.crt"
+
+    @property
+    def cert(self) -> Path:
+        """The administrator's certificate."""
+        return self.instance.pki / "admin.crt"
+
+    @property
+    def key(self) -> Path:
+        """The administrator's private key."""
+        return self.instance.pki / "admin.key"
+
+    @property
+    def audit_log(self) -> Path:
+        """Every request, one JSON object per line."""
+        return self.instance.audit_log
+
+    def kubectl(self, *args: str | Path, input: str | None = None) -> str:  # noqa: A002 - as subprocess has it
+        """What kubectl prints, as administrator. Raises KubectlError."""
+        return self.instance.kubectl(*args, stdin=input)
+
+    def install_crds(self, names: Sequence[str] = (), files: Sequence[Path] = ()) -> None:
+        """Installs kinds of other projects by name, or any from files; they are served afterwards."""
+        self.instance.install_crds(names, files)
+
+
+@pytest.fixture(scope="session")
+def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """The session's control plane: empty but for what every cluster has, and four GPU nodes."""
+    instance = Instance(f"test-{os.getpid()}", tmp_path_factory.mktemp("controlplane"))
+    try:
+        instance.up()
+        yield ControlPlane(instance)
+    finally:
+        instance.down()
+
+
+@pytest.fixture
+def namespace(control_plane: ControlPlane) -> Iterator[str]:
+    """A namespace of the test's own, whose default service account is there."""
+    name = f"test-{uuid.uuid4().hex[:10]}"
+    control_plane.kubectl("create", "namespace", name)
+    control_plane.kubectl(
+        "wait", f"--namespace={name}", "--for=create", "--timeout=20s", "serviceaccount/default"
+    )
+    yield name
+    control_plane.kubectl("delete", "namespace", name, "--wait=false")

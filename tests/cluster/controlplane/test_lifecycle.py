@@ -1,0 +1,142 @@
+"""Instances that live side by side, die in the middle, and leave nothing behind."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from dynamo_operator.controlplane.instance import Instance
+from dynamo_operator.kube.errors import Unreachable
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
+
+STARTER = """
+import sys
+from pathlib import Path
+from dynamo_operator.controlplane.instance import Instance
+from dynamo_operator.controlplane.progress import Lines
+Instance(sys.argv[1], Path(sys.argv[2])).up(progress=Lines(sys.stdout))
+"""
+Make = Callable[[str], Instance]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Iterator[Make]:
+    made: list[Instance] = []
+
+    def instance(name: str) -> Instance:
+        made.append(Instance(name, tmp_path))
+        return made[-1]
+
+    yield instance
+    for each in made:
+        each.down()
+
+
+def programs_below(folder: Path) -> list[str]:
+    """The programs that run with a path in this folder among their arguments."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (process / "cmdline").read_text().split("\0")
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if any(str(folder) in argument for argument in command[1:]):
+            found.append(Path(command[0]).name)
+    return sorted(found)
+
+
+def kill(instance: Instance, *names: str) -> None:
+    pids = instance.status().pids
+    for name in names:
+        pid = pids[name]
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+
+
+def test_two_instances_live_side_by_side_and_one_outlives_the_other(make: Make) -> None:
+    first, second = make("first"), make("second")
+    first.up(nodes=1)
+    second.up(nodes=2)
+    first.kubectl("create", "namespace", "only-here")
+    assert first.ports.isdisjoint(second.ports)
+    assert "node/gpu-0\n" == first.kubectl("get", "nodes", "--output=name")
+    assert "node/gpu-0\nnode/gpu-1\n" == second.kubectl("get", "nodes", "--output=name")
+    assert "only-here" not in second.kubectl("get", "namespaces", "--output=name")
+    first.down()
+    assert second.status().is_whole
+
+
+def test_up_repairs_what_was_killed_and_keeps_the_data(make: Make) -> None:
+    instance = make("repaired")
+    instance.up(nodes=2)
+    instance.kubectl("create", "namespace", "kept")
+    kubeconfig = instance.kubeconfig.read_text()
+    before = instance.status().pids
+    kill(instance, "etcd", "kube-apiserver", "kwok")
+    with pytest.raises(Unreachable, match="is it up"):
+        instance.install_crds(["kai"])
+
+    instance.up(nodes=1)
+    after = instance.status().pids
+    assert instance.status().is_whole
+    assert before["kube-scheduler"] == after["kube-scheduler"]
+    assert "namespace/kept" in instance.kubectl("get", "namespaces", "--output=name")
+    assert "node/gpu-0\n" == instance.kubectl("get", "nodes", "--output=name")
+    assert kubeconfig == instance.kubeconfig.read_text()
+
+
+def test_up_of_a_running_instance_starts_nothing_again(make: Make) -> None:
+    instance = make("twice")
+    instance.up()
+    before = instance.status().pids
+    instance.up()
+    assert before == instance.status().pids
+
+
+def test_what_a_killed_starter_left_is_taken_over_and_ended_by_others(
+    make: Make, tmp_path: Path
+) -> None:
+    instance = make("orphan")
+    with subprocess.Popen(  # noqa: S603 - this interpreter
+        [sys.executable, "-c", STARTER, "orphan", tmp_path], stdout=subprocess.PIPE, text=True
+    ) as starter:
+        assert starter.stdout is not None
+        for line in starter.stdout:
+            if "controllers" in line:  # etcd and the API server run, nothing else does
+                starter.kill()
+                break
+    assert not instance.status().is_whole
+    instance.up()
+    assert instance.status().is_whole
+    instance.down()
+    assert [] == programs_below(tmp_path)
+
+
+def test_down_leaves_neither_processes_nor_files(make: Make, tmp_path: Path) -> None:
+    instance = make("gone")
+    instance.up(nodes=0)
+    assert 5 == len(programs_below(tmp_path / "gone"))
+    kill(instance, "kube-apiserver")  # the others must end without it
+    instance.down()
+    assert [] == programs_below(tmp_path / "gone")
+    assert not (tmp_path / "gone").exists()
+
+
+def test_kinds_given_to_up_are_served_when_it_returns(make: Make) -> None:
+    instance = make("kinds")
+    instance.up(nodes=0, crds=["podgroup"])
+    group = {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": "gang", "namespace": "default"},
+        "spec": {"minMember": 2},
+    }
+    instance.kubectl("create", "--filename=-", stdin=json.dumps(group))
+    stored = json.loads(instance.kubectl("get", "podgroup/gang", "--output=json"))
+    assert {"minMember": 2, "queue": "default"} == stored["spec"]

@@ -1,0 +1,84 @@
+"""The operator in a process of its own, as it runs in a cluster: it can be stopped, and it can be killed."""
+
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+OFF = ("--metrics-bind-address=0", "--health-probe-bind-address=0")
+
+
+@dataclass(slots=True)
+class OperatorProcess:
+    """One operator; use it as a context manager, or start and stop it by hand, again and again."""
+
+    kubeconfig: Path
+    log: Path
+    flags: tuple[str, ...] = OFF
+    _start: int = field(default=0, init=False)
+    _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
+
+    def start(self) -> None:
+        """Start it; returns at once."""
+        self._start = self.log.stat().st_size if self.log.exists() else 0
+        command = [sys.executable, "-m", "dynamo_operator", "run"]
+        with self.log.open("ab") as output:
+            self._process = subprocess.Popen(  # noqa: S603 - our own program
+                [*command, "--kubeconfig", str(self.kubeconfig), *self.flags],
+                stdout=output,
+                stderr=output,
+            )
+
+    def ready(self, within_seconds: float = 20) -> None:
+        """Return when its caches are full."""
+        deadline = time.monotonic() + within_seconds
+        while '"message": "ready"' not in self._said():
+            if time.monotonic() > deadline or self.ended is not None:
+                raise AssertionError(f"the operator is not ready:\n{self._said()}")
+            time.sleep(0.05)
+
+    def _said(self) -> str:
+        """What this start has logged."""
+        with self.log.open("rb") as log:
+            log.seek(self._start)
+            return log.read().decode()
+
+    @property
+    def ended(self) -> int | None:
+        """Its exit code. None means: it runs."""
+        return self._process.poll() if self._process else None
+
+    def kill(self) -> None:
+        """End it as a power cut would."""
+        self._signal(signal.SIGKILL)
+
+    def stop(self, within_seconds: float = 20) -> int:
+        """Its exit code after an orderly stop."""
+        return self._signal(signal.SIGTERM, within_seconds)
+
+    def wait(self, within_seconds: float = 20) -> int:
+        """Its exit code, when it ends by itself."""
+        assert self._process is not None
+        return self._process.wait(within_seconds)
+
+    def _signal(self, number: signal.Signals, within_seconds: float = 20) -> int:
+        assert self._process is not None
+        self._process.send_signal(number)
+        return self._process.wait(within_seconds)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self.ended is None:
+            self.stop()

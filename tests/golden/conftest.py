@@ -1,0 +1,31 @@
+"""How golden files are compared, and rewritten when asked."""
+
+from pathlib import Path
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--rewrite-golden",
+        action="store_true",
+        help="write what is rendered instead of comparing; `git diff` shows the change",
+    )
+
+
+class Golden:
+    """Files with what was rendered when somebody last looked."""
+
+    def __init__(self, *, rewrites: bool) -> None:
+        self.rewrites = rewrites
+
+    def check(self, path: Path, text: str) -> None:
+        """Compare the text with the file, or write it there."""
+        if self.rewrites:
+            path.write_text(text, encoding="utf-8")
+        assert path.read_text(encoding="utf-8") == text
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Golden:
+    return Golden(rewrites=bool(request.config.getoption("--rewrite-golden")))

@@ -1,0 +1,86 @@
+"""Everything that comes of a graph, held byte by byte: an operator upgrade must roll no pods."""
+
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+import pytest
+import yaml
+
+from dynamo_operator.api.component import DynamoComponentDeployment
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.facts import Facts
+from dynamo_operator.kube.kind import Object
+from dynamo_operator.render.tree import component_tree, graph_tree
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.validation import Problem
+from dynamo_operator.validation.component import component_problems
+from dynamo_operator.validation.graph import graph_problems
+
+CASES = sorted(Path(__file__).parent.joinpath("cases").iterdir())
+
+
+class Golden(Protocol):
+    def check(self, path: Path, text: str) -> None: ...
+
+
+def documents(case: Path) -> list[Object]:
+    return [each for each in yaml.safe_load_all((case / "in.yaml").read_text("utf-8")) if each]
+
+
+def context(case: Path) -> tuple[Facts, RenderSettings]:
+    """The cluster and the settings of a case; both are defaults unless it has a file for them."""
+
+    def value(name: str, type_: Any) -> Any:
+        path = case / name
+        found = yaml.safe_load(path.read_text("utf-8")) if path.exists() else {}
+        return msgspec.convert(found, type_)
+
+    facts = value("facts.yaml", dict[str, Any])
+    secrets = {host: tuple(names) for host, names in facts.get("pullSecrets", {}).items()}
+    account = facts.get("componentServiceAccount", "")
+    return Facts(secrets, account), value("settings.yaml", RenderSettings)
+
+
+def rendered(case: Path) -> tuple[Object, ...]:
+    facts, settings = context(case)
+    found: list[Object] = []
+    for document in documents(case):
+        if document["kind"] == DynamoGraphDeployment.KIND.name:
+            graph = msgspec.convert(document, DynamoGraphDeployment)
+            found.extend(graph_tree(graph, facts, settings))
+        else:
+            component = msgspec.convert(document, DynamoComponentDeployment)
+            found.extend(component_tree(component, facts, settings))
+    return tuple(found)
+
+
+def problems(case: Path) -> tuple[Problem, ...]:
+    facts, settings = context(case)
+    found: list[Problem] = []
+    for document in documents(case):
+        if document["kind"] == DynamoGraphDeployment.KIND.name:
+            graph = msgspec.convert(document, DynamoGraphDeployment)
+            found.extend(graph_problems(graph, facts, settings))
+        else:
+            component = msgspec.convert(document, DynamoComponentDeployment)
+            found.extend(component_problems(component, facts, settings))
+    return tuple(found)
+
+
+class PlainDumper(yaml.SafeDumper):
+    """Without anchors: two objects that share a value are two objects."""
+
+    def ignore_aliases(self, _: Any) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda path: path.name)
+def test_a_graph_renders_to_its_golden_file(case: Path, golden: Golden) -> None:
+    text = yaml.dump_all(rendered(case), Dumper=PlainDumper, sort_keys=False, width=100)
+    golden.check(case / "objects.yaml", text)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda path: path.name)
+def test_a_golden_case_has_no_problems(case: Path) -> None:
+    assert () == problems(case)

@@ -1,0 +1,1 @@
+"""API servers that say what a test wants to hear."""

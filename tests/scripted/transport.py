@@ -1,0 +1,71 @@
+"""A transport that answers from a list, and credentials with nothing to hide."""
+
+import asyncio
+import json
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dynamo_operator.kube.transport import Answer, Request
+
+
+async def _chunks(body: bytes) -> AsyncIterator[bytes]:
+    yield body
+
+
+@dataclass
+class Script:
+    """A transport that gives the next answer of a list, and remembers what it was asked."""
+
+    answers: list[Answer | Exception] = field(default_factory=list)
+    requests: list[Request] = field(default_factory=list)
+    at_seconds: list[float] = field(default_factory=list)
+    closed: int = 0
+
+    def then(
+        self, status: int, body: Any = None, headers: Mapping[str, str] | None = None
+    ) -> "Script":
+        raw = body if isinstance(body, bytes) else json.dumps(body or {}).encode()
+        self.answers.append(Answer(status, headers or {}, _chunks(raw), self._close))
+        return self
+
+    def then_raise(self, error: Exception) -> "Script":
+        self.answers.append(error)
+        return self
+
+    async def send(self, request: Request) -> Answer:
+        self.requests.append(request)
+        self.at_seconds.append(asyncio.get_running_loop().time())
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def _close(self) -> None:
+        self.closed += 1
+
+    @property
+    def body(self) -> Any:
+        """The JSON of the last request."""
+        return json.loads(self.requests[-1].body or b"null")
+
+
+@dataclass
+class Plain:
+    """Credentials with nothing to hide: a server, and a token that `refresh` replaces by the next."""
+
+    server: str
+    tokens: list[str] = field(default_factory=list)
+    tls: ssl.SSLContext | None = None
+    tls_server_name: str | None = None
+    proxy: str | None = None
+    refreshed: int = 0
+
+    async def headers(self) -> Mapping[str, str]:
+        return {"Authorization": f"Bearer {self.tokens[0]}"} if self.tokens else {}
+
+    async def refresh(self) -> None:
+        self.refreshed += 1
+        if len(self.tokens) > 1:
+            self.tokens.pop(0)

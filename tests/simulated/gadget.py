@@ -1,0 +1,53 @@
+"""A kind that exists in tests only: one field that is read, and everything else that is not."""
+
+from typing import Any
+
+from dynamo_operator.kube.kind import Key, Kind, Object
+from dynamo_operator.kube.types.meta import Resource, Struct
+
+NAMESPACE = "default"
+
+
+class GadgetSpec(Struct, frozen=True):
+    """`size` is read; whatever else a test puts into the spec is not."""
+
+    size: int = 0
+
+
+class GadgetStatus(Struct, frozen=True):
+    """What somebody observed."""
+
+    ready: int = 0
+
+
+class Gadget(Resource):
+    """A namespaced kind with a status."""
+
+    KIND = Kind("example.com", "v1", "Gadget", "gadgets")
+
+    spec: GadgetSpec = GadgetSpec()
+    status: GadgetStatus = GadgetStatus()
+
+
+GADGETS = Gadget.KIND.path()
+
+
+def key(name: str) -> Key:
+    """The key of the gadget of that name."""
+    return Key(NAMESPACE, name)
+
+
+def gadget(name: str, size: Any = 0, *, owner_uid: str = "", **metadata: Any) -> Object:
+    """A gadget as one writes it; `size` is an integer unless it is to be malformed."""
+    owners = [{"apiVersion": "v1", "kind": "Owner", "name": "o", "uid": owner_uid}]
+    return {
+        "apiVersion": Gadget.KIND.api_version,
+        "kind": Gadget.KIND.name,
+        "metadata": {
+            "name": name,
+            "namespace": NAMESPACE,
+            **({"ownerReferences": owners} if owner_uid else {}),
+            **metadata,
+        },
+        "spec": {"size": size},
+    }

@@ -1,0 +1,321 @@
+"""A simulated API server: a `Transport` over `Storage`, with the faults of a real one on demand.
+
+The hard thing is the watch. What a stream has sent is gone from it, what it has not sent when it is cut
+is lost, and a silent one keeps its connection and says nothing, not even that it ends.
+"""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+import msgspec
+
+from dynamo_operator.kube.errors import Unreachable
+from dynamo_operator.kube.kind import Key, Object
+from dynamo_operator.kube.transport import Answer, Request
+from dynamo_operator.kube.types.meta import Resource
+from simulated.storage import Entry, Refused, Storage
+
+BOOKMARK_SECONDS = 60.0
+NO_ANSWER = 0
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a URL path names."""
+
+    collection: str
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+
+    @classmethod
+    def of(cls, path: str) -> "Target":
+        parts = path.strip("/").split("/")
+        root, rest = (parts[:2], parts[2:]) if parts[0] == "api" else (parts[:3], parts[3:])
+        namespace = ""
+        if rest[0] == "namespaces" and len(rest) > 2:
+            namespace, rest = rest[1], rest[2:]
+        plural, name, subresource = (*rest, "", "")[:3]
+        return cls("/".join(("", *root, plural)), namespace, name, subresource)
+
+    @property
+    def key(self) -> Key:
+        return Key(self.namespace, self.name)
+
+
+@dataclass
+class Fault:
+    """What goes wrong with the next requests that match. A code of `NO_ANSWER` cuts the connection.
+
+    `after`: the request takes effect, and only its answer is lost.
+    """
+
+    code: int
+    times: int = 1
+    method: str = ""
+    collection: str = ""
+    is_watch: bool | None = None
+    after: bool = False
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def matches(self, request: Request) -> bool:
+        is_watch = "watch" in request.query
+        return (
+            self.times > 0
+            and self.method in ("", request.method)
+            and self.collection in ("", Target.of(request.path).collection)
+            and self.is_watch in (None, is_watch)
+        )
+
+
+class Stream:
+    """One open watch."""
+
+    def __init__(self, server: "Server", target: Target, query: Mapping[str, str]) -> None:
+        loop = asyncio.get_running_loop()
+        self.target = target
+        self.is_silent = False
+        self._server = server
+        self._query = query
+        self._lines: asyncio.Queue[bytes | Exception | None] = asyncio.Queue()
+        self._ends_at = loop.time() + float(query["timeoutSeconds"])
+
+    def hear(self, entry: Entry) -> None:
+        """Have a change sent, if it is one of the selected objects."""
+        if entry.collection != self.target.collection:
+            return
+        old, new = (self._selected(each) for each in (entry.old, entry.new))
+        if new is not None:
+            self.send("ADDED" if old is None else "MODIFIED", new)
+        elif old is not None:
+            version = {"resourceVersion": str(entry.revision)}
+            self.send("DELETED", {**old, "metadata": {**old["metadata"], **version}})
+
+    def _selected(self, each: Object | None) -> Object | None:
+        return each if each and selects(self.target, self._query, each) else None
+
+    def send(self, type_: str, object_: Object) -> None:
+        """Have a line sent."""
+        self._lines.put_nowait(msgspec.json.encode({"type": type_, "object": object_}) + b"\n")
+
+    def expire(self) -> None:
+        """Have the stream say that history is gone, and end."""
+        self.send("ERROR", status(410, "Expired", "too old resource version"))
+        self.end()
+
+    def end(self) -> None:
+        """Have the stream end in order, after what there is to send."""
+        self._lines.put_nowait(None)
+
+    def cut(self) -> None:
+        """Break the connection; what was not sent is lost, half a line may get through."""
+        rest = self._lines.get_nowait() if not self._lines.empty() else None
+        while not self._lines.empty():
+            self._lines.get_nowait()
+        if isinstance(rest, bytes) and self._server.random.random() < 0.5:
+            self._lines.put_nowait(rest[: len(rest) // 2])
+        self._lines.put_nowait(Unreachable("the connection was cut"))
+
+    async def body(self) -> AsyncIterator[bytes]:
+        """The bytes that are sent, in pieces that know nothing of lines."""
+        loop = asyncio.get_running_loop()
+        while True:
+            wait = asyncio.timeout_at(min(self._ends_at, loop.time() + BOOKMARK_SECONDS))
+            try:
+                async with wait:
+                    line = await self._lines.get()
+            except TimeoutError:
+                line = None if loop.time() >= self._ends_at else self._bookmark()
+            else:
+                await self._server.pause(self._server.lag_seconds)
+            if self.is_silent:
+                await asyncio.sleep(10**6)
+            if line is None:
+                return
+            if isinstance(line, Exception):
+                raise line
+            at = self._server.random.randint(0, len(line))
+            for piece in (line[:at], line[at:]):
+                if piece:
+                    yield piece
+
+    def _bookmark(self) -> bytes:
+        version = {"resourceVersion": str(self._server.storage.revision)}
+        line = {"type": "BOOKMARK", "object": {"metadata": version}}
+        return msgspec.json.encode(line) + b"\n"
+
+
+@dataclass
+class _Snapshot:
+    revision: int
+    items: list[Object]
+
+
+class Server:
+    """An API server in which every delay and every fault is chosen by the test.
+
+    Units: `request_seconds` pass before a request takes effect, `answer_seconds` after it, `lag_seconds`
+    before each line of a watch. With `is_jittered` they are upper bounds, drawn anew each time.
+    """
+
+    def __init__(self, seed: int = 0) -> None:
+        self.storage = Storage()
+        self.random = random.Random(seed)  # noqa: S311  # the same seed, the same world
+        self.request_seconds = 0.0
+        self.answer_seconds = 0.0
+        self.lag_seconds = 0.0
+        self.is_jittered = False
+        self.page_limit = 500
+        self.gone_as_event = False
+        self.faults: list[Fault] = []
+        self.requests: list[Request] = []
+        self.streams: list[Stream] = []
+        self._snapshots: dict[str, _Snapshot] = {}
+        self._tokens = count(1)
+        self.storage.listeners.append(self._commit)
+
+    # What a test asks.
+
+    def lists(self, type_: type[Resource]) -> int:
+        """How many lists were begun."""
+        return sum(
+            "watch" not in each.query and "continue" not in each.query
+            for each in self.requests
+            if each.method == "GET" and each.path.endswith("/" + type_.KIND.plural)
+        )
+
+    def watches(self, type_: type[Resource]) -> int:
+        """How many streams were asked for."""
+        return sum(
+            "watch" in each.query
+            for each in self.requests
+            if each.path.endswith("/" + type_.KIND.plural)
+        )
+
+    async def pause(self, seconds: float) -> None:
+        """Let a delay pass."""
+        await asyncio.sleep(self.random.uniform(0, seconds) if self.is_jittered else seconds)
+
+    def _commit(self, entry: Entry) -> None:
+        for stream in self.streams:
+            stream.hear(entry)
+
+    # The transport.
+
+    async def send(self, request: Request) -> Answer:
+        """Answer a request, or fail as asked."""
+        self.requests.append(request)
+        fault = next((each for each in self.faults if each.matches(request)), None)
+        await self.pause(self.request_seconds)
+        if fault is not None:
+            fault.times -= 1
+            if not fault.after:
+                return _fail(fault)
+        try:
+            answer = self._answer(request)
+        except Refused as error:
+            answer = _answer(error.code, status(error.code, error.reason, str(error)))
+        await self.pause(self.answer_seconds)
+        return answer if fault is None else _fail(fault)
+
+    def _answer(self, request: Request) -> Answer:
+        target = Target.of(request.path)
+        body: Any = msgspec.json.decode(request.body) if request.body else None
+        if request.method == "GET" and not target.name:
+            return (
+                self._watch(target, request.query)
+                if "watch" in request.query
+                else (self._list(target, request.query))
+            )
+        return _answer(
+            201 if request.method == "POST" else 200, self._object(request, target, body)
+        )
+
+    def _object(self, request: Request, target: Target, body: Any) -> Object:
+        storage, collection = self.storage, target.collection
+        match request.method:
+            case "GET":
+                return storage.read(collection, target.key)
+            case "POST":
+                return storage.create(collection, body)
+            case "PUT":
+                return storage.replace(collection, body, target.subresource)
+            case "PATCH" if "apply" in request.content_type:
+                return storage.apply(collection, body, request.query["fieldManager"])
+            case "PATCH":
+                return storage.merge(collection, target.key, body, target.subresource)
+            case "DELETE":
+                preconditions = (body or {}).get("preconditions", {})
+                left = storage.delete(collection, target.key, preconditions)
+                return left or status(200, "", "")
+        raise Refused(405, "MethodNotAllowed")
+
+    def _list(self, target: Target, query: Mapping[str, str]) -> Answer:
+        if token := query.get("continue"):
+            snapshot = self._snapshots.pop(token)
+            if snapshot.revision < self.storage.compacted:
+                raise Refused(410, "Expired", "the provided continue parameter is too old")
+        else:
+            everything = self.storage.objects.get(target.collection, {}).values()
+            items = [each for each in everything if selects(target, query, each)]
+            snapshot = _Snapshot(self.storage.revision, items)
+        limit = min(self.page_limit, int(query.get("limit", "500")))
+        page, rest = snapshot.items[:limit], snapshot.items[limit:]
+        metadata = {"resourceVersion": str(snapshot.revision)}
+        if rest:
+            metadata["continue"] = f"token-{next(self._tokens)}"
+            self._snapshots[metadata["continue"]] = _Snapshot(snapshot.revision, rest)
+        return _answer(200, {"metadata": metadata, "items": page or None})
+
+    def _watch(self, target: Target, query: Mapping[str, str]) -> Answer:
+        since = int(query["resourceVersion"])
+        stream = Stream(self, target, query)
+        if since < self.storage.compacted:
+            if not self.gone_as_event:
+                raise Refused(410, "Expired", "too old resource version")
+            stream.expire()
+        for entry in self.storage.history:
+            if entry.revision > since:
+                stream.hear(entry)
+        self.streams.append(stream)
+
+        def close() -> None:
+            if stream in self.streams:
+                self.streams.remove(stream)
+
+        return Answer(200, {}, stream.body(), close)
+
+
+def selects(target: Target, query: Mapping[str, str], each: Object) -> bool:
+    """Whether an object is in the namespace and has the labels that were asked for."""
+    metadata = each["metadata"]
+    labels = metadata.get("labels", {})
+    wanted = filter(None, query.get("labelSelector", "").split(","))
+    return target.namespace in ("", metadata.get("namespace", "")) and all(
+        labels.get(name) == value for name, _, value in (term.partition("=") for term in wanted)
+    )
+
+
+def status(code: int, reason: str, message: str) -> Object:
+    """A `Status` object."""
+    return {"kind": "Status", "code": code, "reason": reason, "message": message or reason}
+
+
+def _fail(fault: Fault) -> Answer:
+    if fault.code == NO_ANSWER:
+        raise Unreachable("connection refused")
+    reason = {403: "Forbidden", 404: "NotFound", 410: "Expired", 429: "TooManyRequests"}
+    text = reason.get(fault.code, "InternalError")
+    return _answer(fault.code, status(fault.code, text, text), fault.headers)
+
+
+def _answer(code: int, body: Object, headers: Mapping[str, str] | None = None) -> Answer:
+    async def chunks(pieces: Iterable[bytes]) -> AsyncIterator[bytes]:
+        for piece in pieces:
+            yield piece
+
+    return Answer(code, headers or {}, chunks((msgspec.json.encode(body),)))

@@ -1,0 +1,85 @@
+"""A simulated API server, and the runtime that watches it: what most tests start from."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from dynamo_operator.kube.cache import Cache, Change
+from dynamo_operator.kube.client import Client
+from dynamo_operator.kube.informer import Informer
+from dynamo_operator.kube.kind import Object
+from dynamo_operator.kube.writer import Writer
+from simulated.gadget import GADGETS, Gadget, gadget, key
+from simulated.server import Server
+
+
+@dataclass
+class World:
+    """A server with gadgets, an informer of them, and what it announced."""
+
+    server: Server
+    informer: Informer[Gadget]
+    cache: Cache = field(init=False)
+    client: Client = field(init=False)
+    writer: Writer = field(init=False)
+    changes: list[Change[Gadget]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.client = Client(self.server)
+        self.cache = Cache([self.informer.store])
+        self.writer = Writer(self.client, self.cache)
+        self.cache.subscribe(Gadget, self.changes.append)
+
+    def has(self, name: str, size: Any = 0, **metadata: Any) -> Object:
+        """Have somebody create or change a gadget."""
+        if key(name) in self.server.storage.objects.get(GADGETS, {}):
+            patch = {"spec": {"size": size}, "metadata": metadata}
+            return self.server.storage.merge(GADGETS, key(name), patch)
+        return self.server.storage.create(GADGETS, gadget(name, size, **metadata))
+
+    def has_no(self, name: str) -> None:
+        """Have somebody delete a gadget."""
+        self.server.storage.delete(GADGETS, key(name), {})
+
+    def sizes(self) -> dict[str, int]:
+        """What the cache shows."""
+        return {each.metadata.name: each.spec.size for each in self.cache.list(Gadget)}
+
+    def announced(self) -> list[tuple[int | None, int | None]]:
+        """The sizes before and after each change since the last call."""
+        seen = [tuple(each and each.spec.size for each in (c.old, c.new)) for c in self.changes]
+        self.changes.clear()
+        return seen  # type: ignore[return-value]
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Have the informer run meanwhile."""
+        task = asyncio.create_task(self.informer.run(self.client))
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            assert task.cancelled(), task.exception()
+
+    @asynccontextmanager
+    async def synced(self) -> AsyncIterator[None]:
+        """Have the informer run meanwhile, its store complete and its stream open."""
+        async with self.running():
+            await self.informer.synced.wait()
+            await settle(0.001)
+            yield
+
+
+def a_world(seed: int = 0, **options: Any) -> World:
+    """A world of gadgets in which everything works and takes no time."""
+    jitter = random.Random(seed)  # noqa: S311  # the same seed, the same world
+    return World(Server(seed), Informer(Gadget, jitter=jitter, **options))
+
+
+async def settle(seconds: float = 1.0) -> None:
+    """Let everything happen that happens within that time."""
+    await asyncio.sleep(seconds)

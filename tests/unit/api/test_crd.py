@@ -1,0 +1,77 @@
+"""The CustomResourceDefinitions carry the names, columns and subresources that users rely on."""
+
+from typing import Any
+
+import pytest
+
+from dynamo_operator.api.crd import (
+    RESOURCES,
+    custom_resource_definition,
+    custom_resource_definitions,
+)
+from dynamo_operator.api.model import DynamoModel
+from dynamo_operator.api.scaling import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.api.worker_metadata import DynamoWorkerMetadata
+from dynamo_operator.kube.types.meta import Resource
+
+SHORT_NAMES = {
+    "DynamoGraphDeployment": ["dgd"],
+    "DynamoComponentDeployment": ["dcd"],
+    "DynamoGraphDeploymentRequest": ["dgdr"],
+    "DynamoGraphDeploymentScalingAdapter": ["dgdsa"],
+    "DynamoModel": ["dm", "dmodel"],
+    "DynamoWorkerMetadata": ["dwm"],
+}
+COLUMNS = {
+    "DynamoGraphDeployment": ["Ready", "Backend", "Age"],
+    "DynamoComponentDeployment": ["DynamoComponent", "Available", "Backend", "Age"],
+    "DynamoGraphDeploymentRequest": ["Model", "Backend", "State", "DGD-State", "Age"],
+    "DynamoGraphDeploymentScalingAdapter": ["DGD", "SERVICE", "REPLICAS", "AGE"],
+    "DynamoModel": ["BaseModel", "Type", "Ready", "Total", "Age"],
+    "DynamoWorkerMetadata": ["Age"],
+}
+
+
+def version(resource: type[Resource]) -> dict[str, Any]:
+    (only,) = custom_resource_definition(resource)["spec"]["versions"]
+    found: dict[str, Any] = only
+    return found
+
+
+def test_there_are_six_kinds() -> None:
+    assert list(SHORT_NAMES) == [
+        each["spec"]["names"]["kind"] for each in custom_resource_definitions()
+    ]
+
+
+@pytest.mark.parametrize("resource", RESOURCES, ids=lambda each: each.KIND.name)
+def test_a_definition_has_the_names_and_columns_of_its_kind(resource: type[Resource]) -> None:
+    definition = custom_resource_definition(resource)
+    name = resource.KIND.name
+    names = definition["spec"]["names"]
+    assert f"{names['plural']}.nvidia.com" == definition["metadata"]["name"]
+    assert SHORT_NAMES[name] == names["shortNames"]
+    assert (name.lower(), f"{name}List") == (names["singular"], names["listKind"])
+    assert COLUMNS[name] == [each["name"] for each in version(resource)["additionalPrinterColumns"]]
+    assert "v1alpha1" == version(resource)["name"]
+
+
+def test_helm_leaves_every_definition_where_it_is() -> None:
+    for definition in custom_resource_definitions():
+        assert "keep" == definition["metadata"]["annotations"]["helm.sh/resource-policy"]
+
+
+def test_only_the_scaling_adapter_can_be_scaled() -> None:
+    scaled = [each for each in RESOURCES if "scale" in version(each).get("subresources", {})]
+    assert [DynamoGraphDeploymentScalingAdapter] == scaled
+    assert {
+        "specReplicasPath": ".spec.replicas",
+        "statusReplicasPath": ".status.replicas",
+        "labelSelectorPath": ".status.selector",
+    } == version(DynamoGraphDeploymentScalingAdapter)["subresources"]["scale"]
+
+
+def test_every_kind_but_worker_metadata_has_a_status_of_its_own() -> None:
+    without = [each for each in RESOURCES if "subresources" not in version(each)]
+    assert [DynamoWorkerMetadata] == without
+    assert "status" in version(DynamoModel)["subresources"]

@@ -1,0 +1,108 @@
+"""The reference operator's command lines mean the same here."""
+
+import inspect
+
+import pytest
+
+from dynamo_operator.cli.flags import canonical, flags, given, signature
+
+# Every flag of the reference operator, by whether it is a boolean. Source: specification `platform` 1.
+REFERENCE = {
+    "metrics-bind-address": False,
+    "health-probe-bind-address": False,
+    "leader-elect": True,
+    "leader-election-id": False,
+    "leader-election-namespace": False,
+    "metrics-secure": True,
+    "enable-http2": True,
+    "enable-webhooks": True,
+    "restrictedNamespace": False,
+    "natsAddr": False,
+    "etcdAddr": False,
+    "istio-virtual-service-gateway": False,
+    "virtual-service-supports-https": True,
+    "ingress-controller-class-name": False,
+    "ingress-controller-tls-secret-name": False,
+    "ingress-host-suffix": False,
+    "grove-termination-delay": False,
+    "model-express-url": False,
+    "prometheus-endpoint": False,
+    "mpi-run-ssh-secret-name": False,
+    "mpi-run-ssh-secret-namespace": False,
+    "planner-cluster-role-name": False,
+    "dgdr-profiling-cluster-role-name": False,
+    "epp-cluster-role-name": False,
+    "namespace-scope-lease-duration": False,
+    "namespace-scope-lease-renew-interval": False,
+    "operator-version": False,
+    "discovery-backend": False,
+    "zap-devel": True,
+    "zap-encoder": False,
+    "zap-log-level": False,
+    "zap-stacktrace-level": False,
+    "zap-time-encoding": False,
+    "kubeconfig": False,
+}
+
+
+def test_every_flag_of_the_reference_is_known() -> None:
+    known = {name: flag.is_boolean for flag in flags() for name in flag.names}
+    assert REFERENCE == {name: known.get(name) for name in REFERENCE}
+
+
+@pytest.mark.parametrize("dashes", ["-", "--"])
+@pytest.mark.parametrize("name", sorted(name for name in REFERENCE if not REFERENCE[name]))
+def test_a_value_may_follow_the_flag_or_an_equals_sign(name: str, dashes: str) -> None:
+    assert canonical([f"{dashes}{name}=x"]) == canonical([f"{dashes}{name}", "x"])
+
+
+@pytest.mark.parametrize("name", sorted(name for name in REFERENCE if REFERENCE[name]))
+def test_a_boolean_needs_no_value_and_takes_none_from_the_next_word(name: str) -> None:
+    assert [f"--{name}=true", "run"] == canonical([f"-{name}", "run"])
+
+
+def test_a_value_may_look_like_a_flag() -> None:
+    assert ["--natsAddr=--leader-elect"] == canonical(["--natsAddr", "--leader-elect"])
+
+
+def test_a_value_may_hold_an_equals_sign_and_be_empty() -> None:
+    assert ["--natsAddr=a=b", "--etcdAddr="] == canonical(["--natsAddr", "a=b", "--etcdAddr="])
+
+
+def test_the_last_of_several_wins() -> None:
+    assert ["--natsAddr=b"] == canonical(["--natsAddr=a", "-natsAddr", "b"])
+
+
+def test_the_last_of_two_spellings_wins() -> None:
+    assert ["--zap-log-level=2"] == canonical(["--log-level=info", "--zap-log-level=2"])
+
+
+def test_words_after_two_dashes_are_left_alone() -> None:
+    assert ["--leader-elect=true", "--", "-natsAddr"] == canonical(
+        ["-leader-elect", "--", "-natsAddr"]
+    )
+
+
+def test_commands_help_and_unknown_flags_stay_in_place() -> None:
+    assert ["run", "--leader-elect=true", "-h", "--nats=x"] == canonical(
+        ["run", "-leader-elect", "-h", "-nats=x"]
+    )
+
+
+def test_a_flag_without_its_value_stays_bare() -> None:
+    assert ["--natsAddr"] == canonical(["-natsAddr"])
+
+
+def test_rewriting_twice_changes_nothing() -> None:
+    once = canonical(["-leader-elect", "run", "-natsAddr", "x", "-zap-devel=false"])
+    assert once == canonical(once)
+
+
+def test_every_parameter_of_run_is_an_optional_text() -> None:
+    parameters = signature().parameters.values()
+    assert {None} == {parameter.default for parameter in parameters}
+    assert {inspect.Parameter.KEYWORD_ONLY} == {parameter.kind for parameter in parameters}
+
+
+def test_what_is_given_has_the_preferred_name() -> None:
+    assert {"log-level": "debug"} == given({"log_level": "debug", "natsAddr": None})

@@ -1,0 +1,393 @@
+"""Leader election: candidates with bad clocks and bad networks, on a simulated clock."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from simulated.clock import run as run_simulated
+from simulated.server import Fault, Server
+from structlog.testing import capture_logs
+
+from dynamo_operator.kube.client import Client
+from dynamo_operator.kube.errors import Unreachable
+from dynamo_operator.kube.kind import Key
+from dynamo_operator.kube.lease import Election, LeadershipLost, Terms, identity
+from dynamo_operator.kube.transport import Answer, Request
+from dynamo_operator.kube.types.coordination import Lease
+
+pytestmark = pytest.mark.looptime
+
+KEY = Key("kube-system", "dynamo.nvidia.com")
+LEASES = Lease.KIND.path()
+BIRTH = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@dataclass
+class Line:
+    """The network of one candidate."""
+
+    server: Server
+    is_cut: bool = False
+    hangs: bool = False
+
+    async def send(self, request: Request) -> Answer:
+        if self.is_cut:
+            raise Unreachable("no route")
+        answer = await self.server.send(request)
+        if self.hangs:
+            await asyncio.sleep(1000)
+        return answer
+
+
+class Candidate:
+    """One process that would lead."""
+
+    def __init__(self, server: Server, name: str, *, clock_error_hours: float = 0) -> None:
+        self.line = Line(server)
+        self.clock_error = timedelta(hours=clock_error_hours)
+        self.election = Election(
+            Client(self.line), KEY, identity=name, wall_clock=lambda: BIRTH + self.clock_error
+        )
+        self.task = asyncio.create_task(self.election.run())
+
+    @property
+    def leads(self) -> bool:
+        return self.election.leads and not self.task.done()
+
+    async def die(self) -> None:
+        """End as a killed process does: without a word."""
+        self.task.cancel()
+        with suppress(asyncio.CancelledError, LeadershipLost):
+            await self.task
+
+    async def stop(self) -> None:
+        await self.die()
+        await self.election.release()
+
+
+@dataclass
+class World:
+    server: Server = field(default_factory=Server)
+    candidates: list[Candidate] = field(default_factory=list)
+
+    def candidate(self, name: str, **options: Any) -> Candidate:
+        self.candidates.append(Candidate(self.server, name, **options))
+        return self.candidates[-1]
+
+    def has_lease(self, **spec: Any) -> None:
+        metadata = {"namespace": KEY.namespace, "name": KEY.name}
+        self.server.storage.create(LEASES, {"metadata": metadata, "spec": spec})
+
+    @property
+    def lease(self) -> dict[str, Any]:
+        return self.server.storage.read(LEASES, KEY)
+
+    @property
+    def holder(self) -> str:
+        return str(self.lease["spec"]["holderIdentity"])
+
+
+@asynccontextmanager
+async def a_world() -> AsyncIterator[World]:
+    world = World()
+    yield world
+    for candidate in world.candidates:
+        await candidate.die()
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+async def until_leading(candidate: Candidate) -> float:
+    """How long it took."""
+    started = now()
+    async with asyncio.timeout(100):
+        await candidate.election.elected.wait()
+    return now() - started
+
+
+async def test_a_lease_that_does_not_exist_is_made() -> None:
+    async with a_world() as world:
+        candidate = world.candidate("a")
+        assert 0 == await until_leading(candidate)
+        assert {
+            "holderIdentity": "a",
+            "leaseDurationSeconds": 15,
+            "acquireTime": "2026-01-01T00:00:00.000000Z",
+            "renewTime": "2026-01-01T00:00:00.000000Z",
+            "leaseTransitions": 0,
+        } == world.lease["spec"]
+
+
+async def test_only_one_of_many_candidates_leads() -> None:
+    async with a_world() as world:
+        world.server.latency_seconds = 0.5
+        for name in "abcde":
+            world.candidate(name)
+        await asyncio.sleep(100)
+        assert 1 == sum(each.leads for each in world.candidates)
+
+
+async def test_a_leader_renews_with_one_request_every_two_seconds() -> None:
+    async with a_world() as world:
+        await until_leading(world.candidate("a"))
+        world.server.requests.clear()
+        await asyncio.sleep(60)
+        assert 30 == pytest.approx(len(world.server.requests), abs=1)
+        assert {"PATCH"} == {each.method for each in world.server.requests}
+
+
+async def test_after_a_death_the_next_waits_until_the_lease_has_run_out() -> None:
+    async with a_world() as world:
+        first = world.candidate("a")
+        await until_leading(first)
+        second = world.candidate("b")
+        await asyncio.sleep(60)
+        await first.die()
+        assert 12 <= await until_leading(second) <= 15 + 2.4
+        assert ("b", 1) == (world.holder, world.lease["spec"]["leaseTransitions"])
+
+
+async def test_after_a_clean_stop_the_next_takes_over_at_its_next_look() -> None:
+    async with a_world() as world:
+        first = world.candidate("a")
+        await until_leading(first)
+        second = world.candidate("b")
+        await asyncio.sleep(60)
+        await first.stop()
+        spec = world.lease["spec"]
+        assert ("", 1) == (spec["holderIdentity"], spec["leaseDurationSeconds"])
+        assert await until_leading(second) <= 2.4
+
+
+@pytest.mark.parametrize("hours", [-1000, -1, 1, 1000])
+async def test_clocks_of_other_machines_do_not_matter(hours: float) -> None:
+    async with a_world() as world:
+        first = world.candidate("a", clock_error_hours=hours)
+        await until_leading(first)
+        second = world.candidate("b")
+        for _ in range(10):
+            await asyncio.sleep(10)
+            first.clock_error = -first.clock_error
+            assert (True, False) == (first.leads, second.leads)
+        await first.die()
+        assert 12 <= await until_leading(second) <= 17.4
+
+
+async def test_a_lease_of_a_dead_process_is_waited_for_from_when_it_is_first_seen() -> None:
+    async with a_world() as world:
+        world.has_lease(
+            holderIdentity="gone", leaseDurationSeconds=40, renewTime="2001-01-01T00:00:00.000000Z"
+        )
+        assert 40 <= await until_leading(world.candidate("a")) <= 42.4
+
+
+async def test_a_leader_without_a_network_gives_up_before_anybody_takes_over() -> None:
+    async with a_world() as world:
+        first = world.candidate("a")
+        await until_leading(first)
+        second = world.candidate("b")
+        await asyncio.sleep(30)
+        first.line.is_cut = True
+        started = now()
+        with pytest.raises(LeadershipLost, match="not renewed for 10 s"):
+            await first.task
+        assert 8 <= now() - started <= 10
+        assert not second.leads
+        assert await until_leading(second) >= 4
+
+
+async def test_a_leader_whose_requests_hang_gives_up_in_time() -> None:
+    async with a_world() as world:
+        first = world.candidate("a")
+        await until_leading(first)
+        first.line.hangs = True
+        started = now()
+        with pytest.raises(LeadershipLost):
+            await first.task
+        assert now() - started <= 10
+
+
+async def test_a_short_outage_is_borne() -> None:
+    async with a_world() as world:
+        leader = world.candidate("a")
+        await until_leading(leader)
+        with capture_logs() as logs:
+            leader.line.is_cut = True
+            await asyncio.sleep(7)
+            leader.line.is_cut = False
+            await asyncio.sleep(30)
+        assert leader.leads
+        assert {"lease not renewed"} == {entry["event"] for entry in logs}
+
+
+async def test_a_renewal_whose_answer_is_lost_is_no_loss_of_leadership() -> None:
+    async with a_world() as world:
+        leader = world.candidate("a")
+        await until_leading(leader)
+        world.server.faults.append(Fault(0, method="PATCH", after=True))
+        await asyncio.sleep(60)
+        assert leader.leads
+
+
+async def test_an_election_whose_answer_is_lost_is_won_at_the_next_look() -> None:
+    async with a_world() as world:
+        world.server.faults.append(Fault(0, method="POST", after=True))
+        assert await until_leading(world.candidate("a")) <= 2.4
+        assert 0 == world.lease["spec"]["leaseTransitions"]
+
+
+async def test_a_deleted_lease_is_made_anew() -> None:
+    async with a_world() as world:
+        leader = world.candidate("a")
+        await until_leading(leader)
+        world.server.storage.delete(LEASES, KEY, {})
+        await asyncio.sleep(30)
+        assert leader.leads
+        assert "a" == world.holder
+
+
+async def test_what_others_write_on_the_lease_stays() -> None:
+    async with a_world() as world:
+        leader = world.candidate("a")
+        await until_leading(leader)
+        world.server.storage.merge(LEASES, KEY, {"metadata": {"labels": {"team": "x"}}})
+        await asyncio.sleep(30)
+        assert leader.leads
+        assert {"team": "x"} == world.lease["metadata"]["labels"]
+
+
+async def test_a_rival_that_took_the_lease_ends_the_leader_at_its_next_renewal() -> None:
+    async with a_world() as world:
+        leader = world.candidate("a")
+        await until_leading(leader)
+        world.server.storage.merge(LEASES, KEY, {"spec": {"holderIdentity": "rival"}})
+        started = now()
+        with pytest.raises(LeadershipLost, match="now held by rival"):
+            await leader.task
+        assert now() - started <= 2
+        await leader.election.release()
+        assert "rival" == world.holder
+
+
+async def test_a_candidate_outlives_an_outage_and_says_so_once() -> None:
+    async with a_world() as world:
+        with capture_logs() as logs:
+            candidate = world.candidate("a")
+            candidate.line.is_cut = True
+            await asyncio.sleep(300)
+            candidate.line.is_cut = False
+            await until_leading(candidate)
+        assert 1 == sum(entry["event"] == "election goes on" for entry in logs)
+
+
+async def test_a_standby_that_stops_leaves_the_lease_alone() -> None:
+    async with a_world() as world:
+        await until_leading(world.candidate("a"))
+        standby = world.candidate("b")
+        await asyncio.sleep(30)
+        await standby.stop()
+        assert "a" == world.holder
+
+
+async def test_a_release_that_fails_is_said_and_not_raised() -> None:
+    async with a_world() as world:
+        leader = world.candidate("a")
+        await until_leading(leader)
+        await leader.die()
+        leader.line.is_cut = True
+        started = now()
+        with capture_logs() as logs:
+            await leader.election.release()
+        assert now() - started <= 3
+        assert ["lease not released"] == [entry["event"] for entry in logs]
+
+
+@pytest.mark.parametrize(
+    "terms", [(10, 10.0, 2.0), (15, 2.0, 2.0), (15, 10.0, 0.0)], ids=lambda terms: str(terms)
+)
+def test_terms_that_let_two_lead_are_refused(terms: tuple[int, float, float]) -> None:
+    with pytest.raises(ValueError, match="lease duration > renew deadline"):
+        Terms(*terms)
+
+
+def test_two_processes_on_one_host_have_two_identities() -> None:
+    assert identity() != identity()
+
+
+@dataclass(frozen=True)
+class Step:
+    """What happens to a candidate, and how long until the next thing happens."""
+
+    candidate: int
+    action: str
+    seconds: float
+
+
+steps = st.builds(
+    Step,
+    candidate=st.integers(0, 2),
+    action=st.sampled_from(["cut", "heal", "hang", "die", "stop", "clock", "lose answer"]),
+    seconds=st.sampled_from([0.0, 1.0, 3.0, 9.0, 14.0, 20.0]),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(steps, max_size=12), st.integers(0, 10_000))
+def test_never_two_lead_whatever_happens_and_in_the_end_one_does(
+    steps: list[Step], seed: int
+) -> None:
+    run_simulated(_leads_at_most_once(steps, seed))
+
+
+async def _leads_at_most_once(steps: list[Step], seed: int) -> None:
+    world = World(Server(seed))
+    world.server.latency_seconds = 1.0
+    for number in range(3):
+        world.candidate(f"first-{number}")
+    watching = asyncio.create_task(_watch(world))
+    for number, step in enumerate(steps):
+        await _act(world, step, f"later-{number}")
+        await asyncio.sleep(step.seconds)
+    for number, each in enumerate(world.candidates):
+        each.line.is_cut = each.line.hangs = False
+        if each.task.done():
+            world.candidates[number] = Candidate(world.server, f"last-{number}")
+    await asyncio.sleep(60)
+    assert 1 == sum(each.leads for each in world.candidates)
+    watching.cancel()
+    with suppress(asyncio.CancelledError):
+        await watching
+    for each in world.candidates:
+        await each.die()
+
+
+async def _watch(world: World) -> None:
+    while True:
+        assert sum(each.leads for each in world.candidates) <= 1
+        await asyncio.sleep(0.1)
+
+
+async def _act(world: World, step: Step, name: str) -> None:
+    candidate = world.candidates[step.candidate]
+    match step.action:
+        case "cut":
+            candidate.line.is_cut = True
+        case "hang":
+            candidate.line.hangs = True
+        case "heal":
+            candidate.line.is_cut = candidate.line.hangs = False
+        case "clock":
+            candidate.clock_error += timedelta(hours=5)
+        case "lose answer":
+            world.server.faults.append(Fault(0, after=True))
+        case end:
+            await (candidate.die() if end == "die" else candidate.stop())
+            world.candidates[step.candidate] = Candidate(world.server, name)

@@ -1,0 +1,178 @@
+"""What holds for every graph that validation lets through."""
+
+import json
+import random
+import re
+from collections import Counter
+from typing import Any
+
+import msgspec
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from specs import a_graph, graphs, odd_graphs, services
+
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.facts import Facts
+from dynamo_operator.kube.kind import Object, key_of
+from dynamo_operator.render.tree import graph_tree
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.validation.graph import graph_problems
+
+FACTS = Facts(pull_secrets={"registry.example.com": ("mine", "theirs")})
+SETTINGS = RenderSettings(nats_address="nats://n:4222", planner_cluster_role_name="planner")
+DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+SUBDOMAIN = re.compile(rf"{DNS_LABEL.pattern}(\.{DNS_LABEL.pattern})*")
+VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")
+
+patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def rendered(graph: DynamoGraphDeployment) -> tuple[Object, ...]:
+    """The objects of a graph that validation lets through, of any other none."""
+    if graph_problems(graph, FACTS, SETTINGS):
+        return ()
+    return graph_tree(graph, FACTS, SETTINGS)
+
+
+def of_kind(objects: tuple[Object, ...], kind: str) -> list[Object]:
+    return [each for each in objects if each["kind"] == kind]
+
+
+def pod_labels(deployment: Object) -> dict[str, str]:
+    found: dict[str, str] = deployment["spec"]["template"]["metadata"]["labels"]
+    return found
+
+
+@patient
+@given(graphs())
+def test_what_validation_lets_through_is_rendered_and_takes_the_shape_of_kubernetes(
+    graph: DynamoGraphDeployment,
+) -> None:
+    objects = rendered(graph)
+    counts = Counter((each["kind"], key_of(each)) for each in objects)
+    assert [] == [key for key, count in counts.items() if count > 1]
+    for each in objects:
+        assert_fits(each)
+    for deployment in of_kind(objects, "Deployment"):
+        assert_pod_holds_together(deployment["spec"]["template"]["spec"])
+
+
+def assert_fits(wanted: Object) -> None:
+    """Names and label values keep their limits."""
+    name = wanted["metadata"]["name"]
+    limit = 63 if wanted["kind"] in ("Service", "Deployment", "DynamoComponentDeployment") else 253
+    shape = SUBDOMAIN if limit > 63 else DNS_LABEL
+    assert len(name) <= limit
+    assert shape.fullmatch(name)
+    if wanted["kind"] == "Service":
+        assert name[0].isalpha()
+    places = [wanted["metadata"].get("labels", {})]
+    if wanted["kind"] == "Deployment":
+        places += [pod_labels(wanted), wanted["spec"]["selector"]["matchLabels"]]
+    if wanted["kind"] == "Service":
+        places.append(wanted["spec"]["selector"])
+    for value in (value for place in places for value in place.values()):
+        assert len(value) <= 63
+        assert VALUE.fullmatch(value)
+
+
+def assert_pod_holds_together(pod: Object) -> None:
+    """Nothing is there twice, and every mount has its volume."""
+    volumes = [volume["name"] for volume in pod.get("volumes", [])]
+    names = [container["name"] for container in pod["containers"]]
+    assert len(set(volumes)) == len(volumes)
+    assert len(set(names)) == len(names)
+    for container in pod["containers"]:
+        paths = [mount["mountPath"] for mount in container.get("volumeMounts", [])]
+        variables = [entry["name"] for entry in container.get("env", [])]
+        assert len(set(paths)) == len(paths)
+        assert len(set(variables)) == len(variables)
+        assert {mount["name"] for mount in container.get("volumeMounts", [])} <= set(volumes)
+
+
+@patient
+@given(odd_graphs())
+def test_no_json_inside_a_pod_spec_makes_rendering_raise(graph: DynamoGraphDeployment) -> None:
+    rendered(graph)
+
+
+@patient
+@given(st.dictionaries(st.sampled_from("abcde"), services, min_size=2, max_size=3))
+def test_every_selector_matches_exactly_its_own_pods(wanted: dict[str, Object]) -> None:
+    objects = rendered(a_graph(wanted))
+    deployments = of_kind(objects, "Deployment")
+    for deployment in deployments:
+        selector = deployment["spec"]["selector"]["matchLabels"].items()
+        matched = [each for each in deployments if selector <= pod_labels(each).items()]
+        assert [deployment] == matched
+    own = {
+        "": lambda name, component: name in (component, f"{component}-d"),
+        "-p": lambda name, component: name in (component, f"{component}-d"),
+        "-d": lambda name, component: name == f"{component}-d",
+    }
+    for service in of_kind(objects, "Service"):
+        name = service["metadata"]["name"]
+        if name.startswith("dynamo-model-"):
+            continue
+        suffix = name[len("chat-a") :]
+        component = name.removesuffix(suffix)
+        selector = service["spec"]["selector"].items()
+        for deployment in deployments:
+            is_own = own[suffix](deployment["metadata"]["name"], component)
+            assert is_own == (selector <= pod_labels(deployment).items())
+
+
+@patient
+@given(graphs(), st.randoms(use_true_random=False))
+def test_the_order_of_a_users_maps_changes_nothing(
+    graph: DynamoGraphDeployment, source: random.Random
+) -> None:
+    def shuffled(value: Any) -> Any:
+        if isinstance(value, list):
+            return [shuffled(each) for each in value]
+        if not isinstance(value, dict):
+            return value
+        names = list(value)
+        source.shuffle(names)
+        return {name: shuffled(value[name]) for name in names}
+
+    other = msgspec.convert(shuffled(msgspec.to_builtins(graph)), DynamoGraphDeployment)
+    assert json.dumps(rendered(graph)) == json.dumps(rendered(other))
+
+
+@patient
+@given(graphs())
+def test_nothing_is_null_and_no_list_is_empty(graph: DynamoGraphDeployment) -> None:
+    def holes(value: Any) -> bool:
+        if isinstance(value, dict):
+            return any(each is None or each == [] or holes(each) for each in value.values())
+        return isinstance(value, list) and any(each is None or holes(each) for each in value)
+
+    assert [] == [key_of(each) for each in rendered(graph) if holes(each)]
+
+
+FILLED = st.recursive(
+    st.booleans() | st.integers() | st.text(min_size=1, max_size=3),
+    lambda inner: st.lists(inner, min_size=1, max_size=3)
+    | st.dictionaries(st.text(min_size=1, max_size=3), inner, min_size=1, max_size=3),
+    max_leaves=5,
+)
+
+
+@patient
+@given(FILLED, FILLED, FILLED)
+def test_fields_that_we_do_not_know_survive(in_pod: Any, in_main: Any, in_side: Any) -> None:
+    pod = {
+        "unheardOf": in_pod,
+        "containers": [{"name": "side", "image": "side:1", "unheardOf": in_side}],
+        "mainContainer": {"image": "main:1", "unheardOf": in_main},
+    }
+    objects = rendered(a_graph({"W": {"componentType": "worker", "extraPodSpec": pod}}))
+    [deployment] = of_kind(objects, "Deployment")
+    spec = deployment["spec"]["template"]["spec"]
+    side, main = spec["containers"]
+    assert (in_pod, in_side, in_main) == (
+        spec["unheardOf"],
+        side["unheardOf"],
+        main["unheardOf"],
+    )

@@ -1,0 +1,70 @@
+"""Writes docs/metrics.md from what a running operator has in its registry."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry
+
+from dynamo_operator.kube.metrics import RuntimeMetrics
+from dynamo_operator.kube.types.meta import R
+from dynamo_operator.observability.metrics import register
+
+PAGE = Path(__file__).parents[1] / "docs" / "metrics.md"
+HEAD = """\
+# Metrics
+
+<!-- Written by `make docs`. Change the texts where the metrics are declared. -->
+
+The operator serves them at `/metrics` on `--metrics-bind-address` (`:8080` unless set), over TLS with a
+certificate of its own when `--metrics-secure` is set. The names and labels of the first four are those
+of the reference operator, so its dashboards work.
+
+`resource_type` is a kind. `result` is `success`, `requeue` or `error`. `error_type` is the API server's
+reason: `not_found`, `already_exists`, `conflict`, `validation`, `bad_request`, `unauthorized`,
+`forbidden`, `timeout`, `server_timeout`, `unavailable`, `rate_limited`, or `internal` for anything else.
+`status` is the state of a graph (`pending`, `successful`, `failed`, `unknown`), and `ready` or
+`not_ready` of a component. Objects are counted at each scrape, so what is gone is not counted.
+
+"""
+_FIRST = (
+    "dynamo_operator_resources_total",
+    "dynamo_operator_reconcile_total",
+    "dynamo_operator_reconcile_errors_total",
+    "dynamo_operator_reconcile_duration_seconds",
+)
+
+
+class _Nothing:
+    """A cache without objects."""
+
+    def list(self, type_: type[R], namespace: str = "") -> Iterator[R]:  # noqa: ARG002  the cache's
+        """Nothing."""
+        return iter(())
+
+
+def page() -> str:
+    """The page."""
+    registry = RuntimeMetrics().registry
+    register(registry, _Nothing())
+    rows = sorted(_rows(registry), key=lambda row: (row[0] not in _FIRST, row[0]))
+    table = ["| name | type | labels | what it counts |", "|---|---|---|---|"]
+    table += [f"| `{name}` | {kind} | {labels} | {text} |" for name, kind, labels, text in rows]
+    return HEAD + "\n".join(table) + "\n"
+
+
+def _rows(registry: CollectorRegistry) -> Iterator[tuple[str, str, str, str]]:
+    """Name, type, labels and text of each metric."""
+    # prometheus-client knows the labels of a metric without samples nowhere but here.
+    for collector in list(registry._collector_to_names):  # noqa: SLF001
+        for family in collector.collect():
+            names = getattr(collector, "_labelnames", getattr(family, "_labelnames", ()))
+            labels = ", ".join(f"`{name}`" for name in names)
+            if not labels and family.samples:
+                found = {name for sample in family.samples for name in sample.labels}
+                labels = ", ".join(f"`{name}`" for name in sorted(found - {"le"}))
+            suffix = {"counter": "_total", "info": "_info"}.get(family.type, "")
+            yield f"{family.name}{suffix}", family.type, labels, family.documentation
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

@@ -1,0 +1,209 @@
+"""Writes `docs/reference/`: one page for each kind, from the same declarations as the schemas.
+
+python tools/reference.py [--check]
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+
+import msgspec
+
+from dynamo_operator.api.crd import RESOURCES, definition_of
+from dynamo_operator.api.declare import Definition, Field
+from dynamo_operator.api.quantity import QuantityMark
+from dynamo_operator.api.structural import SHAPES, Declared, declared, rules_of, summary, unwrapped
+from dynamo_operator.kube.types.meta import Resource
+
+FOLDER = Path(__file__).parents[1] / "docs/reference"
+KUBERNETES = "https://kubernetes.io/docs/reference/kubernetes-api/"
+HEAD = "<!-- Written by `make docs` from src/dynamo_operator/api. Do not edit. -->\n"
+OUR_OWN = {"ExtraPodSpec": "PodSpec with `mainContainer`"}
+
+
+def pages() -> dict[str, str]:
+    """The content of every page by its file name."""
+    found = {f"{resource.KIND.name.lower()}.md": page(resource) for resource in RESOURCES}
+    return {"README.md": index(), **found}
+
+
+def index() -> str:
+    """The page that lists the kinds."""
+    rows = [
+        f"| [{resource.KIND.name}]({resource.KIND.name.lower()}.md) "
+        f"| {', '.join(f'`{name}`' for name in definition_of(resource).short_names)} "
+        f"| {summary(resource)} |"
+        for resource in RESOURCES
+    ]
+    group = RESOURCES[0].KIND.api_version
+    intro = f"Every kind below belongs to `{group}` and lives in a namespace."
+    return "\n".join(
+        [
+            HEAD,
+            "# API reference",
+            "",
+            f"{intro} `kubectl explain dgd.spec` shows the same texts.",
+            "",
+            "| Kind | Short names | What it is |",
+            "| --- | --- | --- |",
+            *rows,
+            "",
+        ]
+    )
+
+
+def page(resource: type[Resource]) -> str:
+    """The page of one kind: how to list it, then one table for each type."""
+    definition = definition_of(resource)
+    lines = [HEAD, f"# {resource.KIND.name}", "", summary(resource), ""]
+    lines += facts(resource, definition)
+    for struct in reachable(resource):
+        lines += section(struct, title="The object" if struct is resource else name_of(struct))
+    return "\n".join(lines) + "\n"
+
+
+def facts(resource: type[Resource], definition: Definition) -> list[str]:
+    """What a kind is called, and what `kubectl get` shows of it."""
+    subresources = ["`status`"] * definition.status + ["`scale`"] * (definition.scale is not None)
+    return [
+        "| | |",
+        "| --- | --- |",
+        f"| `apiVersion` | `{resource.KIND.api_version}` |",
+        f"| Plural | `{resource.KIND.plural}` |",
+        f"| Short names | {', '.join(f'`{name}`' for name in definition.short_names)} |",
+        f"| Subresources | {', '.join(subresources) or 'none'} |",
+        "| Columns | "
+        + ", ".join(f"{column.name} (`{escaped(column.path)}`)" for column in definition.columns)
+        + " |",
+        "",
+    ]
+
+
+def section(struct: type[msgspec.Struct], title: str) -> list[str]:
+    """The table of one type."""
+    lines = [f"## {title}", ""]
+    if title != "The object":
+        lines += [summary(struct), ""]
+    lines += ["| Field | Type | Rules | Text |", "| --- | --- | --- | --- |"]
+    lines += [row(each) for each in declared(struct)]
+    lines += [""]
+    for rule in rules_of(struct):
+        lines += [f"Rule: {rule.message}.", ""]
+    return lines
+
+
+def row(each: Declared) -> str:
+    """One field."""
+    rules = ", ".join(rules_text(each))
+    return f"| `{each.name}` | {type_text(each.type, each.field)} | {rules} | {each.field.text} |"
+
+
+def rules_text(each: Declared) -> Iterator[str]:
+    """The rules of one field, in words."""
+    field = each.field
+    if field.default is not msgspec.UNSET:
+        yield f"default `{msgspec.json.encode(field.default).decode()}`"
+    elif each.required:
+        yield "required"
+    if field.minimum is not None:
+        yield f"at least {field.minimum}"
+    if field.min_length is not None:
+        yield "not empty" if field.min_length == 1 else f"at least {field.min_length} characters"
+    if field.max_length is not None:
+        yield f"at most {field.max_length} characters"
+    for limit in (field.max_items, field.max_properties):
+        if limit is not None:
+            yield f"at most {limit} entries"
+    if field.pattern is not None:
+        yield f"matches `{escaped(field.pattern)}`"
+
+
+def type_text(type_: Any, field: Field) -> str:
+    """The type of a field, linked to its own table or to Kubernetes' reference."""
+    bare, marks = unwrapped(type_)
+    if get_origin(bare) is tuple:
+        return f"list of {type_text(get_args(bare)[0], field)}"
+    if struct := struct_of(bare) or field.shape:
+        return f"[{name_of(struct)}](#{name_of(struct).lower()})"
+    if field.embeds:
+        return f"[{OUR_OWN.get(field.embeds, field.embeds)}]({KUBERNETES})"
+    if get_origin(bare) is dict and not field.free_form:
+        return f"map of {type_text(get_args(bare)[1], field)}"
+    return scalar_text(bare, marks, field)
+
+
+def scalar_text(bare: Any, marks: tuple[Any, ...], field: Field) -> str:
+    """The type of a field without a table."""
+    if any(isinstance(mark, QuantityMark) for mark in marks):
+        return "quantity"
+    if field.free_form:
+        return "any value" if bare is msgspec.Raw else "any fields"
+    if get_origin(bare) is Literal:
+        return " or ".join(f"`{option}`" for option in get_args(bare))
+    return field.format or {str: "text", bool: "true or false", int: "integer"}[bare]
+
+
+def struct_of(bare: Any) -> type[msgspec.Struct] | None:
+    """The struct that declares the schema of a type, if it is a struct."""
+    is_struct = isinstance(bare, type) and issubclass(bare, msgspec.Struct)
+    return SHAPES.get(bare, bare) if is_struct else None
+
+
+def reachable(resource: type[Resource]) -> list[type[msgspec.Struct]]:
+    """The types of a page, each once, in the order in which a reader meets them."""
+    found: list[type[msgspec.Struct]] = []
+
+    def visit(struct: type[msgspec.Struct]) -> None:
+        if struct in found:
+            return
+        found.append(struct)
+        for each in declared(struct):
+            for inner in structs_in(each.type, each.field):
+                visit(inner)
+
+    visit(resource)
+    return found
+
+
+def name_of(struct: type[msgspec.Struct]) -> str:
+    """What readers know a type as; a struct that only declares a schema says so in its name."""
+    return struct.__name__.removesuffix("Schema")
+
+
+def structs_in(type_: Any, field: Field) -> Iterator[type[msgspec.Struct]]:
+    """The types with a table of their own that a field refers to."""
+    bare, _ = unwrapped(type_)
+    if struct := struct_of(bare) or field.shape:
+        yield struct
+    elif get_origin(bare) in {tuple, dict}:
+        for argument in get_args(bare):
+            yield from structs_in(argument, field)
+
+
+def escaped(text: str) -> str:
+    """Text for a table cell."""
+    return text.replace("|", "\\|")
+
+
+def main() -> None:
+    """Rewrite the pages, or with --check tell whether they are up to date."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if one differs")
+    options = parser.parse_args()
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    stale = []
+    for name, text in pages().items():
+        path = FOLDER / name
+        if not path.exists() or path.read_text() != text:
+            stale.append(str(path.relative_to(FOLDER.parents[1])))
+            if not options.check:
+                path.write_text(text)
+    if options.check and stale:
+        sys.exit(f"out of date, run `make docs`: {', '.join(stale)}")
+    print(f"docs/reference: {len(stale)} page(s) changed")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""Writes docs/settings.md from the declarations in `dynamo_operator.settings`."""
+
+from pathlib import Path
+from typing import Literal, get_args, get_origin
+
+from dynamo_operator.cli.flags import default_text, flags
+from dynamo_operator.settings import Field, fields
+
+PAGE = Path(__file__).parents[1] / "docs" / "settings.md"
+HEAD = """\
+# Settings
+
+<!-- Written by `make docs`. Change the texts in `src/dynamo_operator/settings.py`. -->
+
+The operator reads its settings once, at start, from three places. A flag is stronger than the
+settings file, the file is stronger than the environment, and all are stronger than the default.
+Every mistake in any of them is reported at once, one line each, and the operator does not start.
+
+The file is YAML and is named with `--config`; `dynamoctl render --settings` takes the same file. A dot
+in a key below is one level of nesting. A key that is not in this list is an error.
+
+```yaml
+natsAddress: nats://nats.dynamo-system:4222
+groveTerminationDelay: 15m
+leaderElection:
+  enabled: true
+logging:
+  format: json
+```
+
+Flags are written as Go programs take them: `--flag=value`, `--flag value`, `-flag value`; a boolean
+needs no value; the last of several wins. Durations are `90s`, `15m`, `1h30m`.
+
+"""
+
+
+def page() -> str:
+    """The page."""
+    lines = [HEAD.rstrip(), "", *_settings(), "", "## Flags that are no setting", "", *_others()]
+    return "\n".join(lines) + "\n"
+
+
+def _settings() -> list[str]:
+    rows = ["| key | flag | takes | default | what it is for |", "|---|---|---|---|---|"]
+    for field in fields():
+        names = ", ".join(f"`--{name}`" for name in field.setting.flags)
+        text = field.setting.text
+        if field.setting.environment:
+            text += f" Environment variable: `{field.setting.environment}`."
+        if field.setting.pending:
+            text += f" No effect: {field.setting.pending}."
+        default = f"`{default_text(field)}`" if default_text(field) else ""
+        rows.append(f"| `{field.key}` | {names} | {_takes(field)} | {default} | {text} |")
+    return rows
+
+
+def _takes(field: Field) -> str:
+    if field.is_duration:
+        return "duration"
+    if field.type_ is bool:
+        return "boolean"
+    if get_origin(field.type_) is Literal:
+        return ", ".join(f"`{choice}`" for choice in get_args(field.type_))
+    return "text"
+
+
+def _others() -> list[str]:
+    rows = ["| flag | what it is for |", "|---|---|"]
+    for flag in flags():
+        if flag.field is None:
+            text = f"Accepted, without effect: {flag.unused}." if flag.unused else flag.text
+            rows.append(f"| `--{flag.name}` | {text} |")
+    return rows
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

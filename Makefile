@@ -52,7 +52,8 @@ crds: .venv/.synced ## Print the CustomResourceDefinitions
 	@$(RUN) dynamoctl crds
 
 docs: .venv/.synced ## Rewrite the generated reference pages
-	@$(RUN) python tools/reference.py
+	@for page in reference labels_page settings_page metrics_page conditions_page; do \
+		$(RUN) python tools/$$page.py || exit 1; done
 
 bench: .venv/.synced ## API requests per graph and other measurements
 	@$(RUN) python -m tests.bench

@@ -21,7 +21,7 @@ from dynamo_operator.kube.writer import Writer
 from dynamo_operator.render.component import component_objects, component_shared_objects
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.status.component import component_status, refused_status
-from dynamo_operator.status.workload import Readiness, deployment_readiness, deployment_replicas
+from dynamo_operator.status.workload import NO_DEPLOYMENT, deployment_readiness, deployment_replicas
 from dynamo_operator.validation.component import component_problems
 
 
@@ -78,9 +78,6 @@ def _status(component: DynamoComponentDeployment, applied: Applied, shared: Appl
     blocked = (*shared.blocked, *applied.blocked)
     deployment = applied.get(Deployment, component.metadata.name)
     if deployment is None:
-        waiting = Readiness(
-            is_ready=False, reason="DeploymentNotReady", message="Deployment is not there yet"
-        )
-        return component_status(component, waiting, None, blocked)
+        return component_status(component, NO_DEPLOYMENT, None, blocked)
     readiness = deployment_readiness(deployment)
     return component_status(component, readiness, deployment_replicas(deployment), blocked)

@@ -8,13 +8,13 @@ from dynamo_operator.api.component import DynamoComponentDeployment, ServiceRepl
 from dynamo_operator.kube.apply import Blocked, Obstacle
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.types.meta import Condition
+from dynamo_operator.status.reasons import ComponentReason
 from dynamo_operator.status.workload import Readiness
 from dynamo_operator.validation import Problem
 
-# Source: specification `controllers` 3.8; the reason of a refusal follows the case of its neighbours.
 _OBSTACLE_REASONS = {
-    Obstacle.NAME_CONFLICT: "NameConflict",
-    Obstacle.REJECTED: "RejectedByApiServer",
+    Obstacle.NAME_CONFLICT: ComponentReason.NAME_CONFLICT,
+    Obstacle.REJECTED: ComponentReason.REJECTED,
 }
 
 
@@ -25,8 +25,14 @@ def refused_status(component: DynamoComponentDeployment, problems: Sequence[Prob
     return {
         "observedGeneration": generation,
         "conditions": [
-            Condition("Valid", "False", "ValidationFailed", text, observed_generation=generation),
-            *_availability(_unready("ValidationFailed", text), generation),
+            Condition(
+                "Valid",
+                "False",
+                ComponentReason.VALIDATION_FAILED,
+                text,
+                observed_generation=generation,
+            ),
+            *_availability(_unready(ComponentReason.VALIDATION_FAILED, text), generation),
         ],
     }
 
@@ -42,7 +48,7 @@ def component_status(
     valid = Condition(
         "Valid",
         "True",
-        "ValidationPassed",
+        ComponentReason.VALID,
         "DynamoComponentDeployment spec is valid",
         observed_generation=generation,
     )

@@ -14,6 +14,7 @@ from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.kube.apply import Blocked
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.types.meta import Condition, condition
+from dynamo_operator.status.reasons import GraphReason
 from dynamo_operator.validation import Problem
 
 
@@ -25,21 +26,10 @@ class State(StrEnum):
     FAILED = "failed"
 
 
-class Reason(StrEnum):
-    """Reasons of the condition `Ready`. Source: specification `controllers` 2.9 and `beyond` F1."""
-
-    ALL_READY = "all_resources_are_ready"
-    SOME_NOT_READY = "some_resources_are_not_ready"
-    RECONCILE_FAILED = "failed_to_reconcile_the_resources"
-    VALIDATION_FAILED = "ValidationFailed"
-    NAME_CONFLICT = "name_conflict"
-    REJECTED = "rejected_by_api_server"
-
-
 def refused_status(graph: DynamoGraphDeployment, problems: Sequence[Problem]) -> Object:
     """The status of a graph whose spec cannot be used; service counts stay as they were."""
     text = "Validation failed: " + "; ".join(str(each) for each in problems)
-    return _status(graph, State.FAILED, Reason.VALIDATION_FAILED, text)
+    return _status(graph, State.FAILED, GraphReason.VALIDATION_FAILED, text)
 
 
 def graph_status(
@@ -62,14 +52,14 @@ def graph_status(
     }
     if blocked:
         text = "; ".join(each.message for each in blocked)
-        status = _status(graph, State.FAILED, Reason(blocked[0].obstacle), text)
+        status = _status(graph, State.FAILED, GraphReason(blocked[0].obstacle), text)
         del status["observedGeneration"]  # it says that a pass had no errors
     elif waiting:
         causes = "; ".join(f"{name}: {waiting[name]}" for name in sorted(waiting))
         text = f"Resources not ready: {causes}"
-        status = _status(graph, State.PENDING, Reason.SOME_NOT_READY, text)
+        status = _status(graph, State.PENDING, GraphReason.SOME_NOT_READY, text)
     else:
-        status = _status(graph, State.SUCCESSFUL, Reason.ALL_READY, "All resources are ready")
+        status = _status(graph, State.SUCCESSFUL, GraphReason.ALL_READY, "All resources are ready")
     return {**status, "services": msgspec.to_builtins(services)}
 
 
@@ -101,7 +91,9 @@ def _replicas(name: str, component: DynamoComponentDeployment | None) -> Service
 _MESSAGE_LIMIT = 1024
 
 
-def _status(graph: DynamoGraphDeployment, state: State, reason: Reason, message: str) -> Object:
+def _status(
+    graph: DynamoGraphDeployment, state: State, reason: GraphReason, message: str
+) -> Object:
     generation = graph.metadata.generation
     text = message if len(message) <= _MESSAGE_LIMIT else message[: _MESSAGE_LIMIT - 1] + "…"
     ready = "True" if state is State.SUCCESSFUL else "False"

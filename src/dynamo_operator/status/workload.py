@@ -11,6 +11,7 @@ import msgspec
 from dynamo_operator.api.component import ServiceReplicaStatus
 from dynamo_operator.kube.types.apps import Deployment, DeploymentSpec, DeploymentStatus
 from dynamo_operator.kube.types.meta import condition
+from dynamo_operator.status.reasons import ComponentReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +19,15 @@ class Readiness:
     """Whether a workload is ready, the condition's reason, and the cause in words."""
 
     is_ready: bool
-    reason: str
+    reason: ComponentReason
     message: str
+
+
+NO_DEPLOYMENT = Readiness(
+    is_ready=False,
+    reason=ComponentReason.DEPLOYMENT_NOT_READY,
+    message="Deployment is not ready: it does not exist yet, or is being deleted",
+)
 
 
 def deployment_readiness(deployment: Deployment) -> Readiness:
@@ -29,9 +37,13 @@ def deployment_readiness(deployment: Deployment) -> Readiness:
     """
     cause = _deployment_obstacle(deployment)
     if cause is None:
-        return Readiness(is_ready=True, reason="DeploymentReady", message="Deployment is ready")
+        return Readiness(
+            is_ready=True, reason=ComponentReason.DEPLOYMENT_READY, message="Deployment is ready"
+        )
     return Readiness(
-        is_ready=False, reason="DeploymentNotReady", message=f"Deployment is not ready: {cause}"
+        is_ready=False,
+        reason=ComponentReason.DEPLOYMENT_NOT_READY,
+        message=f"Deployment is not ready: {cause}",
     )
 
 

@@ -4,8 +4,11 @@ import pytest
 
 from cluster.api.documents import document, graph, request
 from cluster.api.judge import Judge, Refused
+from dynamo_operator.api.crd import RESOURCES
 from dynamo_operator.kube.kind import Object
+from dynamo_operator.validation.schema import status_problems
 
+TYPES = {resource.KIND.name: resource for resource in RESOURCES}
 CONDITION: Object = {
     "type": "Ready",
     "status": "True",
@@ -72,6 +75,7 @@ BAD: dict[str, tuple[Object, Object]] = {
 def test_a_status_is_kept_as_it_was_written(judge: Judge, namespace: str, name: str) -> None:
     owner, status = GOOD[name]
     assert status == judge.status(in_namespace(owner, namespace), status)
+    assert () == status_problems(TYPES[owner["kind"]], status)
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -79,6 +83,7 @@ def test_a_status_that_breaks_a_rule_is_refused(judge: Judge, namespace: str, na
     owner, status = BAD[name]
     with pytest.raises(Refused, match="is invalid"):
         judge.status(in_namespace(owner, namespace), status)
+    assert status_problems(TYPES[owner["kind"]], status)
 
 
 def in_namespace(owner: Object, namespace: str) -> Object:

@@ -8,15 +8,15 @@ from dynamo_operator.kube.types.meta import Condition, Metadata
 from dynamo_operator.status.workload import deployment_readiness
 
 
-def _deployment(replicas: int = 2, *, paused: bool = False, **status: object) -> Deployment:
+def _deployment(wanted: int = 2, *, paused: bool = False, **status: object) -> Deployment:
     complete = {
         "observed_generation": 3,
-        "replicas": replicas,
-        "updated_replicas": replicas,
-        "ready_replicas": replicas,
-        "available_replicas": replicas,
+        "replicas": wanted,
+        "updated_replicas": wanted,
+        "ready_replicas": wanted,
+        "available_replicas": wanted,
     }
-    spec = msgspec.json.encode({"replicas": replicas, "paused": paused})
+    spec = msgspec.json.encode({"replicas": wanted, "paused": paused})
     return Deployment(
         Metadata("d", generation=3),
         msgspec.Raw(spec),

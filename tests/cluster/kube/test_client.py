@@ -1,0 +1,357 @@
+"""The client on a real API server: above all, whose object a write may touch."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from dynamo_operator.kube.client import ABSENT, Client
+from dynamo_operator.kube.connect import connect
+from dynamo_operator.kube.decode import decode
+from dynamo_operator.kube.errors import Conflict, Forbidden, Invalid, NotFound, ServerFailure
+from dynamo_operator.kube.kind import Key, Kind, Object
+from dynamo_operator.kube.types.meta import Resource
+
+if TYPE_CHECKING:
+    from cluster.conftest import ControlPlane
+
+pytestmark = pytest.mark.cluster
+
+OTHER_UID = "00000000-0000-0000-0000-000000000000"
+GROUP = "client.test"
+
+
+class ConfigMap(Resource, frozen=True):
+    KIND = Kind("", "v1", "ConfigMap", "configmaps")
+
+    data: dict[str, str] = {}
+
+
+class Thing(Resource, frozen=True):
+    KIND = Kind(GROUP, "v1", "Thing", "things")
+
+    status: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class Definition(Resource, frozen=True):
+    KIND = Kind(
+        "apiextensions.k8s.io",
+        "v1",
+        "CustomResourceDefinition",
+        "customresourcedefinitions",
+        namespaced=False,
+    )
+
+
+THING_DEFINITION: Object = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": f"things.{GROUP}"},
+    "spec": {
+        "group": GROUP,
+        "scope": "Namespaced",
+        "names": {
+            "plural": "things",
+            "singular": "thing",
+            "kind": "Thing",
+            "listKind": "ThingList",
+        },
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "subresources": {"status": {}},
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "x-kubernetes-preserve-unknown-fields": True,
+                    }
+                },
+            }
+        ],
+    },
+}
+
+
+@pytest.fixture
+async def client(control_plane: "ControlPlane") -> AsyncIterator[Client]:
+    async with await connect(control_plane.kubeconfig) as transport:
+        yield Client(transport)
+
+
+def a_config_map(namespace: str, name: str = "a", **metadata: object) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": namespace, **metadata},
+        "data": {"k": "1"},
+    }
+
+
+def a_thing(namespace: str, name: str = "a") -> Object:
+    return {
+        "apiVersion": f"{GROUP}/v1",
+        "kind": "Thing",
+        "metadata": {"name": name, "namespace": namespace},
+    }
+
+
+async def owned(client: Client, owner: str, body: Object) -> Object:
+    """The object with a new owner of that name; an owner that does not exist would be collected."""
+    created = await client.create(ConfigMap, a_config_map(body["metadata"]["namespace"], owner))
+    reference = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "name": owner,
+        "uid": created.metadata.uid,
+        "controller": True,
+    }
+    return {**body, "metadata": {**body["metadata"], "ownerReferences": [reference]}}
+
+
+@pytest.fixture
+async def things(control_plane: "ControlPlane", client: Client) -> None:
+    """The kind Thing is served."""
+    await client.apply(Definition, THING_DEFINITION, force=True)
+    name = f"crd/things.{GROUP}"
+    await asyncio.to_thread(
+        control_plane.kubectl, "wait", "--for=condition=Established", "--timeout=15s", name
+    )
+
+
+async def test_an_object_is_created_read_changed_listed_and_deleted(
+    client: Client, namespace: str
+) -> None:
+    key = Key(namespace, "a")
+    created = await client.create(ConfigMap, a_config_map(namespace))
+    assert created == await client.get(ConfigMap, key)
+    patched = await client.merge_patch(
+        ConfigMap, key, {"data": {"k": None, "l": "2"}}, uid=created.metadata.uid
+    )
+    assert {"l": "2"} == patched.data
+    whole = a_config_map(namespace, resourceVersion=patched.metadata.resource_version)
+    replaced = await client.replace(ConfigMap, key, whole)
+    assert {"k": "1"} == replaced.data
+    with pytest.raises(Conflict):
+        await client.replace(ConfigMap, key, whole)
+    pages = [page async for page in client.pages(ConfigMap, namespace=namespace)]
+    assert replaced in pages[0].items
+    await client.delete(ConfigMap, key, uid=created.metadata.uid)
+    with pytest.raises(NotFound, match=f"configmaps {namespace}/a"):
+        await client.get(ConfigMap, key)
+    await client.delete(ConfigMap, key, uid=created.metadata.uid)
+
+
+async def test_the_server_says_who_it_is(client: Client) -> None:
+    assert "1" == (await client.get_json("/version"))["major"]
+    with pytest.raises(NotFound):
+        await client.get_json("/nothing/here")
+
+
+async def test_a_list_is_read_in_pages_of_one_moment(client: Client, namespace: str) -> None:
+    for number in range(5):
+        await client.create(
+            ConfigMap, a_config_map(namespace, f"c{number}", labels={"set": "five"})
+        )
+    pages = [
+        page
+        async for page in client.pages(ConfigMap, namespace=namespace, labels="set=five", limit=2)
+    ]
+    assert [2, 2, 1] == [len(page.items) for page in pages]
+    assert 1 == len({page.resource_version for page in pages})
+    assert [] == [error for page in pages for error in page.broken]
+    version = pages[0].resource_version
+    for asked in ("0", version):
+        pages = [
+            page
+            async for page in client.pages(
+                ConfigMap, namespace=namespace, labels="set=five", resource_version=asked
+            )
+        ]
+        assert 5 == sum(len(page.items) for page in pages)
+        assert int(pages[0].resource_version) >= int(version)
+
+
+async def test_a_watch_shows_what_happens_and_ends_in_time(client: Client, namespace: str) -> None:
+    (page,) = [page async for page in client.pages(ConfigMap, namespace=namespace)]
+    created = await client.create(ConfigMap, a_config_map(namespace, labels={"x": "y" * 60}))
+    await client.delete(ConfigMap, created.key, uid=created.metadata.uid)
+    watch = client.watch(
+        ConfigMap,
+        namespace=namespace,
+        resource_version=page.resource_version,
+        fields="metadata.name=a",
+        timeout_seconds=1,
+    )
+    async with aclosing(watch) as lines:
+        seen = [(line.type, decode(ConfigMap, line.object)) async for line in lines]
+    changes = [(type_, each.key) for type_, each in seen if type_ != "BOOKMARK"]
+    assert [("ADDED", created.key), ("DELETED", created.key)] == changes
+
+
+async def test_a_version_from_the_future_is_waited_for_by_a_watch_and_refused_to_a_list(
+    client: Client, namespace: str
+) -> None:
+    # So it is after the API server was restored from a backup.
+    future = "99999999999"
+    watch = client.watch(ConfigMap, namespace=namespace, resource_version=future, timeout_seconds=1)
+    assert [] == [line async for line in watch]
+    with pytest.raises(ServerFailure, match="Too large resource version"):
+        await anext(client.pages(ConfigMap, namespace=namespace, resource_version=future))
+
+
+async def test_an_apply_is_for_the_object_that_was_meant(client: Client, namespace: str) -> None:
+    wanted = a_config_map(namespace)
+    with pytest.raises(Conflict, match="uid mismatch"):
+        await client.apply(ConfigMap, wanted, force=True, uid=OTHER_UID)
+    applied = await client.apply(ConfigMap, wanted, force=True, uid=ABSENT)
+    again = await client.apply(ConfigMap, wanted, force=True, uid=applied.metadata.uid)
+    assert applied == again
+    with pytest.raises(Conflict, match="another object now"):
+        await client.apply(ConfigMap, wanted, force=True, uid=OTHER_UID)
+    assert applied == await client.get(ConfigMap, applied.key)
+
+
+@pytest.mark.parametrize("force", [True, False])
+async def test_an_apply_that_must_create_leaves_every_other_object_alone(
+    client: Client, namespace: str, force: bool
+) -> None:
+    foreign = await client.create(ConfigMap, a_config_map(namespace) | {"data": {"theirs": "1"}})
+    with pytest.raises(Conflict, match="exists already"):
+        await client.apply(ConfigMap, a_config_map(namespace), force=force, uid=ABSENT)
+    assert foreign == await client.get(ConfigMap, foreign.key)
+
+
+async def test_a_field_left_out_of_an_apply_goes_away_if_an_apply_made_it(
+    client: Client, namespace: str
+) -> None:
+    two = a_config_map(namespace) | {"data": {"k": "1", "l": "2"}}
+    await client.apply(ConfigMap, two, force=False, uid=ABSENT)
+    applied = await client.apply(ConfigMap, a_config_map(namespace), force=True)
+    assert {"k": "1"} == applied.data
+
+
+async def test_without_force_a_foreign_object_is_changed_unless_a_field_is_at_odds(
+    client: Client, namespace: str
+) -> None:
+    # Why a first apply says ABSENT: this is what the API server does without it.
+    ours = await owned(client, "us", a_config_map(namespace))
+    await client.create(ConfigMap, a_config_map(namespace) | {"data": {"theirs": "1"}})
+    adopted = await client.apply(ConfigMap, ours, force=False)
+    assert {"k": "1", "theirs": "1"} == adopted.data
+    assert ["us"] == [owner.name for owner in adopted.metadata.owner_references]
+
+
+async def test_without_force_a_field_of_another_manager_is_a_conflict_that_names_it(
+    client: Client, namespace: str
+) -> None:
+    await client.create(ConfigMap, a_config_map(namespace) | {"data": {"k": "theirs"}})
+    with pytest.raises(Conflict, match=r"conflict with .*\.data\.k"):
+        await client.apply(ConfigMap, a_config_map(namespace), force=False)
+
+
+@pytest.mark.parametrize("force", [True, False])
+async def test_an_object_with_another_controller_is_never_taken_over(
+    client: Client, namespace: str, force: bool
+) -> None:
+    theirs = await owned(client, "them", a_config_map(namespace))
+    foreign = await client.create(ConfigMap, theirs | {"data": {"theirs": "1"}})
+    ours = await owned(client, "us", a_config_map(namespace))
+    with pytest.raises(Invalid, match="Only one reference can have Controller set to true"):
+        await client.apply(ConfigMap, ours, force=force)
+    assert foreign == await client.get(ConfigMap, foreign.key)
+
+
+async def test_a_field_that_does_not_exist_is_invalid(client: Client, namespace: str) -> None:
+    with pytest.raises(Invalid, match="field not declared in schema"):
+        await client.apply(ConfigMap, a_config_map(namespace) | {"dato": {}}, force=True)
+
+
+async def test_a_merge_patch_is_for_the_object_that_was_meant(
+    client: Client, namespace: str
+) -> None:
+    created = await client.create(ConfigMap, a_config_map(namespace))
+    patch = {"data": {"k": "2"}}
+    with pytest.raises(Conflict, match="another object now"):
+        await client.merge_patch(ConfigMap, created.key, patch, uid=OTHER_UID)
+    assert created == await client.get(ConfigMap, created.key)
+    with pytest.raises(NotFound):
+        await client.merge_patch(ConfigMap, Key(namespace, "nothing"), patch, uid=OTHER_UID)
+
+
+@pytest.mark.usefixtures("things")
+async def test_the_status_of_a_custom_resource_needs_its_version_as_a_guard(
+    client: Client, namespace: str
+) -> None:
+    thing = await client.create(Thing, a_thing(namespace))
+    one = {"status": {"n": 1}}
+    # The API server ignores the uid here. We notice, but only afterwards.
+    with pytest.raises(Conflict, match="another object now"):
+        await client.merge_patch(Thing, thing.key, one, subresource="status", uid=OTHER_UID)
+    written = await client.get(Thing, thing.key)
+    assert {"n": 1} == msgspec.json.decode(written.status)
+    version = {"metadata": {"resourceVersion": thing.metadata.resource_version}}
+    with pytest.raises(Conflict):
+        await client.merge_patch(
+            Thing, thing.key, {**version, "status": {"n": 2}}, subresource="status"
+        )
+    assert written == await client.get(Thing, thing.key)
+
+
+@pytest.mark.usefixtures("things")
+async def test_an_equal_status_is_no_new_version(client: Client, namespace: str) -> None:
+    thing = await client.create(Thing, a_thing(namespace))
+    uid = thing.metadata.uid
+    written = [
+        await client.merge_patch(
+            Thing, thing.key, {"status": {"n": 1}}, subresource="status", uid=uid
+        )
+        for _ in range(2)
+    ]
+    assert written[0] == written[1]
+
+
+async def test_a_delete_is_for_the_object_that_was_meant(client: Client, namespace: str) -> None:
+    created = await client.create(ConfigMap, a_config_map(namespace))
+    uid = created.metadata.uid
+    with pytest.raises(Conflict, match="UID in the precondition"):
+        await client.delete(ConfigMap, created.key, uid=OTHER_UID)
+    with pytest.raises(Conflict, match="ResourceVersion in the precondition"):
+        await client.delete(ConfigMap, created.key, uid=uid, resource_version="1")
+    version = created.metadata.resource_version
+    await client.delete(ConfigMap, created.key, uid=uid, resource_version=version)
+    with pytest.raises(NotFound):
+        await client.get(ConfigMap, created.key)
+
+
+async def test_an_invalid_object_is_refused_with_every_cause(
+    client: Client, namespace: str
+) -> None:
+    bad = a_config_map(namespace, "Not_A_Name") | {"data": {"not/a/key": "1"}}
+    with pytest.raises(Invalid, match=r"(?s)metadata\.name.*data\[not/a/key\]"):
+        await client.create(ConfigMap, bad)
+
+
+async def test_what_is_not_permitted_is_forbidden_in_the_servers_words(
+    control_plane: "ControlPlane", namespace: str
+) -> None:
+    kubeconfig = await asyncio.to_thread(
+        control_plane.instance.service_account_kubeconfig, namespace, "default"
+    )
+    async with await connect(kubeconfig) as transport:
+        nobody = Client(transport)
+        who = f"system:serviceaccount:{namespace}:default"
+        with pytest.raises(Forbidden, match=f'User "{who}" cannot list resource "configmaps"'):
+            await anext(nobody.pages(ConfigMap, namespace=namespace))
+        with pytest.raises(Forbidden, match='cannot watch resource "configmaps"'):
+            await anext(
+                nobody.watch(
+                    ConfigMap, namespace=namespace, resource_version="0", timeout_seconds=1
+                )
+            )
+        with pytest.raises(Forbidden, match='cannot patch resource "configmaps"'):
+            await nobody.apply(ConfigMap, a_config_map(namespace), force=True)

@@ -26,7 +26,7 @@ class Witness:
     is_strict: bool
     heard: dict[Key, Gadget] = field(default_factory=dict)
     newest: dict[Key, int] = field(default_factory=dict)
-    removed_at: dict[Key, int] = field(default_factory=dict)
+    removals: dict[Key, list[int]] = field(default_factory=dict)
     story: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -35,7 +35,7 @@ class Witness:
 
     def _note(self, entry: Entry) -> None:
         if entry.new is None:
-            self.removed_at[entry.key] = entry.revision
+            self.removals.setdefault(entry.key, []).append(entry.revision)
 
     def tell(self, what: str) -> None:
         """Put a line into the story that a failed test prints."""
@@ -44,7 +44,7 @@ class Witness:
     def _hear(self, change: Change[Gadget]) -> None:
         state = change.new or change.old
         assert state is not None, "an announcement of nothing"
-        self.tell(f"announced {change}")
+        self.tell(f"announced {brief(change.old)} → {brief(change.new)}")
         before = self.heard.get(state.key)
         if change.old is None or before is None:
             assert change.old is before, self.tale()
@@ -69,16 +69,24 @@ class Witness:
             self.newest[each.key] = version
         for key, version in self.newest.items():
             if self.cache.get(Gadget, key) is None:
-                assert version < self.removed_at.get(key, 0), self.tale()
-                self.newest[key] = self.removed_at[key]
+                later = [each for each in self.removals.get(key, ()) if version <= each]
+                assert later, self.tale()
+                self.newest[key] = later[0]
 
     def has_seen_write(self, written: Gadget) -> None:
         """Hold the cache to it that a write which has returned is shown, or something newer."""
-        self.tell(f"wrote {written}")
+        self.tell(f"wrote {brief(written)}")
         if self.is_strict:
             version = int(written.metadata.resource_version)
             self.newest[written.key] = max(version, self.newest.get(written.key, 0))
             self.look()
+
+    def has_seen_deletion(self, deleted: Gadget) -> None:
+        """Hold the cache to it that an object whose deletion has returned is shown as going or gone."""
+        self.tell(f"deleted {brief(deleted)}")
+        shown = self.cache.get(Gadget, deleted.key)
+        if self.is_strict and shown is not None and shown.metadata.uid == deleted.metadata.uid:
+            assert shown.metadata.deletion_timestamp is not None, self.tale()
 
     def is_at_rest(self) -> None:
         """Hold the cache against the server, now that nothing is on its way."""
@@ -104,3 +112,13 @@ class Witness:
     def tale(self) -> str:
         """What happened, in order."""
         return "\n".join(self.story)
+
+
+def brief(state: Gadget | None) -> str:
+    """A state of a gadget in one word."""
+    if state is None:
+        return "nothing"
+    metadata = state.metadata
+    going = "†" if metadata.deletion_timestamp else ""
+    sizes = f"{state.spec.size}/{state.status.ready}"
+    return f"{metadata.name}{going}({metadata.uid} v{metadata.resource_version} {sizes})"

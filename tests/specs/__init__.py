@@ -96,7 +96,7 @@ _main = st.fixed_dictionaries(
         "name": st.sampled_from(("", "mine")),
         "command": st.sampled_from((["python3", "-m", "dynamo.vllm"], ["sh", "-c"], [])),
         "args": st.lists(st.sampled_from(("--model", "m")), max_size=2),
-        "env": st.lists(_env, max_size=3),
+        "env": st.lists(_env, max_size=3, unique_by=lambda entry: entry["name"]),
         "livenessProbe": _probe,
         "startupProbe": _probe,
         "resources": st.just({"limits": {"nvidia.com/gpu": "2", "rdma/ib": 1}}),

@@ -65,9 +65,8 @@ def debug_workload_name(component: str) -> str:
 
 
 def service_name(component: str, suffix: str = "") -> str:
-    """A component's Service. It must begin with a letter, so a digit gets a word before it."""
-    name = f"{component}{suffix}"
-    return dns_label(name if not name[:1].isdigit() else f"dynamo-{name}")
+    """A component's Service. The suffix tells apart the Services of a component that is debugged."""
+    return dns_label(f"{component}{suffix}")
 
 
 def volume_name(claim: str) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import msgspec
 
 from dynamo_operator.api.component import DynamoComponentDeployment
+from dynamo_operator.api.crd import RESOURCES
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.facts import Facts
 from dynamo_operator.kube.kind import Object
@@ -23,6 +24,7 @@ from dynamo_operator.validation.graph import graph_problems
 from dynamo_operator.validation.schema import defaulted, schema_problems
 
 _KINDS = (DynamoGraphDeployment.KIND.name, DynamoComponentDeployment.KIND.name)
+_OTHER_KINDS = {resource.KIND.name for resource in RESOURCES} - {*_KINDS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +37,16 @@ class Expansion:
 
 def expanded(document: Object, facts: Facts, settings: RenderSettings) -> Expansion:
     """The objects of a graph or a component, each component followed by its own."""
+    if document.get("kind") in _OTHER_KINDS:
+        message = f'"{document["kind"]}" is not rendered; {" and ".join(_KINDS)} are'
+        return Expansion(problems=(Problem("kind", message, ProblemKind.NOT_SUPPORTED),))
     if problems := schema_problems(document):
         return Expansion(problems=problems)
     if document["kind"] == DynamoGraphDeployment.KIND.name:
         return _graph(_decoded(DynamoGraphDeployment, document), facts, settings)
-    if document["kind"] == DynamoComponentDeployment.KIND.name:
-        component = _decoded(DynamoComponentDeployment, document)
-        problems = component_problems(component, facts, settings)
-        return Expansion(() if problems else _component(component, facts, settings), problems)
-    message = f'"{document["kind"]}" is not rendered; {" and ".join(_KINDS)} are'
-    return Expansion(problems=(Problem("kind", message, ProblemKind.NOT_SUPPORTED),))
+    component = _decoded(DynamoComponentDeployment, document)
+    problems = component_problems(component, facts, settings)
+    return Expansion(() if problems else _component(component, facts, settings), problems)
 
 
 def _graph(graph: DynamoGraphDeployment, facts: Facts, settings: RenderSettings) -> Expansion:

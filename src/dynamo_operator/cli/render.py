@@ -1,6 +1,7 @@
 """`dynamoctl render`: the objects that the controllers would apply, offline, through the same code."""
 
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -30,7 +31,7 @@ def print_objects(
     facts = Facts(lws_served=orchestrator == "lws", grove_served=orchestrator == "grove")
     found = read_settings({}, file=settings, environment=os.environ)
     objects = rendered(manifests(files), namespace, facts, found.render)
-    (write_yaml if output == "yaml" else write_json)(objects)
+    (write_yaml if output == "yaml" else write_json)(objects, sys.stdout)
 
 
 def rendered(

@@ -5,6 +5,7 @@ import importlib
 import importlib.util
 import os
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
@@ -32,7 +33,7 @@ def run(**arguments: str | None) -> None:
     with exit_on_error():
         file = given.get(flags.CONFIG)
         settings = read_settings(given, file=Path(file) if file else None, environment=os.environ)
-        logging.configure(settings.logging)
+        logging.configure(settings.logging, sys.stderr)
         _log_unused(given)
         from dynamo_operator import operator
 
@@ -59,11 +60,11 @@ async def serve(settings: Settings, operator: Operator) -> None:
     loop = asyncio.get_running_loop()
 
     def stopping(number: signal.Signals) -> None:
-        log.info("stopping; a second signal ends at once", signal=number.name)
+        stop.set()
         for each in _STOPPING:
             loop.remove_signal_handler(each)
             signal.signal(each, signal.SIG_DFL)
-        stop.set()
+        log.info("stopping; a second signal ends at once", signal=number.name)
 
     for each in _STOPPING:
         loop.add_signal_handler(each, stopping, each)

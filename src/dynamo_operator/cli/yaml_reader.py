@@ -111,7 +111,7 @@ class _NodeLoader(yaml.CSafeLoader):
     def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:
         if kind is yaml.ScalarNode and implicit[0]:
             return _PLAIN
-        return super().resolve(kind, value, implicit)
+        return super().resolve(kind, value, implicit)  # type: ignore[no-untyped-call]
 
 
 def _roots(source: str, text: str) -> Iterator[yaml.Node]:

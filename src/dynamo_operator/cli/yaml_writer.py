@@ -25,12 +25,12 @@ class _Dumper(yaml.CSafeDumper):
         return True
 
     def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:
-        tag = super().resolve(kind, value, implicit)
+        tag = super().resolve(kind, value, implicit)  # type: ignore[no-untyped-call]
         is_string = kind is yaml.ScalarNode and implicit[0] and tag == _STRING
         return _AMBIGUOUS if is_string and not isinstance(scalar(value), str) else tag
 
 
-def _string(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+def _string(dumper: _Dumper, text: str) -> yaml.ScalarNode:
     """Several lines become a block, which people can read."""
     style = "|" if "\n" in text.strip("\n") and not text[:1].isspace() else None
     return dumper.represent_scalar(_STRING, text, style=style)
@@ -39,7 +39,7 @@ def _string(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 _Dumper.add_representer(str, _string)
 
 
-def write_yaml(objects: Iterable[Object], stream: TextIO = sys.stdout) -> None:
+def write_yaml(objects: Iterable[Object], stream: TextIO) -> None:
     """Writes a stream of documents, separated by `---`."""
     yaml.dump_all(
         objects,
@@ -52,7 +52,7 @@ def write_yaml(objects: Iterable[Object], stream: TextIO = sys.stdout) -> None:
     )
 
 
-def write_json(objects: Iterable[Object], stream: TextIO = sys.stdout) -> None:
+def write_json(objects: Iterable[Object], stream: TextIO) -> None:
     """Writes one List, as kubectl does."""
     document = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
     stream.write(msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n")

@@ -33,7 +33,7 @@ async def connect(
         _credentials, kubeconfig, context, environ, home, service_account
     )
     await credentials.headers()
-    user_agent = f"dynamo-operator/{await asyncio.to_thread(version)} (linux) python"
+    user_agent = f"dynamo-operator/{await asyncio.to_thread(version)}"
     return AiohttpTransport(credentials, user_agent=user_agent)
 
 

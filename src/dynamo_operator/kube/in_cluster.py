@@ -27,12 +27,19 @@ class InCluster:
     tls_server_name = None
     proxy = None
 
-    def __init__(self, environ: Mapping[str, str], folder: Path = FOLDER) -> None:
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        folder: Path = FOLDER,
+        *,
+        reread_seconds: float = REREAD_SECONDS,
+    ) -> None:
         host = environ["KUBERNETES_SERVICE_HOST"]
         host = f"[{host}]" if ":" in host else host  # IPv6
         self.server = f"https://{host}:{environ.get('KUBERNETES_SERVICE_PORT', '443')}"
         self.tls: ssl.SSLContext | None = None
         self._folder = folder
+        self._reread_seconds = reread_seconds
         self._material: TlsMaterial | None = None
         self._authorization = ""
         self._read_at = float("-inf")
@@ -43,7 +50,7 @@ class InCluster:
         Raises:
             ConfigError: a file of the service account cannot be used.
         """
-        if asyncio.get_running_loop().time() - self._read_at >= REREAD_SECONDS:
+        if asyncio.get_running_loop().time() - self._read_at >= self._reread_seconds:
             await self.refresh()
         return {"Authorization": self._authorization}
 

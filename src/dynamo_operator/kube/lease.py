@@ -122,16 +122,16 @@ class Election:
             _log.warning("lease not released", lease=str(self._key), error=_text(error))
 
     async def _win(self) -> None:
-        said = ""
+        said: set[str] = set()
         while True:
             try:
                 async with asyncio.timeout(self._terms.deadline_seconds / 2):
                     if await self._try_to_take():
                         return
             except (OperatorError, TimeoutError) as error:
-                if (text := _text(error)) != said:  # once, not at every attempt of an outage
+                if (text := _text(error)) not in said:  # not at every attempt of an outage
                     _log.warning("election goes on", lease=str(self._key), error=text)
-                    said = text
+                    said.add(text)
             await asyncio.sleep(self._terms.retry_seconds * (1 + 0.2 * self._jitter.random()))
 
     async def _try_to_take(self) -> bool:

@@ -151,7 +151,11 @@ class Manager:
             async with asyncio.TaskGroup() as group:
                 await self._run(group, stop)
         except BaseExceptionGroup as failures:
-            raise first_cause(failures) from None
+            cause = first_cause(failures)
+            for other in _leaves(failures):
+                if other is not cause:
+                    _log.error("failed as well", exc_info=other)
+            raise cause from None
         finally:  # every task has ended, in order or not, so that nothing of ours writes any more
             self._metrics.leadership(is_leader=False)
             if self._election:

@@ -5,14 +5,12 @@ call one method per happening. A fresh one has a registry of its own, so that tw
 process (as in tests) do not meet.
 """
 
-import asyncio
 from collections.abc import Callable
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from dynamo_operator.kube.errors import ApiError, Unreachable
-from dynamo_operator.kube.transport import Answer, Request, Transport
 
 _PREFIX: Final = "dynamo_operator"
 _RECONCILE_BUCKETS: Final = (
@@ -164,39 +162,3 @@ class RuntimeMetrics:
     def leadership(self, *, is_leader: bool) -> None:
         """Set whether this process leads."""
         self._leader.set(is_leader)
-
-
-class CountedTransport:
-    """A transport whose requests are counted, lists and opened watches among them."""
-
-    def __init__(self, transport: Transport, metrics: RuntimeMetrics) -> None:
-        self._transport = transport
-        self._metrics = metrics
-
-    async def send(self, request: Request) -> Answer:
-        """Send, and count with the time up to the first byte of the answer."""
-        loop = asyncio.get_running_loop()
-        started, code = loop.time(), 0
-        try:
-            answer = await self._transport.send(request)
-            code = answer.status
-            return answer
-        finally:
-            verb, resource = _verb_and_resource(request)
-            self._metrics.requested(verb, resource, code, loop.time() - started)
-
-
-def _verb_and_resource(request: Request) -> tuple[str, str]:
-    """What a request does, in the words of RBAC, and to which resource; "" is none."""
-    parts = request.path.strip("/").split("/")
-    parts = parts[{"api": 2, "apis": 3}.get(parts[0], len(parts)) :]
-    if parts[0:1] == ["namespaces"] and len(parts) > 2:  # noqa: PLR2004  # namespaces/<name>/…
-        parts = parts[2:]
-    has_name = len(parts) > 1
-    resource = "/".join((*parts[:1], *parts[2:]))
-    if request.method != "GET":
-        verb = {"POST": "create", "PUT": "update"}.get(request.method, request.method.lower())
-        return "apply" if "apply-patch" in request.content_type else verb, resource
-    if has_name or not resource:
-        return "get", resource
-    return "watch" if request.query.get("watch") in {"1", "true"} else "list", resource

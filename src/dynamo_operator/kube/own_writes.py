@@ -17,9 +17,11 @@ from dynamo_operator.kube.types.meta import R, Resource
 class Flight(Generic[R]):
     """A write that has no answer yet, and what the watch brought for its key meanwhile.
 
+    `older` are the versions that were known when the write was sent, hence older than its outcome.
     `relists` are the watched states before and after each list that ended meanwhile.
     """
 
+    older: frozenset[str] = frozenset()
     versions: set[str] = field(default_factory=set[str])
     removed_uids: set[str] = field(default_factory=set[str])
     relists: list[tuple[R | None, R | None]] = field(
@@ -31,7 +33,7 @@ class Flight(Generic[R]):
         return (
             written.metadata.resource_version in self.versions
             or written.metadata.uid in self.removed_uids
-            or any(list_is_newer(before, after, written) for before, after in self.relists)
+            or any(list_is_newer(*states, written, self.older) for states in self.relists)
         )
 
 
@@ -39,11 +41,12 @@ class Flight(Generic[R]):
 class Hold(Generic[R]):
     """A state of our own that is shown until the watch has brought it.
 
-    `watched` is what the watch says meanwhile; None means: no such object.
+    `watched` is what the watch says meanwhile; None means: no such object. `older` is as for `Flight`.
     """
 
     shown: R
     watched: R | None
+    older: frozenset[str]
     alarm: asyncio.TimerHandle
     is_deletion: bool = False
     is_older_than_list: bool = False  # the list that is under way began after our write's answer
@@ -59,16 +62,20 @@ class Hold(Generic[R]):
         """Whether a complete list that brought this state (None: no object) is newer than our write."""
         if self.is_older_than_list or (listed is not None and self.ends_with(listed)):
             return True
-        return list_is_newer(self.watched, listed, self.shown)
+        return list_is_newer(self.watched, listed, self.shown, self.older)
 
 
-def list_is_newer(before: Resource | None, listed: Resource | None, written: Resource) -> bool:
+def list_is_newer(
+    before: Resource | None, listed: Resource | None, written: Resource, older: frozenset[str]
+) -> bool:
     """Whether a list that turned `before` into `listed` was taken after `written` was stored.
 
     Asked only of a list that raced with the write. Where the facts leave it open, the answer is the one
     that heals sooner: yes when the list brought another state of the same object (the watch follows at
     once), no when the list does not know the object (a deadline follows).
     """
+    if listed is not None and listed.metadata.resource_version in older:
+        return False
     uid = written.metadata.uid
     if listed is None or listed.metadata.uid != uid:
         return before is not None and before.metadata.uid == uid

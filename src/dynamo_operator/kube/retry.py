@@ -8,7 +8,7 @@ done twice is repeated.
 import asyncio
 import random
 
-from dynamo_operator.kube.answers import error_of_answer
+from dynamo_operator.kube.answers import causes, error_of_answer
 from dynamo_operator.kube.errors import ApiError, ServerFailure, Throttled, Unreachable
 from dynamo_operator.kube.kind import Key, Kind
 from dynamo_operator.kube.transport import Request, Transport
@@ -70,7 +70,13 @@ async def once(transport: Transport, request: Request, kind: Kind | None, key: K
 
 
 def _may_pass(error: ServerFailure | Unreachable) -> bool:
-    return isinstance(error, Unreachable) or error.code != _NOT_IMPLEMENTED
+    if isinstance(error, Unreachable):
+        return True
+    if any(cause.get("reason") == "ResourceVersionTooLarge" for cause in causes(error.details)):
+        return (
+            False  # the server has waited for that version already; restored backups never have it
+        )
+    return error.code != _NOT_IMPLEMENTED
 
 
 def _pause(failure: ApiError | Unreachable, tries: int) -> float:

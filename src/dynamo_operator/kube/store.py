@@ -173,7 +173,7 @@ class Store(Generic[R]):
     @contextmanager
     def writing(self, key: Key) -> Iterator[Flight[R]]:
         """Note what the watch says of `key` while a write is under way; one write per key at a time."""
-        flight = self._flights[key] = Flight()
+        flight = self._flights[key] = Flight(self._known_versions(key))
         try:
             yield flight
         finally:
@@ -190,7 +190,7 @@ class Store(Generic[R]):
         if not self._selection.covers(written, is_watched=watched is not None):
             return
         kept = self._keep(written) if self._keep else written
-        self._tell(self._hold(key, kept, is_deletion=False))
+        self._tell(self._hold(key, kept, flight.older, is_deletion=False))
 
     def deleted(self, key: Key, uid: str) -> None:
         """Show the object as being deleted until the watch says that it is, or is gone."""
@@ -200,14 +200,24 @@ class Store(Generic[R]):
         if shown.metadata.deletion_timestamp is None:
             now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
             metadata = replace(shown.metadata, deletion_timestamp=now)
-            self._tell(self._hold(key, replace(shown, metadata=metadata), is_deletion=True))
+            older = self._known_versions(key)
+            self._tell(self._hold(key, replace(shown, metadata=metadata), older, is_deletion=True))
 
-    def _hold(self, key: Key, shown: R, *, is_deletion: bool) -> Change[R] | None:
+    def _hold(
+        self, key: Key, shown: R, older: frozenset[str], *, is_deletion: bool
+    ) -> Change[R] | None:
         watched = self._watched(key)
         change = self._show(key, shown)
         alarm = asyncio.get_running_loop().call_later(OWN_WRITE_SECONDS, self._give_up, key)
-        self._holds[key] = Hold(shown, watched, alarm, is_deletion)
+        self._holds[key] = Hold(shown, watched, older, alarm, is_deletion)
         return change
+
+    def _known_versions(self, key: Key) -> frozenset[str]:
+        """The versions of this object that we know of, as far as a list may still bring them."""
+        hold = self._holds.get(key)
+        states = (self.shown.get(key), self._watched(key))
+        versions = frozenset(each.metadata.resource_version for each in states if each is not None)
+        return versions | hold.older if hold else versions
 
     def _give_up(self, key: Key) -> None:
         """Believe the watch: for all this time it has not brought what we wrote."""

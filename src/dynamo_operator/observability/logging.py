@@ -2,18 +2,18 @@
 
 Libraries log through `logging`, we through structlog; both end in the same lines. The hard part is
 what must not be there: values of environment variables and of keys that sound secret are cut out
-before an entry is written, whoever logged them.
+before an entry is written, whoever logged them; and tracebacks come without local variables.
 """
 
 import logging
 import re
-import sys
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
 import structlog
+from structlog.tracebacks import ExceptionDictTransformer
 
 from dynamo_operator.settings import LoggingSettings, TimeFormat
 
@@ -21,10 +21,10 @@ REDACTED = "[redacted]"
 _SECRET = re.compile(
     r"(?i)(token|secret|passw(or)?d|authorization|credential|api[-_]?key|private[-_]?key)"
 )
-_HARMLESS = re.compile(r"(?i)(name|names|namespace|ref|key|type|count|from[-_]?secret|from)$")
+_HARMLESS = re.compile(r"(?i)(name|names|namespace|ref|count|from[-_]?secret|from)$")
 
 
-def configure(settings: LoggingSettings, stream: TextIO = sys.stderr) -> None:
+def configure(settings: LoggingSettings, stream: TextIO) -> None:
     """Sends every entry of structlog and of `logging` to the stream. Called once, at start."""
     level = logging.getLevelNamesMapping()[settings.level.upper()]
     is_terminal = stream.isatty()
@@ -37,10 +37,14 @@ def configure(settings: LoggingSettings, stream: TextIO = sys.stderr) -> None:
         redacted,
     ]
     last: list[Any] = (
-        [structlog.dev.ConsoleRenderer(colors=is_terminal)]
+        [
+            structlog.dev.ConsoleRenderer(
+                colors=is_terminal, exception_formatter=structlog.dev.plain_traceback
+            )
+        ]
         if is_console
         else [
-            structlog.processors.dict_tracebacks,
+            structlog.processors.ExceptionRenderer(ExceptionDictTransformer(show_locals=False)),
             structlog.processors.EventRenamer("message"),
             _ordered,
             structlog.processors.JSONRenderer(default=str),

@@ -21,6 +21,8 @@ Check: TypeAlias = Callable[[], Health]
 _Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _OFF = "0"
 _LARGEST_PORT = 65535
+_SHUTDOWN_SECONDS = 1.0
+"""How long a scrape that is under way at the end may take."""
 
 
 class Address(NamedTuple):
@@ -66,7 +68,7 @@ class HttpServer:
         """
         app = web.Application()
         app.add_routes([web.get(path, handler) for path, handler in self._routes.items()])
-        runner = web.AppRunner(app, access_log=None, handle_signals=False)
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
         await runner.setup()
         try:
             await self._listen(runner)
@@ -81,9 +83,10 @@ class HttpServer:
             context = await asyncio.to_thread(self_signed_context)
         host, port = self._address
         try:
-            await web.TCPSite(runner, host, port, ssl_context=context, shutdown_timeout=1).start()
+            await web.TCPSite(runner, host, port, ssl_context=context).start()
         except OSError as error:
-            said = os.strerror(error.errno) if error.errno > 0 else error.strerror
+            code = error.errno or 0  # below zero where a name has no address
+            said = os.strerror(code) if code > 0 else error.strerror
             raise ConfigError(f"{host or ''}:{port}", f"cannot listen: {said}") from error
         self.port = runner.addresses[0][1]
         self.listening.set()

@@ -1,4 +1,6 @@
-"""One order for all maps, so that equal wishes are equal bytes whatever order the user wrote them in."""
+"""One order for all maps, so that equal wishes are equal bytes whatever order the user wrote them
+in.
+"""
 
 from typing import Any
 
@@ -6,7 +8,7 @@ from dynamo_operator.kube.kind import Object
 
 
 def canonical(wanted: Object) -> Object:
-    """The object with every map sorted by key; a copy that shares nothing with what it was made of."""
+    """The object with every map sorted by key, as a copy that shares nothing."""
     found: Object = _sorted(wanted)
     return found
 

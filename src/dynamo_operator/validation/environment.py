@@ -9,7 +9,7 @@ from dynamo_operator.validation import Problem, ProblemKind
 def environment_problems(entries: Iterable[Any], path: str) -> Iterator[Problem]:
     """What the API server would refuse in variables that have the right JSON types.
 
-    The same name twice is no problem here: the later entry wins when variables are merged.
+    The same name twice is no problem here: in `envs` the later entry wins.
     """
     for index, entry in enumerate(entries):
         at = f"{path}[{index}]"
@@ -30,7 +30,7 @@ def environment_problems(entries: Iterable[Any], path: str) -> Iterator[Problem]
 
 
 def unique_environment_problems(entries: Iterable[Any], path: str) -> Iterator[Problem]:
-    """The same for a container that is merged with nothing: there a name may appear only once."""
+    """The same for a container, whose variables are keyed by name: each may appear once."""
     entries = tuple(entries)
     yield from environment_problems(entries, path)
     names = [entry.get("name") for entry in entries]

@@ -128,10 +128,13 @@ def _name_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
             continue
         for name in _names(graph.metadata.name, key, service):
             users[name].append(key)
-    for name, keys in users.items():
-        for key in keys[1:]:
-            message = f'"{key}" and "{keys[0]}" would both make objects named "{name}"'
-            yield Problem(service_path(key), message, ProblemKind.DUPLICATE)
+    told: set[tuple[str, str]] = set()
+    for name, keys in sorted(users.items()):
+        for pair in ((keys[0], key) for key in keys[1:]):
+            if pair not in told:
+                message = f'"{pair[0]}" and "{pair[1]}" would both make objects named "{name}"'
+                yield Problem(service_path(pair[1]), message, ProblemKind.DUPLICATE)
+            told.add(pair)
 
 
 def _names(graph: str, key: str, service: ComponentSpec) -> set[str]:

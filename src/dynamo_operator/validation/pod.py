@@ -12,10 +12,7 @@ from dynamo_operator.api import labels
 from dynamo_operator.api.component import DynamoComponentDeploymentSpec
 from dynamo_operator.api.framework import WORKER_TYPES
 from dynamo_operator.validation import Problem, ProblemKind
-from dynamo_operator.validation.environment import (
-    environment_problems,
-    unique_environment_problems,
-)
+from dynamo_operator.validation.environment import unique_environment_problems
 from dynamo_operator.validation.probes import is_port_name, probe_problems
 from dynamo_operator.validation.syntax import is_dns_label, name_problems
 from dynamo_operator.validation.volumes import containers_of
@@ -36,7 +33,7 @@ def pod_problems(
     if not (main.get("image") or "").strip():
         message = "an image is required: there is no default"
         yield Problem(f"{at}.image", message, ProblemKind.REQUIRED)
-    yield from environment_problems(main.get("env") or (), f"{at}.env")
+    yield from unique_environment_problems(main.get("env") or (), f"{at}.env")
     yield from _main_probe_problems(spec, main, at)
     yield from _container_problems(spec, pod, path)
     yield from _field_problems(pod, path)

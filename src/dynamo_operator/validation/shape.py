@@ -45,7 +45,7 @@ POD: Mapping[str, Shape] = {
     "mainContainer": CONTAINER,
     "containers": [CONTAINER],
     "initContainers": [CONTAINER],
-    "volumes": [{"name": str}],
+    "volumes": [{"name": str, "persistentVolumeClaim": {"claimName": str}}],
     "imagePullSecrets": [{"name": str}],
     "resourceClaims": [{"name": str}],
     "restartPolicy": str,

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dynamo_operator.api.component import DynamoComponentDeploymentSpec, SharedMemory, VolumeMount
-from dynamo_operator.api.framework import cache_path
+from dynamo_operator.api.framework import NOOP, cache_path
 from dynamo_operator.api.names import volume_name
 from dynamo_operator.kube.quantity import amount
 from dynamo_operator.validation import Problem, ProblemKind
@@ -59,15 +59,19 @@ def _mount_problems(
     at = f"{path}.mountPoint"
     if not where:
         reason = (
-            f"a mount point is required: {framework} has no default place for a compilation cache"
+            f"as {_named(framework)} has no default"
             if is_cache
-            else "a mount point is required unless useAsCompilationCache is true"
+            else "unless it is a compilation cache"
         )
-        yield Problem(at, reason, ProblemKind.REQUIRED)
+        yield Problem(at, f"a mount point is required {reason}", ProblemKind.REQUIRED)
     elif not where.startswith("/") or ":" in where:
         yield Problem(at, f'"{where}" is no mount point: expected an absolute path without ":"')
     elif claims.setdefault(where, mount.name) != mount.name:
         yield _path_taken(at, where, claims[where])
+
+
+def _named(framework: str) -> str:
+    return "a component without a known backend" if framework == NOOP else framework
 
 
 def _path_taken(path: str, where: str, claim: str) -> Problem:

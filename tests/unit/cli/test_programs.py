@@ -5,8 +5,10 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -29,7 +31,10 @@ spec:
 SERVING = """\
 import asyncio, sys
 from dynamo_operator.cli.run import serve
+from dynamo_operator.observability import logging
 from dynamo_operator.settings import Settings
+
+logging.configure(Settings().logging, sys.stderr)
 
 async def operator(settings, *, stop):
     print("running", flush=True)
@@ -140,28 +145,32 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_stops_in_order(number: signal.Signals) -> None:
-    with _serving() as program:
-        assert program.stdout
-        assert "running\n" == program.stdout.readline()
+    with _serving() as (program, output):
         program.send_signal(number)
-        assert "stopping\n" == program.stdout.read()
+        assert "stopping\n" == output.read()
     assert 0 == program.returncode
 
 
 def test_a_second_signal_ends_at_once() -> None:
-    with _serving("stuck") as program:
-        assert program.stdout
-        assert "running\n" == program.stdout.readline()
+    with _serving("stuck") as (program, output):
         program.terminate()
-        assert "stopping\n" == program.stdout.readline()
+        assert "stopping\n" == output.readline()
         program.terminate()
     assert -signal.SIGTERM == program.returncode
 
 
-def _serving(*arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(  # noqa: S603  the text above
+@contextmanager
+def _serving(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], IO[str]]]:
+    with subprocess.Popen(  # noqa: S603  the text above
         [sys.executable, "-c", SERVING, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
-    )
+    ) as program:
+        assert program.stdout
+        try:
+            assert "running\n" == program.stdout.readline()
+            yield program, program.stdout
+        except BaseException:
+            program.kill()
+            raise

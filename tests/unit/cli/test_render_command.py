@@ -206,7 +206,7 @@ def test_an_object_given_twice_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = file(tmp_path, f"{COMPONENT}---\n{COMPONENT}")
-    assert [f"{path}:13:3: metadata.name: the same object as at {path}:1:1"] == refused(
+    assert [f"{path}:14:3: metadata.name: the same object as at {path}:1:1"] == refused(
         capsys, [path]
     )
 

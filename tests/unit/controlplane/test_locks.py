@@ -20,8 +20,12 @@ def test_the_second_waits_says_so_once_and_goes_on_when_the_first_is_done(tmp_pa
     order: list[str] = []
     second_waits = threading.Event()
 
+    def says_so() -> None:
+        order.append("waits")
+        second_waits.set()
+
     def second() -> None:
-        with held(lock, waiting=lambda: (order.append("waits"), second_waits.set())[0]):
+        with held(lock, waiting=says_so):
             order.append("second")
 
     with held(lock, waiting=lambda: order.append("never")):

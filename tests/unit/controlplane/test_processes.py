@@ -134,7 +134,7 @@ def test_a_broken_record_is_of_nobody(process: Process, text: str) -> None:
 
 
 def test_a_process_whose_starter_was_killed_can_still_be_stopped(process: Process) -> None:
-    command = [sys.executable, "-c", STARTER, process.records]
+    command = [sys.executable, "-c", STARTER, str(process.records)]
     subprocess.run(command, check=False)  # noqa: S603 - this interpreter
     pid = process.pid()
     assert pid is not None

@@ -62,7 +62,7 @@ def test_two_long_names_do_not_meet(one: str, other: str) -> None:
 
 def test_names_stay_forever() -> None:
     assert "x" * 54 + "-d929cdee" == names.dns_label("x" * 80)
-    assert "dynamo-70b-w" == names.service_name("70b-w")
+    assert "chat-w-d" == names.service_name("chat-w", "-d")
     assert "prod-qwen3-0-6b" == names.dynamo_namespace("prod", "qwen3-0.6b")
     assert "dynamo-model-fb68f5a6" == names.model_service_name("Qwen/Qwen3-0.6B")
     assert "8a58cea0" == names.model_hash("acme/chat-7b")

@@ -9,14 +9,15 @@ from typing import Any
 import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from specs import a_graph, graphs, odd_graphs, services
 
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.facts import Facts
 from dynamo_operator.kube.kind import Object, key_of
-from dynamo_operator.render.tree import graph_tree
+from dynamo_operator.render.tree import component_of, graph_tree
 from dynamo_operator.settings import RenderSettings
+from dynamo_operator.validation.component import component_problems
 from dynamo_operator.validation.graph import graph_problems
+from specs import a_graph, graphs, odd_graphs, services
 
 FACTS = Facts(pull_secrets={"registry.example.com": ("mine", "theirs")})
 SETTINGS = RenderSettings(nats_address="nats://n:4222", planner_cluster_role_name="planner")
@@ -64,8 +65,6 @@ def assert_fits(wanted: Object) -> None:
     shape = SUBDOMAIN if limit > 63 else DNS_LABEL
     assert len(name) <= limit
     assert shape.fullmatch(name)
-    if wanted["kind"] == "Service":
-        assert name[0].isalpha()
     places = [wanted["metadata"].get("labels", {})]
     if wanted["kind"] == "Deployment":
         places += [pod_labels(wanted), wanted["spec"]["selector"]["matchLabels"]]
@@ -91,6 +90,19 @@ def assert_pod_holds_together(pod: Object) -> None:
 
 
 @patient
+@given(graphs())
+def test_the_components_of_a_graph_without_problems_have_none(graph: DynamoGraphDeployment) -> None:
+    components = [
+        component_of(graph, each)
+        for each in rendered(graph)
+        if each["kind"] == "DynamoComponentDeployment"
+    ]
+    assert [()] * len(components) == [
+        component_problems(component, FACTS, SETTINGS) for component in components
+    ]
+
+
+@patient
 @given(odd_graphs())
 def test_no_json_inside_a_pod_spec_makes_rendering_raise(graph: DynamoGraphDeployment) -> None:
     rendered(graph)
@@ -105,11 +117,6 @@ def test_every_selector_matches_exactly_its_own_pods(wanted: dict[str, Object]) 
         selector = deployment["spec"]["selector"]["matchLabels"].items()
         matched = [each for each in deployments if selector <= pod_labels(each).items()]
         assert [deployment] == matched
-    own = {
-        "": lambda name, component: name in (component, f"{component}-d"),
-        "-p": lambda name, component: name in (component, f"{component}-d"),
-        "-d": lambda name, component: name == f"{component}-d",
-    }
     for service in of_kind(objects, "Service"):
         name = service["metadata"]["name"]
         if name.startswith("dynamo-model-"):
@@ -118,7 +125,8 @@ def test_every_selector_matches_exactly_its_own_pods(wanted: dict[str, Object]) 
         component = name.removesuffix(suffix)
         selector = service["spec"]["selector"].items()
         for deployment in deployments:
-            is_own = own[suffix](deployment["metadata"]["name"], component)
+            name = deployment["metadata"]["name"]
+            is_own = name == f"{component}-d" or (suffix != "-d" and name == component)
             assert is_own == (selector <= pod_labels(deployment).items())
 
 
@@ -153,8 +161,10 @@ def test_nothing_is_null_and_no_list_is_empty(graph: DynamoGraphDeployment) -> N
 
 FILLED = st.recursive(
     st.booleans() | st.integers() | st.text(min_size=1, max_size=3),
-    lambda inner: st.lists(inner, min_size=1, max_size=3)
-    | st.dictionaries(st.text(min_size=1, max_size=3), inner, min_size=1, max_size=3),
+    lambda inner: (
+        st.lists(inner, min_size=1, max_size=3)
+        | st.dictionaries(st.text(min_size=1, max_size=3), inner, min_size=1, max_size=3)
+    ),
     max_leaves=5,
 )
 

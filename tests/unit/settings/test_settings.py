@@ -10,9 +10,9 @@ FIELDS = {field.key: field for field in fields()}
 
 
 def test_no_two_settings_share_a_spelling() -> None:
-    spellings = Counter(name for field in fields() for name in field.setting.flags)
-    spellings.update(field.key for field in fields())
-    assert [] == [name for name, count in spellings.items() if count > 1]
+    flags = Counter(name for field in fields() for name in field.setting.flags)
+    keys = Counter(field.key for field in fields())
+    assert {1} == {*flags.values(), *keys.values()}
 
 
 @pytest.mark.parametrize("field", FIELDS.values(), ids=FIELDS)

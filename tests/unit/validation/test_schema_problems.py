@@ -10,7 +10,7 @@ from dynamo_operator.api.crd import RESOURCES, resource_schema
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.validation import Problem, ProblemKind
 from dynamo_operator.validation.schema import dotted, schema_problems
-from dynamo_operator.validation.schema.check import RULES
+from dynamo_operator.validation.schema.beyond import RULES
 
 
 def graph(spec: Any, **metadata: Any) -> Object:

@@ -1,6 +1,6 @@
 """The offline check of documents against our schemas."""
 
-from dynamo_operator.validation.schema.check import defaulted, schema_problems
+from dynamo_operator.validation.schema.check import defaulted, schema_problems, status_problems
 from dynamo_operator.validation.schema.paths import dotted
 
-__all__ = ["defaulted", "dotted", "schema_problems"]
+__all__ = ["defaulted", "dotted", "schema_problems", "status_problems"]

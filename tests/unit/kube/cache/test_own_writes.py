@@ -322,6 +322,63 @@ async def test_a_list_taken_before_our_write_does_not_drop_it() -> None:
             await settle(0.1)
 
 
+@on_simulated_clock
+async def test_a_list_that_saw_our_first_write_does_not_drop_our_second() -> None:
+    world = a_world()
+    async with world.synced():
+        world.server.lag_seconds = 2
+        await write(world, "a", 1)
+        world.server.streams[0].expire()
+        world.server.answer_seconds = 3
+        while world.server.lists(Gadget) < 2:
+            await settle(0.01)
+        world.server.answer_seconds = 0  # the list is taken, and on its way for three seconds
+        await write(world, "a", 2)
+        for _ in range(100):
+            assert {"a": 2} == world.sizes()
+            await settle(0.1)
+
+
+@on_simulated_clock
+async def test_a_list_that_finds_our_write_removed_or_changed_again_is_believed() -> None:
+    world = a_world()
+    for name in ("removed", "changed", "recreated"):
+        world.has(name, 0)
+    async with world.synced():
+        world.server.streams[0].expire()
+        world.server.request_seconds = 3
+        while world.server.lists(Gadget) < 2:
+            await settle(0.01)
+        world.server.request_seconds = 0  # the list is asked for, and taken three seconds later
+        for name in ("removed", "changed", "recreated"):
+            await write(world, name, 1)
+        world.has_no("removed")
+        world.has_no("recreated")
+        world.has("recreated", 2)
+        world.has("changed", 2)
+        assert {"removed": 1, "changed": 1, "recreated": 1} == world.sizes()
+        await settle(3.1)
+        assert {"changed": 2, "recreated": 2} == world.sizes()
+
+
+@on_simulated_clock
+async def test_a_list_that_ends_during_a_write_does_not_hide_its_answer() -> None:
+    world = a_world()
+    async with world.synced():
+        world.server.streams[0].expire()
+        world.server.answer_seconds = 3
+        while world.server.lists(Gadget) < 2:
+            await settle(0.01)
+        world.server.answer_seconds = 0
+        await write(world, "a", 1)
+        world.server.answer_seconds = 4  # longer than what is left of the list
+        world.server.lag_seconds = 9
+        await write(world, "a", 2)
+        for _ in range(100):
+            assert {"a": 2} == world.sizes()
+            await settle(0.1)
+
+
 @pytest.mark.parametrize("is_created_by_us", [True, False])
 @on_simulated_clock
 async def test_a_list_does_not_bring_back_what_it_found_deleted(is_created_by_us: bool) -> None:

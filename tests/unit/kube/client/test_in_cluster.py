@@ -7,9 +7,8 @@ import pytest
 from blockbuster import blockbuster_ctx
 
 from dynamo_operator.kube.errors import ConfigError
-from dynamo_operator.kube.in_cluster import REREAD_SECONDS, InCluster, is_in_cluster, namespace
+from dynamo_operator.kube.in_cluster import InCluster, is_in_cluster, namespace
 from scripted.server import an_authority
-from simulated.clock import on_simulated_clock
 
 POD = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
 
@@ -21,18 +20,23 @@ def a_service_account(folder: Path) -> Path:
     return folder
 
 
-@on_simulated_clock
-async def test_the_token_is_presented_and_read_again_every_minute(tmp_path: Path) -> None:
-    credentials = InCluster(POD, a_service_account(tmp_path))
+async def test_the_token_is_presented_and_read_again_when_it_is_old(tmp_path: Path) -> None:
+    credentials = InCluster(POD, a_service_account(tmp_path), reread_seconds=0.5)
     with blockbuster_ctx("dynamo_operator"):
         assert {"Authorization": "Bearer one"} == await credentials.headers()
     before = credentials.tls
     (tmp_path / "token").write_text("two")
-    await asyncio.sleep(REREAD_SECONDS - 1)
     assert {"Authorization": "Bearer one"} == await credentials.headers()
-    await asyncio.sleep(1)
+    await asyncio.sleep(0.6)
     assert {"Authorization": "Bearer two"} == await credentials.headers()
     assert before is credentials.tls
+
+
+async def test_a_young_token_is_not_read_again(tmp_path: Path) -> None:
+    credentials = InCluster(POD, a_service_account(tmp_path))
+    await credentials.headers()
+    (tmp_path / "token").unlink()
+    assert {"Authorization": "Bearer one"} == await credentials.headers()
 
 
 async def test_a_refused_token_is_read_again_at_once(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """Repeating a request: when it may help, never when it may do harm, and not for long."""
 
+from itertools import pairwise
+
 import pytest
 
 from dynamo_operator.kube.errors import ApiError, Conflict, ServerFailure, Throttled, Unreachable
@@ -20,7 +22,7 @@ async def asked(script: Script, *, repeatable: bool) -> bytes:
 async def test_a_failure_of_the_server_passes(code: int) -> None:
     script = Script().then(code).then(code).then(code).then(200, b"yes")
     assert b"yes" == await asked(script, repeatable=True)
-    pauses = [b - a for a, b in zip(script.at_seconds, script.at_seconds[1:], strict=False)]
+    pauses = [b - a for a, b in pairwise(script.at_seconds)]
     assert all(
         0.5 * base <= pause <= 1.5 * base
         for base, pause in zip((0.5, 1.0, 2.0), pauses, strict=True)
@@ -82,6 +84,7 @@ async def test_throttling_for_too_long_goes_to_the_caller() -> None:
     script.then(429, headers={"retry-after": "3600"})
     with pytest.raises(Throttled) as caught:
         await asked(script, repeatable=True)
+    assert 3 == len(script.requests)
     assert script.at_seconds[-1] - script.at_seconds[0] <= TOTAL_SECONDS
     assert 3600 == caught.value.retry_after_seconds
 
@@ -93,5 +96,14 @@ async def test_throttling_for_too_long_goes_to_the_caller() -> None:
 async def test_a_refusal_is_final(code: int, type_: type[ApiError]) -> None:
     script = Script().then(code)
     with pytest.raises(type_):
+        await asked(script, repeatable=True)
+    assert 1 == len(script.requests)
+
+
+@on_simulated_clock
+async def test_a_version_that_does_not_exist_yet_is_not_waited_for() -> None:
+    causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
+    script = Script().then(504, {"message": "Timeout", "details": {"causes": causes}})
+    with pytest.raises(ServerFailure, match="Too large resource version"):
         await asked(script, repeatable=True)
     assert 1 == len(script.requests)

@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from simulated.clock import run as run_simulated
-from simulated.server import Fault, Server
 from structlog.testing import capture_logs
 
 from dynamo_operator.kube.client import Client
@@ -20,6 +18,8 @@ from dynamo_operator.kube.kind import Key
 from dynamo_operator.kube.lease import Election, LeadershipLost, Terms, identity
 from dynamo_operator.kube.transport import Answer, Request
 from dynamo_operator.kube.types.coordination import Lease
+from simulated.clock import run as run_simulated
+from simulated.server import Fault, Server
 
 pytestmark = pytest.mark.looptime
 
@@ -51,10 +51,11 @@ class Candidate:
     def __init__(self, server: Server, name: str, *, clock_error_hours: float = 0) -> None:
         self.line = Line(server)
         self.clock_error = timedelta(hours=clock_error_hours)
-        self.election = Election(
-            Client(self.line), KEY, identity=name, wall_clock=lambda: BIRTH + self.clock_error
-        )
+        self.election = Election(Client(self.line), KEY, identity=name, wall_clock=self.wall_clock)
         self.task = asyncio.create_task(self.election.run())
+
+    def wall_clock(self) -> datetime:
+        return BIRTH + timedelta(seconds=now()) + self.clock_error
 
     @property
     def leads(self) -> bool:
@@ -128,7 +129,7 @@ async def test_a_lease_that_does_not_exist_is_made() -> None:
 
 async def test_only_one_of_many_candidates_leads() -> None:
     async with a_world() as world:
-        world.server.latency_seconds = 0.5
+        world.server.request_seconds = world.server.answer_seconds = 0.3
         for name in "abcde":
             world.candidate(name)
         await asyncio.sleep(100)
@@ -277,7 +278,7 @@ async def test_a_rival_that_took_the_lease_ends_the_leader_at_its_next_renewal()
         assert "rival" == world.holder
 
 
-async def test_a_candidate_outlives_an_outage_and_says_so_once() -> None:
+async def test_a_candidate_outlives_an_outage_and_does_not_repeat_itself() -> None:
     async with a_world() as world:
         with capture_logs() as logs:
             candidate = world.candidate("a")
@@ -285,7 +286,9 @@ async def test_a_candidate_outlives_an_outage_and_says_so_once() -> None:
             await asyncio.sleep(300)
             candidate.line.is_cut = False
             await until_leading(candidate)
-        assert 1 == sum(entry["event"] == "election goes on" for entry in logs)
+        said = [entry["error"] for entry in logs if entry["event"] == "election goes on"]
+        assert said
+        assert len(set(said)) == len(said)
 
 
 async def test_a_standby_that_stops_leaves_the_lease_alone() -> None:
@@ -310,9 +313,7 @@ async def test_a_release_that_fails_is_said_and_not_raised() -> None:
         assert ["lease not released"] == [entry["event"] for entry in logs]
 
 
-@pytest.mark.parametrize(
-    "terms", [(10, 10.0, 2.0), (15, 2.0, 2.0), (15, 10.0, 0.0)], ids=lambda terms: str(terms)
-)
+@pytest.mark.parametrize("terms", [(10, 10.0, 2.0), (15, 2.0, 2.0), (15, 10.0, 0.0)], ids=str)
 def test_terms_that_let_two_lead_are_refused(terms: tuple[int, float, float]) -> None:
     with pytest.raises(ValueError, match="lease duration > renew deadline"):
         Terms(*terms)
@@ -339,7 +340,7 @@ steps = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(steps, max_size=12), st.integers(0, 10_000))
 def test_never_two_lead_whatever_happens_and_in_the_end_one_does(
     steps: list[Step], seed: int
@@ -349,7 +350,7 @@ def test_never_two_lead_whatever_happens_and_in_the_end_one_does(
 
 async def _leads_at_most_once(steps: list[Step], seed: int) -> None:
     world = World(Server(seed))
-    world.server.latency_seconds = 1.0
+    world.server.request_seconds = world.server.answer_seconds = 0.5
     for number in range(3):
         world.candidate(f"first-{number}")
     watching = asyncio.create_task(_watch(world))
@@ -359,6 +360,7 @@ async def _leads_at_most_once(steps: list[Step], seed: int) -> None:
     for number, each in enumerate(world.candidates):
         each.line.is_cut = each.line.hangs = False
         if each.task.done():
+            await each.die()
             world.candidates[number] = Candidate(world.server, f"last-{number}")
     await asyncio.sleep(60)
     assert 1 == sum(each.leads for each in world.candidates)
@@ -372,7 +374,7 @@ async def _leads_at_most_once(steps: list[Step], seed: int) -> None:
 async def _watch(world: World) -> None:
     while True:
         assert sum(each.leads for each in world.candidates) <= 1
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.25)
 
 
 async def _act(world: World, step: Step, name: str) -> None:

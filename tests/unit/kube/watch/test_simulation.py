@@ -5,6 +5,7 @@ other clients, those of ours, and those of the network and the server that go wr
 """
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
@@ -15,9 +16,9 @@ from dynamo_operator.kube.errors import ApiError, Unreachable
 from dynamo_operator.kube.kind import Object
 from simulated.clock import on_simulated_clock
 from simulated.gadget import GADGETS, Gadget, gadget, key
-from simulated.server import NO_ANSWER, Fault
+from simulated.server import NO_ANSWER, Fault, Stream
 from simulated.witness import Witness
-from simulated.world import World, a_world, settle
+from simulated.world import World, a_world
 
 NAMES = ("a", "b", "c", "d", "e")
 REST_SECONDS = 2000.0
@@ -28,6 +29,18 @@ OTHERS = ("change", "remove", "recreate", "touch", "malform", "hold back")
 OURS = ("apply", "patch", "patch status", "delete")
 HARMLESS = ("cut", "silence", "end", "tick")
 LOSSES = ("expire", "compact", "restart", "refuse", "refuse after")
+
+
+def silence(stream: Stream) -> None:
+    stream.is_silent = True
+
+
+STREAMS: dict[str, Callable[[Stream], None]] = {
+    "cut": Stream.cut,
+    "end": Stream.end,
+    "expire": Stream.expire,
+    "silence": silence,
+}
 
 
 @dataclass(frozen=True)
@@ -81,59 +94,54 @@ class Play:
         for act in script:
             self.witness.tell(str(act))
             await self.one(act)
-            self.witness.look()
-            await settle(act.pause_seconds)
-            self.witness.look()
-        await settle(REST_SECONDS)
+            await self.pass_seconds(act.pause_seconds)
+        await self.pass_seconds(REST_SECONDS)
         assert not self.writes, self.witness.tale()
         self.witness.is_at_rest()
         await self.stop()
+
+    async def pass_seconds(self, seconds: float) -> None:
+        self.witness.look()
+        assert self.informer is not None
+        await asyncio.wait([self.informer], timeout=seconds)
+        if self.informer.done():
+            self.informer.result()
+        self.witness.look()
 
     def start(self) -> None:
         self.informer = asyncio.create_task(self.world.informer.run(self.world.client))
 
     async def stop(self) -> None:
         assert self.informer is not None
-        assert not self.informer.done(), self.informer
         self.informer.cancel()
         await asyncio.wait([self.informer])
 
     async def one(self, act: Act) -> None:
-        match act.what:
-            case "cut":
-                for stream in self.world.server.streams:
-                    stream.cut()
-            case "silence":
-                for stream in self.world.server.streams:
-                    stream.is_silent = True
-            case "end":
-                for stream in self.world.server.streams:
-                    stream.end()
-            case "expire":
-                for stream in self.world.server.streams:
-                    stream.expire()
-            case "tick":
-                self.world.server.storage.tick()
-            case "compact":
-                self.world.server.storage.compact()
-            case "restart":
-                await self.stop()
-                self.start()
-            case "refuse" | "refuse after":
-                codes = (NO_ANSWER, 429, 500, 410)
-                after = act.what == "refuse after"
-                self.world.server.faults.append(Fault(codes[act.number], after=after))
-            case _ if act.what in OURS:
-                task = asyncio.create_task(self.write(act))
-                self.writes.add(task)
-                task.add_done_callback(self.writes.discard)
-            case _:
-                self.others(act)
+        server = self.world.server
+        if act.what in STREAMS:
+            for stream in server.streams:
+                STREAMS[act.what](stream)
+        elif act.what in OURS:
+            task = asyncio.create_task(self.write(act))
+            self.writes.add(task)
+            task.add_done_callback(self.writes.discard)
+        elif act.what == "restart":
+            await self.stop()
+            self.start()
+        elif act.what in ("refuse", "refuse after"):
+            code = (NO_ANSWER, 429, 500, 410)[act.number]
+            server.faults.append(Fault(code, after=act.what == "refuse after"))
+        else:
+            self.others(act)
 
     def others(self, act: Act) -> None:
         stored = self.world.server.storage.objects.get(GADGETS, {})
         exists = key(act.name) in stored
         match act.what:
+            case "tick":
+                self.world.server.storage.tick()
+            case "compact":
+                self.world.server.storage.compact()
             case "change":
                 self.world.has(act.name, act.number)
             case "malform":
@@ -181,6 +189,7 @@ class Play:
         present = self.world.cache.get(Gadget, key(act.name))
         if present is not None:
             await self.world.writer.delete(Gadget, present.key, uid=present.metadata.uid)
+            self.witness.has_seen_deletion(present)
 
 
 def a_play(seed: int, delays: Delays, *, is_strict: bool) -> Play:
@@ -194,8 +203,11 @@ def a_play(seed: int, delays: Delays, *, is_strict: bool) -> Play:
     return Play(world, Witness(world.cache, server.storage, is_strict))
 
 
+WORLDS = int(os.environ.get("SIMULATED_WORLDS", "150"))
+"""How many worlds each test plays; more of them before a change of the runtime is trusted."""
+
 simulated = settings(
-    deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow], derandomize=False
+    deadline=None, max_examples=WORLDS, suppress_health_check=[HealthCheck.too_slow]
 )
 
 

@@ -11,9 +11,13 @@ from dynamo_operator.kube.watch import MARGIN_SECONDS, SERVER_SECONDS
 from simulated.clock import on_simulated_clock
 from simulated.gadget import GADGETS, Gadget, key
 from simulated.server import NO_ANSWER, Fault
-from simulated.world import a_world, settle
+from simulated.world import World, a_world, settle
 
 LONGEST_STREAM = SERVER_SECONDS[1] + MARGIN_SECONDS
+
+
+def is_well(world: World) -> bool:
+    return world.informer.last_error is None
 
 
 @on_simulated_clock
@@ -175,7 +179,7 @@ async def test_streams_that_end_in_order_follow_each_other_without_a_pause() -> 
     world = a_world()
     async with world.synced():
         await settle(3000)
-        assert world.informer.last_error is None
+        assert is_well(world)
     assert 10 <= world.server.watches(Gadget) <= 13
     assert 1 == world.server.lists(Gadget)
 
@@ -293,11 +297,11 @@ async def test_an_outage_is_waited_out(code: int) -> None:
     async with world.running():
         await settle(600)
         assert not world.informer.synced.is_set()
-        assert world.informer.last_error is not None
+        assert not is_well(world)
         assert len(world.server.requests) < 250
         outage.times = 0
         await asyncio.wait_for(world.informer.synced.wait(), 60)
-        assert world.informer.last_error is None
+        assert is_well(world)
         assert {"a": 1} == world.sizes()
 
 
@@ -316,7 +320,7 @@ async def test_a_kind_that_is_not_permitted_is_retried_slowly_and_seen() -> None
         no.times = 0
         await settle(2 * REFUSED_SECONDS)
         assert {"a": 1} == world.sizes()
-        assert world.informer.last_error is None
+        assert is_well(world)
 
 
 @on_simulated_clock

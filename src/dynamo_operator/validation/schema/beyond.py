@@ -1,0 +1,50 @@
+"""What a JSON schema cannot express: duplicate list keys, and rules over several fields."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from dynamo_operator.api.declare import Rule
+from dynamo_operator.api.graph import PersistentVolumeClaimSpec
+from dynamo_operator.kube.kind import Object
+from dynamo_operator.validation import Problem, ProblemKind
+from dynamo_operator.validation.schema.paths import dotted
+from dynamo_operator.validation.schema.wording import joined
+
+RULES: dict[str, Rule] = {rule.expression: rule for rule in PersistentVolumeClaimSpec.RULES}
+"""The rules of all kinds by their expression in the schema."""
+
+
+def problems_beyond(value: Any, schema: Object, path: tuple[str | int, ...]) -> Iterator[Problem]:
+    """Duplicate list keys and broken rules, in a value and all that it holds."""
+    if isinstance(value, list) and "items" in schema:
+        yield from _duplicates(value, schema, path)
+        for index, each in enumerate(value):
+            yield from problems_beyond(each, schema["items"], (*path, index))
+    elif isinstance(value, dict):
+        for rule in schema.get("x-kubernetes-validations", ()):
+            if not RULES[rule["rule"]].holds(value):
+                yield Problem(dotted(path), rule["message"], ProblemKind.INVALID)
+        for name, each in value.items():
+            inner = schema.get("properties", {}).get(name, schema.get("additionalProperties"))
+            if inner is not None:
+                yield from problems_beyond(each, inner, (*path, name))
+
+
+def _duplicates(items: list[Any], schema: Object, path: tuple[str | int, ...]) -> Iterator[Problem]:
+    """One problem for each item of a keyed list or a set that was there before."""
+    keys = schema.get("x-kubernetes-list-map-keys")
+    if keys is None and schema.get("x-kubernetes-list-type") != "set":
+        return
+    seen: list[Any] = []
+    for index, item in enumerate(items):
+        if keys is None:
+            identity, text = item, f'"{item}" is there twice'
+        elif isinstance(item, dict):
+            identity = [item.get(key) for key in keys]
+            named = joined([f"{key} {item.get(key)}" for key in keys], "and", quote="")
+            text = f"an entry with {named} is there already"
+        else:
+            continue
+        if identity in seen:
+            yield Problem(dotted((*path, index)), text, ProblemKind.DUPLICATE)
+        seen.append(identity)

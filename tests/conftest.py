@@ -1,0 +1,14 @@
+"""What every test needs, whatever it tests."""
+
+import asyncio
+
+import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_event_loop_is_left_open() -> None:
+    """Keep looptime from making an event loop for each test that is not asynchronous.
+
+    It asks for the current loop, which asyncio makes when there is none, and nobody closes it.
+    """
+    asyncio.set_event_loop(None)

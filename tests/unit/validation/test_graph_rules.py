@@ -1,0 +1,101 @@
+"""The rules of a graph as a whole."""
+
+from typing import Any
+
+import pytest
+
+from dynamo_operator.facts import Facts
+from dynamo_operator.kube.kind import Object
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.validation.graph import graph_problems
+from specs import a_graph, a_service
+
+
+def problems(services: dict[str, Object], **spec: Any) -> list[str]:
+    settings = spec.pop("settings", RenderSettings())
+    return [str(each) for each in graph_problems(a_graph(services, **spec), Facts(), settings)]
+
+
+def test_a_plain_graph_has_no_problems() -> None:
+    assert [] == problems({"Frontend": a_service("frontend"), "Worker": a_service()})
+
+
+def test_a_graph_needs_a_service() -> None:
+    assert ["spec.services: a graph needs at least one service"] == problems({})
+
+
+def test_a_problem_of_a_service_names_the_service() -> None:
+    found = problems({"Worker": a_service(replicas=-1)})
+    assert ["spec.services[Worker].replicas: must be between 0 and 2147483647"] == found
+
+
+def test_the_graphs_framework_is_held_against_the_command() -> None:
+    pod = {"mainContainer": {"image": "x", "args": ["python3 -m dynamo.sglang"]}}
+    [found] = problems({"Worker": a_service(extraPodSpec=pod)}, backendFramework="vllm")
+    assert 'detected "sglang"' in found
+
+
+@pytest.mark.parametrize(("one", "other"), [("w", "W"), ("a.b", "a-b"), ("a_b", "a-b")])
+def test_services_whose_names_become_one_are_refused(one: str, other: str) -> None:
+    [found] = problems({one: a_service(), other: a_service()})
+    assert "would both make objects named" in found
+
+
+def test_a_debug_copy_may_not_take_the_name_of_a_service() -> None:
+    switch = {"nvidia.com/enable-stealing-traffic-debug-mode": "true"}
+    both = {"w": a_service(annotations=switch), "w-d": a_service()}
+    assert ['spec.services[w-d]: "w" and "w-d" would both make objects named "chat-w-d"'] == (
+        problems(both)
+    )
+
+
+def test_a_service_needs_a_name() -> None:
+    assert ["spec.services[_]: a service's name needs a letter or a digit"] == (
+        problems({"_": a_service()})
+    )
+
+
+def test_the_discovery_backend_of_the_graph_is_checked() -> None:
+    metadata = {"annotations": {"nvidia.com/dynamo-discovery-backend": "etcdd"}}
+    [found] = problems({"w": a_service()}, metadata=metadata)
+    assert found.startswith("metadata.annotations[nvidia.com/dynamo-discovery-backend]: ")
+    assert 'did you mean "etcd"?' in found
+
+
+def test_variables_of_the_graph_are_checked() -> None:
+    assert ["spec.envs[0].name: an environment variable needs a name"] == (
+        problems({"w": a_service()}, envs=[{"value": "x"}])
+    )
+
+
+def test_a_claim_to_create_says_all_about_itself() -> None:
+    claim = {"name": "c", "create": True, "size": "0"}
+    found = problems({"w": a_service()}, pvcs=[claim, {"name": "c"}, {"name": ""}])
+    assert [
+        "spec.pvcs[0].size: required when create is true",
+        "spec.pvcs[0].storageClass: required when create is true",
+        "spec.pvcs[0].volumeAccessMode: required when create is true",
+        'spec.pvcs[1].name: claim "c" is there twice',
+        "spec.pvcs[2].name: a name is required",
+    ] == found
+
+
+@pytest.mark.parametrize(
+    ("strategy", "said"),
+    [
+        ({"type": "Parallel", "order": ["a", "b"]}, "a parallel restart has no order"),
+        ({"order": ["a"]}, "every service must be in the order; missing: b"),
+        ({"order": ["a", "b", "a"]}, 'service "a" is there twice'),
+        ({"order": ["a", "b", "A"]}, 'there is no service "A"; did you mean "a"?'),
+    ],
+)
+def test_the_order_of_a_restart_names_every_service_once(strategy: Object, said: str) -> None:
+    services = {"a": a_service(), "b": a_service()}
+    [found] = problems(services, restart={"id": "r", "strategy": strategy})
+    assert said in found
+
+
+def test_a_default_ingress_needs_a_host_that_can_exist() -> None:
+    settings = RenderSettings(ingress_class_name="nginx", ingress_host_suffix="not a host")
+    [found] = problems({"Frontend": a_service("frontend")}, settings=settings)
+    assert 'spec.services[Frontend].ingress.host: "chat.not a host" is no host name' == found

@@ -15,8 +15,8 @@ What the status of an object says, why, and what to do. A condition speaks of th
 `observedGeneration`; `lastTransitionTime` moves only when `status` flips.
 
 `status.state` of a graph is `successful` when `Ready` is true, `failed` when nothing will change without
-somebody's action (a mistake, a taken name, a refusal), else `pending`. `status.observedGeneration` is the newest
-spec that a pass without errors has seen.
+somebody's action (a mistake, a taken name, a refusal), else `pending`. `status.observedGeneration` is the
+newest spec that a pass without errors has seen.
 """
 
 

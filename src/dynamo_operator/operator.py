@@ -84,7 +84,7 @@ def manager(client: Client, settings: Settings, metrics: RuntimeMetrics) -> Mana
     cache = Cache()
     events = EventWriter(client, instance=identity(), metrics=metrics)
     built = Manager(
-        client, cache, metrics=metrics, events=events, election=_election(client, settings, metrics)
+        client, cache, metrics=metrics, events=events, election=_election(client, settings)
     )
     informers = _informers(settings.render.restricted_namespace)
     for informer in informers:
@@ -124,7 +124,7 @@ def _informers(namespace: str) -> list[Informer[Any]]:
     return [*plain, secrets]
 
 
-def _election(client: Client, settings: Settings, metrics: RuntimeMetrics) -> Election | None:
+def _election(client: Client, settings: Settings) -> Election | None:
     chosen = settings.leader_election
     if not chosen.enabled:
         return None
@@ -132,7 +132,6 @@ def _election(client: Client, settings: Settings, metrics: RuntimeMetrics) -> El
         client,
         Key(_election_namespace(chosen), chosen.id),
         identity=identity(),
-        metrics=metrics,
         terms=Terms(
             lease_seconds=int(chosen.lease_duration_seconds),
             deadline_seconds=chosen.renew_deadline_seconds,

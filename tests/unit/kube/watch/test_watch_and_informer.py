@@ -1,16 +1,19 @@
 """The watch, seen from the cache: lists, streams, their ends and their errors."""
 
 import asyncio
+from collections.abc import AsyncIterator
 
 import pytest
 
+from dynamo_operator.kube.client import Client
 from dynamo_operator.kube.errors import DecodeError, Forbidden, NotFound, Unreachable
 from dynamo_operator.kube.informer import REFUSED_SECONDS
 from dynamo_operator.kube.store import Change
+from dynamo_operator.kube.transport import Answer, Request
 from dynamo_operator.kube.watch import MARGIN_SECONDS, SERVER_SECONDS
 from simulated.clock import on_simulated_clock
 from simulated.gadget import GADGETS, Gadget, key
-from simulated.server import NO_ANSWER, Fault
+from simulated.server import NO_ANSWER, Fault, Server, status
 from simulated.world import World, a_world, settle
 
 LONGEST_STREAM = SERVER_SECONDS[1] + MARGIN_SECONDS
@@ -211,8 +214,51 @@ async def test_a_silent_stream_is_cut_and_resumes_without_a_list() -> None:
     assert 1 == world.server.lists(Gadget)
 
 
+class ClosingEachStream:
+    """A proxy that lets a watch begin and ends it in order at once."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+
+    async def send(self, request: Request) -> Answer:
+        answer = await self.server.send(request)
+        if "watch" in request.query:
+            answer.aclose()
+            answer.body = self.nothing()
+        return answer
+
+    async def nothing(self) -> AsyncIterator[bytes]:
+        for each in ():
+            yield each
+
+
 @on_simulated_clock
-async def test_streams_closed_at_once_are_asked_for_less_and_less_often() -> None:
+async def test_streams_that_end_as_soon_as_they_begin_are_no_busy_loop() -> None:
+    world = a_world()
+    world.client = Client(ClosingEachStream(world.server))
+    async with world.synced():
+        await settle(600)
+        assert isinstance(world.informer.last_error, Unreachable)
+    assert 20 < world.server.watches(Gadget) < 60
+    assert 1 == world.server.lists(Gadget)
+
+
+@pytest.mark.parametrize("code", [429, 500, 504])
+@on_simulated_clock
+async def test_an_error_event_other_than_410_resumes_without_a_list(code: int) -> None:
+    world = a_world()
+    async with world.synced():
+        world.server.streams[0].send("ERROR", status(code, "", "come back later"))
+        await settle(0.1)
+        assert "come back later" in str(world.informer.last_error)
+        world.has("a", 1)
+        await settle(10)
+        assert {"a": 1} == world.sizes()
+    assert 1 == world.server.lists(Gadget)
+
+
+@on_simulated_clock
+async def test_streams_that_cannot_be_opened_are_asked_for_less_and_less_often() -> None:
     world = a_world()
     world.server.faults.append(Fault(NO_ANSWER, times=10**6, is_watch=True))
     async with world.synced():

@@ -39,7 +39,7 @@ types: .venv/.synced ## mypy strict and pyright
 	@$(RUN) pyright
 
 unit: .venv/.synced ## Tests without a control plane
-	@$(RUN) pytest tests/unit
+	@$(RUN) pytest tests/unit tests/golden
 
 cluster: .venv/.synced ## Tests on the real control plane
 	@$(RUN) dynamoctl dev build

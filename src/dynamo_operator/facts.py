@@ -31,9 +31,7 @@ def registry_of_image(image: str) -> str:
 
 
 def registry_of_credential(server: str) -> str:
-    """The registry host of one key under `auths` in a Docker configuration, such as
-    `https://h:5000/v1/`.
-    """
+    """The registry host of a key under `auths` in a Docker configuration, as `https://h/v1/`."""
     return _registry(server.split("://", 1)[-1].partition("/")[0])
 
 

@@ -72,11 +72,12 @@ class World:
         within_seconds: float = 20,
     ) -> Object:
         """The object, as soon as it exists and `holds` is true of it; fails with its last state."""
-        return self.until(
+        found: Object = self.until(
             lambda: (found := self.get(kind, name)) and holds(found) and found,
             what=lambda: f"{kind} {name}: {json.dumps(self.get(kind, name), indent=1)}",
             within_seconds=within_seconds,
         )
+        return found
 
     def gone(self, kind: Kind, name: str, *, within_seconds: float = 20) -> None:
         """Return when the object does not exist any more."""

@@ -256,7 +256,7 @@ class Server:
 
     def _list(self, target: Target, query: Mapping[str, str]) -> Answer:
         if token := query.get("continue"):
-            snapshot = self._snapshots.pop(token)
+            snapshot = self._snapshots[token]
             if snapshot.revision < self.storage.compacted:
                 raise Refused(410, "Expired", "the provided continue parameter is too old")
         else:

@@ -1,5 +1,4 @@
-"""Which inference framework a component runs: what its command says, held against what the user
-said.
+"""Which inference framework a component runs: its command held against what the user said.
 
 The hard part is that a command is free text for a shell. The pattern is the reference's, kept as it
 is, since another one would move live graphs from one launch to another.
@@ -24,9 +23,7 @@ _PATTERNS = {
 
 @dataclass(frozen=True, slots=True)
 class Framework:
-    """The framework of a component; `problem` says why it could not be told, and `name` is then
-    `noop`.
-    """
+    """The framework of a component; `problem` says why it is unknown, and `name` is then `noop`."""
 
     name: str = NOOP
     problem: str = ""

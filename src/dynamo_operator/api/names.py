@@ -65,7 +65,7 @@ def debug_workload_name(component: str) -> str:
 
 
 def service_name(component: str, suffix: str = "") -> str:
-    """A component's Service. The suffix tells apart the Services of a component that is debugged."""
+    """A component's Service. The suffix tells apart the Services of one that is debugged."""
     return dns_label(f"{component}{suffix}")
 
 
@@ -76,9 +76,7 @@ def volume_name(claim: str) -> str:
 
 
 def dynamo_namespace(kubernetes_namespace: str, graph: str) -> str:
-    """Where a graph's processes find each other. It is split at dots by its readers, so it has
-    none.
-    """
+    """Where a graph's processes find each other; without dots, at which its readers split it."""
     return label_value(f"{kubernetes_namespace}-{graph}".replace(".", "-"))
 
 

@@ -14,6 +14,7 @@ import msgspec
 from dynamo_operator.cli import values
 from dynamo_operator.cli.yaml_reader import Document, documents
 from dynamo_operator.kube.errors import ConfigError
+from dynamo_operator.observability.address import listen_address
 from dynamo_operator.settings import Field, Section, Settings, fields
 
 DEVEL = "zap-devel"
@@ -41,6 +42,7 @@ def read_settings(
     found |= _from_development(flags.get(DEVEL, ""), problems)
     found |= _from_flags(flags, problems)
     settings = _settings(found)
+    problems += _bad_addresses(settings)
     problems += (ConfigError(source, message) for source, message in _contradictions(settings))
     if problems:
         raise ExceptionGroup("settings", problems)
@@ -173,6 +175,17 @@ def _built(section: type[_S], nested: Mapping[str, Any]) -> _S:
             value = nested[info.name]
             arguments[info.name] = _built(info.type, value) if is_section else value
     return section(**arguments)
+
+
+def _bad_addresses(settings: Settings) -> Iterator[ConfigError]:
+    for source, address in (
+        ("metrics.bindAddress", settings.metrics.bind_address),
+        ("health.bindAddress", settings.health.bind_address),
+    ):
+        try:
+            listen_address(source, address)
+        except ConfigError as error:
+            yield error
 
 
 def _contradictions(settings: Settings) -> Iterator[tuple[str, str]]:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from dynamo_operator.api import names
 from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.controllers.gather import fact_watches, gather
 from dynamo_operator.controllers.report import outcome, report
@@ -76,7 +77,7 @@ class ComponentController:
 
 def _status(component: DynamoComponentDeployment, applied: Applied, shared: Applied) -> Object:
     blocked = (*shared.blocked, *applied.blocked)
-    deployment = applied.get(Deployment, component.metadata.name)
+    deployment = applied.get(Deployment, names.workload_name(component.metadata.name))
     if deployment is None:
         return component_status(component, NO_DEPLOYMENT, None, blocked)
     readiness = deployment_readiness(deployment)

@@ -114,7 +114,10 @@ def _compile(go: Go, module: Path, total: int, progress: Progress) -> None:
         go, module, "build", "-v", "-p", str(parallel), *_FLAGS, _stamp(), "-o", target, "tool"
     )
     for done, _ in enumerate(lines, 1):
-        progress.advance(min(done, total), total)
+        if done <= total:
+            progress.advance(done, total)
+        if done == total:
+            progress.step("linking the programs")
 
 
 def _stamp() -> str:

@@ -16,6 +16,7 @@ import yaml
 from dynamo_operator.controlplane.certificates import write_private
 from dynamo_operator.controlplane.components import MANIFESTS
 from dynamo_operator.controlplane.folders import cache_folder
+from dynamo_operator.controlplane.locks import held
 from dynamo_operator.controlplane.progress import Progress
 from dynamo_operator.controlplane.toolchain import Go, find_go
 from dynamo_operator.kube.errors import ConfigError
@@ -76,13 +77,16 @@ def _file(name: str, progress: Progress) -> Path:
     if source is None:
         return MANIFESTS / "crds" / f"{name}.yaml"
     path = cache_folder() / "crds" / f"{name}-{source.version}.yaml"
-    if not path.exists():
-        go = find_go(progress)
-        progress.step(f"downloading {source.module} {source.version}")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_suffix(".partial")
-        write_private(partial, _definition(source, _download(go, source)))
-        partial.rename(path)
+    with held(
+        path.with_suffix(".lock"),
+        waiting=lambda: progress.step(f"waiting for another process that downloads {name}"),
+    ):
+        if not path.exists():
+            go = find_go(progress)
+            progress.step(f"downloading {source.module} {source.version}")
+            partial = path.with_suffix(".partial")
+            write_private(partial, _definition(source, _download(go, source)))
+            partial.rename(path)
     return path
 
 

@@ -7,7 +7,7 @@ import asyncio
 import os
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
-from typing import NamedTuple, NoReturn, TypeAlias
+from typing import NoReturn, TypeAlias
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry
@@ -15,34 +15,15 @@ from prometheus_client.exposition import choose_encoder
 
 from dynamo_operator.kube.errors import ConfigError
 from dynamo_operator.kube.manager import Health
+from dynamo_operator.observability.address import Address, listen_address
 from dynamo_operator.observability.certificate import self_signed_context
+
+__all__ = ["Address", "HttpServer", "health_server", "listen_address", "metrics_server"]
 
 Check: TypeAlias = Callable[[], Health]
 _Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
-_OFF = "0"
-_LARGEST_PORT = 65535
 _SHUTDOWN_SECONDS = 1.0
 """How long a scrape that is under way at the end may take."""
-
-
-class Address(NamedTuple):
-    """Where to listen. Host None means every interface; port 0 means any free one."""
-
-    host: str | None
-    port: int
-
-
-def listen_address(source: str, text: str) -> Address | None:
-    """The address in `:8080`, `127.0.0.1:8080` or `[::1]:8080`. None means off, written as `0`.
-
-    Raises: ConfigError, with `source` as the setting to blame.
-    """
-    if text in {_OFF, ""}:
-        return None
-    host, colon, port = text.rpartition(":")
-    if not colon or not port.isdecimal() or int(port) > _LARGEST_PORT:
-        raise ConfigError(source, f"expected HOST:PORT, :PORT or 0, got {text!r}")
-    return Address(host.removeprefix("[").removesuffix("]") or None, int(port))
 
 
 class HttpServer:

@@ -1,6 +1,4 @@
-"""One order for all maps, so that equal wishes are equal bytes whatever order the user wrote them
-in.
-"""
+"""One order for all maps: equal wishes are equal bytes however the user wrote them."""
 
 from typing import Any
 

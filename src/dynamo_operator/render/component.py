@@ -12,9 +12,7 @@ from dynamo_operator.settings import RenderSettings
 def component_objects(
     component: DynamoComponentDeployment, facts: Facts, settings: RenderSettings
 ) -> tuple[Object, ...]:
-    """The objects that the component controls, without owner references, in the order of their
-    creation.
-    """
+    """The objects that the component controls, without owner references, in order of creation."""
     plan = component_plan(component, facts, settings)
     found = (*services(plan), *ingresses(plan), *plan.orchestrator.workloads(plan))
     return tuple(map(canonical, found))
@@ -23,7 +21,5 @@ def component_objects(
 def component_shared_objects(
     component: DynamoComponentDeployment, facts: Facts, settings: RenderSettings
 ) -> tuple[Object, ...]:
-    """The objects that several components use: the Service of the base model. Every user owns it,
-    none controls it.
-    """
+    """The Service of the base model, which every user owns and none controls."""
     return tuple(map(canonical, model_services(component_plan(component, facts, settings))))

@@ -30,9 +30,7 @@ def main_container(plan: ComponentPlan) -> Object:
 
 
 def _probes(default: Object, plan: ComponentPlan) -> dict[str, Object]:
-    """Liveness and readiness field by field, startup as a whole; the spec's own probes win as a
-    whole.
-    """
+    """Liveness and readiness merge, startup replaces; the spec's own probes win whole."""
     users = plan.main_container
     merging = {
         name: merged_probe(default.get(name, {}), users[name])

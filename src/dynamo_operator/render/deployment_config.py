@@ -1,5 +1,4 @@
-"""The variable `DYN_DEPLOYMENT_CONFIG`: sizes of services in JSON, kept for graphs of an earlier
-generation.
+"""The variable `DYN_DEPLOYMENT_CONFIG`: sizes of services in JSON, from an earlier generation.
 
 Source: specification `rendering` 10.2. The hard part is that it is an environment variable of the
 user and part of the spec at the same time: what it says about a service is moved into that

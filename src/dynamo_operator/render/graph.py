@@ -30,9 +30,7 @@ def graph_objects(
     facts: Facts,  # noqa: ARG001  # one signature for graphs and components
     settings: RenderSettings,
 ) -> tuple[Object, ...]:
-    """The objects that the graph controls, without owner references, in the order of their
-    creation.
-    """
+    """The objects that the graph controls, without owner references, in order of creation."""
     namespace, name = graph.metadata.namespace, graph.metadata.name
     discovery: tuple[Object, ...] = ()
     if discovery_backend(graph.metadata.annotations, settings) == "kubernetes":
@@ -49,8 +47,7 @@ def graph_shared_objects(
     facts: Facts,  # noqa: ARG001  # one signature for graphs and components
     settings: RenderSettings,
 ) -> tuple[Object, ...]:
-    """The objects that all graphs of a namespace share: the planner's account. Every user owns it,
-    none controls it.
+    """The planner's account, which every graph that uses it owns and none controls.
 
     In restricted mode the installation provides them.
     """
@@ -79,7 +76,7 @@ def _component(
         labels.DYNAMO_NAMESPACE: dynamo_namespace,
         labels.GRAPH: names.label_value(name),
     }
-    users = {key: text for key, text in service.labels.items() if key not in labels.SELECTING}
+    users = {each: text for each, text in service.labels.items() if each not in labels.SELECTING}
     spec: dict[str, Any] = pruned(msgspec.to_builtins(service))
     spec |= {
         "serviceName": key,
@@ -116,9 +113,7 @@ def _annotations(graph: DynamoGraphDeployment, service: ComponentSpec) -> dict[s
 
 
 def default_ingress(graph: str, settings: RenderSettings) -> Object:
-    """The ingress of a frontend that names none. It is written even if it is off: that is what was
-    decided.
-    """
+    """The ingress of a frontend that names none; written even if off, since that was decided."""
     enabled = bool(settings.virtual_service_gateway or settings.ingress_class_name)
     tls = settings.ingress_tls_secret_name
     found: dict[str, Any] = {

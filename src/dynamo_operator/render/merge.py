@@ -36,9 +36,7 @@ def merged(default: Any, user: Any) -> Any:
 
 
 def merged_probe(default: Object, user: Object) -> Object:
-    """The default probe with the user's fields; a handler of the user's replaces another kind of
-    handler.
-    """
+    """The default probe with the user's fields; the user's handler replaces another kind."""
     handlers = [name for name in HANDLERS if user.get(name) is not None]
     if not handlers:
         return dict(merged(default, user))

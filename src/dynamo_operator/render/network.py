@@ -1,6 +1,4 @@
-"""How a component is reached: its Services, its Ingress, and the Service of the model that it
-serves.
-"""
+"""How a component is reached: its Services, its Ingress, the Service of its model."""
 
 from typing import Any
 

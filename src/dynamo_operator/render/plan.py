@@ -20,6 +20,13 @@ from dynamo_operator.kube.kind import Object
 from dynamo_operator.render.backends import noop, sglang, trtllm, vllm
 from dynamo_operator.render.components import base, frontend, planner, worker
 from dynamo_operator.render.merge import pruned
+from dynamo_operator.render.metadata import (
+    annotations,
+    component_labels,
+    pod_annotations,
+    pod_labels,
+    user_labels,
+)
 from dynamo_operator.render.orchestrators import deployment
 from dynamo_operator.render.resources import resources
 from dynamo_operator.render.seams import Backend, ComponentPlan, Mount, Orchestrator, Role
@@ -53,14 +60,14 @@ def component_plan(
     user_pod = pruned(spec.extra_pod_spec or {})
     main = user_pod.pop("mainContainer", {})
     found = framework(spec)
-    system = _system_labels(component, graph)
-    base_labels = _base_labels(component) | system
+    own = component_labels(component, graph)
+    every = user_labels(component) | own
     return ComponentPlan(
         namespace=namespace,
         name=component.metadata.name,
-        component=system[labels.COMPONENT],
+        component=own[labels.COMPONENT],
         graph=graph,
-        dynamo_namespace=system[labels.DYNAMO_NAMESPACE],
+        dynamo_namespace=own[labels.DYNAMO_NAMESPACE],
         component_type=spec.component_type or "",
         sub_component_type=spec.sub_component_type or "",
         model=spec.model_ref.name if spec.model_ref else "",
@@ -69,10 +76,10 @@ def component_plan(
         role=ROLES.get(spec.component_type or "", base),
         backend=BACKENDS[found.name],
         orchestrator=ORCHESTRATORS["deployment"],
-        labels=base_labels,
-        annotations=_base_annotations(spec),
-        pod_labels=base_labels | _pod_labels(spec),
-        pod_annotations=_pod_annotations(spec),
+        labels=every,
+        annotations=annotations(spec),
+        pod_labels=every | pod_labels(spec),
+        pod_annotations=pod_annotations(spec),
         switches=switches,
         discovery_backend=discovery_backend(switches, settings),
         environment=tuple(pruned(entry) for entry in spec.envs),
@@ -96,72 +103,10 @@ def parent_graph(component: DynamoComponentDeployment) -> str:
     return next((owner.name for owner in owners if owner.kind == "DynamoGraphDeployment"), "")
 
 
-def discovery_backend(annotations: Mapping[str, str], settings: RenderSettings) -> str:
-    """How processes find each other: the annotation's word if it is one, else the operator's
-    setting.
-    """
-    wanted = annotations.get(labels.DISCOVERY_BACKEND)
+def discovery_backend(switches: Mapping[str, str], settings: RenderSettings) -> str:
+    """How processes find each other: what the annotation says, else the operator's setting."""
+    wanted = switches.get(labels.DISCOVERY_BACKEND)
     return wanted if wanted in _DISCOVERY_BACKENDS else settings.discovery_backend
-
-
-def component_dynamo_namespace(component: DynamoComponentDeployment, graph: str) -> str:
-    """The Dynamo namespace of a component; without a graph it is what the spec says, else its own
-    name.
-    """
-    if component.spec.global_dynamo_namespace:
-        return names.GLOBAL_DYNAMO_NAMESPACE
-    if graph:
-        return names.dynamo_namespace(component.metadata.namespace, graph)
-    return names.label_value(component.spec.dynamo_namespace or component.metadata.name)
-
-
-def _system_labels(component: DynamoComponentDeployment, graph: str) -> dict[str, str]:
-    spec = component.spec
-    found = {
-        labels.COMPONENT: names.label_value(spec.service_name or component.metadata.name),
-        labels.DYNAMO_NAMESPACE: component_dynamo_namespace(component, graph),
-    }
-    if graph:
-        found[labels.GRAPH] = names.label_value(graph)
-    if spec.model_ref and spec.model_ref.name:
-        found[labels.BASE_MODEL_HASH] = names.model_hash(spec.model_ref.name)
-    return found
-
-
-def _base_labels(component: DynamoComponentDeployment) -> dict[str, str]:
-    both = component.spec.labels | component.metadata.labels
-    return {key: value for key, value in both.items() if key not in labels.SELECTING}
-
-
-def _base_annotations(spec: ComponentSpec) -> dict[str, str]:
-    extra = spec.extra_pod_metadata.annotations if spec.extra_pod_metadata else {}
-    found = spec.annotations | extra
-    if spec.model_ref and spec.model_ref.name:
-        found[labels.BASE_MODEL] = spec.model_ref.name
-    return {key: value for key, value in found.items() if key not in labels.BOOKKEEPING}
-
-
-def _pod_labels(spec: ComponentSpec) -> dict[str, str]:
-    found: dict[str, str] = {}
-    if spec.annotations.get(labels.ENABLE_METRICS) != "false":
-        found[labels.METRICS_ENABLED] = "true"
-    extra = spec.extra_pod_metadata.labels if spec.extra_pod_metadata else {}
-    found |= {key: value for key, value in extra.items() if key not in labels.SELECTING}
-    if spec.component_type:
-        found[labels.COMPONENT_TYPE] = spec.component_type
-    if spec.sub_component_type:
-        found[labels.SUB_COMPONENT_TYPE] = spec.sub_component_type
-    return found
-
-
-def _pod_annotations(spec: ComponentSpec) -> dict[str, str]:
-    extra = spec.extra_pod_metadata.annotations if spec.extra_pod_metadata else {}
-    quiet = labels.SWITCHES | labels.BOOKKEEPING
-    found = {key: value for key, value in spec.annotations.items() if key not in quiet}
-    found |= {key: value for key, value in extra.items() if key not in labels.BOOKKEEPING}
-    if restart := spec.annotations.get(labels.RESTART_AT):
-        found[labels.RESTART_AT] = restart
-    return found
 
 
 def _mounts(spec: DynamoComponentDeploymentSpec, backend: str) -> tuple[Mount, ...]:

@@ -1,5 +1,4 @@
-"""The pod template of a component: defaults, the user's overrides, volumes and accounts, in a fixed
-order.
+"""The pod template of a component: defaults, overrides, volumes, accounts, in a fixed order.
 
 The hard part is the order: it decides who wins, and running graphs depend on it. Source:
 specification `rendering` 7. Side containers of the user come first and the main container last, as
@@ -20,9 +19,7 @@ _TERMINATION_GRACE_SECONDS = 60
 
 
 def pod_template(plan: ComponentPlan, workload: str, *, is_debug: bool = False) -> Object:
-    """The template of the pods that `workload` runs; `is_debug` is the copy that a developer may
-    stop.
-    """
+    """The template of the pods that `workload` runs; `is_debug` is the copy to step through."""
     own = {labels.TARGET_TYPE: "debug"} if is_debug else {}
     found: Object = {"labels": plan.pod_labels | own | {labels.SELECTOR: workload}}
     if plan.pod_annotations:

@@ -77,9 +77,7 @@ class Role(Protocol):
     """What a kind of component is by default."""
 
     def container(self, settings: RenderSettings) -> Object:
-        """The main container before anything of the user: command, ports, probes, its own
-        environment.
-        """
+        """The main container before the user: command, ports, probes, its own environment."""
         ...
 
     def pod(self) -> Object:

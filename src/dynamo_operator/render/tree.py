@@ -1,5 +1,4 @@
-"""Everything that comes of a graph or a component, without a cluster: what `dynamoctl render`
-prints.
+"""All that comes of a graph or component, without a cluster: what `dynamoctl render` prints.
 
 The controllers apply a graph's objects, and later those of each component, as the API server
 returned it. Here both steps happen at once, through the same functions.

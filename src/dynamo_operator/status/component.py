@@ -63,7 +63,7 @@ def component_status(
     return status if blocked else {**status, "observedGeneration": generation}
 
 
-def _unready(reason: str, message: str) -> Readiness:
+def _unready(reason: ComponentReason, message: str) -> Readiness:
     return Readiness(is_ready=False, reason=reason, message=message)
 
 

@@ -150,9 +150,7 @@ def _names(graph: str, key: str, service: ComponentSpec) -> set[str]:
 def _default_ingress_problems(
     graph: DynamoGraphDeployment, service: ComponentSpec, path: str, settings: RenderSettings
 ) -> Iterator[Problem]:
-    """A frontend without an ingress gets one named after the graph, which may be too long for a
-    host.
-    """
+    """A frontend without an ingress gets one named after the graph: no host if that is too long."""
     is_default = service.component_type == "frontend" and service.ingress is None
     if is_default and (settings.ingress_class_name or settings.virtual_service_gateway):
         wanted = IngressSpec(host=graph.metadata.name, host_suffix=settings.ingress_host_suffix)

@@ -19,9 +19,7 @@ _MAX_PORT = 65535
 def probe_problems(
     probe: Mapping[str, Any], path: str, *, may_lack_handler: bool = False
 ) -> Iterator[Problem]:
-    """What the API server would refuse; `may_lack_handler` when a default probe lies under this
-    one.
-    """
+    """What the API server would refuse; `may_lack_handler` when this lies over a default."""
     given = [name for name in _HANDLERS if probe.get(name) is not None]
     if len(given) > 1:
         both = " and ".join(given)

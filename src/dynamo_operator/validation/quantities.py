@@ -30,9 +30,7 @@ def quantity_problems(text: Any, path: str) -> Iterator[Problem]:
 def resource_problems(
     container: Mapping[str, Any], container_path: str, component: Resources | None, path: str
 ) -> Iterator[Problem]:
-    """What the API server would refuse in the container's resources once the component's lie over
-    them.
-    """
+    """What the API server would refuse once the component's resources lie over the container's."""
     short = component or Resources()
     sides: dict[str, dict[str, _Entry]] = {}
     other = {"requests": short.limits, "limits": short.requests}

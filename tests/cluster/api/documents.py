@@ -134,6 +134,10 @@ BAD: dict[str, tuple[Object, set[str]]] = {
     ),
     "a claim that is null": (graph({"pvcs": [None]}), {"spec.pvcs[0]"}),
     "a misspelt backend": (graph({"backendFramework": "vlm"}), {"spec.backendFramework"}),
+    "an incomplete claim": (
+        graph({"pvcs": [{"name": "c", "create": True, "size": "1Gi"}]}),
+        {"spec.pvcs[0]"},
+    ),
     "a restart without id": (graph({"restart": {}}), {"spec.restart.id"}),
     "a restart with an empty id": (graph({"restart": {"id": ""}}), {"spec.restart.id"}),
     "an unknown strategy": (

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from dynamo_operator.cli.dev import app
 from dynamo_operator.controlplane.instance import Instance
 from dynamo_operator.kube.errors import Unreachable
 
@@ -140,3 +141,24 @@ def test_kinds_given_to_up_are_served_when_it_returns(make: Make) -> None:
     instance.kubectl("create", "--filename=-", stdin=json.dumps(group))
     stored = json.loads(instance.kubectl("get", "podgroup/gang", "--output=json"))
     assert {"minMember": 2, "queue": "default"} == stored["spec"]
+
+
+def test_the_commands_start_show_and_remove_an_instance(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    try:
+        app(["up", "shown", "--nodes", "0"])
+        capsys.readouterr()
+        assert 0 == app(["status", "shown"])
+        assert capsys.readouterr().out.startswith("shown            running  v1.36.")
+        app(["kubeconfig", "shown"])
+        path = Path(capsys.readouterr().out.removesuffix("\n"))
+        app(["kubeconfig", "shown", "--content"])
+        assert path.read_text() == capsys.readouterr().out
+        kill(Instance("shown"), "kwok")
+        assert 1 == app(["status"])
+        assert "kwok                     not running" in capsys.readouterr().out
+    finally:
+        app(["down", "--all"])
+    assert [] == Instance.all()

@@ -143,7 +143,9 @@ def test_every_field_has_one_text_that_ends_in_a_full_stop(resource: type[Resour
             continue
         fields = {info.encode_name for info in msgspec.structs.fields(struct)} - {"metadata"}
         texts = {each.name: each.field.text for each in declared(struct)}
+        schemas = object_schema(struct)["properties"]
         assert fields == set(texts), struct
+        assert texts == {name: each["description"] for name, each in schemas.items()}
         for name, text in texts.items():
             assert text.endswith("."), f"{struct.__name__}.{name}"
             assert " ".join(text.split()) == text, f"{struct.__name__}.{name}"

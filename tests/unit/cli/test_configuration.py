@@ -125,9 +125,13 @@ def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
         ({"leader-election-renew-deadline": "20s"}, "leaderElection"),
         ({"namespace-scope-lease-duration": "10s"}, "namespaceScope"),
         ({"namespace-scope-lease-renew-interval": "0"}, "namespaceScope"),
+        ({"metrics-bind-address": "8080"}, "metrics.bindAddress"),
+        ({"health-probe-bind-address": ":http"}, "health.bindAddress"),
     ],
 )
-def test_values_that_contradict_each_other_are_refused(flags: dict[str, str], blamed: str) -> None:
+def test_values_that_fit_no_server_or_each_other_are_refused(
+    flags: dict[str, str], blamed: str
+) -> None:
     with pytest.raises(ExceptionGroup) as caught:
         read_settings(flags, environment=NO_ENVIRONMENT)
     assert [blamed] == [str(error).partition(": ")[0] for error in caught.value.exceptions]
@@ -158,7 +162,8 @@ def test_zap_devel_chooses_what_no_flag_chooses(
 def test_every_setting_can_be_given_by_flag_and_by_file(tmp_path: Path) -> None:
     for field in fields():
         text = _sample(field.key)
-        by_flag = read_settings({field.setting.flags[0]: text}, environment=NO_ENVIRONMENT)
+        flag = {field.setting.flags[0]: text.strip('"')}
+        by_flag = read_settings(flag, environment=NO_ENVIRONMENT)
         *sections, key = field.key.split(".")
         indent = "".join(f"{section}:\n  " for section in sections)
         by_file = settings_of(f"{indent}{key}: {text}\n", tmp_path)
@@ -174,6 +179,8 @@ def _sample(key: str) -> str:
         "logging.level": "debug",
         "logging.format": "json",
         "logging.timeFormat": "nano",
+        "metrics.bindAddress": "127.0.0.1:1",
+        "health.bindAddress": '"0"',
         "leaderElection.leaseDuration": "16s",
         "leaderElection.renewDeadline": "9s",
         "leaderElection.retryPeriod": "1s",

@@ -1,5 +1,7 @@
 """A workload is ready when it runs the newest template, in the wanted number, and nothing else."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -8,7 +10,7 @@ from dynamo_operator.kube.types.meta import Condition, Metadata
 from dynamo_operator.status.workload import deployment_readiness
 
 
-def _deployment(wanted: int = 2, *, paused: bool = False, **status: object) -> Deployment:
+def _deployment(wanted: int = 2, *, paused: bool = False, **status: Any) -> Deployment:
     complete = {
         "observed_generation": 3,
         "replicas": wanted,
@@ -20,7 +22,7 @@ def _deployment(wanted: int = 2, *, paused: bool = False, **status: object) -> D
     return Deployment(
         Metadata("d", generation=3),
         msgspec.Raw(spec),
-        DeploymentStatus(**{**complete, **status}),  # type: ignore[arg-type]
+        DeploymentStatus(**{**complete, **status}),
     )
 
 
@@ -62,7 +64,7 @@ def test_zero_wanted_replicas_are_ready() -> None:
         ),
     ],
 )
-def test_what_is_missing_is_the_cause(status: dict[str, object], cause: str) -> None:
+def test_what_is_missing_is_the_cause(status: dict[str, Any], cause: str) -> None:
     readiness = deployment_readiness(_deployment(**status))
     assert not readiness.is_ready
     assert f"Deployment is not ready: {cause}" == readiness.message

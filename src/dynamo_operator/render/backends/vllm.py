@@ -8,9 +8,7 @@ CACHE_VARIABLE = "VLLM_CACHE_ROOT"
 
 
 def container(container: Object, plan: ComponentPlan) -> Object:
-    """The container with the cache's place, at the end as in running graphs, unless the user set
-    it.
-    """
+    """The container with the cache's place at the end, unless the user set it."""
     caches = [mount.path for mount in plan.mounts if mount.is_cache]
     environment = container["env"]
     if not caches or any(CACHE_VARIABLE == entry["name"] for entry in environment):

@@ -1,6 +1,4 @@
-"""A component of no particular type: a shell that runs what the user says. The other roles build on
-it.
-"""
+"""A component of no particular type: a shell for what the user says. Other roles build on it."""
 
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.settings import RenderSettings

@@ -1,0 +1,71 @@
+"""Labels and annotations of a component's objects: the user's, and ours, which tell its pods apart.
+
+The hard part is who wins where. On every object ours win; on pods the user's `extraPodMetadata`
+wins over the rest, but for the labels by which we select.
+"""
+
+from dynamo_operator.api import labels, names
+from dynamo_operator.api.component import ComponentSpec, DynamoComponentDeployment
+
+
+def component_labels(component: DynamoComponentDeployment, graph: str) -> dict[str, str]:
+    """What tells the component's objects and pods apart from all others."""
+    spec = component.spec
+    found = {
+        labels.COMPONENT: names.label_value(spec.service_name or component.metadata.name),
+        labels.DYNAMO_NAMESPACE: _dynamo_namespace(component, graph),
+    }
+    if graph:
+        found[labels.GRAPH] = names.label_value(graph)
+    if spec.model_ref and spec.model_ref.name:
+        found[labels.BASE_MODEL_HASH] = names.model_hash(spec.model_ref.name)
+    return found
+
+
+def user_labels(component: DynamoComponentDeployment) -> dict[str, str]:
+    """The user's labels of every object, without those by which we select."""
+    both = component.spec.labels | component.metadata.labels
+    return {key: value for key, value in both.items() if key not in labels.SELECTING}
+
+
+def annotations(spec: ComponentSpec) -> dict[str, str]:
+    """Annotations of every object but the pods."""
+    extra = spec.extra_pod_metadata.annotations if spec.extra_pod_metadata else {}
+    found = spec.annotations | extra
+    if spec.model_ref and spec.model_ref.name:
+        found[labels.BASE_MODEL] = spec.model_ref.name
+    return {key: value for key, value in found.items() if key not in labels.BOOKKEEPING}
+
+
+def pod_labels(spec: ComponentSpec) -> dict[str, str]:
+    """What the pods have beside the labels of every object."""
+    found: dict[str, str] = {}
+    if spec.annotations.get(labels.ENABLE_METRICS) != "false":
+        found[labels.METRICS_ENABLED] = "true"
+    extra = spec.extra_pod_metadata.labels if spec.extra_pod_metadata else {}
+    found |= {key: value for key, value in extra.items() if key not in labels.SELECTING}
+    if spec.component_type:
+        found[labels.COMPONENT_TYPE] = spec.component_type
+    if spec.sub_component_type:
+        found[labels.SUB_COMPONENT_TYPE] = spec.sub_component_type
+    return found
+
+
+def pod_annotations(spec: ComponentSpec) -> dict[str, str]:
+    """Annotations of the pods: switches of the operator stay away, since a change rolls pods."""
+    extra = spec.extra_pod_metadata.annotations if spec.extra_pod_metadata else {}
+    quiet = labels.SWITCHES | labels.BOOKKEEPING
+    found = {key: value for key, value in spec.annotations.items() if key not in quiet}
+    found |= {key: value for key, value in extra.items() if key not in labels.BOOKKEEPING}
+    if restart := spec.annotations.get(labels.RESTART_AT):
+        found[labels.RESTART_AT] = restart
+    return found
+
+
+def _dynamo_namespace(component: DynamoComponentDeployment, graph: str) -> str:
+    """Without a graph it is what the spec says, else the component's own name."""
+    if component.spec.global_dynamo_namespace:
+        return names.GLOBAL_DYNAMO_NAMESPACE
+    if graph:
+        return names.dynamo_namespace(component.metadata.namespace, graph)
+    return names.label_value(component.spec.dynamo_namespace or component.metadata.name)

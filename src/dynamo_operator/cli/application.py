@@ -1,9 +1,14 @@
 """What both programs have in common: one line per usage error, exit code 2, no negative flags."""
 
+from typing import TYPE_CHECKING
+
 from cyclopts import App, CycloptsError, Parameter
 
 from dynamo_operator.cli.errors import one_line
 from dynamo_operator.version import version as package_version
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 
 def application(name: str, text: str | None = None) -> App:
@@ -24,5 +29,8 @@ def version() -> None:
     print(package_version())
 
 
-def _usage_error(error: CycloptsError) -> str:
-    return f"error: {one_line(str(error))}"
+def _usage_error(error: CycloptsError) -> "Text":
+    """The error as text that rich neither folds nor reads as markup."""
+    from rich.text import Text
+
+    return Text(f"error: {one_line(str(error))}", no_wrap=True, overflow="ignore")

@@ -95,7 +95,7 @@ def test_there_is_no_colour_without_a_terminal() -> None:
     ],
 )
 def test_wrong_usage_is_one_line_and_exit_code_2(arguments: list[str]) -> None:
-    answer = run(arguments)
+    answer = run(arguments, columns=20)
     assert (2, "") == (answer.returncode, answer.stdout)
     assert re.fullmatch(r"error: .+\n", answer.stderr)
 

@@ -1,14 +1,13 @@
 """What both programs have in common: one line per usage error, exit code 2, no negative flags."""
 
-from typing import TYPE_CHECKING
+import sys
+from collections.abc import Sequence
+from typing import Any
 
 from cyclopts import App, CycloptsError, Parameter
 
-from dynamo_operator.cli.errors import one_line
+from dynamo_operator.cli.errors import ExitCode, exit_on_error, one_line
 from dynamo_operator.version import version as package_version
-
-if TYPE_CHECKING:
-    from rich.text import Text
 
 
 def application(name: str, text: str | None = None) -> App:
@@ -19,18 +18,25 @@ def application(name: str, text: str | None = None) -> App:
         help_format="plaintext",
         version_flags=[],
         default_parameter=Parameter(negative=()),
-        error_formatter=_usage_error,
+        exit_on_error=False,
+        print_error=False,
         result_action="return_value",
     )
+
+
+def execute(app: App, arguments: Sequence[str]) -> Any:
+    """Runs a command line and returns what its command returned.
+
+    Raises: SystemExit, after the lines that say why.
+    """
+    try:
+        with exit_on_error():
+            return app(arguments)
+    except CycloptsError as error:
+        print(f"error: {one_line(str(error))}", file=sys.stderr)
+        sys.exit(ExitCode.USAGE)
 
 
 def version() -> None:
     """Print the version."""
     print(package_version())
-
-
-def _usage_error(error: CycloptsError) -> "Text":
-    """The error as text that rich neither folds nor reads as markup."""
-    from rich.text import Text
-
-    return Text(f"error: {one_line(str(error))}", no_wrap=True, overflow="ignore")

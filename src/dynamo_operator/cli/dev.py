@@ -15,6 +15,7 @@ from dynamo_operator.kube.errors import ConfigError
 app = application("dev", "Local control planes: real API server and controllers, fake GPU nodes.")
 _kinds = application("crds", "Kinds of other projects on a local control plane.")
 app.command(_kinds)
+app.command("dynamo_operator.cli.demo:demo", name="demo")
 
 NodeCount = Annotated[int | None, Parameter(validator=validators.Number(gte=0, lte=1000))]
 

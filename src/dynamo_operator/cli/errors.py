@@ -33,8 +33,8 @@ def exit_on_error() -> Iterator[None]:
         yield
         sys.stdout.flush()
     except BrokenPipeError:
-        # The interpreter flushes stdout once more at its end, and must not fail then.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not _output_is_unread():
+            raise
         sys.exit(ExitCode.OK)
     except OperatorError as error:
         sys.exit(reported([error]))
@@ -57,6 +57,17 @@ def reported(errors: list[OperatorError]) -> ExitCode:
 def one_line(text: str) -> str:
     """The text with its line breaks turned into spaces."""
     return " ".join(text.split())
+
+
+def _output_is_unread() -> bool:
+    """Whether nobody reads stdout any more. If so, what is left in it goes nowhere."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The interpreter flushes once more at its end, and must not fail then.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return True
+    return False
 
 
 def _leaves(group: BaseExceptionGroup[OperatorError]) -> Iterator[OperatorError]:

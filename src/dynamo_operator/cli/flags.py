@@ -86,9 +86,8 @@ def canonical(arguments: Sequence[str]) -> list[str]:
     """
     known = {name: flag for flag in flags() for name in flag.names}
     rest = list(arguments)
-    tokens: dict[
-        str | int, str
-    ] = {}  # flags by identifier, so that a later one replaces an earlier
+    # Flags stand under their identifier, so that a later one replaces an earlier one.
+    tokens: dict[str | int, str] = {}
     while rest:
         word = rest.pop(0)
         if word == "--":

@@ -10,8 +10,7 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from dynamo_operator.cli.application import application, version
-from dynamo_operator.cli.errors import exit_on_error
+from dynamo_operator.cli.application import application, execute, version
 
 _PLUGIN = "kubectl-dynamo"
 
@@ -68,6 +67,6 @@ def render(
 def main() -> None:
     """The entry point. A command that returns a number ends with it as exit code."""
     called = Path(sys.argv[0]).name
-    with exit_on_error():
-        result = app("kubectl dynamo" if called == _PLUGIN else "dynamoctl")(sys.argv[1:])
+    tool = app("kubectl dynamo" if called == _PLUGIN else "dynamoctl")
+    result = execute(tool, sys.argv[1:])
     sys.exit(result if isinstance(result, int) else 0)

@@ -5,7 +5,7 @@ import sys
 from cyclopts import App
 
 from dynamo_operator.cli import flags
-from dynamo_operator.cli.application import application, version
+from dynamo_operator.cli.application import application, execute, version
 
 
 def app() -> App:
@@ -21,4 +21,4 @@ def app() -> App:
 
 def main() -> None:
     """The entry point."""
-    app()(flags.canonical(sys.argv[1:]))
+    execute(app(), flags.canonical(sys.argv[1:]))

@@ -12,9 +12,9 @@ from typing import Protocol
 
 import structlog
 
+from dynamo_operator import operator
 from dynamo_operator.cli import flags
 from dynamo_operator.cli.configuration import read_settings
-from dynamo_operator.cli.errors import exit_on_error
 from dynamo_operator.observability import logging
 from dynamo_operator.settings import Settings
 from dynamo_operator.version import version
@@ -30,21 +30,18 @@ def run(**arguments: str | None) -> None:
     `--flag=value` are the same, and a boolean needs no value.
     """
     given = flags.given(arguments)
-    with exit_on_error():
-        file = given.get(flags.CONFIG)
-        settings = read_settings(given, file=Path(file) if file else None, environment=os.environ)
-        logging.configure(settings.logging, sys.stderr)
-        _log_unused(given)
-        from dynamo_operator import operator
-
-        with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            runner.run(serve(settings, operator.run))
+    file = given.get(flags.CONFIG)
+    settings = read_settings(given, file=Path(file) if file else None, environment=os.environ)
+    logging.configure(settings.logging, sys.stderr)
+    _log_unused(given)
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(serve(settings, operator.run))
 
 
 run.__signature__ = flags.signature()  # type: ignore[attr-defined]
 
 
-class Operator(Protocol):
+class Operate(Protocol):
     """What `serve` runs."""
 
     async def __call__(self, settings: Settings, *, stop: asyncio.Event) -> None:
@@ -52,7 +49,7 @@ class Operator(Protocol):
         ...
 
 
-async def serve(settings: Settings, operator: Operator) -> None:
+async def serve(settings: Settings, operate: Operate) -> None:
     """Runs the operator until the first signal to stop; a second signal ends the process at once."""
     log = structlog.get_logger("setup")
     log.info("starting", version=version(), namespace=settings.render.restricted_namespace or "*")
@@ -68,7 +65,7 @@ async def serve(settings: Settings, operator: Operator) -> None:
 
     for each in _STOPPING:
         loop.add_signal_handler(each, stopping, each)
-    await operator(settings, stop=stop)
+    await operate(settings, stop=stop)
     log.info("stopped")
 
 
@@ -76,9 +73,8 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     """The event loop of uvloop where it is installed. None means asyncio's own."""
     if importlib.util.find_spec("uvloop") is None:
         return None
-    factory: Callable[[], asyncio.AbstractEventLoop] = importlib.import_module(
-        "uvloop"
-    ).new_event_loop
+    uvloop = importlib.import_module("uvloop")
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
     return factory
 
 

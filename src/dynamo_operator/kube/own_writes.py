@@ -17,23 +17,20 @@ from dynamo_operator.kube.types.meta import R, Resource
 class Flight(Generic[R]):
     """A write that has no answer yet, and what the watch brought for its key meanwhile.
 
-    `older` are the versions that were known when the write was sent, hence older than its outcome.
+    `known` are the versions that were known when the write was sent, and those that the watch has brought
+    since. If the outcome is not among them, they are all older.
     `relists` are the watched states before and after each list that ended meanwhile.
     """
 
-    older: frozenset[str] = frozenset()
-    versions: set[str] = field(default_factory=set[str])
-    removed_uids: set[str] = field(default_factory=set[str])
+    known: set[str] = field(default_factory=set[str])
     relists: list[tuple[R | None, R | None]] = field(
         default_factory=list[tuple[R | None, R | None]]
     )
 
     def is_overtaken(self, written: Resource) -> bool:
-        """Whether the watch already was at `written`, or beyond it."""
-        return (
-            written.metadata.resource_version in self.versions
-            or written.metadata.uid in self.removed_uids
-            or any(list_is_newer(*states, written, self.older) for states in self.relists)
+        """Whether the store already was at `written`, or beyond it."""
+        return written.metadata.resource_version in self.known or any(
+            list_is_newer(*states, written, self.known) for states in self.relists
         )
 
 
@@ -41,12 +38,13 @@ class Flight(Generic[R]):
 class Hold(Generic[R]):
     """A state of our own that is shown until the watch has brought it.
 
-    `watched` is what the watch says meanwhile; None means: no such object. `older` is as for `Flight`.
+    `watched` is what the watch says meanwhile; None means: no such object. `older` are versions
+    that are older than what is shown, and that a list may still bring.
     """
 
     shown: R
     watched: R | None
-    older: frozenset[str]
+    older: set[str]
     alarm: asyncio.TimerHandle
     is_deletion: bool = False
     is_older_than_list: bool = False  # the list that is under way began after our write's answer
@@ -66,7 +64,7 @@ class Hold(Generic[R]):
 
 
 def list_is_newer(
-    before: Resource | None, listed: Resource | None, written: Resource, older: frozenset[str]
+    before: Resource | None, listed: Resource | None, written: Resource, older: set[str]
 ) -> bool:
     """Whether a list that turned `before` into `listed` was taken after `written` was stored.
 
@@ -74,9 +72,7 @@ def list_is_newer(
     that heals sooner: yes when the list brought another state of the same object (the watch follows at
     once), no when the list does not know the object (a deadline follows).
     """
-    if listed is not None and listed.metadata.resource_version in older:
-        return False
     uid = written.metadata.uid
     if listed is None or listed.metadata.uid != uid:
         return before is not None and before.metadata.uid == uid
-    return before is None or listed.metadata.resource_version != before.metadata.resource_version
+    return listed.metadata.resource_version not in older

@@ -20,7 +20,7 @@ from dynamo_operator.kube.index import Index
 from dynamo_operator.kube.kind import Key
 from dynamo_operator.kube.own_writes import Flight, Hold
 from dynamo_operator.kube.selection import EVERYTHING, Selection
-from dynamo_operator.kube.types.meta import R, equal_but_for_version
+from dynamo_operator.kube.types.meta import R, Resource, equal_but_for_version
 from dynamo_operator.kube.watch import Broken, Changed, Event, Present, Removed, Started, Synced
 
 OWN_WRITE_SECONDS = 30.0
@@ -140,7 +140,7 @@ class Store(Generic[R]):
 
     def _changed(self, key: Key, heard: R) -> Change[R] | None:
         if flight := self._flights.get(key):
-            flight.versions.add(heard.metadata.resource_version)
+            flight.known.add(_version(heard))
         hold = self._holds.get(key)
         if hold is not None and not hold.ends_with(heard):
             hold.watched = heard
@@ -148,8 +148,6 @@ class Store(Generic[R]):
         return self._show(key, heard)
 
     def _removed(self, key: Key, uid: str) -> Change[R] | None:
-        if flight := self._flights.get(key):
-            flight.removed_uids.add(uid)
         hold = self._holds.get(key)
         if hold is not None and hold.shown.metadata.uid != uid:
             hold.watched = None
@@ -164,7 +162,7 @@ class Store(Generic[R]):
     def _reduced(self, resource: R) -> R:
         """What is kept of an object; the very object that we have, if it is in the same state."""
         have = self._watched(resource.key)
-        if have and have.metadata.resource_version == resource.metadata.resource_version:
+        if have is not None and _version(have) == _version(resource):
             return have
         return self._keep(resource) if self._keep else resource
 
@@ -181,16 +179,14 @@ class Store(Generic[R]):
 
     def wrote(self, flight: Flight[R], written: R) -> None:
         """Show what the API server has stored for us, unless the watch was sooner."""
-        key, version = written.key, written.metadata.resource_version
+        key = written.key
         watched = self._watched(key)
-        if flight.is_overtaken(written) or (
-            watched is not None and watched.metadata.resource_version == version
-        ):
+        if flight.is_overtaken(written) or _version(watched) == _version(written):
             return
         if not self._selection.covers(written, is_watched=watched is not None):
             return
         kept = self._keep(written) if self._keep else written
-        self._tell(self._hold(key, kept, flight.older, is_deletion=False))
+        self._tell(self._hold(key, kept, flight.known, is_deletion=False))
 
     def deleted(self, key: Key, uid: str) -> None:
         """Show the object as being deleted until the watch says that it is, or is gone."""
@@ -203,20 +199,18 @@ class Store(Generic[R]):
             older = self._known_versions(key)
             self._tell(self._hold(key, replace(shown, metadata=metadata), older, is_deletion=True))
 
-    def _hold(
-        self, key: Key, shown: R, older: frozenset[str], *, is_deletion: bool
-    ) -> Change[R] | None:
+    def _hold(self, key: Key, shown: R, older: set[str], *, is_deletion: bool) -> Change[R] | None:
         watched = self._watched(key)
         change = self._show(key, shown)
         alarm = asyncio.get_running_loop().call_later(OWN_WRITE_SECONDS, self._give_up, key)
         self._holds[key] = Hold(shown, watched, older, alarm, is_deletion)
         return change
 
-    def _known_versions(self, key: Key) -> frozenset[str]:
+    def _known_versions(self, key: Key) -> set[str]:
         """The versions of this object that we know of, as far as a list may still bring them."""
         hold = self._holds.get(key)
         states = (self.shown.get(key), self._watched(key))
-        versions = frozenset(each.metadata.resource_version for each in states if each is not None)
+        versions = {_version(each) for each in states if each is not None}
         return versions | hold.older if hold else versions
 
     def _give_up(self, key: Key) -> None:
@@ -243,3 +237,7 @@ class Store(Generic[R]):
             if change is not None:
                 for handler in self._handlers:
                     handler(change)
+
+
+def _version(state: Resource | None) -> str:
+    return state.metadata.resource_version if state else ""

@@ -57,7 +57,7 @@ def _problems(
 
 def service_path(key: str) -> str:
     """Where a service stands in its graph."""
-    return f"spec.services[{key}]"
+    return f"spec.services.{key}"
 
 
 def _as_component(

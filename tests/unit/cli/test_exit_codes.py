@@ -39,6 +39,11 @@ def test_a_bug_keeps_its_traceback() -> None:
         raise KeyError("bug")
 
 
+def test_a_broken_pipe_that_is_not_stdout_is_a_bug() -> None:
+    with pytest.raises(BrokenPipeError), exit_on_error():
+        raise BrokenPipeError
+
+
 def test_a_bug_among_problems_keeps_its_traceback() -> None:
     group = ExceptionGroup("both", [ConfigError("a", "1"), KeyError("bug")])
     with pytest.raises(ExceptionGroup), exit_on_error():

@@ -26,7 +26,7 @@ def test_a_graph_needs_a_service() -> None:
 
 def test_a_problem_of_a_service_names_the_service() -> None:
     found = problems({"Worker": a_service(replicas=-1)})
-    assert ["spec.services[Worker].replicas: must be between 0 and 2147483647"] == found
+    assert ["spec.services.Worker.replicas: must be between 0 and 2147483647"] == found
 
 
 def test_the_graphs_framework_is_held_against_the_command() -> None:
@@ -44,13 +44,13 @@ def test_services_whose_names_become_one_are_refused(one: str, other: str) -> No
 def test_a_debug_copy_may_not_take_the_name_of_a_service() -> None:
     switch = {"nvidia.com/enable-stealing-traffic-debug-mode": "true"}
     both = {"w": a_service(annotations=switch), "w-d": a_service()}
-    assert ['spec.services[w-d]: "w" and "w-d" would both make objects named "chat-w-d"'] == (
+    assert ['spec.services.w-d: "w" and "w-d" would both make objects named "chat-w-d"'] == (
         problems(both)
     )
 
 
 def test_a_service_needs_a_name() -> None:
-    assert ["spec.services[_]: a service's name needs a letter or a digit"] == (
+    assert ["spec.services._: a service's name needs a letter or a digit"] == (
         problems({"_": a_service()})
     )
 
@@ -98,4 +98,4 @@ def test_the_order_of_a_restart_names_every_service_once(strategy: Object, said:
 def test_a_default_ingress_needs_a_host_that_can_exist() -> None:
     settings = RenderSettings(ingress_class_name="nginx", ingress_host_suffix="not a host")
     [found] = problems({"Frontend": a_service("frontend")}, settings=settings)
-    assert 'spec.services[Frontend].ingress.host: "chat.not a host" is no host name' == found
+    assert 'spec.services.Frontend.ingress.host: "chat.not a host" is no host name' == found

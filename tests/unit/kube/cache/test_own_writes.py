@@ -99,6 +99,23 @@ async def test_an_answer_does_not_bring_back_what_was_deleted_meanwhile() -> Non
 
 
 @on_simulated_clock
+async def test_a_write_that_changed_nothing_does_not_bring_back_what_was_deleted_meanwhile() -> (
+    None
+):
+    world = a_world()
+    async with world.synced():
+        await write(world, "a", 1)
+        await settle()
+        world.server.answer_seconds = 5
+        writing = asyncio.create_task(write(world, "a", 1))
+        await settle(1)
+        world.has_no("a")
+        await settle(1)
+        await writing
+        assert {} == world.sizes()
+
+
+@on_simulated_clock
 async def test_older_states_that_the_watch_still_brings_are_not_shown() -> None:
     world = a_world()
     world.has("a", 1)

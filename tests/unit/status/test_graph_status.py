@@ -1,0 +1,119 @@
+"""A graph's status says what its components are, in a form that our own schema takes."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from dynamo_operator.api.component import (
+    DynamoComponentDeployment,
+    DynamoComponentDeploymentStatus,
+    ServiceReplicaStatus,
+)
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.kube.apply import Blocked, Obstacle
+from dynamo_operator.kube.kind import Object
+from dynamo_operator.kube.status import with_transition_times
+from dynamo_operator.kube.types.meta import Condition, Metadata, Resource
+from dynamo_operator.status import component as component_statuses
+from dynamo_operator.status import graph as graph_statuses
+from dynamo_operator.status.workload import NO_DEPLOYMENT
+from dynamo_operator.validation import Problem
+from dynamo_operator.validation.schema import status_problems
+
+GRAPH = DynamoGraphDeployment(Metadata("chat", generation=2))
+COMPONENT = DynamoComponentDeployment(Metadata("chat-decode", generation=4))
+COUNTS = ServiceReplicaStatus("Deployment", "chat-decode", 2, 2, 1, 1)
+TAKEN = Blocked(Obstacle.NAME_CONFLICT, "Service", "chat-decode", "Service chat-decode is taken")
+MISTAKES = [Problem("spec.a", "is wrong"), Problem("spec.b", "is missing")]
+
+
+def component(available: str, observed: int = 4, message: str = "said so") -> Any:
+    """A component whose `Available` is that, about that generation."""
+    said = Condition("Available", available, "r", message, observed_generation=observed)
+    status = DynamoComponentDeploymentStatus(observed, (said,), service=COUNTS)
+    return DynamoComponentDeployment(COMPONENT.metadata, status=status)
+
+
+def of(*components: DynamoComponentDeployment | None, blocked: tuple[Blocked, ...] = ()) -> Object:
+    """The status of a graph with these components."""
+    named = {f"S{n}": (f"chat-s{n}", each) for n, each in enumerate(components)}
+    return graph_statuses.graph_status(GRAPH, named, blocked)
+
+
+def ready(status: Object) -> tuple[str, str, str]:
+    """Status, reason and message of `Ready`."""
+    said = status["conditions"][0]
+    return said.status, said.reason, said.message
+
+
+def test_all_ready_is_successful() -> None:
+    status = of(component("True"), component("True"))
+    assert ("True", "all_resources_are_ready", "All resources are ready") == ready(status)
+    assert ("successful", 2) == (status["state"], status["observedGeneration"])
+
+
+def test_each_component_that_waits_is_named_with_its_cause() -> None:
+    status = of(component("False", message="0 of 1"), None, component("True"), component("True", 3))
+    causes = (
+        "chat-s0: 0 of 1; chat-s1: it is being created; "
+        "chat-s3: its newest spec has not been observed yet"
+    )
+    assert f"Resources not ready: {causes}" == ready(status)[2]
+    assert "pending" == status["state"]
+
+
+def test_counts_are_there_before_the_component_is() -> None:
+    expected = {
+        "componentKind": "Deployment",
+        "componentName": "chat-s0",
+        "replicas": 0,
+        "updatedReplicas": 0,
+        "readyReplicas": None,
+        "availableReplicas": None,
+    }
+    assert expected == of(None)["services"]["S0"]
+
+
+def test_a_taken_name_fails_the_graph_and_is_no_observation() -> None:
+    status = of(component("True"), blocked=(TAKEN,))
+    assert ("False", "name_conflict", TAKEN.message) == ready(status)
+    assert "failed" == status["state"]
+    assert "observedGeneration" not in status
+
+
+def test_a_long_message_is_cut() -> None:
+    message = ready(of(component("False", message="x" * 5000)))[2]
+    assert 1024 == len(message)
+    assert message.endswith("…")
+
+
+@pytest.mark.parametrize(
+    ("resource", "status"),
+    [
+        (GRAPH, of(component("True"), None)),
+        (GRAPH, of()),
+        (GRAPH, of(None, blocked=(TAKEN,))),
+        (GRAPH, graph_statuses.refused_status(GRAPH, MISTAKES)),
+        (COMPONENT, component_statuses.refused_status(COMPONENT, MISTAKES)),
+        (COMPONENT, component_statuses.component_status(COMPONENT, NO_DEPLOYMENT, None, ())),
+        (COMPONENT, component_statuses.component_status(COMPONENT, NO_DEPLOYMENT, COUNTS, ())),
+        (COMPONENT, component_statuses.component_status(COMPONENT, NO_DEPLOYMENT, None, (TAKEN,))),
+    ],
+)
+def test_our_schema_takes_our_status(resource: Resource, status: Object) -> None:
+    conditions = with_transition_times(status["conditions"], (), now="2026-01-01T00:00:00Z")
+    stored = _stored({**status, "conditions": conditions})
+    assert () == status_problems(type(resource), stored)
+
+
+def _stored(status: Object) -> Object:
+    """The status as a merge patch leaves it: without what is null."""
+    text = msgspec.json.encode(status)
+    return dict(_without_nulls(msgspec.json.decode(text)))
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_nulls(each) for name, each in value.items() if each is not None}
+    return [_without_nulls(each) for each in value] if isinstance(value, list) else value

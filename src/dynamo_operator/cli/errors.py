@@ -4,6 +4,7 @@ Only expected errors are turned into lines. Anything else is a bug and keeps its
 """
 
 import os
+import select
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -61,13 +62,14 @@ def one_line(text: str) -> str:
 
 def _output_is_unread() -> bool:
     """Whether nobody reads stdout any more. If so, what is left in it goes nowhere."""
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # The interpreter flushes once more at its end, and must not fail then.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return True
-    return False
+    output = sys.stdout.fileno()
+    poll = select.poll()
+    poll.register(output, 0)  # errors are always reported
+    if not any(event & select.POLLERR for _, event in poll.poll(0)):
+        return False
+    # The interpreter flushes once more at its end, and must not fail then.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), output)
+    return True
 
 
 def _leaves(group: BaseExceptionGroup[OperatorError]) -> Iterator[OperatorError]:

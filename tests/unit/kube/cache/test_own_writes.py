@@ -189,6 +189,24 @@ async def test_a_write_that_the_watch_never_brings_is_given_up() -> None:
         assert {"a": 1} == world.sizes()
 
 
+@on_simulated_clock
+async def test_what_the_watch_brings_behind_a_write_is_shown_when_the_write_is_given_up() -> None:
+    world = a_world()
+    async with world.synced():
+        world.server.streams[0].expire()
+        world.server.request_seconds = 3
+        while world.server.lists(Gadget) < 2:
+            await settle(0.01)
+        world.server.request_seconds = 0  # the list is asked for, and taken three seconds later
+        await write(world, "a", 1)
+        world.has_no("a")
+        await settle(4)
+        assert {"a": 1} == world.sizes(), "the list does not know whether it is before or after"
+        world.has("a", 2)
+        await settle(OWN_WRITE_SECONDS)
+        assert {"a": 2} == world.sizes()
+
+
 @pytest.mark.parametrize(
     ("code", "error"), [(NO_ANSWER, Unreachable), (409, Conflict), (422, Invalid)]
 )
@@ -379,6 +397,24 @@ async def test_a_list_that_finds_our_write_removed_or_changed_again_is_believed(
 
 
 @on_simulated_clock
+async def test_an_answer_does_not_bring_back_what_a_list_has_found_removed_meanwhile() -> None:
+    world = a_world()
+    world.has("a", 0)
+    async with world.synced():
+        world.server.streams[0].cut()
+        world.server.answer_seconds = 9
+        writing = asyncio.create_task(write(world, "a", 1))
+        await settle(0.01)
+        world.server.answer_seconds = 0
+        world.has_no("a")
+        world.server.storage.compact()
+        await settle(5)
+        assert {} == world.sizes()
+        await writing
+        assert {} == world.sizes()
+
+
+@on_simulated_clock
 async def test_a_list_that_ends_during_a_write_does_not_hide_its_answer() -> None:
     world = a_world()
     async with world.synced():
@@ -403,12 +439,10 @@ async def test_a_list_does_not_bring_back_what_it_found_deleted(is_created_by_us
     if not is_created_by_us:
         world.has("a", 0)
     async with world.synced():
-        world.server.streams[0].is_silent = True  # the watch says nothing more
+        world.server.streams[0].cut()
         await write(world, "a", 1)
         world.has_no("a")
         world.server.storage.compact()
-        world.server.streams[0].cut()
-        world.server.streams[0].is_silent = False
         await settle(5)
         assert 2 == world.server.lists(Gadget)
         assert {} == world.sizes()

@@ -20,7 +20,7 @@ $(UV):
 	@touch $@
 
 demo: .venv/.synced ## Local control plane, operator and a graph that becomes ready
-	@$(RUN) dynamoctl dev demo
+	@$(RUN) dynamoctl dev demo examples/vllm-disaggregated.yaml
 
 test: lint types unit cluster ## Everything CI runs
 

@@ -37,7 +37,7 @@ class DemoError(OperatorError):
     """The graph did not become ready."""
 
 
-def demo(graph: Path, *, name: str = "demo", keep: bool = False) -> None:
+def demo(graph: Path, /, *, name: str = "demo", keep: bool = False) -> None:
     """Start a control plane and the operator, apply a graph, wait until it is ready, show its objects.
 
     Parameters

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from dynamo_operator.cli.application import execute
 from dynamo_operator.cli.dev import app
 from dynamo_operator.kube.errors import ConfigError
 
@@ -39,6 +40,6 @@ def test_an_unknown_kind_is_refused_before_anything_is_asked() -> None:
 )
 def test_wrong_usage_ends_with_two(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        app(command)
+        execute(app, command)
     assert 2 == ended.value.code
     assert capsys.readouterr().err.startswith("error: ")

@@ -25,6 +25,7 @@ from dynamo_operator.kube.lease import Election, Terms, identity
 from dynamo_operator.kube.manager import Manager
 from dynamo_operator.kube.measured import Measured
 from dynamo_operator.kube.metrics import RuntimeMetrics
+from dynamo_operator.kube.optional import Definitions, OptionalInformer
 from dynamo_operator.kube.shared import SharedApplier
 from dynamo_operator.kube.types.apps import Deployment
 from dynamo_operator.kube.types.core import PullSecret, Service, ServiceAccount
@@ -45,6 +46,9 @@ _CHILDREN: tuple[type[Resource], ...] = (
     Ingress,
     Deployment,
 )
+_OPTIONAL: tuple[type[Resource], ...] = ()
+"""Kinds of other projects, used while they are installed."""
+
 _OPERATOR = "dynamo-operator"
 
 
@@ -121,7 +125,9 @@ def _informers(namespace: str) -> list[Informer[Any]]:
         fields="type=kubernetes.io/dockerconfigjson",
         keep=registries_only,
     )
-    return [*plain, secrets]
+    definitions = Definitions()
+    optional = [OptionalInformer(each, definitions, namespace=namespace) for each in _OPTIONAL]
+    return [*plain, secrets, definitions, *optional]
 
 
 def _election(client: Client, settings: Settings) -> Election | None:

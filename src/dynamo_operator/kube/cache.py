@@ -5,7 +5,7 @@ look like a type without objects, or somebody will create what exists and delete
 """
 
 import builtins
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, cast
 
 from dynamo_operator.kube.errors import DecodeError
@@ -71,3 +71,7 @@ class Cache:
     def subscribe(self, type_: type[R], handler: Handler[R]) -> None:
         """Call `handler` for each change of that type, after it is stored."""
         self.store(type_).subscribe(handler)
+
+    def subscribe_served(self, type_: type[Resource], handler: Callable[[], None]) -> None:
+        """Call `handler` whenever `serves` changes its answer for that type."""
+        self.store(type_).subscribe_served(handler)

@@ -107,7 +107,8 @@ class Client:
             first["resourceVersion"] = resource_version
             if resource_version != "0":
                 first["resourceVersionMatch"] = "NotOlderThan"
-        request = Request("GET", path, first)
+        accept = _accept(type_, "PartialObjectMetadataList")
+        request = Request("GET", path, first, accept=accept)
         while True:
             body = await self._ask(request, type_, None, repeatable=True)
             page = decode_list(type_.KIND, body)
@@ -116,7 +117,8 @@ class Client:
             if not page.metadata.continue_:
                 return
             # The token stands for the version of the first page; to name one as well is refused.
-            request = Request("GET", path, query | {"continue": page.metadata.continue_})
+            rest = query | {"continue": page.metadata.continue_}
+            request = Request("GET", path, rest, accept=accept)
 
     async def watch(
         self,
@@ -145,7 +147,9 @@ class Client:
             "timeoutSeconds": str(max(1, round(timeout_seconds))),
         }
         path = type_.KIND.path(namespace)
-        answer = await self._transport.send(Request("GET", path, query, timeout_seconds=None))
+        accept = _accept(type_, "PartialObjectMetadata")
+        request = Request("GET", path, query, timeout_seconds=None, accept=accept)
+        answer = await self._transport.send(request)
         try:
             if answer.status != 200:  # noqa: PLR2004
                 body = await answer.read()
@@ -296,6 +300,12 @@ def _guarded(body: Object, uid: str | None) -> Object:
 def _other_object(type_: type[Resource], key: Key, uid: str) -> Conflict:
     message = f"is another object now, no longer the one with uid {uid}"
     return Conflict(_CONFLICT, "Conflict", message, type_.KIND, key)
+
+
+def _accept(type_: type[Resource], partial: str) -> str:
+    if not type_.METADATA_ONLY:
+        return "application/json"
+    return f"application/json;as={partial};g=meta.k8s.io;v=v1"
 
 
 def _selectors(labels: str, fields: str) -> dict[str, str]:

@@ -159,6 +159,8 @@ class Runner:
         for each in controller.watches:
             wake = partial(self._wake, each.keys, pace.coalesce_seconds)
             self._cache.subscribe(each.type_, wake)
+        for type_ in {*controller.owns, *(each.type_ for each in controller.watches)}:
+            self._cache.subscribe_served(type_, self._wake_all)
 
     async def run(self) -> None:
         """Reconcile until `close`, then finish what is being worked on."""
@@ -188,6 +190,11 @@ class Runner:
         for state in (change.old, change.new):
             for key in keys(state) if state is not None else ():
                 self._queue.add(key, priority=priority, after_seconds=after_seconds)
+
+    def _wake_all(self) -> None:
+        """Wake every key: a kind that they need has come, or gone."""
+        for object_ in self._cache.list(self._controller.reconciles):
+            self._queue.add(object_.key, priority=Priority.BACKLOG)
 
     def _controlling_key(self, child: Resource) -> tuple[Key, ...]:
         owner = child.metadata.controller

@@ -81,7 +81,7 @@ class AiohttpTransport:
 
     async def _exchange(self, request: Request, identity: "_Identity") -> Answer:
         server = self.credentials.server
-        headers = identity.headers
+        headers = {**identity.headers, "Accept": request.accept}
         if request.body is not None:
             headers = {**headers, "Content-Type": request.content_type}
         try:
@@ -110,7 +110,6 @@ class AiohttpTransport:
                 connector=aiohttp.TCPConnector(limit=0),  # watches hold theirs for good
                 cookie_jar=aiohttp.DummyCookieJar(),
                 headers={
-                    "Accept": "application/json",
                     "Accept-Encoding": "gzip",
                     "User-Agent": self._user_agent,
                 },

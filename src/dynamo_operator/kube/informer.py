@@ -39,7 +39,7 @@ _log = structlog.get_logger()
 class Informer(Generic[R]):
     """The watch of one type, into its store.
 
-    `keep` reduces an object before it is stored; it must leave the metadata whole.
+    `keep` reduces an object before it is stored; of the metadata it may drop annotations only.
     """
 
     def __init__(  # the options of a watch
@@ -114,9 +114,9 @@ class Informer(Generic[R]):
         match error:
             case NotFound():
                 self._not_served(is_certain=is_not_found_again)
-                seconds = REFUSED_SECONDS * self._jitter.uniform(0.75, 1.25)
+                seconds = self._not_found_seconds(seconds)
             case Forbidden():
-                seconds = REFUSED_SECONDS * self._jitter.uniform(0.75, 1.25)
+                seconds = self._refused_seconds()
             case Throttled(retry_after_seconds=float() as asked):
                 seconds = max(seconds, asked)
             case _:
@@ -130,6 +130,14 @@ class Informer(Generic[R]):
             retry_in_seconds=round(seconds, 2),
         )
         return seconds
+
+    def _refused_seconds(self) -> float:
+        return REFUSED_SECONDS * self._jitter.uniform(0.75, 1.25)
+
+    def _not_found_seconds(self, growing: float) -> float:
+        """How long to wait for a kind that is not served; `growing` is the delay of an outage."""
+        del growing
+        return self._refused_seconds()
 
     def _not_served(self, *, is_certain: bool) -> None:
         """There is no such kind, hence there are no such objects.

@@ -54,8 +54,8 @@ class _Listing(Generic[R]):
 class Store(Generic[R]):
     """The objects of one kind, and who wants to hear of their changes.
 
-    `is_served`: whether the API server knows the kind. `broken`: objects that exist and do not fit their
-    type; `shown` has their last good state, if there was one.
+    `broken`: objects that exist and do not fit their type; `shown` has their last good state, if there was
+    one.
     """
 
     def __init__(
@@ -67,10 +67,11 @@ class Store(Generic[R]):
         self.type_ = type_
         self.shown: Index[R] = Index()
         self.broken: dict[Key, DecodeError] = {}
-        self.is_served = False
+        self._is_served = False
         self._selection = selection
         self._keep = keep
         self._handlers: list[Handler[R]] = []
+        self._served_handlers: list[Callable[[], None]] = []
         self._listing: _Listing[R] | None = None
         self._has_synced = False
         self._holds: dict[Key, Hold[R]] = {}
@@ -81,6 +82,22 @@ class Store(Generic[R]):
         self._handlers.append(handler)
         for resource in self.shown.list():
             handler(Change(None, resource, initial=True))
+
+    def subscribe_served(self, handler: Callable[[], None]) -> None:
+        """Call `handler` whenever the API server begins or ceases to know the kind."""
+        self._served_handlers.append(handler)
+
+    @property
+    def is_served(self) -> bool:
+        """Whether the API server knows the kind."""
+        return self._is_served
+
+    @is_served.setter
+    def is_served(self, is_served: bool) -> None:
+        if is_served is not self._is_served:
+            self._is_served = is_served
+            for handler in self._served_handlers:
+                handler()
 
     # What the watch says.
 
@@ -94,8 +111,8 @@ class Store(Generic[R]):
             case Present(resource) if self._listing is not None:
                 self._listing.objects[resource.key] = self._reduced(resource)
             case Synced() if self._listing is not None:
-                self.is_served = True
                 self._swap(self._listing)
+                self.is_served = True
             case Changed(resource) | Present(resource):
                 self.broken.pop(resource.key, None)
                 self._tell(self._changed(resource.key, self._reduced(resource)))
@@ -110,8 +127,8 @@ class Store(Generic[R]):
 
     def hear_that_kind_is_gone(self) -> None:
         """Forget all objects: the API server does not know their kind any more."""
-        self.is_served = False
         self._swap(_Listing())
+        self.is_served = False
 
     def _swap(self, listing: _Listing[R]) -> None:
         """Have the list in place of everything, then wake for what differs."""

@@ -25,6 +25,7 @@ class Request:
     body: bytes | None = None
     content_type: str = "application/json"
     timeout_seconds: float | None = ANSWER_SECONDS
+    accept: str = "application/json"
 
 
 @dataclass(slots=True)

@@ -48,6 +48,8 @@ class Resource(Struct):
     """An object of a watched kind. A subclass names its kind and declares the fields that we read."""
 
     KIND: ClassVar[Kind]
+    METADATA_ONLY: ClassVar[bool] = False
+    """Whether the API server shall leave out everything but the metadata when it lists and watches."""
 
     metadata: Metadata = Metadata()
 

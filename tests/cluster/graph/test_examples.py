@@ -1,0 +1,25 @@
+"""Every example becomes ready as it stands."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cluster.graph.test_graph import GRAPH, is_ready
+from cluster.world import World
+
+EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.yaml"))
+
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
+
+
+def test_there_are_examples() -> None:
+    assert EXAMPLES
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_becomes_ready(example: Path, world: World) -> None:
+    body = yaml.safe_load(example.read_text(encoding="utf-8"))
+    world.create(GRAPH, body)
+    ready = world.eventually(GRAPH, body["metadata"]["name"], is_ready, within_seconds=30)
+    assert set(body["spec"]["services"]) == set(ready["status"]["services"])

@@ -1,0 +1,6 @@
+"""The same control plane and world as in `tests/cluster`."""
+
+from cluster.conftest import control_plane, namespace
+from cluster.graph.conftest import kinds, world
+
+__all__ = ["control_plane", "kinds", "namespace", "world"]

@@ -1,0 +1,73 @@
+"""Whatever happens between us and the API server, the end is the same, and nothing is done twice."""
+
+import random
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cluster.conftest import ControlPlane
+from cluster.graph.graphs import graph
+from cluster.graph.test_graph import COMPONENT, DEPLOYMENT, GRAPH, SERVICE, is_ready
+from cluster.operator_process import OFF, OperatorProcess
+from cluster.world import EVENTS, World
+from faults.proxy import FaultyProxy
+
+GRAPHS = ("one", "two", "three")
+
+pytestmark = pytest.mark.cluster
+
+
+def kubeconfig(proxy: FaultyProxy, target: Path) -> Path:
+    """A kubeconfig that leads to the proxy."""
+    body = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "c", "cluster": {"server": proxy.url}}],
+        "users": [{"name": "u", "user": {}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "x",
+    }
+    target.write_text(yaml.safe_dump(body), encoding="utf-8")
+    return target
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_faults_delay_the_end_and_do_not_change_it(
+    seed: int, world: World, kinds: ControlPlane, tmp_path: Path
+) -> None:
+    dice = random.Random(seed)  # noqa: S311 - the same faults in each run
+    proxy = FaultyProxy(kinds.server, world.tls, dice, is_faulty=False)
+    with proxy.running():
+        config = kubeconfig(proxy, tmp_path / "config")
+        flags = (*OFF, f"--restrictedNamespace={world.namespace}")
+        with OperatorProcess(config, tmp_path / "operator.log", flags) as operator:
+            operator.ready()
+            proxy.is_faulty = True
+            for name in GRAPHS:
+                world.create(GRAPH, graph(name))
+            time.sleep(3)
+            world.patch(GRAPH, "two", {"spec": {"services": {"Decode": {"replicas": 2}}}})
+            world.patch(GRAPH, "three", {"spec": {"services": {"Prefill": None}}})
+            world.delete(SERVICE, "one-frontend")
+            time.sleep(3)
+            proxy.is_faulty = False
+            for name in GRAPHS:
+                world.eventually(GRAPH, name, is_ready, within_seconds=60)
+            world.eventually(SERVICE, "one-frontend")
+            world.gone(DEPLOYMENT, "three-prefill", within_seconds=40)
+            assert operator.ended is None
+            said = operator.log.read_text(encoding="utf-8")
+    assert proxy.faults.total() > 10, proxy.faults
+    assert '"level": "error"' not in said
+    assert 8 == len(world.list(COMPONENT))
+    two = world.eventually(DEPLOYMENT, "two-decode")
+    assert 2 == two["status"]["readyReplicas"]
+    refusals = [each for each in world.list(EVENTS) if each["type"] == "Warning" and _ours(each)]
+    assert [] == refusals
+
+
+def _ours(event: dict[str, object]) -> bool:
+    return str(event.get("reportingComponent", "")).startswith("dynamo")

@@ -103,9 +103,9 @@ class OptionalInformer(Informer[R]):
 
     def _definition_changed(self, change: Change[CustomResourceDefinition]) -> None:
         named = change.new or change.old
-        if named is not None and named.metadata.name == str(self.type_.KIND):
-            if _life(change.old) != _life(change.new):
-                self._changed.set()
+        is_ours = named is not None and named.metadata.name == str(self.type_.KIND)
+        if is_ours and _life(change.old) != _life(change.new):
+            self._changed.set()
 
     def _failed(self, error: OperatorError) -> float:
         if isinstance(error, Forbidden):

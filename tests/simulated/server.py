@@ -79,6 +79,7 @@ class Stream:
         loop = asyncio.get_running_loop()
         self.target = target
         self.is_silent = False
+        self.is_mute = False
         self._server = server
         self._query = query
         self._lines: asyncio.Queue[bytes | Exception | None] = asyncio.Queue()
@@ -136,6 +137,8 @@ class Stream:
                 await asyncio.sleep(10**6)
             if line is None:
                 return
+            if self.is_mute:
+                continue
             if isinstance(line, Exception):
                 raise line
             at = self._server.random.randint(0, len(line))

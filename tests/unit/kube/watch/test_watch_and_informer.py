@@ -10,7 +10,7 @@ from dynamo_operator.kube.errors import DecodeError, Forbidden, NotFound, Unreac
 from dynamo_operator.kube.informer import REFUSED_SECONDS
 from dynamo_operator.kube.store import Change
 from dynamo_operator.kube.transport import Answer, Request
-from dynamo_operator.kube.watch import MARGIN_SECONDS, SERVER_SECONDS
+from dynamo_operator.kube.watch import DEAF_SECONDS, MARGIN_SECONDS, SERVER_SECONDS
 from simulated.clock import on_simulated_clock
 from simulated.gadget import GADGETS, Gadget, key
 from simulated.server import NO_ANSWER, Fault, Server, status
@@ -197,6 +197,18 @@ async def test_each_stream_asks_for_another_server_timeout() -> None:
     ]
     assert all(SERVER_SECONDS[0] <= each <= SERVER_SECONDS[1] for each in asked)
     assert 5 < len(set(asked))
+
+
+@on_simulated_clock
+async def test_a_server_that_does_not_know_our_version_is_listed_anew() -> None:
+    world = a_world()
+    world.has("a")
+    async with world.synced():
+        world.server.streams[0].is_mute = True
+        await asyncio.sleep(DEAF_SECONDS + 1)
+        world.server.streams[0].end()
+        await settle()
+    assert 2 == world.server.lists(Gadget)
 
 
 @on_simulated_clock

@@ -1,0 +1,158 @@
+"""Apply writes what differs and nothing else, and never what is not ours. On a simulated API server."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import pytest
+
+from dynamo_operator.kube.apply import Applied, Applier, Obstacle, Verb
+from dynamo_operator.kube.errors import ServerFailure
+from dynamo_operator.kube.kind import Object
+from dynamo_operator.kube.types.meta import Metadata
+from dynamo_operator.kube.writer import Writer
+from simulated.clock import on_simulated_clock
+from simulated.gadget import GADGETS, NAMESPACE, Gadget, gadget, key
+from simulated.server import Fault
+from simulated.world import World, a_world, settle
+
+HASH = "example.com/hash"
+OWNER = Gadget(Metadata("owner", NAMESPACE, "owner-uid"))
+
+
+@dataclass
+class Scene:
+    """A synced world with an applier on it, and the writes that reached the server."""
+
+    world: World
+    applier: Applier
+
+    async def apply(self, *wanted: Object) -> Applied:
+        """Apply these gadgets for the owner."""
+        return await self.applier.apply(OWNER, wanted=wanted, owns=(Gadget,))
+
+    def writes(self) -> Sequence[str]:
+        """The methods of the requests that were no reads."""
+        return [each.method for each in self.world.server.requests if each.method != "GET"]
+
+
+@asynccontextmanager
+async def a_scene() -> AsyncIterator[Scene]:
+    """The scene, running."""
+    world = a_world()
+    async with world.synced():
+        writer = Writer(world.client, world.cache)
+        yield Scene(world, Applier(world.client, writer, world.cache, HASH))
+
+
+def verbs(applied: Applied) -> list[Verb]:
+    """What was done."""
+    return [each.verb for each in applied.changes]
+
+
+@on_simulated_clock
+async def test_what_is_missing_is_created_once() -> None:
+    async with a_scene() as scene:
+        assert [Verb.CREATE] == verbs(await scene.apply(gadget("a", 1)))
+        assert [] == verbs(await scene.apply(gadget("a", 1)))
+        await settle()
+        assert [] == verbs(await scene.apply(gadget("a", 1)))
+        assert ["PATCH"] == scene.writes()
+
+
+@on_simulated_clock
+async def test_what_is_wanted_differently_is_updated() -> None:
+    async with a_scene() as scene:
+        await scene.apply(gadget("a", 1))
+        assert [Verb.UPDATE] == verbs(await scene.apply(gadget("a", 2)))
+        assert {"a": 2} == scene.world.sizes()
+
+
+@on_simulated_clock
+async def test_what_somebody_changed_is_changed_back() -> None:
+    async with a_scene() as scene:
+        await scene.apply(gadget("a", 1))
+        live = scene.world.server.storage.read(GADGETS, key("a"))
+        scene.world.server.storage.replace(GADGETS, {**live, "spec": {"size": 7}})
+        await settle()
+        assert [Verb.UPDATE] == verbs(await scene.apply(gadget("a", 1)))
+        assert {"a": 1} == scene.world.sizes()
+
+
+@on_simulated_clock
+async def test_what_is_no_longer_wanted_goes_last() -> None:
+    async with a_scene() as scene:
+        await scene.apply(gadget("a", 1))
+        applied = await scene.apply(gadget("b", 1))
+        assert [Verb.CREATE, Verb.DELETE] == verbs(applied)
+        await settle()
+        assert {"b": 1} == scene.world.sizes()
+
+
+@pytest.mark.parametrize("owner_uid", ["", "another-uid"])
+@on_simulated_clock
+async def test_a_name_that_is_taken_is_left_alone(owner_uid: str) -> None:
+    async with a_scene() as scene:
+        scene.world.server.storage.create(GADGETS, gadget("a", 5, owner_uid=owner_uid))
+        await settle()
+        applied = await scene.apply(gadget("a", 1), gadget("b", 1))
+        assert [Obstacle.NAME_CONFLICT] == [each.obstacle for each in applied.blocked]
+        assert {"a": 5, "b": 1} == scene.world.sizes()
+
+
+@on_simulated_clock
+async def test_a_name_that_was_taken_a_moment_ago_is_left_alone() -> None:
+    async with a_scene() as scene:
+        scene.world.server.lag_seconds = 5.0
+        scene.world.server.storage.create(GADGETS, gadget("a", 5))
+        applied = await scene.apply(gadget("a", 1))
+        assert [Obstacle.NAME_CONFLICT] == [each.obstacle for each in applied.blocked]
+        assert 5 == scene.world.server.storage.read(GADGETS, key("a"))["spec"]["size"]
+
+
+@on_simulated_clock
+async def test_a_refusal_does_not_stop_the_others() -> None:
+    async with a_scene() as scene:
+        scene.world.server.faults.append(Fault(422, method="PATCH"))
+        applied = await scene.apply(gadget("a", 1), gadget("b", 1))
+        assert [Obstacle.REJECTED] == [each.obstacle for each in applied.blocked]
+        assert [Verb.CREATE] == verbs(applied)
+
+
+@on_simulated_clock
+async def test_an_outage_ends_the_pass_and_deletes_nothing() -> None:
+    async with a_scene() as scene:
+        await scene.apply(gadget("a", 1))
+        scene.world.server.faults.append(Fault(500, times=99, method="PATCH"))
+        with pytest.raises(ServerFailure):
+            await scene.apply(gadget("b", 1))
+        assert {"a": 1} == scene.world.sizes()
+
+
+@on_simulated_clock
+async def test_what_is_being_deleted_is_waited_for() -> None:
+    async with a_scene() as scene:
+        await scene.apply(gadget("a", 1))
+        scene.world.has("a", 1, finalizers=["example.com/wait"])
+        scene.world.has_no("a")
+        await settle()
+        applied = await scene.apply(gadget("a", 2))
+        assert ((), ()) == (applied.objects, applied.changes)
+        assert ["PATCH"] == scene.writes()
+
+
+@on_simulated_clock
+async def test_a_server_that_insists_costs_one_write_and_no_loop() -> None:
+    async with a_scene() as scene:
+        storage = scene.world.server.storage
+        plain = storage.apply
+
+        def insistent(collection: str, wanted: Object, manager: str) -> Object:
+            return plain(collection, {**wanted, "spec": {"size": 9}}, manager)
+
+        storage.apply = insistent  # type: ignore[method-assign]  # as a mutating webhook does
+        for _ in range(5):
+            await scene.apply(gadget("a", 1))
+            await settle()
+        assert ["PATCH", "PATCH"] == scene.writes()
+        assert {"a": 9} == scene.world.sizes()

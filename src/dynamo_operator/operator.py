@@ -9,6 +9,7 @@ from dynamo_operator.api import labels
 from dynamo_operator.api.component import GROUP, VERSION, DynamoComponentDeployment
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.controllers.component import ComponentController
+from dynamo_operator.controllers.foreign import OPERATOR, reduced_unless_ours
 from dynamo_operator.controllers.gather import registries_only
 from dynamo_operator.controllers.graph import GraphController
 from dynamo_operator.controllers.startup import StartupWatch
@@ -48,8 +49,6 @@ _CHILDREN: tuple[type[Resource], ...] = (
 )
 _OPTIONAL: tuple[type[Resource], ...] = ()
 """Kinds of other projects, used while they are installed."""
-
-_OPERATOR = "dynamo-operator"
 
 
 async def run(settings: Settings, *, stop: asyncio.Event) -> None:
@@ -105,7 +104,7 @@ def manager(client: Client, settings: Settings, metrics: RuntimeMetrics) -> Mana
                 writer=writer,
                 cache=cache,
                 applier=applier,
-                shared=SharedApplier(writer, cache, (marker, _OPERATOR)),
+                shared=SharedApplier(writer, cache, (marker, OPERATOR)),
                 recorder=events.recorder(name),
                 settings=settings.render,
             )
@@ -118,7 +117,8 @@ def manager(client: Client, settings: Settings, metrics: RuntimeMetrics) -> Mana
 
 def _informers(namespace: str) -> list[Informer[Any]]:
     """One per type that is read; in a restricted namespace, of that namespace only."""
-    plain = [Informer(each, namespace=namespace) for each in (*_RECONCILED, *_CHILDREN)]
+    reconciled = [Informer(each, namespace=namespace) for each in _RECONCILED]
+    children = [Informer(each, namespace=namespace, keep=reduced_unless_ours) for each in _CHILDREN]
     secrets = Informer(
         PullSecret,
         namespace=namespace,
@@ -127,7 +127,7 @@ def _informers(namespace: str) -> list[Informer[Any]]:
     )
     definitions = Definitions()
     optional = [OptionalInformer(each, definitions, namespace=namespace) for each in _OPTIONAL]
-    return [*plain, secrets, definitions, *optional]
+    return [*reconciled, *children, secrets, definitions, *optional]
 
 
 def _election(client: Client, settings: Settings) -> Election | None:

@@ -1,0 +1,24 @@
+"""What is remembered of objects that are not ours: that they are there, and whose they are.
+
+A cluster has thousands of Services and Deployments that have nothing to do with us. We need them only to see
+that a name is taken, so their specs and statuses are dropped before they are stored, and their changes wake
+nobody.
+"""
+
+from dynamo_operator.api import labels
+from dynamo_operator.api.component import GROUP
+from dynamo_operator.kube.types.meta import R
+
+_MARKERS = (labels.MANAGED_BY, labels.APP_MANAGED_BY)
+OPERATOR = "dynamo-operator"
+"""The value of our marker labels."""
+
+
+def reduced_unless_ours(each: R) -> R:
+    """The object as it is if one of our kinds owns it or it has our marker, else its metadata alone."""
+    owners = each.metadata.owner_references
+    if any(owner.api_version.partition("/")[0] == GROUP for owner in owners):
+        return each
+    if any(each.metadata.labels.get(marker) == OPERATOR for marker in _MARKERS):
+        return each
+    return type(each)(metadata=each.metadata)

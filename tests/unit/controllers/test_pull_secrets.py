@@ -1,0 +1,32 @@
+"""Of a pull secret the cache keeps the registries and nothing secret."""
+
+import base64
+import json
+
+import pytest
+
+from dynamo_operator.controllers.gather import registries_only
+from dynamo_operator.kube.types.core import PullSecret
+from dynamo_operator.kube.types.meta import Metadata
+
+
+def secret(content: bytes) -> PullSecret:
+    """A pull secret with that file inside."""
+    return PullSecret(Metadata("s"), {".dockerconfigjson": base64.b64encode(content).decode()})
+
+
+def test_the_registries_of_a_secret() -> None:
+    auths = {"https://nvcr.io/v2/": {"auth": "c2VjcmV0"}, "reg:5005": {"password": "secret"}}
+    kept = registries_only(secret(json.dumps({"auths": auths}).encode()))
+    assert {"nvcr.io", "reg:5005"} == set(kept.data)
+    assert "secret" not in repr(kept.data)
+    assert "c2VjcmV0" not in repr(kept.data)
+
+
+@pytest.mark.parametrize("content", [b"", b"no json", b"[]", b'{"auths": 3}', b"\xff"])
+def test_a_malformed_secret_has_no_registries(content: bytes) -> None:
+    assert {} == registries_only(secret(content)).data
+
+
+def test_a_secret_that_is_not_base64_has_no_registries() -> None:
+    assert {} == registries_only(PullSecret(Metadata("s"), {".dockerconfigjson": "%%%"})).data

@@ -1,0 +1,98 @@
+"""A running operator: its probes, its metrics, its logs, and a second one beside it."""
+
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from cluster.conftest import ControlPlane
+from cluster.graph.graphs import graph, service
+from cluster.graph.test_graph import COMPONENT, GRAPH, is_ready
+from cluster.operator_process import OFF, OperatorProcess
+from cluster.world import World
+from dynamo_operator.controlplane.ports import free_ports
+from dynamo_operator.kube.types.coordination import Lease
+
+pytestmark = pytest.mark.cluster
+
+
+def page(port: int, path: str) -> str:
+    """What an HTTP server of the operator answers."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+        text: str = answer.read().decode()
+        return text
+
+
+def test_probes_and_metrics(world: World, kinds: ControlPlane, tmp_path: Path) -> None:
+    metrics, health = free_ports(2)
+    flags = (
+        f"--metrics-bind-address=127.0.0.1:{metrics}",
+        f"--health-probe-bind-address=127.0.0.1:{health}",
+        f"--restrictedNamespace={world.namespace}",
+    )
+    with OperatorProcess(kinds.kubeconfig, tmp_path / "log", flags) as operator:
+        operator.ready()
+        assert "ok" == page(health, "/readyz")
+        assert "ok" == page(health, "/healthz")
+        world.create(GRAPH, graph(Frontend=service("frontend")))
+        world.eventually(GRAPH, "chat", is_ready)
+        counted = page(metrics, "/metrics")
+        assert 0 == operator.stop()
+    for name in ("resources_total", "reconcile_total", "api_requests_total"):
+        assert f"\ndynamo_operator_{name}{{" in counted
+    kind = 'resource_type="DynamoGraphDeployment",status="successful"'
+    labels = f'{{namespace="{world.namespace}",{kind}}}'
+    assert f"dynamo_operator_resources_total{labels} 1.0" in counted
+
+
+def test_one_of_two_operators_leads_and_the_other_takes_over(
+    world: World, kinds: ControlPlane, tmp_path: Path
+) -> None:
+    flags = (
+        *OFF,
+        "--leader-elect",
+        f"--leader-election-namespace={world.namespace}",
+        f"--restrictedNamespace={world.namespace}",
+    )
+    first = OperatorProcess(kinds.kubeconfig, tmp_path / "first.log", flags)
+    second = OperatorProcess(kinds.kubeconfig, tmp_path / "second.log", flags)
+    with first:
+        first.ready()
+        world.eventually(Lease.KIND, "dynamo.nvidia.com")
+        with second:
+            second.ready()
+            world.create(GRAPH, graph(Frontend=service("frontend")))
+            world.eventually(GRAPH, "chat", is_ready)
+            assert "elected" not in second.log.read_text(encoding="utf-8")
+            assert 0 == first.stop()
+            replicas = {"spec": {"services": {"Frontend": {"replicas": 2}}}}
+            world.patch(GRAPH, "chat", replicas)
+            world.eventually(
+                COMPONENT,
+                "chat-frontend",
+                lambda it: it["spec"]["replicas"] == 2,
+                within_seconds=10,
+            )
+            world.eventually(GRAPH, "chat", is_ready)
+
+
+@pytest.mark.timeout(90)
+def test_a_leader_that_loses_its_lease_ends(
+    world: World, kinds: ControlPlane, tmp_path: Path
+) -> None:
+    flags = (
+        *OFF,
+        "--leader-elect",
+        f"--leader-election-namespace={world.namespace}",
+        f"--restrictedNamespace={world.namespace}",
+    )
+    with OperatorProcess(kinds.kubeconfig, tmp_path / "log", flags) as operator:
+        operator.ready()
+        held = world.eventually(
+            Lease.KIND, "dynamo.nvidia.com", lambda it: bool(it["spec"].get("holderIdentity"))
+        )
+        assert held["spec"]["holderIdentity"]
+        thief = {"spec": {"holderIdentity": "somebody-else", "leaseDurationSeconds": 60}}
+        world.patch(Lease.KIND, "dynamo.nvidia.com", thief)
+        assert 1 == operator.wait()
+        assert "Traceback" not in operator.log.read_text(encoding="utf-8")

@@ -7,13 +7,28 @@ _DOCKER_HUB = frozenset(("docker.io", "index.docker.io", "registry-1.docker.io")
 
 
 @dataclass(frozen=True, slots=True)
+class GangSize:
+    """What must stay as it is in a template of Grove that is in use.
+
+    `min_available` cannot be changed. `replicas` are changed on the live object once there is one.
+    None means: free to be set.
+    """
+
+    replicas: int | None = None
+    min_available: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """The cluster as one component or graph sees it.
 
     `pull_secrets` maps a registry host (with port, as `registry_of_credential` gives it) to the
     names of the pull secrets in the object's own namespace, sorted. `component_service_account` is
     the first ServiceAccount there that is labelled `nvidia.com/dynamo-component-pod=true`, or "".
-    The three flags tell which optional APIs are served.
+    The flags tell which optional APIs are served. `kai_queues` are the queues of the KAI scheduler,
+    `claims` the volume claims in the namespace. `gang` are the sizes of the cliques and scaling groups
+    in the PodCliqueSet that a graph already has, by name. `missing_ssh_keys` is where the SSH keys of a
+    graph should come from, as `namespace/name`, if they are not there.
     """
 
     pull_secrets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -21,6 +36,12 @@ class Facts:
     lws_served: bool = False
     grove_served: bool = False
     kai_served: bool = False
+    istio_served: bool = False
+    inference_pools_served: bool = False
+    kai_queues: frozenset[str] = frozenset()
+    claims: frozenset[str] = frozenset()
+    gang: Mapping[str, GangSize] = field(default_factory=dict)
+    missing_ssh_keys: str = ""
 
 
 def registry_of_image(image: str) -> str:

@@ -12,6 +12,7 @@ from dynamo_operator.controllers.component import ComponentController
 from dynamo_operator.controllers.foreign import OPERATOR, reduced_unless_ours
 from dynamo_operator.controllers.gather import registries_only
 from dynamo_operator.controllers.graph import GraphController
+from dynamo_operator.controllers.ssh_keys import ssh_key_informers
 from dynamo_operator.controllers.startup import StartupWatch
 from dynamo_operator.kube import in_cluster
 from dynamo_operator.kube.apply import Applier
@@ -28,11 +29,24 @@ from dynamo_operator.kube.measured import Measured
 from dynamo_operator.kube.metrics import RuntimeMetrics
 from dynamo_operator.kube.optional import Definitions, OptionalInformer
 from dynamo_operator.kube.shared import SharedApplier
+from dynamo_operator.kube.status import StatusPace
 from dynamo_operator.kube.types.apps import Deployment
-from dynamo_operator.kube.types.core import PullSecret, Service, ServiceAccount
+from dynamo_operator.kube.types.core import (
+    ConfigMap,
+    PersistentVolumeClaim,
+    PullSecret,
+    Service,
+    ServiceAccount,
+)
+from dynamo_operator.kube.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
+from dynamo_operator.kube.types.inference import InferencePool
+from dynamo_operator.kube.types.istio import VirtualService
+from dynamo_operator.kube.types.kai import Queue
+from dynamo_operator.kube.types.leaderworkerset import LeaderWorkerSet
 from dynamo_operator.kube.types.meta import Resource
 from dynamo_operator.kube.types.networking import Ingress
 from dynamo_operator.kube.types.rbac import Role, RoleBinding
+from dynamo_operator.kube.types.volcano import PodGroup
 from dynamo_operator.kube.writer import Writer
 from dynamo_operator.observability import metrics as product_metrics
 from dynamo_operator.observability.server import health_server, listen_address, metrics_server
@@ -46,8 +60,18 @@ _CHILDREN: tuple[type[Resource], ...] = (
     Service,
     Ingress,
     Deployment,
+    PersistentVolumeClaim,
 )
-_OPTIONAL: tuple[type[Resource], ...] = ()
+_OPTIONAL: tuple[type[Resource], ...] = (
+    LeaderWorkerSet,
+    PodGroup,
+    PodCliqueSet,
+    PodClique,
+    PodCliqueScalingGroup,
+    Queue,
+    InferencePool,
+    VirtualService,
+)
 """Kinds of other projects, used while they are installed."""
 
 
@@ -89,7 +113,10 @@ def manager(client: Client, settings: Settings, metrics: RuntimeMetrics) -> Mana
     built = Manager(
         client, cache, metrics=metrics, events=events, election=_election(client, settings)
     )
-    informers = _informers(settings.render.restricted_namespace)
+    informers = [
+        *_informers(settings.render.restricted_namespace),
+        *ssh_key_informers(settings.render),
+    ]
     for informer in informers:
         built.inform(informer)
     writer = Writer(client, cache)
@@ -106,6 +133,7 @@ def manager(client: Client, settings: Settings, metrics: RuntimeMetrics) -> Mana
                 applier=applier,
                 shared=SharedApplier(writer, cache, (marker, OPERATOR)),
                 recorder=events.recorder(name),
+                pace=StatusPace(),
                 settings=settings.render,
             )
         )
@@ -125,9 +153,11 @@ def _informers(namespace: str) -> list[Informer[Any]]:
         fields="type=kubernetes.io/dockerconfigjson",
         keep=registries_only,
     )
+    # ConfigMaps are many and large; ours are those of endpoint pickers.
+    configs = Informer(ConfigMap, namespace=namespace, labels=f"{labels.COMPONENT_TYPE}=epp")
     definitions = Definitions()
     optional = [OptionalInformer(each, definitions, namespace=namespace) for each in _OPTIONAL]
-    return [*reconciled, *children, secrets, definitions, *optional]
+    return [*reconciled, *children, secrets, configs, definitions, *optional]
 
 
 def _election(client: Client, settings: Settings) -> Election | None:

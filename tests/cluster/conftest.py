@@ -1,13 +1,17 @@
 """One real control plane for the whole session, and a fresh namespace for each test."""
 
 import os
+import ssl
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from cluster.world import World
+from dynamo_operator.api.crd import custom_resource_definitions
 from dynamo_operator.controlplane.instance import Instance
 
 
@@ -77,3 +81,21 @@ def namespace(control_plane: ControlPlane) -> Iterator[str]:
     )
     yield name
     control_plane.kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture(scope="session")
+def kinds(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> ControlPlane:
+    """The control plane, once our definitions are installed."""
+    file = tmp_path_factory.mktemp("kinds") / "definitions.json"
+    body = {"apiVersion": "v1", "kind": "List", "items": custom_resource_definitions()}
+    file.write_bytes(msgspec.json.encode(body))
+    control_plane.install_crds(files=[file])
+    return control_plane
+
+
+@pytest.fixture
+def world(kinds: ControlPlane, namespace: str) -> World:
+    """The test's own namespace, as the administrator sees it."""
+    tls = ssl.create_default_context(cafile=kinds.ca)
+    tls.load_cert_chain(kinds.cert, kinds.key)
+    return World(kinds.server, tls, namespace)

@@ -39,6 +39,13 @@ class World:
         path = kind.path(self.namespace) + "?fieldValidation=Strict"
         return self._request("POST", path, full, "application/json")
 
+    def apply(self, kind: Kind, body: Object) -> Object:
+        """The object after a user's server-side apply; the namespace is filled in."""
+        metadata = {**body["metadata"], "namespace": self.namespace}
+        path = kind.path(self.namespace, metadata["name"]) + "?fieldManager=user&force=true"
+        full = {**body, "metadata": metadata}
+        return self._request("PATCH", path, full, "application/apply-patch+yaml")
+
     def get(self, kind: Kind, name: str) -> Object | None:
         """The object, or None when it does not exist."""
         try:

@@ -11,6 +11,7 @@ from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.facts import Facts
 from dynamo_operator.kube.kind import Object
+from dynamo_operator.render.provider import on_record
 from dynamo_operator.render.tree import component_tree, graph_tree
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.validation import Problem
@@ -38,8 +39,14 @@ def context(case: Path) -> tuple[Facts, RenderSettings]:
 
     facts = value("facts.yaml", dict[str, Any])
     secrets = {host: tuple(names) for host, names in facts.get("pullSecrets", {}).items()}
-    account = facts.get("componentServiceAccount", "")
-    return Facts(secrets, account), value("settings.yaml", RenderSettings)
+    found = Facts(
+        secrets,
+        facts.get("componentServiceAccount", ""),
+        grove_served=facts.get("groveServed", False),
+        kai_served=facts.get("kaiServed", False),
+        istio_served=facts.get("istioServed", False),
+    )
+    return found, value("settings.yaml", RenderSettings)
 
 
 def rendered(case: Path) -> tuple[Object, ...]:
@@ -60,7 +67,7 @@ def problems(case: Path) -> tuple[Problem, ...]:
     found: list[Problem] = []
     for document in documents(case):
         if document["kind"] == DynamoGraphDeployment.KIND.name:
-            graph = msgspec.convert(document, DynamoGraphDeployment)
+            graph = on_record(msgspec.convert(document, DynamoGraphDeployment), facts)
             found.extend(graph_problems(graph, facts, settings))
         else:
             component = msgspec.convert(document, DynamoComponentDeployment)

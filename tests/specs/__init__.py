@@ -149,6 +149,20 @@ _wrong: st.SearchStrategy[Object] = st.sampled_from(
         {},
         {"replicas": -1},
         {"multinode": {"nodeCount": 2}},
+        *(
+            {
+                "componentType": "worker",
+                "multinode": {"nodeCount": 3},
+                "resources": {"limits": {"gpu": "4"}},
+                "extraPodSpec": {"mainContainer": {"image": IMAGE, "args": [script]}},
+            }
+            for script in (
+                "python3 -m dynamo.vllm -tp 16",
+                "python3 -m dynamo.vllm -dp 8",
+                "python3 -m dynamo.sglang",
+                "python3 -m dynamo.trtllm",
+            )
+        ),
         {"componentType": "epp"},
         {"componentType": "not a label"},
         {"ingress": {"enabled": True, "host": "no host"}},
@@ -209,4 +223,8 @@ def odd_graphs(draw: st.DrawFn) -> DynamoGraphDeployment:
     else:
         field = draw(st.sampled_from(("env", "command", "ports", "resources", "livenessProbe")))
         pod["mainContainer"] = {"image": IMAGE, field: draw(JSON | st.just([{"name": "A"}]))}
-    return a_graph({"W": {**service, "extraPodSpec": pod}})
+    framework = draw(st.sampled_from((None, "sglang", "trtllm", "vllm")))
+    if framework:
+        service |= {"componentType": "worker", "multinode": {"nodeCount": 2}}
+        service["resources"] = {"limits": {"gpu": "4"}}
+    return a_graph({"W": {**service, "extraPodSpec": pod}}, backendFramework=framework)

@@ -236,6 +236,11 @@ class ComponentSpec(Struct):
         Field("Configuration of an endpoint picker; needed when `componentType` is `epp`."),
     ] = None
 
+    @property
+    def nodes(self) -> int:
+        """The number of nodes that each replica spans."""
+        return self.multinode.node_count if self.multinode else 1
+
 
 class DynamoComponentDeploymentSpec(ComponentSpec):
     """A component spec with the backend framework of its graph."""

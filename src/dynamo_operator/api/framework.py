@@ -7,7 +7,8 @@ is, since another one would move live graphs from one launch to another.
 import re
 from dataclasses import dataclass
 
-from dynamo_operator.api.component import DynamoComponentDeploymentSpec
+from dynamo_operator.api.component import ComponentSpec, DynamoComponentDeploymentSpec
+from dynamo_operator.api.graph import DynamoGraphDeployment
 
 NOOP = "noop"
 FRAMEWORKS = ("sglang", "trtllm", "vllm")
@@ -65,3 +66,17 @@ CACHE_PATHS = {"vllm": "/root/.cache/vllm"}
 def cache_path(name: str, mount_point: str | None, *, is_cache: bool) -> str:
     """Where a volume is mounted. Empty means: the user must say."""
     return mount_point or (CACHE_PATHS.get(name, "") if is_cache else "")
+
+
+def as_component(
+    graph: DynamoGraphDeployment, service: ComponentSpec
+) -> DynamoComponentDeploymentSpec:
+    """A graph's service as the spec of the component that it becomes, with the graph's framework."""
+    fields = {name: getattr(service, name) for name in service.__struct_fields__}
+    return DynamoComponentDeploymentSpec(**fields, backend_framework=graph.spec.backend_framework)
+
+
+def needs_ssh_keys(graph: DynamoGraphDeployment) -> bool:
+    """Whether pods of the graph start processes in each other: TensorRT-LLM on several nodes."""
+    several = (each for each in graph.spec.services.values() if each.nodes > 1)
+    return any("trtllm" == framework(as_component(graph, each)).name for each in several)

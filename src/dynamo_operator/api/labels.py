@@ -101,6 +101,18 @@ TARGET_TYPE = _key(
     "pods and Service of the debug Deployment",
     "`debug` on what a developer may stop and step through.",
 )
+ROLE = _key(
+    "role",
+    Use.LABEL,
+    "pods of LeaderWorkerSets; selectors of the Services of components on several nodes",
+    "`leader` or `worker`; requests go to leaders.",
+)
+INSTANCE = _key(
+    "instance-id",
+    Use.LABEL,
+    "LeaderWorkerSets, their pods and PodGroups",
+    "The number of the replica, from 0.",
+)
 MANAGED_BY = _key(
     "nvidia.com/managed-by",
     Use.LABEL,
@@ -112,6 +124,12 @@ COMPONENT_POD = _key(
     Use.LABEL,
     "ServiceAccounts, set by you",
     "`true` makes it the account of pods that have no other, where discovery is not `kubernetes`.",
+)
+KAI_QUEUE_LABEL = _key(
+    "kai.scheduler/queue",
+    Use.LABEL,
+    "pods on Grove, where the KAI scheduler is installed",
+    "The queue of the KAI scheduler that the pods wait in.",
 )
 APP_MANAGED_BY = _key(
     "app.kubernetes.io/managed-by",
@@ -149,6 +167,12 @@ DISCOVERY_BACKEND = _key(
     Use.READ,
     "DynamoGraphDeployment; a service's `annotations`",
     "`kubernetes` or `etcd`; overrides the operator's setting.",
+)
+KAI_QUEUE = _key(
+    "nvidia.com/kai-scheduler-queue",
+    Use.READ,
+    "DynamoGraphDeployment",
+    "The queue of the KAI scheduler for the pods of a graph on Grove; `dynamo` unless it is set.",
 )
 DISABLE_PULL_SECRETS = _key(
     "nvidia.com/disable-image-pull-secret-discovery",
@@ -198,11 +222,23 @@ RESTART_AT = _key(
     "components and their pods",
     "The id of the last restart that was asked for.",
 )
+GROUP_NAME = _key(
+    "scheduling.k8s.io/group-name",
+    Use.WRITTEN,
+    "pods of LeaderWorkerSets",
+    "The PodGroup with which Volcano places the pods of one replica together.",
+)
 BASE_MODEL = _key(
     "nvidia.com/dynamo-base-model",
     Use.WRITTEN,
     "objects of a component with `modelRef`; the model's Service",
     "The model's name as it was written.",
+)
+WORKLOAD_PROVIDER = _key(
+    "nvidia.com/workload-provider",
+    Use.WRITTEN,
+    "DynamoGraphDeployment",
+    "`component` or `grove`: who runs the graph's workloads. Chosen when the graph is new, and kept.",
 )
 LAST_APPLIED_HASH = _key(
     "nvidia.com/last-applied-hash",

@@ -15,6 +15,8 @@ SUBDOMAIN_LIMIT = 253
 HASH_LENGTH = 8
 GLOBAL_DYNAMO_NAMESPACE = "dynamo"
 PLANNER_SERVICE_ACCOUNT = "planner-serviceaccount"
+EPP_SERVICE_ACCOUNT = "epp-serviceaccount"
+DEFAULT_KAI_QUEUE = "dynamo"
 
 _NOT_IN_LABEL = re.compile(r"[^a-z0-9-]")
 _NOT_IN_SUBDOMAIN = re.compile(r"[^a-z0-9.-]")
@@ -28,7 +30,12 @@ def short_hash(text: str) -> str:
 
 def dns_label(text: str) -> str:
     """The text as a DNS label: at most 63 of `a-z 0-9 -`, alphanumeric at both ends."""
-    return _fitted(text, _NOT_IN_LABEL.sub("-", text.lower()).strip("-"), LABEL_LIMIT)
+    return shortened(text, LABEL_LIMIT)
+
+
+def shortened(text: str, limit: int) -> str:
+    """The text as a DNS label of at most that many characters, which must be 9 or more."""
+    return _fitted(text, _NOT_IN_LABEL.sub("-", text.lower()).strip("-"), limit)
 
 
 def dns_subdomain(text: str) -> str:
@@ -62,6 +69,15 @@ def workload_name(component: str) -> str:
 def debug_workload_name(component: str) -> str:
     """The Deployment that a developer may stop and step through, beside the one that serves."""
     return dns_label(f"{component}-d")
+
+
+def group_name(component: str, index: int) -> str:
+    """One replica over several nodes: its LeaderWorkerSet, and the PodGroup of its pods.
+
+    LeaderWorkerSet puts a StatefulSet named `{name}-0` below it, whose pods carry its name and a hash
+    of 11 characters in one label value.
+    """
+    return shortened(f"{component}-{index}", LABEL_LIMIT - len("-0") - len("-0123456789"))
 
 
 def service_name(component: str, suffix: str = "") -> str:
@@ -108,3 +124,13 @@ def discovery_role_binding(graph: str) -> str:
 def role_binding(service_account: str) -> str:
     """The RoleBinding of a fixed service account, such as the planner's."""
     return f"{service_account}-binding"
+
+
+def epp_config_map(graph: str) -> str:
+    """The ConfigMap with the configuration of a graph's endpoint picker."""
+    return dns_subdomain(f"{graph}-epp-config")
+
+
+def inference_pool(graph: str) -> str:
+    """The InferencePool over a graph's frontends."""
+    return dns_label(f"{graph}-pool")

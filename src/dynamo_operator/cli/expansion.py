@@ -15,12 +15,20 @@ from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.facts import Facts
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.types.meta import OwnerReference, R
+from dynamo_operator.render.claims import claim_objects
 from dynamo_operator.render.component import component_objects, component_shared_objects
-from dynamo_operator.render.graph import graph_objects, graph_shared_objects
+from dynamo_operator.render.graph import (
+    graph_model_objects,
+    graph_objects,
+    graph_shared_objects,
+)
+from dynamo_operator.render.provider import on_record
 from dynamo_operator.settings import RenderSettings
+from dynamo_operator.status.groups import NO_ORCHESTRATOR
 from dynamo_operator.validation import Problem, ProblemKind
 from dynamo_operator.validation.component import component_problems
 from dynamo_operator.validation.graph import graph_problems
+from dynamo_operator.validation.multinode import lacks_orchestrator
 from dynamo_operator.validation.schema import defaulted, schema_problems
 
 _KINDS = (DynamoGraphDeployment.KIND.name, DynamoComponentDeployment.KIND.name)
@@ -45,25 +53,42 @@ def expanded(document: Object, facts: Facts, settings: RenderSettings) -> Expans
     if document["kind"] == DynamoGraphDeployment.KIND.name:
         return _graph(_decoded(DynamoGraphDeployment, document), facts, settings)
     component = _decoded(DynamoComponentDeployment, document)
-    problems = component_problems(component, facts, settings)
+    problems = _component_problems(component, facts, settings)
     return Expansion(() if problems else _component(component, facts, settings), problems)
 
 
 def _graph(graph: DynamoGraphDeployment, facts: Facts, settings: RenderSettings) -> Expansion:
+    graph = on_record(graph, facts)
     if problems := graph_problems(graph, facts, settings):
         return Expansion(problems=problems)
-    objects: list[Object] = [*graph_shared_objects(graph, facts, settings)]
+    objects: list[Object] = [
+        *claim_objects(graph),
+        *graph_shared_objects(graph, facts, settings),
+        *graph_model_objects(graph, facts, settings),
+    ]
     found: list[Problem] = []
     for each in graph_objects(graph, facts, settings):
         objects.append(each)
         if each["kind"] != DynamoComponentDeployment.KIND.name:
             continue
         component = _owned(_decoded(DynamoComponentDeployment, each), graph)
-        if problems := component_problems(component, facts, settings):
+        if problems := _component_problems(component, facts, settings):
             found += _of_service(component, problems)
         else:
             objects += _component(component, facts, settings)
     return Expansion(() if found else tuple(objects), tuple(found))
+
+
+def _component_problems(
+    component: DynamoComponentDeployment, facts: Facts, settings: RenderSettings
+) -> tuple[Problem, ...]:
+    """The mistakes of a component, and that what was chosen on the command line cannot run it."""
+    found = component_problems(component, facts, settings)
+    if not lacks_orchestrator(component.spec, facts):
+        return found
+    message = f"{NO_ORCHESTRATOR}; choose one with --orchestrator"
+    lack = Problem("spec.multinode.nodeCount", message, ProblemKind.NOT_SUPPORTED)
+    return (*found, lack)
 
 
 def _component(

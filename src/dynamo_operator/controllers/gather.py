@@ -8,17 +8,28 @@ import base64
 import binascii
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import msgspec
 
 from dynamo_operator.api import labels
 from dynamo_operator.api.component import DynamoComponentDeployment
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.controllers.gang import sizes
+from dynamo_operator.controllers.ssh_keys import missing_ssh_keys
 from dynamo_operator.facts import Facts, registry_of_credential
 from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.controller import Watches
 from dynamo_operator.kube.kind import Key
-from dynamo_operator.kube.types.core import PullSecret, ServiceAccount
+from dynamo_operator.kube.types.core import PersistentVolumeClaim, PullSecret, ServiceAccount
+from dynamo_operator.kube.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
+from dynamo_operator.kube.types.inference import InferencePool
+from dynamo_operator.kube.types.istio import VirtualService
+from dynamo_operator.kube.types.kai import Queue
+from dynamo_operator.kube.types.leaderworkerset import LeaderWorkerSet
 from dynamo_operator.kube.types.meta import Resource
+from dynamo_operator.kube.types.volcano import PodGroup
+from dynamo_operator.settings import RenderSettings
 
 
 def gather(namespace: str, cache: Cache) -> Facts:
@@ -35,6 +46,27 @@ def gather(namespace: str, cache: Cache) -> Facts:
     return Facts(
         pull_secrets={host: tuple(sorted(names)) for host, names in secrets.items()},
         component_service_account=min(accounts, default=""),
+        istio_served=cache.serves(VirtualService),
+        lws_served=cache.serves(LeaderWorkerSet) and cache.serves(PodGroup),
+    )
+
+
+def gather_for_graph(graph: DynamoGraphDeployment, cache: Cache, settings: RenderSettings) -> Facts:
+    """The facts for a graph: those of its namespace, and what it may use beside its components."""
+    namespace = graph.metadata.namespace
+    return replace(
+        gather(namespace, cache),
+        grove_served=all(
+            cache.serves(each) for each in (PodCliqueSet, PodClique, PodCliqueScalingGroup)
+        ),
+        kai_served=cache.serves(Queue),
+        inference_pools_served=cache.serves(InferencePool),
+        kai_queues=frozenset(each.metadata.name for each in cache.list(Queue)),
+        claims=frozenset(
+            each.metadata.name for each in cache.list(PersistentVolumeClaim, namespace)
+        ),
+        gang=sizes(graph, cache),
+        missing_ssh_keys=missing_ssh_keys(graph, cache, settings),
     )
 
 
@@ -58,6 +90,17 @@ def fact_watches(cache: Cache) -> tuple[Watches, ...]:
     return tuple(
         Watches(type_, _components_beside(cache)) for type_ in (PullSecret, ServiceAccount)
     )
+
+
+def claim_watch(cache: Cache) -> Watches:
+    """What wakes the graphs that name a volume claim when it comes or goes."""
+
+    def keys(changed: Resource) -> Iterator[Key]:
+        for graph in cache.list(DynamoGraphDeployment, changed.metadata.namespace):
+            if any(changed.metadata.name == claim.name for claim in graph.spec.pvcs):
+                yield graph.key
+
+    return Watches(PersistentVolumeClaim, keys)
 
 
 def _components_beside(cache: Cache) -> Callable[[Resource], Iterator[Key]]:

@@ -1,27 +1,51 @@
 """Controller of DynamoGraphDeployment: one graph, a component for each of its services."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from dynamo_operator.api import labels
 from dynamo_operator.api.component import DynamoComponentDeployment
+from dynamo_operator.api.gang_names import gang_names_of
 from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.controllers.gather import gather
+from dynamo_operator.api.names import component_name
+from dynamo_operator.api.provider import is_on_grove, recorded
+from dynamo_operator.controllers.gang import gang_watches, members, scale
+from dynamo_operator.controllers.gather import claim_watch, gather_for_graph
 from dynamo_operator.controllers.report import outcome, report
-from dynamo_operator.kube.apply import Applied, Applier, Blocked
+from dynamo_operator.controllers.ssh_keys import ssh_key_copies, ssh_key_types, ssh_key_watches
+from dynamo_operator.facts import Facts
+from dynamo_operator.kube.apply import Applied, Applier, together
 from dynamo_operator.kube.cache import Cache
-from dynamo_operator.kube.controller import DONE, Outcome, Watches
+from dynamo_operator.kube.controller import DONE, Again, Outcome, Watches
 from dynamo_operator.kube.events import Recorder
 from dynamo_operator.kube.kind import Key, Object
+from dynamo_operator.kube.once import OnceCreator
 from dynamo_operator.kube.shared import SharedApplier, shared_watch
-from dynamo_operator.kube.status import patch_status
-from dynamo_operator.kube.types.core import ServiceAccount
+from dynamo_operator.kube.status import StatusPace, patch_status
+from dynamo_operator.kube.types.core import (
+    ConfigMap,
+    PersistentVolumeClaim,
+    Service,
+    ServiceAccount,
+)
+from dynamo_operator.kube.types.grove import PodCliqueSet
+from dynamo_operator.kube.types.inference import InferencePool
+from dynamo_operator.kube.types.istio import VirtualService
 from dynamo_operator.kube.types.meta import Resource
+from dynamo_operator.kube.types.networking import Ingress
 from dynamo_operator.kube.types.rbac import Role, RoleBinding
 from dynamo_operator.kube.writer import Writer
-from dynamo_operator.render.graph import graph_objects, graph_shared_objects
+from dynamo_operator.render.claims import claim_objects
+from dynamo_operator.render.graph import (
+    graph_model_objects,
+    graph_objects,
+    graph_shared_objects,
+)
+from dynamo_operator.render.provider import is_available, provider
 from dynamo_operator.settings import RenderSettings
-from dynamo_operator.status.graph import graph_status, refused_status
+from dynamo_operator.status.gang import gang_status
+from dynamo_operator.status.graph import graph_status, refused_status, unavailable_status
+from dynamo_operator.status.prerequisites import lacking_status, missing
 from dynamo_operator.validation.graph import graph_problems
 
 
@@ -34,6 +58,7 @@ class GraphController:
     applier: Applier
     shared: SharedApplier
     recorder: Recorder
+    pace: StatusPace
     settings: RenderSettings
 
     reconciles: ClassVar[type[DynamoGraphDeployment]] = DynamoGraphDeployment
@@ -41,49 +66,108 @@ class GraphController:
         ServiceAccount,
         Role,
         RoleBinding,
+        ConfigMap,
+        InferencePool,
+        Service,
+        Ingress,
+        VirtualService,
         DynamoComponentDeployment,
+        PodCliqueSet,
     )
     shares: ClassVar[tuple[type[Resource], ...]] = (ServiceAccount, RoleBinding)
-    watches: ClassVar[tuple[Watches, ...]] = tuple(
-        shared_watch(each, DynamoGraphDeployment.KIND) for each in (ServiceAccount, RoleBinding)
-    )
+
+    @property
+    def watches(self) -> tuple[Watches, ...]:
+        """What else is read: shared objects, volume claims, what Grove makes of a set."""
+        shares: tuple[type[Resource], ...] = (*self.shares, Service)
+        shared = (shared_watch(each, self.reconciles.KIND) for each in shares)
+        return (
+            *shared,
+            claim_watch(self.cache),
+            *gang_watches(self.cache),
+            *ssh_key_watches(self.cache),
+        )
 
     async def reconcile(self, key: Key) -> Outcome:
         """Make the world what this graph wants, and its status what the world is."""
-        graph = self.cache.get(DynamoGraphDeployment, key)
-        if graph is None or graph.metadata.deletion_timestamp:
+        found = self.cache.get(DynamoGraphDeployment, key)
+        if found is None or found.metadata.deletion_timestamp:
             return DONE  # owner references: the API server deletes the rest
-        facts = gather(key.namespace, self.cache)
+        facts = gather_for_graph(found, self.cache, self.settings)
+        children = self.cache.owned_by(found.metadata.uid, self.owns)
+        chosen = provider(found, facts, {each.KIND.name for each in children})
+        if not is_available(chosen, facts):
+            stored = await patch_status(self.writer, found, unavailable_status(found, chosen))
+            text = f'workload provider "{chosen}" is not available'
+            report(self.recorder, found, stored, lack=("WorkloadProviderUnavailable", text))
+            return DONE  # we are woken when it is installed
+        graph = recorded(found, chosen)
         if problems := graph_problems(graph, facts, self.settings):
             stored = await patch_status(self.writer, graph, refused_status(graph, problems))
             report(self.recorder, graph, stored, problems=problems)
             return DONE  # a change of the spec or of a watched fact wakes us again
-        shared = await self.shared.apply(
-            graph, wanted=graph_shared_objects(graph, facts, self.settings), types=self.shares
-        )
-        wanted = graph_objects(graph, facts, self.settings)
-        applied = await self.applier.apply(graph, wanted=wanted, owns=self.owns)
-        blocked = (*shared.blocked, *applied.blocked)
-        status = _status(graph, wanted, applied, blocked)
+        if lacks := missing(graph, facts):
+            stored = await patch_status(self.writer, graph, lacking_status(graph, lacks))
+            text = "; ".join(each.message for each in lacks)
+            report(self.recorder, graph, stored, lack=("PrerequisiteMissing", text))
+            return DONE  # what is missing is watched
+        graph = await self._recorded(found, chosen)
+        applied = await self._applied(graph, facts)
+        status = self._status(graph, applied)
+        if wait := self.pace.wait(graph, status):
+            report(self.recorder, graph, graph, changes=applied.changes)
+            return Again(wait)
         stored = await patch_status(self.writer, graph, status)
-        changes = (*shared.changes, *applied.changes)
-        report(self.recorder, graph, stored, changes=changes, blocked=blocked)
-        return outcome(blocked)
+        report(self.recorder, graph, stored, changes=applied.changes, blocked=applied.blocked)
+        return outcome(applied.blocked)
 
+    async def _applied(self, graph: DynamoGraphDeployment, facts: Facts) -> Applied:
+        """Everything that the graph wants, in the order in which its parts need each other."""
+        models = SharedApplier(self.writer, self.cache, (labels.MANAGED_BY, labels.MANAGER))
+        once = OnceCreator(self.writer, self.cache)
+        settings = self.settings
+        parts = [
+            await once.create(graph, wanted=claim_objects(graph), types=(PersistentVolumeClaim,)),
+            await self.shared.apply(
+                graph, wanted=graph_shared_objects(graph, facts, settings), types=self.shares
+            ),
+            await self.shared.apply(
+                graph,
+                wanted=ssh_key_copies(graph, self.cache, settings),
+                types=ssh_key_types(self.cache),
+            ),
+            await models.apply(
+                graph, wanted=graph_model_objects(graph, facts, settings), types=(Service,)
+            ),
+            await self.applier.apply(
+                graph, wanted=graph_objects(graph, facts, settings), owns=self.owns
+            ),
+        ]
+        if is_on_grove(graph):
+            parts.append(await scale(graph, members(graph, self.cache), self.writer))
+        return together(parts)
 
-def _status(
-    graph: DynamoGraphDeployment,
-    wanted: Sequence[Object],
-    applied: Applied,
-    blocked: Sequence[Blocked],
-) -> Object:
-    names = {
-        each["spec"]["serviceName"]: each["metadata"]["name"]
-        for each in wanted
-        if each["kind"] == DynamoComponentDeployment.KIND.name
-    }
-    components = {
-        service: (name, applied.get(DynamoComponentDeployment, name))
-        for service, name in names.items()
-    }
-    return graph_status(graph, components, blocked)
+    def _status(self, graph: DynamoGraphDeployment, applied: Applied) -> Object:
+        if is_on_grove(graph):
+            clique_set = applied.get(PodCliqueSet, gang_names_of(graph).set)
+            return gang_status(graph, clique_set, members(graph, self.cache), applied.blocked)
+        names = {
+            key: component_name(graph.metadata.name, key) for key in sorted(graph.spec.services)
+        }
+        components = {
+            key: (name, applied.get(DynamoComponentDeployment, name)) for key, name in names.items()
+        }
+        return graph_status(graph, components, applied.blocked)
+
+    async def _recorded(self, graph: DynamoGraphDeployment, chosen: str) -> DynamoGraphDeployment:
+        """The graph with its provider written on it, before anything is made for it."""
+        metadata = graph.metadata
+        if labels.WORKLOAD_PROVIDER in metadata.annotations:
+            return graph
+        record = {
+            "annotations": {labels.WORKLOAD_PROVIDER: chosen},
+            "resourceVersion": metadata.resource_version,
+        }
+        return await self.writer.merge_patch(
+            DynamoGraphDeployment, graph.key, {"metadata": record}, uid=metadata.uid
+        )

@@ -35,8 +35,11 @@ def report(
     changes: Sequence[Change] = (),
     blocked: Sequence[Blocked] = (),
     problems: Sequence[Problem] = (),
+    lack: tuple[str, str] | None = None,
 ) -> None:
     """Queue the events of one reconcile. `after` is the object with the status that was just written.
+
+    `lack` is the reason and the message of something that has to come first.
 
     A refusal is an event only when it changed the status, so that a settled object makes none.
     """
@@ -49,3 +52,6 @@ def report(
     if problems:
         text = "; ".join(str(each) for each in problems)
         recorder.event(before, reason="ValidationFailed", message=text, warning=True)
+    if lack:
+        reason, text = lack
+        recorder.event(before, reason=reason, message=text, warning=True)

@@ -60,6 +60,7 @@ class Obstacle(StrEnum):
 
     NAME_CONFLICT = "name_conflict"
     REJECTED = "rejected_by_api_server"
+    NOT_SERVED = "api_not_served"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,16 @@ class Applied:
         return None
 
 
+def together(parts: Iterable[Applied]) -> Applied:
+    """All of it as one."""
+    each = tuple(parts)
+    return Applied(
+        tuple(one for part in each for one in part.objects),
+        tuple(one for part in each for one in part.changes),
+        tuple(one for part in each for one in part.blocked),
+    )
+
+
 @dataclass(slots=True)
 class Applier:
     """Applies the objects of one owner after the other.
@@ -108,7 +119,8 @@ class Applier:
     ) -> Applied:
         """Write what differs, in the order of `wanted`, then delete what `owner` controls beyond it.
 
-        A refusal of one object (400, 403, 422, or a name that is taken) does not stop the others.
+        A refusal of one object (400, 403, 422, a name that is taken, a kind that is not served) does
+        not stop the others.
 
         Raises:
             Conflict: the object changed under our hands; the caller tries again at once.
@@ -136,6 +148,8 @@ class Applier:
     async def _apply_one(
         self, owner: Resource, type_: type[R], wanted: Object
     ) -> tuple[R | None, Verb | None]:
+        if not self.cache.serves(type_):
+            raise _Obstructed(_not_served(wanted))
         key = key_of(wanted)
         live = self.cache.get(type_, key)
         digest = _digest(wanted)
@@ -249,6 +263,13 @@ def rejected(wanted: Object, error: Invalid | Forbidden) -> Blocked:
     name = wanted["metadata"]["name"]
     message = f"{wanted['kind']} {name}: {error.message}"
     return Blocked(Obstacle.REJECTED, wanted["kind"], name, message)
+
+
+def _not_served(wanted: Object) -> Blocked:
+    """That the API server does not know the kind; its coming wakes the owner."""
+    name = wanted["metadata"]["name"]
+    message = f"{wanted['kind']} {name}: {wanted['apiVersion']} is not served"
+    return Blocked(Obstacle.NOT_SERVED, wanted["kind"], name, message)
 
 
 def _described(owner: OwnerReference) -> str:

@@ -82,9 +82,9 @@ class SharedApplier:
     def _body(self, user: Resource, wanted: Object, live: Resource | None) -> Object:
         metadata = wanted["metadata"]
         name, value = self.marker
-        present = live.metadata.owner_references if live else ()
-        references = [_reference(each) for each in present if each.uid != user.metadata.uid]
-        references.append(_reference(_user_reference(user)))
+        users = {each.uid: each for each in (live.metadata.owner_references if live else ())}
+        users[user.metadata.uid] = _user_reference(user)  # in its place, or two users never agree
+        references = [_reference(each) for each in users.values()]
         guard = {"resourceVersion": live.metadata.resource_version} if live else {}
         labels = {**metadata.get("labels", {}), name: value}
         return {

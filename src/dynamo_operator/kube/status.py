@@ -4,6 +4,8 @@ The hard part is time: a transition time is the moment when a condition's status
 over from the stored condition unless the status really changed.
 """
 
+import asyncio
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -27,13 +29,7 @@ async def patch_status(writer: Writer, resource: R, wanted: Mapping[str, Any]) -
         Conflict: the object changed meanwhile; the caller tries again at once.
         OperatorError: the patch failed otherwise.
     """
-    stored: Object = msgspec.json.decode(msgspec.json.encode(resource)).get("status", {})
-    status = dict(wanted)
-    if "conditions" in status:
-        old = msgspec.convert(stored.get("conditions", ()), tuple[Condition, ...])
-        stored["conditions"] = [_complete(each) for each in old]
-        status["conditions"] = with_transition_times(status["conditions"], old, now=_now())
-    patch = merge_patch({name: stored.get(name) for name in status}, status)
+    patch = _difference(resource, wanted)
     if not patch:
         return resource
     # The API server ignores a uid in a status patch of a custom resource (measured on v1.36). The version
@@ -45,6 +41,68 @@ async def patch_status(writer: Writer, resource: R, wanted: Mapping[str, Any]) -
         {"metadata": {"resourceVersion": version}, "status": patch},
         subresource="status",
     )
+
+
+class StatusPace:
+    """Keeps progress from being written too often: counts and texts, while nothing is decided.
+
+    A rollout changes its counts several times a second, and each status is a request that wakes others.
+    What a program waits for, a condition that flips or gets another reason, is never held back.
+    """
+
+    def __init__(self, seconds: float = 1.0) -> None:
+        self._seconds = seconds
+        self._written: OrderedDict[str, float] = OrderedDict()  # by uid, the oldest first
+
+    @property
+    def remembered(self) -> int:
+        """Of how many objects a recent write is remembered."""
+        return len(self._written)
+
+    def wait(self, resource: Resource, wanted: Mapping[str, Any]) -> float:
+        """Seconds to wait before this status is to be written; 0 means at once. Takes note of the write."""
+        patch = _difference(resource, wanted)
+        if not patch:
+            return 0.0
+        now, uid = asyncio.get_running_loop().time(), resource.metadata.uid
+        while self._written and now - next(iter(self._written.values())) >= self._seconds:
+            self._written.popitem(last=False)
+        if uid in self._written and not _decides(resource, wanted):
+            return self._seconds - (now - self._written[uid])
+        self._written[uid] = now
+        self._written.move_to_end(uid)
+        return 0.0
+
+
+def _decides(resource: Resource, wanted: Mapping[str, Any]) -> bool:
+    """Whether a status says more than that counts or texts have moved."""
+    stored = _status(resource)
+    conditions = msgspec.convert(stored.get("conditions", ()), tuple[Condition, ...])
+    texts = ("observedGeneration", "state")
+    if any(stored.get(name) != wanted[name] for name in texts if name in wanted):
+        return True
+    known = {_verdict(each) for each in conditions}
+    return any(_verdict(each) not in known for each in wanted.get("conditions", ()))
+
+
+def _verdict(condition: Condition) -> tuple[str, str, str, int | None]:
+    return condition.type, condition.status, condition.reason, condition.observed_generation
+
+
+def _difference(resource: Resource, wanted: Mapping[str, Any]) -> Object:
+    """The merge patch from the stored status to the wanted one, as far as it is ours."""
+    stored, status = _status(resource), dict(wanted)
+    if "conditions" in status:
+        old = msgspec.convert(stored.get("conditions", ()), tuple[Condition, ...])
+        stored["conditions"] = [_complete(each) for each in old]
+        status["conditions"] = with_transition_times(status["conditions"], old, now=_now())
+    return merge_patch({name: stored.get(name) for name in status}, status)
+
+
+def _status(resource: Resource) -> Object:
+    """The stored status as plain JSON."""
+    status: Object = msgspec.json.decode(msgspec.json.encode(resource)).get("status", {})
+    return status
 
 
 def with_transition_times(

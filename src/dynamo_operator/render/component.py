@@ -4,7 +4,12 @@ from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.facts import Facts
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.render.canonical import canonical
-from dynamo_operator.render.network import ingresses, model_services, services
+from dynamo_operator.render.network import (
+    ingresses,
+    model_services,
+    services,
+    virtual_services,
+)
 from dynamo_operator.render.plan import component_plan
 from dynamo_operator.settings import RenderSettings
 
@@ -14,7 +19,8 @@ def component_objects(
 ) -> tuple[Object, ...]:
     """The objects that the component controls, without owner references, in order of creation."""
     plan = component_plan(component, facts, settings)
-    found = (*services(plan), *ingresses(plan), *plan.orchestrator.workloads(plan))
+    outside = (*ingresses(plan), *virtual_services(plan))
+    found = (*services(plan), *outside, *plan.orchestrator.workloads(plan))
     return tuple(map(canonical, found))
 
 

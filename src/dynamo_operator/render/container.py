@@ -1,6 +1,7 @@
 """The main container: the role's default, the user's override, then what the spec adds."""
 
 from dynamo_operator.kube.kind import Object
+from dynamo_operator.render.group import Node
 from dynamo_operator.render.merge import (
     merged,
     merged_environment,
@@ -13,9 +14,9 @@ from dynamo_operator.render.seams import ComponentPlan
 from dynamo_operator.render.volumes import mounts
 
 
-def main_container(plan: ComponentPlan) -> Object:
-    """The container that runs the component."""
-    default = plan.role.container(plan.settings)
+def main_container(plan: ComponentPlan, node: Node | None) -> Object:
+    """The container that runs the component; as one of a group if `node` says which one."""
+    default = plan.role.container(plan)
     container: Object = dict(merged(default, plan.main_container))
     container |= _probes(default, plan)
     container["env"] = _environment(default, plan)
@@ -24,9 +25,10 @@ def main_container(plan: ComponentPlan) -> Object:
     if plan.environment_secret:
         source = {"secretRef": {"name": plan.environment_secret}}
         container["envFrom"] = [*container.get("envFrom", ()), source]
-    if mounted := mounts(plan):
+    if mounted := mounts(plan, default.get("volumeMounts", ())):
         container["volumeMounts"] = mounted
-    return plan.backend.container(container, plan)
+    container = plan.backend.container(container, plan)
+    return plan.backend.launch(container, plan, node) if node else container
 
 
 def _probes(default: Object, plan: ComponentPlan) -> dict[str, Object]:

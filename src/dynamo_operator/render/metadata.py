@@ -6,6 +6,7 @@ wins over the rest, but for the labels by which we select.
 
 from dynamo_operator.api import labels, names
 from dynamo_operator.api.component import ComponentSpec, DynamoComponentDeployment
+from dynamo_operator.api.graph import DynamoGraphDeployment
 
 
 def component_labels(component: DynamoComponentDeployment, graph: str) -> dict[str, str]:
@@ -20,6 +21,13 @@ def component_labels(component: DynamoComponentDeployment, graph: str) -> dict[s
     if spec.model_ref and spec.model_ref.name:
         found[labels.BASE_MODEL_HASH] = names.model_hash(spec.model_ref.name)
     return found
+
+
+def service_dynamo_namespace(graph: DynamoGraphDeployment, service: ComponentSpec) -> str:
+    """Where the processes of a graph's service are found by the others."""
+    if service.global_dynamo_namespace:
+        return names.GLOBAL_DYNAMO_NAMESPACE
+    return names.dynamo_namespace(graph.metadata.namespace, graph.metadata.name)
 
 
 def user_labels(component: DynamoComponentDeployment) -> dict[str, str]:

@@ -1,10 +1,11 @@
-"""How a component is reached: its Services, its Ingress, the Service of its model."""
+"""How a component is reached: its Services, Ingress and VirtualService, the Service of its model."""
 
 from typing import Any
 
 from dynamo_operator.api import labels, names
 from dynamo_operator.api.component import IngressSpec
 from dynamo_operator.kube.kind import Object
+from dynamo_operator.kube.types.istio import VirtualService
 from dynamo_operator.render.components.base import SYSTEM_PORT
 from dynamo_operator.render.seams import ComponentPlan, metadata
 
@@ -28,11 +29,12 @@ def _service(plan: ComponentPlan, suffix: str, also: dict[str, str]) -> Object:
         if plan.component_type != "frontend":
             own[labels.DISCOVERY_ENABLED] = "true"
     name = names.service_name(plan.name, suffix)
+    serving = plan.orchestrator.serving_labels()
     return {
         "apiVersion": "v1",
         "kind": "Service",
         "metadata": metadata(plan, name, plan.labels | own, plan.annotations),
-        "spec": {"selector": selector(plan) | also, "ports": [port]},
+        "spec": {"selector": selector(plan) | serving | also, "ports": [port]},
     }
 
 
@@ -63,21 +65,46 @@ def ingresses(plan: ComponentPlan) -> tuple[Object, ...]:
     if wanted.tls is not None:
         secret = {"secretName": wanted.tls.secret_name} if wanted.tls.secret_name else {}
         spec["tls"] = [{"hosts": [host], **secret}]
-    all_labels = plan.labels | {
-        key: value for key, value in wanted.labels.items() if key not in labels.SELECTING
-    }
     ingress = {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "Ingress",
-        "metadata": metadata(
-            plan,
-            names.workload_name(plan.name),
-            all_labels,
-            plan.annotations | wanted.annotations,
-        ),
+        "metadata": _outside_metadata(plan, wanted),
         "spec": spec,
     }
     return (ingress,)
+
+
+def virtual_services(plan: ComponentPlan) -> tuple[Object, ...]:
+    """The component's VirtualService, if it is wanted and its gateway is named."""
+    wanted = plan.ingress
+    if wanted is None or not wanted.enabled or not plan.knows_istio:
+        return ()
+    if not wanted.use_virtual_service or not wanted.virtual_service_gateway:
+        return ()
+    port = {"number": plan.role.service_port()["port"]}
+    destination = {"host": names.service_name(plan.name), "port": port}
+    route = {
+        "match": [{"uri": {"prefix": "/"}}],
+        "route": [{"destination": destination}],
+    }
+    virtual_service = {
+        "apiVersion": VirtualService.KIND.api_version,
+        "kind": VirtualService.KIND.name,
+        "metadata": _outside_metadata(plan, wanted),
+        "spec": {
+            "hosts": [ingress_host(wanted)],
+            "gateways": [wanted.virtual_service_gateway],
+            "http": [route],
+        },
+    }
+    return (virtual_service,)
+
+
+def _outside_metadata(plan: ComponentPlan, wanted: IngressSpec) -> Object:
+    """Metadata of what leads to the component from outside, with the user's for just that."""
+    users = {key: value for key, value in wanted.labels.items() if key not in labels.SELECTING}
+    name = names.workload_name(plan.name)
+    return metadata(plan, name, plan.labels | users, plan.annotations | wanted.annotations)
 
 
 def ingress_host(wanted: IngressSpec) -> str:

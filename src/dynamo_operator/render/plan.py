@@ -14,11 +14,12 @@ from dynamo_operator.api.component import (
     DynamoComponentDeploymentSpec,
     SharedMemory,
 )
+from dynamo_operator.api.devices import gpus
 from dynamo_operator.api.framework import NOOP, cache_path, framework
 from dynamo_operator.facts import Facts, registry_of_image
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.render.backends import noop, sglang, trtllm, vllm
-from dynamo_operator.render.components import base, frontend, planner, worker
+from dynamo_operator.render.components import base, epp, frontend, planner, worker
 from dynamo_operator.render.merge import pruned
 from dynamo_operator.render.metadata import (
     annotations,
@@ -27,9 +28,16 @@ from dynamo_operator.render.metadata import (
     pod_labels,
     user_labels,
 )
-from dynamo_operator.render.orchestrators import deployment
+from dynamo_operator.render.orchestrators import deployment, leaderworkerset
 from dynamo_operator.render.resources import resources
-from dynamo_operator.render.seams import Backend, ComponentPlan, Mount, Orchestrator, Role
+from dynamo_operator.render.seams import (
+    Backend,
+    ComponentPlan,
+    ConfigKey,
+    Mount,
+    Orchestrator,
+    Role,
+)
 from dynamo_operator.settings import RenderSettings
 
 ROLES: dict[str, Role] = {
@@ -38,14 +46,15 @@ ROLES: dict[str, Role] = {
     "prefill": worker,
     "decode": worker,
     "planner": planner,
+    "epp": epp,
 }
 """By `componentType`; every other type is `base`."""
 
 BACKENDS: dict[str, Backend] = {NOOP: noop, "sglang": sglang, "trtllm": trtllm, "vllm": vllm}
 """By the name that `framework` finds."""
 
-ORCHESTRATORS: dict[str, Orchestrator] = {"deployment": deployment}
-"""By the name that `orchestrator` chooses."""
+ORCHESTRATORS: dict[str, Orchestrator] = {"deployment": deployment, "lws": leaderworkerset}
+"""By the name on the command line. Components on one node run as Deployments under each of them."""
 
 _SHARED_MEMORY_SIZE = "8Gi"
 _DISCOVERY_BACKENDS = ("kubernetes", "etcd")
@@ -72,10 +81,10 @@ def component_plan(
         sub_component_type=spec.sub_component_type or "",
         model=spec.model_ref.name if spec.model_ref else "",
         replicas=1 if spec.replicas is None else spec.replicas,
-        nodes=spec.multinode.node_count if spec.multinode else 1,
+        nodes=spec.nodes,
         role=ROLES.get(spec.component_type or "", base),
         backend=BACKENDS[found.name],
-        orchestrator=ORCHESTRATORS["deployment"],
+        orchestrator=ORCHESTRATORS["lws" if spec.nodes > 1 else "deployment"],
         labels=every,
         annotations=annotations(spec),
         pod_labels=every | pod_labels(spec),
@@ -85,6 +94,7 @@ def component_plan(
         environment=tuple(pruned(entry) for entry in spec.envs),
         environment_secret=spec.env_from_secret or "",
         resources=resources(spec.resources),
+        gpus=gpus(spec),
         mounts=_mounts(spec, found.name),
         shared_memory_size=_shared_memory_size(spec.shared_memory),
         main_container=main,
@@ -93,6 +103,8 @@ def component_plan(
         pull_secrets=_pull_secrets(main.get("image", ""), switches, facts),
         service_account=_service_account(graph, discovery_backend(switches, settings), facts),
         ingress=spec.ingress,
+        knows_istio=bool(settings.virtual_service_gateway) or facts.istio_served,
+        epp_config=_epp_config(spec, graph),
         settings=settings,
     )
 
@@ -107,6 +119,14 @@ def discovery_backend(switches: Mapping[str, str], settings: RenderSettings) -> 
     """How processes find each other: what the annotation says, else the operator's setting."""
     wanted = switches.get(labels.DISCOVERY_BACKEND)
     return wanted if wanted in _DISCOVERY_BACKENDS else settings.discovery_backend
+
+
+def _epp_config(spec: ComponentSpec, graph: str) -> ConfigKey:
+    """Where an endpoint picker's configuration is: in the user's ConfigMap, else in the graph's."""
+    reference = (spec.epp_config.config_map_ref if spec.epp_config else None) or {}
+    if name := reference.get("name"):
+        return ConfigKey(name, reference.get("key") or epp.CONFIG_FILE)
+    return ConfigKey(names.epp_config_map(graph), epp.CONFIG_FILE)
 
 
 def _mounts(spec: DynamoComponentDeploymentSpec, backend: str) -> tuple[Mount, ...]:

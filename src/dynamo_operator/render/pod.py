@@ -10,6 +10,7 @@ from typing import Any
 from dynamo_operator.api import labels
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.render.container import main_container
+from dynamo_operator.render.group import Node
 from dynamo_operator.render.merge import merged
 from dynamo_operator.render.seams import ComponentPlan
 from dynamo_operator.render.volumes import volumes
@@ -18,28 +19,34 @@ _FS_GROUP = 1000
 _TERMINATION_GRACE_SECONDS = 60
 
 
-def pod_template(plan: ComponentPlan, workload: str, *, is_debug: bool = False) -> Object:
+def pod_template(
+    plan: ComponentPlan, workload: str, *, node: Node | None = None, is_debug: bool = False
+) -> Object:
     """The template of the pods that `workload` runs; `is_debug` is the copy to step through."""
     own = {labels.TARGET_TYPE: "debug"} if is_debug else {}
     found: Object = {"labels": plan.pod_labels | own | {labels.SELECTOR: workload}}
     if plan.pod_annotations:
         found["annotations"] = plan.pod_annotations
-    return {"metadata": found, "spec": _pod_spec(plan, is_debug=is_debug)}
+    return {"metadata": found, "spec": pod_spec(plan, node, is_debug=is_debug)}
 
 
-def _pod_spec(plan: ComponentPlan, *, is_debug: bool) -> Object:
+def pod_spec(plan: ComponentPlan, node: Node | None, *, is_debug: bool = False) -> Object:
+    """The spec of the component's pods; as one of a group if `node` says which one."""
+    roles = plan.role.pod(plan)
+    account = {"serviceAccountName": plan.service_account} if plan.service_account else {}
     defaults: Object = {
         "restartPolicy": "Always",
         "terminationGracePeriodSeconds": _TERMINATION_GRACE_SECONDS,
-        "serviceAccountName": plan.service_account,
-        **plan.role.pod(),
+        **account,
+        **roles,
     }
     pod: Object = dict(merged(defaults, plan.pod))
     if "securityContext" not in pod:
         pod["securityContext"] = {"fsGroup": _FS_GROUP}
+    launched = plan.backend.launch_volumes(plan) if node else ()
     lists: dict[str, list[Any]] = {
-        "containers": [*pod.get("containers", ()), main_container(plan)],
-        "volumes": volumes(plan),
+        "containers": [*pod.get("containers", ()), main_container(plan, node)],
+        "volumes": volumes(plan, [*roles.get("volumes", ()), *launched]),
         "imagePullSecrets": _pull_secrets(plan),
     }
     if is_debug or plan.is_on(labels.DEBUG_MODE):

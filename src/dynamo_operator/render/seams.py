@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from dynamo_operator.api.component import IngressSpec
 from dynamo_operator.kube.kind import Object
+from dynamo_operator.render.group import Node
 from dynamo_operator.settings import RenderSettings
 
 
@@ -24,8 +25,21 @@ class Mount:
 
 
 @dataclass(frozen=True, slots=True)
+class ConfigKey:
+    """A key of a ConfigMap."""
+
+    config_map: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
 class ComponentPlan:
     """A component's spec made tight: defaults filled, names fixed, choices made.
+
+    `nodes` is the number of nodes of one replica, `gpus` the number of GPUs on each of them.
+
+    `knows_istio` is whether a wish for a VirtualService is granted: where nobody has set Istio up,
+    it is ignored.
 
     None means: `ingress` is None when the component is not reached from outside. Empty texts and
     empty collections mean "none" everywhere else.
@@ -53,6 +67,7 @@ class ComponentPlan:
     environment: tuple[Object, ...]
     environment_secret: str
     resources: Object
+    gpus: int
     mounts: tuple[Mount, ...]
     shared_memory_size: str
     main_container: Object
@@ -61,6 +76,8 @@ class ComponentPlan:
     pull_secrets: tuple[str, ...]
     service_account: str
     ingress: IngressSpec | None
+    knows_istio: bool
+    epp_config: ConfigKey
     settings: RenderSettings
 
     @property
@@ -76,11 +93,11 @@ class ComponentPlan:
 class Role(Protocol):
     """What a kind of component is by default."""
 
-    def container(self, settings: RenderSettings) -> Object:
+    def container(self, plan: ComponentPlan) -> Object:
         """The main container before the user: command, ports, probes, its own environment."""
         ...
 
-    def pod(self) -> Object:
+    def pod(self, plan: ComponentPlan) -> Object:
         """Fields of the pod that differ from every other role's; {} is usual."""
         ...
 
@@ -90,10 +107,23 @@ class Role(Protocol):
 
 
 class Backend(Protocol):
-    """What an inference framework needs. Its multinode launch belongs here too."""
+    """What an inference framework needs, on one node and on several."""
+
+    @property
+    def STARTS_LEADER_LAST(self) -> bool:  # noqa: N802  # a constant of a module
+        """Whether the leader of a group can start only when its workers run."""
+        ...
 
     def container(self, container: Object, plan: ComponentPlan) -> Object:
         """The main container, with all of the user's settings in it, as this framework wants it."""
+        ...
+
+    def launch(self, container: Object, plan: ComponentPlan, node: Node) -> Object:
+        """That container as one of a group that spans several nodes."""
+        ...
+
+    def launch_volumes(self, plan: ComponentPlan) -> list[Object]:
+        """Volumes of the pod that the launch on several nodes mounts; [] is usual."""
         ...
 
 
@@ -102,6 +132,10 @@ class Orchestrator(Protocol):
 
     def workloads(self, plan: ComponentPlan) -> tuple[Object, ...]:
         """The objects that own the pods, in the order of their creation."""
+        ...
+
+    def serving_labels(self) -> dict[str, str]:
+        """What tells the pods that take requests from the component's others; {} means all do."""
         ...
 
 

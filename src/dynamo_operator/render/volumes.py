@@ -1,9 +1,11 @@
-"""Volumes of the pod and mounts of the main container: the user's own, claims, shared memory.
+"""Volumes of the pod and mounts of the main container: the user's, the role's, shared memory.
 
 The hard part is that the API server refuses a volume or a mount path that appears twice: each claim
-becomes one volume however often it is mounted, and what the user mounts at /dev/shm takes the place
-of ours.
+becomes one volume however often it is mounted, and what the user mounts where we would mount
+something takes the place of ours.
 """
+
+from collections.abc import Iterable
 
 from dynamo_operator.api.names import volume_name
 from dynamo_operator.kube.kind import Object
@@ -13,8 +15,8 @@ SHARED_MEMORY = "shared-memory"
 SHARED_MEMORY_PATH = "/dev/shm"  # noqa: S108  # the mount path that POSIX shared memory uses
 
 
-def volumes(plan: ComponentPlan) -> list[Object]:
-    """The user's volumes, then one per claim, then shared memory."""
+def volumes(plan: ComponentPlan, roles: Iterable[Object]) -> list[Object]:
+    """The user's volumes, then one per claim, then the role's, then shared memory."""
     users: list[Object] = plan.pod.get("volumes", [])
     known = {volume.get("name") for volume in users}
     claims = {
@@ -22,14 +24,15 @@ def volumes(plan: ComponentPlan) -> list[Object]:
         for mount in plan.mounts
     }
     found = [{"name": name, **source} for name, source in claims.items() if name not in known]
+    found += (each for each in roles if each["name"] not in known | claims.keys())
     if _has_shared_memory(plan):
         memory = {"medium": "Memory", "sizeLimit": plan.shared_memory_size}
         found.append({"name": SHARED_MEMORY, "emptyDir": memory})
     return [*users, *found]
 
 
-def mounts(plan: ComponentPlan) -> list[Object]:
-    """The user's mounts, then the claims, then shared memory."""
+def mounts(plan: ComponentPlan, roles: Iterable[Object]) -> list[Object]:
+    """The user's mounts, then the claims, then the role's, then shared memory."""
     users: list[Object] = plan.main_container.get("volumeMounts", [])
     taken = {mount.get("mountPath") for mount in users}
     found = [
@@ -37,6 +40,8 @@ def mounts(plan: ComponentPlan) -> list[Object]:
         for mount in plan.mounts
         if mount.path not in taken
     ]
+    taken |= {mount.path for mount in plan.mounts}
+    found += (each for each in roles if each["mountPath"] not in taken)
     if _has_shared_memory(plan):
         found.append({"name": SHARED_MEMORY, "mountPath": SHARED_MEMORY_PATH})
     return [*users, *found]

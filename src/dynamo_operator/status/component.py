@@ -8,6 +8,7 @@ from dynamo_operator.api.component import DynamoComponentDeployment, ServiceRepl
 from dynamo_operator.kube.apply import Blocked, Obstacle
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.types.meta import Condition
+from dynamo_operator.status.groups import NO_ORCHESTRATOR
 from dynamo_operator.status.reasons import ComponentReason
 from dynamo_operator.status.workload import Readiness
 from dynamo_operator.validation import Problem
@@ -15,6 +16,7 @@ from dynamo_operator.validation import Problem
 _OBSTACLE_REASONS = {
     Obstacle.NAME_CONFLICT: ComponentReason.NAME_CONFLICT,
     Obstacle.REJECTED: ComponentReason.REJECTED,
+    Obstacle.NOT_SERVED: ComponentReason.NOT_SERVED,
 }
 
 
@@ -37,6 +39,13 @@ def refused_status(component: DynamoComponentDeployment, problems: Sequence[Prob
     }
 
 
+def unorchestrated_status(component: DynamoComponentDeployment) -> Object:
+    """The status of a component on several nodes where nothing runs such pods."""
+    generation = component.metadata.generation
+    readiness = _unready(ComponentReason.NO_ORCHESTRATOR, NO_ORCHESTRATOR)
+    return {"conditions": [_valid(generation), *_availability(readiness, generation)]}
+
+
 def component_status(
     component: DynamoComponentDeployment,
     readiness: Readiness,
@@ -45,22 +54,25 @@ def component_status(
 ) -> Object:
     """The status after an apply. An object that could not be written makes the component unavailable."""
     generation = component.metadata.generation
-    valid = Condition(
+    if blocked:
+        text = "; ".join(each.message for each in blocked)
+        readiness = _unready(_OBSTACLE_REASONS[blocked[0].obstacle], text)
+    status: Object = {
+        "conditions": [_valid(generation), *_availability(readiness, generation)],
+        "service": msgspec.to_builtins(replicas) if replicas else None,
+    }
+    # The observed generation says that a pass had no errors.
+    return status if blocked else {**status, "observedGeneration": generation}
+
+
+def _valid(generation: int) -> Condition:
+    return Condition(
         "Valid",
         "True",
         ComponentReason.VALID,
         "DynamoComponentDeployment spec is valid",
         observed_generation=generation,
     )
-    if blocked:
-        text = "; ".join(each.message for each in blocked)
-        readiness = _unready(_OBSTACLE_REASONS[blocked[0].obstacle], text)
-    status: Object = {
-        "conditions": [valid, *_availability(readiness, generation)],
-        "service": msgspec.to_builtins(replicas) if replicas else None,
-    }
-    # The observed generation says that a pass had no errors.
-    return status if blocked else {**status, "observedGeneration": generation}
 
 
 def _unready(reason: ComponentReason, message: str) -> Readiness:

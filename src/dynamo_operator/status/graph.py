@@ -11,11 +11,17 @@ import msgspec
 
 from dynamo_operator.api.component import DynamoComponentDeployment, ServiceReplicaStatus
 from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.kube.apply import Blocked
+from dynamo_operator.kube.apply import Blocked, Obstacle
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.types.meta import Condition, condition
 from dynamo_operator.status.reasons import GraphReason
 from dynamo_operator.validation import Problem
+
+_OBSTACLE_REASONS = {
+    Obstacle.NAME_CONFLICT: GraphReason.NAME_CONFLICT,
+    Obstacle.REJECTED: GraphReason.REJECTED,
+    Obstacle.NOT_SERVED: GraphReason.FAILED,
+}
 
 
 class State(StrEnum):
@@ -29,7 +35,13 @@ class State(StrEnum):
 def refused_status(graph: DynamoGraphDeployment, problems: Sequence[Problem]) -> Object:
     """The status of a graph whose spec cannot be used; service counts stay as they were."""
     text = "Validation failed: " + "; ".join(str(each) for each in problems)
-    return _status(graph, State.FAILED, GraphReason.VALIDATION_FAILED, text)
+    return graph_condition(graph, State.FAILED, GraphReason.VALIDATION_FAILED, text)
+
+
+def unavailable_status(graph: DynamoGraphDeployment, provider: str) -> Object:
+    """The status of a graph whose recorded provider is not there; counts stay as they were."""
+    text = f'The workload provider "{provider}", which is recorded for this graph, is not available'
+    return graph_condition(graph, State.FAILED, GraphReason.PROVIDER_UNAVAILABLE, text)
 
 
 def graph_status(
@@ -50,16 +62,26 @@ def graph_status(
         for name, component in components.values()
         if (cause := _obstacle(component)) is not None
     }
+    return summary(graph, services, waiting, blocked)
+
+
+def summary(
+    graph: DynamoGraphDeployment,
+    services: Mapping[str, ServiceReplicaStatus],
+    waiting: Mapping[str, str],
+    blocked: Sequence[Blocked],
+) -> Object:
+    """The status from the counts of each service and the causes to wait, by the name of the object."""
     if blocked:
         text = "; ".join(each.message for each in blocked)
-        status = _status(graph, State.FAILED, GraphReason(blocked[0].obstacle), text)
+        status = graph_condition(graph, State.FAILED, _OBSTACLE_REASONS[blocked[0].obstacle], text)
         del status["observedGeneration"]  # it says that a pass had no errors
     elif waiting:
         causes = "; ".join(f"{name}: {waiting[name]}" for name in sorted(waiting))
         text = f"Resources not ready: {causes}"
-        status = _status(graph, State.PENDING, GraphReason.SOME_NOT_READY, text)
+        status = graph_condition(graph, State.PENDING, GraphReason.SOME_NOT_READY, text)
     else:
-        status = _status(graph, State.SUCCESSFUL, GraphReason.ALL_READY, "All resources are ready")
+        status = graph_condition(graph, State.SUCCESSFUL, GraphReason.ALL_READY, "All resources are ready")
     return {**status, "services": msgspec.to_builtins(services)}
 
 
@@ -91,9 +113,10 @@ def _replicas(name: str, component: DynamoComponentDeployment | None) -> Service
 _MESSAGE_LIMIT = 1024
 
 
-def _status(
+def graph_condition(
     graph: DynamoGraphDeployment, state: State, reason: GraphReason, message: str
 ) -> Object:
+    """The part of the status that says how the graph is: its state and `Ready`."""
     generation = graph.metadata.generation
     text = message if len(message) <= _MESSAGE_LIMIT else message[: _MESSAGE_LIMIT - 1] + "…"
     ready = "True" if state is State.SUCCESSFUL else "False"

@@ -16,6 +16,8 @@ class GraphReason(StrEnum):
     VALIDATION_FAILED = "ValidationFailed"
     NAME_CONFLICT = "name_conflict"
     REJECTED = "rejected_by_api_server"
+    FAILED = "failed_to_reconcile_the_resources"
+    PROVIDER_UNAVAILABLE = "selected_workload_provider_unavailable"
 
 
 class ComponentReason(StrEnum):
@@ -25,8 +27,12 @@ class ComponentReason(StrEnum):
     VALIDATION_FAILED = "ValidationFailed"
     DEPLOYMENT_READY = "DeploymentReady"
     DEPLOYMENT_NOT_READY = "DeploymentNotReady"
+    GROUPS_READY = "AllLeaderWorkerSetsReady"
+    GROUPS_NOT_READY = "SomeLeaderWorkerSetsNotReady"
+    NO_ORCHESTRATOR = "MultinodeOrchestratorUnavailable"
     NAME_CONFLICT = "NameConflict"
     REJECTED = "RejectedByApiServer"
+    NOT_SERVED = "ApiNotServed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +57,7 @@ _REFUSED = (
     "The API server or an admission webhook refuses an object: a quota, a policy, an invalid value."
 )
 _FIX = "Remove the cause that the message gives in the API server's words; tried again every 2 minutes."
+_INSTALL = "Install LeaderWorkerSet and Volcano; the work goes on by itself then."
 _MISTAKES = (
     "The spec has mistakes; the message lists all of them with their paths. Nothing was changed."
 )
@@ -63,7 +70,8 @@ MEANINGS = (
     ),
     Meaning(
         *(_GRAPH, "Ready", "False", GraphReason.SOME_NOT_READY),
-        "Some components are not ready; the message names each with its cause.",
+        "Some components are not ready, or a volume claim that the graph does not make is missing; the "
+        "message names each with its cause.",
         "Look at the component (`kubectl describe dcd NAME`), then at its pods.",
     ),
     Meaning(
@@ -71,6 +79,19 @@ MEANINGS = (
     ),
     Meaning(*(_GRAPH, "Ready", "False", GraphReason.NAME_CONFLICT), _TAKEN, _RENAME),
     Meaning(*(_GRAPH, "Ready", "False", GraphReason.REJECTED), _REFUSED, _FIX),
+    Meaning(
+        *(_GRAPH, "Ready", "False", GraphReason.FAILED),
+        "Something is not there that the graph needs and does not make: something that runs pods over "
+        "several nodes, the API of InferencePools, a queue of the KAI scheduler; the message names it. "
+        "Nothing was changed.",
+        "Install or create it; the graph goes on by itself.",
+    ),
+    Meaning(
+        *(_GRAPH, "Ready", "False", GraphReason.PROVIDER_UNAVAILABLE),
+        "The annotation `nvidia.com/workload-provider` names a provider that is not installed. "
+        "Nothing was changed, and what runs goes on.",
+        "Install it again; the graph goes on by itself. To move the graph, delete and create it.",
+    ),
     Meaning(
         *(_COMPONENT, "Valid", "True", ComponentReason.VALID),
         "The spec has no mistakes.",
@@ -92,10 +113,32 @@ MEANINGS = (
         "`kubectl describe deployment NAME`, then its pods: image, scheduling, crashes, probes.",
     ),
     Meaning(
+        *(_COMPONENT, _AVAILABLE, "True", ComponentReason.GROUPS_READY),
+        "Every replica's LeaderWorkerSet runs its newest templates on all of its nodes.",
+        "Nothing.",
+    ),
+    Meaning(
+        *(_COMPONENT, _AVAILABLE, "False", ComponentReason.GROUPS_NOT_READY),
+        "Some replicas are not complete; the message names each LeaderWorkerSet with its cause.",
+        "`kubectl describe leaderworkerset NAME` and `podgroup NAME`, then the pods: place for all "
+        "of them at once, image, crashes, probes.",
+    ),
+    Meaning(
+        *(_COMPONENT, _AVAILABLE, "False", ComponentReason.NO_ORCHESTRATOR),
+        "The component spans several nodes, and nothing here runs pods over several nodes.",
+        _INSTALL,
+    ),
+    Meaning(
         *(_COMPONENT, _AVAILABLE, "False", ComponentReason.VALIDATION_FAILED),
         "The spec has mistakes; what runs was left as it is.",
         "See `Valid`.",
     ),
     Meaning(*(_COMPONENT, _AVAILABLE, "False", ComponentReason.NAME_CONFLICT), _TAKEN, _RENAME),
     Meaning(*(_COMPONENT, _AVAILABLE, "False", ComponentReason.REJECTED), _REFUSED, _FIX),
+    Meaning(
+        *(_COMPONENT, _AVAILABLE, "False", ComponentReason.NOT_SERVED),
+        "The component wants an object of a kind that is not installed, such as a VirtualService. "
+        "Everything else was made.",
+        "Install the API that the message names; the work goes on by itself then.",
+    ),
 )

@@ -19,6 +19,8 @@ from dynamo_operator.validation import Problem, ProblemKind
 from dynamo_operator.validation.annotations import metadata_problems
 from dynamo_operator.validation.deployment_config import deployment_config_problems
 from dynamo_operator.validation.environment import environment_problems
+from dynamo_operator.validation.multinode import multinode_problems
+from dynamo_operator.validation.picker import lone_picker_problems, picker_problems
 from dynamo_operator.validation.pod import pod_problems
 from dynamo_operator.validation.probes import probe_problems
 from dynamo_operator.validation.quantities import resource_problems
@@ -36,20 +38,22 @@ _MAX_REPLICAS = 2**31 - 1
 
 def component_problems(
     component: DynamoComponentDeployment,
-    facts: Facts,
-    settings: RenderSettings,  # noqa: ARG001  # one signature for graphs and components
+    facts: Facts,  # noqa: ARG001  # one signature for graphs and components
+    settings: RenderSettings,
 ) -> tuple[Problem, ...]:
     """Everything that is wrong with a component, sorted by path."""
-    return tuple(sorted(spec_problems(component.spec, "spec", facts)))
+    own = spec_problems(component.spec, "spec", settings)
+    return tuple(sorted((*own, *lone_picker_problems(component))))
 
 
 def spec_problems(
-    spec: DynamoComponentDeploymentSpec, path: str, facts: Facts
+    spec: DynamoComponentDeploymentSpec, path: str, settings: RenderSettings
 ) -> Iterator[Problem]:
     """What is wrong with a component's spec. `path` is where it stands."""
     misfits = list(_misfits(spec, path))
     yield from misfits
-    yield from _size_problems(spec, path, facts)
+    yield from _size_problems(spec, path)
+    yield from picker_problems(spec, path)
     yield from metadata_problems(spec, path)
     yield from _ingress_problems(spec.ingress, f"{path}.ingress")
     if misfits:
@@ -61,6 +65,7 @@ def spec_problems(
         yield Problem(f"{path}.extraPodSpec.mainContainer.command", found.problem)
     yield from pod_problems(spec, pod, f"{path}.extraPodSpec")
     yield from volume_problems(spec, pod, path, found.name)
+    yield from multinode_problems(spec, path, found.name, settings)
     at = f"{path}.extraPodSpec.mainContainer.resources"
     yield from resource_problems(
         main.get("resources") or {}, at, spec.resources, f"{path}.resources"
@@ -84,20 +89,9 @@ def _misfits(spec: DynamoComponentDeploymentSpec, path: str) -> Iterator[Problem
         yield from shape_problems(probe, PROBE, f"{path}.{field}")
 
 
-def _size_problems(
-    spec: DynamoComponentDeploymentSpec, path: str, facts: Facts
-) -> Iterator[Problem]:
+def _size_problems(spec: DynamoComponentDeploymentSpec, path: str) -> Iterator[Problem]:
     if spec.replicas is not None and not 0 <= spec.replicas <= _MAX_REPLICAS:
         yield Problem(f"{path}.replicas", f"must be between 0 and {_MAX_REPLICAS}")
-    if spec.multinode is not None and spec.multinode.node_count > 1:
-        reason = (
-            "LeaderWorkerSet is served but not supported yet" if facts.lws_served else "found none"
-        )
-        message = f"no multinode orchestrator available: {reason}"
-        yield Problem(f"{path}.multinode.nodeCount", message, ProblemKind.NOT_SUPPORTED)
-    if spec.component_type == "epp":
-        message = "the endpoint picker is not supported yet"
-        yield Problem(f"{path}.componentType", message, ProblemKind.NOT_SUPPORTED)
     if spec.model_ref is not None and not spec.model_ref.name:
         yield Problem(f"{path}.modelRef.name", "a name is required", ProblemKind.REQUIRED)
     if spec.env_from_secret:

@@ -9,12 +9,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from dynamo_operator.api import labels, names
-from dynamo_operator.api.component import (
-    ComponentSpec,
-    DynamoComponentDeploymentSpec,
-    IngressSpec,
-)
+from dynamo_operator.api.component import ComponentSpec, IngressSpec
+from dynamo_operator.api.framework import as_component
 from dynamo_operator.api.graph import DynamoGraphDeployment, Restart
+from dynamo_operator.api.provider import is_on_grove
 from dynamo_operator.facts import Facts
 from dynamo_operator.kube.quantity import amount
 from dynamo_operator.settings import RenderSettings
@@ -23,21 +21,24 @@ from dynamo_operator.validation.annotations import discovery_problems
 from dynamo_operator.validation.component import host_problems, spec_problems
 from dynamo_operator.validation.deployment_config import deployment_config_problems
 from dynamo_operator.validation.environment import environment_problems
+from dynamo_operator.validation.gang import gang_problems
+from dynamo_operator.validation.multinode import MAX_GROUPS
+from dynamo_operator.validation.picker import graph_picker_problems
 from dynamo_operator.validation.quantities import quantity_problems
 from dynamo_operator.validation.shape import ENVIRONMENT, shape_problems
 from dynamo_operator.validation.syntax import is_subdomain, nearest
 
 
 def graph_problems(
-    graph: DynamoGraphDeployment, facts: Facts, settings: RenderSettings
+    graph: DynamoGraphDeployment,
+    facts: Facts,  # noqa: ARG001  # one signature for graphs and components
+    settings: RenderSettings,
 ) -> tuple[Problem, ...]:
     """Everything that is wrong with a graph, sorted by path."""
-    return tuple(sorted(_problems(graph, facts, settings)))
+    return tuple(sorted(_problems(graph, settings)))
 
 
-def _problems(
-    graph: DynamoGraphDeployment, facts: Facts, settings: RenderSettings
-) -> Iterator[Problem]:
+def _problems(graph: DynamoGraphDeployment, settings: RenderSettings) -> Iterator[Problem]:
     spec = graph.spec
     if not spec.services:
         message = "a graph needs at least one service"
@@ -49,23 +50,18 @@ def _problems(
     yield from _claim_problems(graph)
     yield from _restart_problems(spec.restart, sorted(spec.services))
     yield from _name_problems(graph)
+    yield from graph_picker_problems(graph, settings)
+    if is_on_grove(graph):
+        yield from gang_problems(graph)
     for key, service in sorted(spec.services.items()):
         path = service_path(key)
-        yield from spec_problems(_as_component(graph, service), path, facts)
+        yield from spec_problems(as_component(graph, service), path, settings)
         yield from _default_ingress_problems(graph, service, path, settings)
 
 
 def service_path(key: str) -> str:
     """Where a service stands in its graph."""
     return f"spec.services.{key}"
-
-
-def _as_component(
-    graph: DynamoGraphDeployment, service: ComponentSpec
-) -> DynamoComponentDeploymentSpec:
-    """The service as the component that it becomes, as far as the rules look at it."""
-    fields = {name: getattr(service, name) for name in service.__struct_fields__}
-    return DynamoComponentDeploymentSpec(**fields, backend_framework=graph.spec.backend_framework)
 
 
 def _claim_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
@@ -126,7 +122,7 @@ def _name_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
         if not any(letter.isascii() and letter.isalnum() for letter in key):
             yield Problem(service_path(key), "a service's name needs a letter or a digit")
             continue
-        for name in _names(graph.metadata.name, key, service):
+        for name in _names(graph, key, service):
             users[name].append(key)
     told: set[tuple[str, str]] = set()
     for name, keys in sorted(users.items()):
@@ -137,13 +133,16 @@ def _name_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
             told.add(pair)
 
 
-def _names(graph: str, key: str, service: ComponentSpec) -> set[str]:
+def _names(graph: DynamoGraphDeployment, key: str, service: ComponentSpec) -> set[str]:
     """The names that a service takes in its namespace."""
-    component = names.component_name(graph, key)
+    component = names.component_name(graph.metadata.name, key)
     found = {component, names.service_name(component)}
     if service.annotations.get(labels.STEALING_DEBUG_MODE) == "true":
         found |= {names.service_name(component, suffix) for suffix in ("-d", "-p")}
         found.add(names.debug_workload_name(component))
+    if service.nodes > 1 and not is_on_grove(graph):
+        replicas = 1 if service.replicas is None else service.replicas
+        found |= {names.group_name(component, index) for index in range(min(replicas, MAX_GROUPS))}
     return found
 
 

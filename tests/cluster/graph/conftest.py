@@ -1,33 +1,11 @@
-"""A control plane with our kinds, an operator that watches it, and a world for each test."""
+"""One operator for the tests of graphs that need no kinds of other projects."""
 
-import ssl
 from collections.abc import Iterator
 
-import msgspec
 import pytest
 
 from cluster.conftest import ControlPlane
 from cluster.operator_process import OFF, OperatorProcess
-from cluster.world import World
-from dynamo_operator.api.crd import custom_resource_definitions
-
-
-@pytest.fixture(scope="session")
-def kinds(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> ControlPlane:
-    """The control plane, once our definitions are installed."""
-    file = tmp_path_factory.mktemp("kinds") / "definitions.json"
-    body = {"apiVersion": "v1", "kind": "List", "items": custom_resource_definitions()}
-    file.write_bytes(msgspec.json.encode(body))
-    control_plane.install_crds(files=[file])
-    return control_plane
-
-
-@pytest.fixture
-def world(kinds: ControlPlane, namespace: str) -> World:
-    """The test's own namespace, as the administrator sees it."""
-    tls = ssl.create_default_context(cafile=kinds.ca)
-    tls.load_cert_chain(kinds.cert, kinds.key)
-    return World(kinds.server, tls, namespace)
 
 
 @pytest.fixture(scope="session")

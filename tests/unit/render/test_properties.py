@@ -13,14 +13,17 @@ from hypothesis import strategies as st
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.facts import Facts
 from dynamo_operator.kube.kind import Object, key_of
-from dynamo_operator.render.tree import component_of, graph_tree
+from dynamo_operator.render.services import component_of
+from dynamo_operator.render.tree import graph_tree
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.validation.component import component_problems
 from dynamo_operator.validation.graph import graph_problems
 from specs import a_graph, graphs, odd_graphs, services
 
 FACTS = Facts(pull_secrets={"registry.example.com": ("mine", "theirs")})
-SETTINGS = RenderSettings(nats_address="nats://n:4222", planner_cluster_role_name="planner")
+SETTINGS = RenderSettings(
+    nats_address="nats://n:4222", planner_cluster_role_name="planner", mpi_secret_name="mpi.keys"
+)
 DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 SUBDOMAIN = re.compile(rf"{DNS_LABEL.pattern}(\.{DNS_LABEL.pattern})*")
 VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")
@@ -56,12 +59,24 @@ def test_what_validation_lets_through_is_rendered_and_takes_the_shape_of_kuberne
         assert_fits(each)
     for deployment in of_kind(objects, "Deployment"):
         assert_pod_holds_together(deployment["spec"]["template"]["spec"])
+    for group in of_kind(objects, "LeaderWorkerSet"):
+        assert group["metadata"]["name"] in [
+            each["metadata"]["name"] for each in of_kind(objects, "PodGroup")
+        ]
+        for kind in ("leader", "worker"):
+            template = group["spec"]["leaderWorkerTemplate"][f"{kind}Template"]
+            assert_pod_holds_together(template["spec"])
 
 
 def assert_fits(wanted: Object) -> None:
     """Names and label values keep their limits."""
     name = wanted["metadata"]["name"]
-    limit = 63 if wanted["kind"] in ("Service", "Deployment", "DynamoComponentDeployment") else 253
+    limit = (
+        63
+        if wanted["kind"]
+        in ("Service", "Deployment", "DynamoComponentDeployment", "LeaderWorkerSet")
+        else 253
+    )
     shape = SUBDOMAIN if limit > 63 else DNS_LABEL
     assert len(name) <= limit
     assert shape.fullmatch(name)

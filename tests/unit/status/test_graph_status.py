@@ -95,6 +95,7 @@ def test_a_long_message_is_cut() -> None:
         (GRAPH, of()),
         (GRAPH, of(None, blocked=(TAKEN,))),
         (GRAPH, graph_statuses.refused_status(GRAPH, MISTAKES)),
+        (GRAPH, graph_statuses.unavailable_status(GRAPH, "grove")),
         (COMPONENT, component_statuses.refused_status(COMPONENT, MISTAKES)),
         (COMPONENT, component_statuses.component_status(COMPONENT, NO_DEPLOYMENT, None, ())),
         (COMPONENT, component_statuses.component_status(COMPONENT, NO_DEPLOYMENT, COUNTS, ())),

@@ -42,7 +42,7 @@ CASES: dict[str, tuple[Object, str]] = {
     "no pod spec": ({"extraPodSpec": None}, f"{MAIN}.image: an image is required"),
     "several nodes": (
         {"multinode": {"nodeCount": 2}},
-        "spec.multinode.nodeCount: no multinode orchestrator available",
+        "spec.extraPodSpec.mainContainer.args: a component on several nodes needs a command",
     ),
     "an endpoint picker": ({"componentType": "epp"}, "spec.componentType: the endpoint picker"),
     "a type that is no label": ({"componentType": "a b"}, 'spec.componentType: "a b" is no label'),

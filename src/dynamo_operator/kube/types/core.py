@@ -1,4 +1,6 @@
-"""v1: ServiceAccount, Service, Secret and Event."""
+"""v1: ServiceAccount, Service, ConfigMap, PersistentVolumeClaim, Secret and Event."""
+
+from typing import ClassVar
 
 import msgspec
 
@@ -20,6 +22,21 @@ class Service(Resource):
     spec: msgspec.Raw = msgspec.Raw(b"{}")
 
 
+class ConfigMap(Resource):
+    """A ConfigMap; its data stays JSON text, because apply compares it as a whole."""
+
+    KIND = Kind("", "v1", "ConfigMap", "configmaps")
+
+    data: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class PersistentVolumeClaim(Resource):
+    """A PersistentVolumeClaim. We only ask whether it is there."""
+
+    KIND = Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
+    METADATA_ONLY: ClassVar[bool] = True
+
+
 class PullSecret(Resource):
     """A Secret of type `kubernetes.io/dockerconfigjson`. Watched with that field selector only.
 
@@ -29,6 +46,35 @@ class PullSecret(Resource):
     KIND = Kind("", "v1", "Secret", "secrets")
 
     data: dict[str, str] = {}
+
+
+class SshKeys(Resource):
+    """The Secret with the SSH keys that pods of one group share. Watched by its name only.
+
+    `data` holds a private key: never log it. The object does not show it.
+    """
+
+    KIND = Kind("", "v1", "Secret", "secrets")
+
+    type: str = ""
+    data: dict[str, str] = {}
+
+    def __repr__(self) -> str:
+        """The kind and the name, without the keys."""
+        return f"SshKeys({self.key})"
+
+
+class SshKeysCopy(Resource):
+    """A copy of those keys in a namespace that needs them."""
+
+    KIND = Kind("", "v1", "Secret", "secrets")
+
+    type: str = ""
+    data: dict[str, str] = {}
+
+    def __repr__(self) -> str:
+        """The kind and the name, without the keys."""
+        return f"SshKeysCopy({self.key})"
 
 
 class Event(Resource):

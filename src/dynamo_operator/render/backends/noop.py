@@ -1,7 +1,10 @@
-"""No framework that we know: the container stays as the user wrote it."""
+"""No framework that we know: the container stays as the user wrote it, on every node alike."""
 
 from dynamo_operator.kube.kind import Object
+from dynamo_operator.render.group import Node
 from dynamo_operator.render.seams import ComponentPlan
+
+STARTS_LEADER_LAST = False
 
 
 def container(
@@ -10,3 +13,17 @@ def container(
 ) -> Object:
     """The container as it is."""
     return container
+
+
+def launch(
+    container: Object,
+    plan: ComponentPlan,  # noqa: ARG001  # the shape of a backend
+    node: Node,  # noqa: ARG001
+) -> Object:
+    """The container as it is: how its processes find each other is the user's to say."""
+    return container
+
+
+def launch_volumes(plan: ComponentPlan) -> list[Object]:  # noqa: ARG001  # the shape of a backend
+    """None."""
+    return []

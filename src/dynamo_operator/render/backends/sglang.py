@@ -1,5 +1,25 @@
-"""SGLang. On one node it needs nothing from us; a cache is found by its path."""
+"""SGLang: told where its leader is. On one node it needs nothing; a cache is found by its path."""
 
+from dynamo_operator.kube.kind import Object
 from dynamo_operator.render.backends import noop
+from dynamo_operator.render.group import Node, Part
+from dynamo_operator.render.launch import with_flags, without_probes
+from dynamo_operator.render.seams import ComponentPlan
+
+STARTS_LEADER_LAST = False
+_PORT = 29500
 
 container = noop.container
+launch_volumes = noop.launch_volumes
+
+
+def launch(
+    container: Object,
+    plan: ComponentPlan,  # noqa: ARG001  # the shape of a backend
+    node: Node,
+) -> Object:
+    """The container with the group's address and size, and its own rank in it."""
+    address = node.hosts.leader.followed_by(f":{_PORT}")
+    flags: list[Part] = ["--dist-init-addr", address, "--nnodes", str(node.count)]
+    started = with_flags(container, [*flags, "--node-rank", node.rank], "sglang")
+    return started if node.is_leader else without_probes(started)

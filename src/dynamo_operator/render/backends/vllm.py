@@ -1,10 +1,36 @@
-"""vLLM: told where its compilation cache is."""
+"""vLLM: told where its compilation cache is, and on several nodes who does which part of a model.
+
+The hard part is to find out what the user wants. A model that is cut over more GPUs than a node has
+needs Ray, several copies that together need more run data parallel, and everything else is meant to
+run on each node for itself. The sizes stand in the user's command. Source: specification `rendering`
+9.4.
+"""
+
+import re
+from collections.abc import Sequence
+from enum import Enum
 
 from dynamo_operator.kube.kind import Object
+from dynamo_operator.render.backends import noop
+from dynamo_operator.render.group import Node, Part, Reference, shell_line
+from dynamo_operator.render.launch import SHELL, in_script, with_flags, without_probes
 from dynamo_operator.render.merge import variable
 from dynamo_operator.render.seams import ComponentPlan
+from dynamo_operator.render.shell import Fragment, is_shell
 
 CACHE_VARIABLE = "VLLM_CACHE_ROOT"
+STARTS_LEADER_LAST = False
+
+_RAY_PORT = 6379
+_DATA_PARALLEL_PORT = 13445
+_RAY_EXECUTOR = ("--distributed-executor-backend", "ray")
+_TENSOR = ("--tensor-parallel-size", "-tp")
+_PIPELINE = ("--pipeline-parallel-size", "-pp")
+_DATA = ("--data-parallel-size", "-dp")
+_NUMBER = re.compile(r"[1-9]\d{0,8}", re.ASCII)
+_SIMPLE_END = re.compile(r"python[0-9.]*\s[^|&;\n'\"]*dynamo\.vllm[^|&;\n'\"]*\Z", re.ASCII)
+
+launch_volumes = noop.launch_volumes
 
 
 def container(container: Object, plan: ComponentPlan) -> Object:
@@ -14,3 +40,79 @@ def container(container: Object, plan: ComponentPlan) -> Object:
     if not caches or any(CACHE_VARIABLE == entry["name"] for entry in environment):
         return container
     return {**container, "env": [*environment, variable(CACHE_VARIABLE, caches[0])]}
+
+
+def launch(container: Object, plan: ComponentPlan, node: Node) -> Object:
+    """The container as a part of a Ray cluster, as some of the ranks, or as it is."""
+    words = _words(container)
+    cut = _size(words, _TENSOR) * _size(words, _PIPELINE)
+    match _mode(plan.gpus, cut, _size(words, _DATA)):
+        case _Mode.RAY:
+            started = _ray_leader(container) if node.is_leader else _ray_worker(container, node)
+        case _Mode.DATA_PARALLEL:
+            started = with_flags(container, _ranks(plan.gpus // cut, node), "vllm")
+        case _Mode.ALONE:
+            started = container
+    return started if node.is_leader else without_probes(started)
+
+
+class _Mode(Enum):
+    ALONE = "each node for itself"
+    RAY = "one model over all nodes"
+    DATA_PARALLEL = "copies of a model over all nodes"
+
+
+def _mode(gpus: int, cut: int, copies: int) -> _Mode:
+    if gpus and cut > gpus:
+        return _Mode.RAY
+    return _Mode.DATA_PARALLEL if gpus and cut * copies > gpus else _Mode.ALONE
+
+
+def _words(container: Object) -> list[str]:
+    """The words of command and arguments, whether they stand alone or inside a script."""
+    texts = [*container.get("command", ()), *container.get("args", ())]
+    return [word.strip("'\"") for text in texts for word in text.split()]
+
+
+def _size(words: Sequence[str], names: Sequence[str]) -> int:
+    """The number that the first of these flags gives, as `--flag 2` or `--flag=2`; else 1."""
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        flag, has_value, value = word.partition("=")
+        number = value if has_value else following
+        if flag.replace("_", "-") in names and _NUMBER.fullmatch(number):
+            return int(number)
+    return 1
+
+
+def _ray_leader(container: Object) -> Object:
+    command, args = container.get("command", ()), container.get("args", ())
+    start = f"ray start --head --port={_RAY_PORT}"
+    if not is_shell(command):
+        script = shell_line([*command, *args, *_RAY_EXECUTOR])
+        return {**container, "command": list(SHELL), "args": [f"{start} && {script}"]}
+    script = " ".join(args).rstrip()
+    if _SIMPLE_END.search(script):
+        script = f"{script} {shell_line(_RAY_EXECUTOR)}"
+    else:
+        script = in_script(script, _RAY_EXECUTOR, "vllm")
+    return {**container, "args": [f"{start} && {script}"]}
+
+
+def _ray_worker(container: Object, node: Node) -> Object:
+    address = f"--address={node.hosts.leader.shell.text}:{_RAY_PORT}"
+    script = f"ray start {address} --block"
+    return {**container, "command": list(SHELL), "args": [script]}
+
+
+def _ranks(local: int, node: Node) -> list[Part]:
+    """Which of the copies run on this node. Their number for all nodes is the user's own flag."""
+    first: Part = "0"
+    if not node.is_leader:
+        rank = node.hosts.worker_rank.shell.text
+        first = Reference(Fragment(f"$(( {local} * {rank} ))"))
+    return [
+        *("--data-parallel-hybrid-lb", "--data-parallel-size-local", str(local)),
+        *("--data-parallel-start-rank", first),
+        *("--data-parallel-address", node.hosts.leader),
+        *("--data-parallel-rpc-port", str(_DATA_PARALLEL_PORT)),
+    ]

@@ -1,18 +1,18 @@
 """A component of no particular type: a shell for what the user says. Other roles build on it."""
 
 from dynamo_operator.kube.kind import Object
-from dynamo_operator.settings import RenderSettings
+from dynamo_operator.render.seams import ComponentPlan
 
 SHELL = ("/bin/sh", "-c")
 SYSTEM_PORT = 9090
 
 
-def container(settings: RenderSettings) -> Object:  # noqa: ARG001  # the shape of a role
+def container(plan: ComponentPlan) -> Object:  # noqa: ARG001  # the shape of a role
     """A container that hands its arguments to a shell."""
     return {"name": "main", "command": list(SHELL)}
 
 
-def pod() -> Object:
+def pod(plan: ComponentPlan) -> Object:  # noqa: ARG001  # the shape of a role
     """Nothing of its own."""
     return {}
 

@@ -4,14 +4,14 @@ from dynamo_operator.kube.kind import Object
 from dynamo_operator.render.components import base
 from dynamo_operator.render.merge import variable
 from dynamo_operator.render.probes import probes
-from dynamo_operator.settings import RenderSettings
+from dynamo_operator.render.seams import ComponentPlan
 
 HTTP_PORT = 8000
 
 pod = base.pod
 
 
-def container(settings: RenderSettings) -> Object:
+def container(plan: ComponentPlan) -> Object:
     """The OpenAI-compatible server on its documented port."""
     return {
         "name": "main",
@@ -22,7 +22,7 @@ def container(settings: RenderSettings) -> Object:
             variable("DYNAMO_PORT", str(HTTP_PORT)),
             variable("DYN_HTTP_PORT", str(HTTP_PORT)),
         ],
-        **probes("frontend", settings.probe_profile),
+        **probes("frontend", plan.settings.probe_profile),
     }
 
 

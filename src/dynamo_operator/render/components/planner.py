@@ -4,14 +4,14 @@ from dynamo_operator.api.names import PLANNER_SERVICE_ACCOUNT
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.render.components import base
 from dynamo_operator.render.merge import variable
-from dynamo_operator.settings import RenderSettings
+from dynamo_operator.render.seams import ComponentPlan
 
 METRICS_PORT = 9085
 
 service_port = base.service_port
 
 
-def container(settings: RenderSettings) -> Object:  # noqa: ARG001  # the shape of a role
+def container(plan: ComponentPlan) -> Object:  # noqa: ARG001  # the shape of a role
     """A shell with the planner's metrics port; it has no probes."""
     return {
         "name": "main",
@@ -21,6 +21,6 @@ def container(settings: RenderSettings) -> Object:  # noqa: ARG001  # the shape 
     }
 
 
-def pod() -> Object:
+def pod(plan: ComponentPlan) -> Object:  # noqa: ARG001  # the shape of a role
     """The account that may scale the graph."""
     return {"serviceAccountName": PLANNER_SERVICE_ACCOUNT}

@@ -4,13 +4,13 @@ from dynamo_operator.kube.kind import Object
 from dynamo_operator.render.components import base
 from dynamo_operator.render.merge import variable
 from dynamo_operator.render.probes import probes
-from dynamo_operator.settings import RenderSettings
+from dynamo_operator.render.seams import ComponentPlan
 
 pod = base.pod
 service_port = base.service_port
 
 
-def container(settings: RenderSettings) -> Object:
+def container(plan: ComponentPlan) -> Object:
     """A shell that starts the engine; health is what the engine's `generate` endpoint says."""
     return {
         "name": "main",
@@ -22,5 +22,5 @@ def container(settings: RenderSettings) -> Object:
             variable("DYN_SYSTEM_PORT", str(base.SYSTEM_PORT)),
             variable("DYN_SYSTEM_USE_ENDPOINT_HEALTH_STATUS", '["generate"]'),
         ],
-        **probes("worker", settings.probe_profile),
+        **probes("worker", plan.settings.probe_profile),
     }

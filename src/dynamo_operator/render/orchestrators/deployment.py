@@ -20,6 +20,11 @@ def workloads(plan: ComponentPlan) -> tuple[Object, ...]:
     return (serving, _deployment(plan, names.debug_workload_name(plan.name), 1, is_debug=True))
 
 
+def serving_labels() -> dict[str, str]:
+    """Every pod takes requests."""
+    return {}
+
+
 def _deployment(plan: ComponentPlan, name: str, replicas: int, *, is_debug: bool) -> Object:
     return {
         "apiVersion": "apps/v1",

@@ -182,6 +182,23 @@ async def test_a_child_wakes_the_object_that_controls_it_before_and_after_the_ch
     assert [A, A, B, B] == world.controller.keys()
 
 
+async def test_a_kind_that_comes_or_goes_wakes_everything_that_may_need_it() -> None:
+    async with running() as world:
+        world.list(widget(A), widget(B))
+        await asyncio.sleep(1)
+        world.controller.runs.clear()
+        world.children.hear(Started())
+        world.children.hear(Synced())
+        await asyncio.sleep(1)
+        assert [A, B] == sorted(world.controller.keys())
+        world.accounts.hear_that_kind_is_gone()  # was not there before
+        await asyncio.sleep(1)
+        assert [A, B] == sorted(world.controller.keys())
+        world.children.hear_that_kind_is_gone()
+        await asyncio.sleep(1)
+    assert [A, A, B, B] == sorted(world.controller.keys())
+
+
 @pytest.mark.parametrize(
     "owner",
     [

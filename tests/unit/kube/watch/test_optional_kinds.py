@@ -11,6 +11,7 @@ from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.client import Client
 from dynamo_operator.kube.kind import Key
 from dynamo_operator.kube.optional import Definitions, OptionalInformer
+from dynamo_operator.kube.transport import Answer, Request
 from dynamo_operator.kube.types.apiextensions import CustomResourceDefinition
 from scripted.transport import Script
 from simulated.clock import on_simulated_clock
@@ -183,9 +184,9 @@ async def test_a_kind_that_we_may_not_list_counts_as_not_there() -> None:
 class Restricted(Server):
     """A server that tells nobody of definitions, only which groups there are."""
 
-    groups = ("apps", "example.com")
+    groups: tuple[str, ...] = ()
 
-    async def send(self, request):  # type: ignore[no-untyped-def]
+    async def send(self, request: Request) -> Answer:
         if request.path == "/apis":
             self.requests.append(request)
             names = [{"name": each} for each in self.groups]

@@ -1,0 +1,139 @@
+"""A graph on Grove, after its PodCliqueSet is applied: the sizes of what Grove made of it, and status.
+
+The hard part is sizes. Grove keeps those of live objects apart from the set's template, so a wish for
+another size goes to the live object alone, through its scale subresource, and only when it differs from
+what is watched. The template keeps what it was made with.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+
+import msgspec
+
+from dynamo_operator.api import labels
+from dynamo_operator.api.gang_names import gang_names_of
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.api.provider import is_on_grove, kai_queue
+from dynamo_operator.facts import GangSize
+from dynamo_operator.kube.apply import Applied, Blocked, Change, Verb, rejected
+from dynamo_operator.kube.cache import Cache
+from dynamo_operator.kube.controller import Watches
+from dynamo_operator.kube.errors import Forbidden, Invalid, NotFound
+from dynamo_operator.kube.kind import Key
+from dynamo_operator.kube.types.grove import (
+    PodClique,
+    PodCliqueScale,
+    PodCliqueScalingGroup,
+    PodCliqueScalingGroupScale,
+    PodCliqueSet,
+    PodCliqueSetSpec,
+)
+from dynamo_operator.kube.types.kai import Queue
+from dynamo_operator.kube.types.meta import Resource
+from dynamo_operator.kube.writer import Writer
+from dynamo_operator.status.gang import GangMember
+
+_INDEX = "-0-"
+"""Between the name of a set and that of what is under it: our sets have one replica, number 0."""
+
+
+def members(graph: DynamoGraphDeployment, cache: Cache) -> dict[str, GangMember]:
+    """The services of a graph on Grove by their keys, each with what Grove runs it by."""
+    names = gang_names_of(graph)
+    found = {}
+    for key, service in graph.spec.services.items():
+        name = names.child(key)
+        is_group = bool(service.multinode and service.multinode.node_count > 1)
+        at = Key(graph.metadata.namespace, name)
+        live = cache.get(PodCliqueScalingGroup, at) if is_group else cache.get(PodClique, at)
+        found[key] = GangMember(name, is_group, live, service.replicas)
+    return found
+
+
+def sizes(graph: DynamoGraphDeployment, cache: Cache) -> dict[str, GangSize]:
+    """What is in use of the template of a graph's set: by the names of cliques and groups."""
+    names = gang_names_of(graph)
+    present = cache.get(PodCliqueSet, Key(graph.metadata.namespace, names.set))
+    if present is None or present.metadata.deletion_timestamp:
+        return {}
+    template = msgspec.json.decode(present.spec, type=PodCliqueSetSpec).template
+    live = {names.services[key] for key, each in members(graph, cache).items() if each.live}
+    cliques = {
+        each.name: GangSize(
+            each.spec.replicas if each.name in live else None, each.spec.min_available
+        )
+        for each in template.cliques
+    }
+    groups = {
+        each.name: GangSize(each.replicas)
+        for each in template.pod_clique_scaling_groups
+        if each.name in live
+    }
+    return cliques | groups
+
+
+async def scale(
+    graph: DynamoGraphDeployment, found: Mapping[str, GangMember], writer: Writer
+) -> Applied:
+    """Give live cliques and scaling groups the size that the graph says, where it is another."""
+    changes: list[Change] = []
+    blocked: list[Blocked] = []
+    for member in found.values():
+        live = member.live
+        if live is None or live.metadata.deletion_timestamp:
+            continue
+        if member.wanted is None or member.wanted == live.spec.replicas:
+            continue
+        type_ = PodCliqueScalingGroupScale if member.is_group else PodCliqueScale
+        kind = type_.KIND.name
+        key = Key(graph.metadata.namespace, member.name)
+        try:
+            await writer.merge_patch(
+                type_,
+                key,
+                {"spec": {"replicas": member.wanted}},
+                subresource="scale",
+                uid=live.metadata.uid,
+            )
+        except NotFound:
+            continue  # its removal wakes us
+        except (Invalid, Forbidden) as error:
+            blocked.append(
+                rejected({"kind": kind, "metadata": {"name": f"{member.name}/scale"}}, error)
+            )
+        else:
+            changes.append(Change(Verb.UPDATE, kind, member.name))
+    return Applied((), tuple(changes), tuple(blocked))
+
+
+def gang_watches(cache: Cache) -> tuple[Watches, ...]:
+    """What else wakes graphs on Grove: what Grove makes of their sets, and the queues that they wait in."""
+    return (
+        Watches(PodClique, _graph_of_child(cache)),
+        Watches(PodCliqueScalingGroup, _graph_of_child(cache)),
+        Watches(Queue, _graphs_in_queue(cache)),
+    )
+
+
+def _graph_of_child(cache: Cache) -> Callable[[Resource], Iterator[Key]]:
+    """The graph whose set has a name that the child's begins with; Grove owns it, so we go by that."""
+
+    def keys(changed: Resource) -> Iterator[Key]:
+        namespace, name = changed.key
+        end = name.find(_INDEX)
+        while end >= 0:
+            found = cache.get(PodCliqueSet, Key(namespace, name[:end]))
+            if found is not None and found.metadata.controller is not None:
+                yield Key(namespace, found.metadata.controller.name)
+            end = name.find(_INDEX, end + 1)
+
+    return keys
+
+
+def _graphs_in_queue(cache: Cache) -> Callable[[Resource], Iterator[Key]]:
+    def keys(changed: Resource) -> Iterator[Key]:
+        for graph in cache.list(DynamoGraphDeployment):
+            is_new = labels.WORKLOAD_PROVIDER not in graph.metadata.annotations
+            if (is_new or is_on_grove(graph)) and kai_queue(graph) == changed.metadata.name:
+                yield graph.key
+
+    return keys

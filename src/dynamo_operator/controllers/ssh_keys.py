@@ -1,0 +1,105 @@
+"""The SSH keys with which TensorRT-LLM runs on several nodes, copied to where graphs need them.
+
+The hard part is that they are secret. Two watches by name see the operator's Secret and its copies, and
+no other Secret; without a use, there is no copy. A Secret of that name that somebody else made is taken
+as it is. The copy belongs to all graphs that use it and goes with the last of them.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from dynamo_operator.api.framework import needs_ssh_keys
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.controllers.foreign import reduced_unless_ours
+from dynamo_operator.kube.cache import Cache
+from dynamo_operator.kube.controller import Watches
+from dynamo_operator.kube.informer import Informer
+from dynamo_operator.kube.kind import Key, Object
+from dynamo_operator.kube.permitted import PermittedInformer
+from dynamo_operator.kube.shared import shared_watch
+from dynamo_operator.kube.types.core import SshKeys, SshKeysCopy
+from dynamo_operator.kube.types.meta import Resource
+from dynamo_operator.settings import RenderSettings
+
+
+def ssh_key_informers(settings: RenderSettings) -> list[Informer[Any]]:
+    """The watches of the source and of the copies; none if the operator has no such Secret."""
+    if not settings.mpi_secret_name:
+        return []
+    name = f"metadata.name={settings.mpi_secret_name}"
+    copies = PermittedInformer(
+        SshKeysCopy,
+        namespace=settings.restricted_namespace,
+        fields=name,
+        keep=reduced_unless_ours,
+    )
+    source = settings.mpi_secret_namespace
+    return (
+        [copies, PermittedInformer(SshKeys, namespace=source, fields=name)] if source else [copies]
+    )
+
+
+def ssh_key_types(cache: Cache) -> tuple[type[Resource], ...]:
+    """The type of the copies, if they are watched."""
+    return (SshKeysCopy,) if cache.holds(SshKeysCopy) else ()
+
+
+def ssh_key_watches(cache: Cache) -> tuple[Watches, ...]:
+    """What wakes graphs: their copy, a Secret that comes in its place, and the source."""
+
+    def beside(changed: Resource) -> Iterator[Key]:
+        graphs = cache.list(DynamoGraphDeployment, changed.metadata.namespace)
+        return (each.key for each in graphs if needs_ssh_keys(each))
+
+    def everywhere(_: Resource) -> Iterator[Key]:
+        return (each.key for each in cache.list(DynamoGraphDeployment) if needs_ssh_keys(each))
+
+    found = (
+        shared_watch(SshKeysCopy, DynamoGraphDeployment.KIND),
+        Watches(SshKeysCopy, beside),
+        Watches(SshKeys, everywhere),
+    )
+    return tuple(each for each in found if cache.holds(each.type_))
+
+
+def ssh_key_copies(
+    graph: DynamoGraphDeployment, cache: Cache, settings: RenderSettings
+) -> tuple[Object, ...]:
+    """The copy in the graph's namespace; none where nobody needs it or somebody else provides it."""
+    key = Key(graph.metadata.namespace, settings.mpi_secret_name)
+    if not needs_ssh_keys(graph) or key.namespace == settings.mpi_secret_namespace:
+        return ()
+    copy = _copy(cache, key)
+    if copy is not None and not copy.data:
+        return ()  # not ours: nothing but its metadata is remembered
+    found = _source(cache, settings) or copy
+    if found is None:
+        return ()
+    return (
+        {
+            "apiVersion": SshKeysCopy.KIND.api_version,
+            "kind": SshKeysCopy.KIND.name,
+            "metadata": {"name": key.name, "namespace": key.namespace},
+            "type": found.type,
+            "data": found.data,
+        },
+    )
+
+
+def missing_ssh_keys(graph: DynamoGraphDeployment, cache: Cache, settings: RenderSettings) -> str:
+    """Where the keys of the graph should come from, if they are not there; "" if all is well."""
+    own = Key(graph.metadata.namespace, settings.mpi_secret_name)
+    if not settings.mpi_secret_name or not needs_ssh_keys(graph):
+        return ""
+    if _copy(cache, own) or _source(cache, settings):
+        return ""
+    return f"{settings.mpi_secret_namespace or own.namespace}/{own.name}"
+
+
+def _copy(cache: Cache, key: Key) -> SshKeysCopy | None:
+    return cache.get(SshKeysCopy, key) if cache.holds(SshKeysCopy) else None
+
+
+def _source(cache: Cache, settings: RenderSettings) -> SshKeys | None:
+    key = Key(settings.mpi_secret_namespace, settings.mpi_secret_name)
+    return cache.get(SshKeys, key) if cache.holds(SshKeys) else None

@@ -1,0 +1,34 @@
+"""leaderworkerset.x-k8s.io/v1: LeaderWorkerSet."""
+
+import msgspec
+
+from dynamo_operator.kube.kind import Kind
+from dynamo_operator.kube.types.meta import Condition, Resource, Struct
+
+
+class LeaderWorkerSetSpec(Struct):
+    """The fields of a LeaderWorkerSet's spec that readiness looks at."""
+
+    replicas: int = 1
+
+
+class LeaderWorkerSetStatus(Struct):
+    """What the LeaderWorkerSet controller observed; a replica is a whole group.
+
+    None means: `observed_generation` is None in the releases that do not report it (up to 0.7).
+    """
+
+    observed_generation: int | None = None
+    replicas: int = 0
+    updated_replicas: int = 0
+    ready_replicas: int = 0
+    conditions: tuple[Condition, ...] = ()
+
+
+class LeaderWorkerSet(Resource):
+    """Groups of one leader and its workers; the spec stays JSON text, because apply compares it."""
+
+    KIND = Kind("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet", "leaderworkersets")
+
+    spec: msgspec.Raw = msgspec.Raw(b"{}")
+    status: LeaderWorkerSetStatus = LeaderWorkerSetStatus()

@@ -1,0 +1,104 @@
+"""The objects of a graph on Grove: Services, ways in from outside, and one PodCliqueSet.
+
+The hard part is that there is no component between the graph and its pods, so the plans that a
+component's controller would make are made here, with what the two ways do differently: on Grove the
+graph alone decides how its processes find each other, and a debugger is for Deployments only.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from dynamo_operator.api import labels
+from dynamo_operator.api.component import ComponentSpec
+from dynamo_operator.api.gang_names import gang_names_of
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.api.provider import kai_queue
+from dynamo_operator.facts import Facts
+from dynamo_operator.kube.kind import Object
+from dynamo_operator.render.network import ingresses, model_services, services, virtual_services
+from dynamo_operator.render.orchestrators.grove import Gang, Member, pod_clique_set
+from dynamo_operator.render.plan import component_plan, discovery_backend
+from dynamo_operator.render.seams import ComponentPlan
+from dynamo_operator.render.services import component_of, service_object
+from dynamo_operator.settings import RenderSettings
+
+
+def gang_objects(
+    graph: DynamoGraphDeployment, facts: Facts, settings: RenderSettings
+) -> tuple[Object, ...]:
+    """The Services of a graph, what leads to them from outside, then its PodCliqueSet."""
+    plans = _plans(graph, facts, settings)
+    found: list[Object] = []
+    for plan in plans.values():
+        found += _services(plan)
+    for plan in plans.values():
+        if plan.component_type == "frontend":
+            found += (*ingresses(plan), *virtual_services(plan))
+    named = gang_names_of(graph)
+    gang = Gang(
+        name=named.set,
+        namespace=graph.metadata.namespace,
+        members=tuple(Member(named.services[key], plan) for key, plan in plans.items()),
+        queue=kai_queue(graph) if facts.kai_served else "",
+        termination_delay_seconds=settings.grove_termination_delay_seconds,
+        present=facts.gang,
+    )
+    return (*found, pod_clique_set(gang))
+
+
+def gang_model_objects(
+    graph: DynamoGraphDeployment, facts: Facts, settings: RenderSettings
+) -> tuple[Object, ...]:
+    """The Services of the graph's models, one for each model."""
+    found = (
+        service
+        for plan in _plans(graph, facts, settings).values()
+        for service in model_services(plan)
+    )
+    return tuple({each["metadata"]["name"]: each for each in found}.values())
+
+
+def _plans(
+    graph: DynamoGraphDeployment, facts: Facts, settings: RenderSettings
+) -> Mapping[str, ComponentPlan]:
+    """The plan of each service, in the order of their keys."""
+    return {
+        key: _plan(graph, key, service, facts, settings)
+        for key, service in sorted(graph.spec.services.items())
+    }
+
+
+def _plan(
+    graph: DynamoGraphDeployment,
+    key: str,
+    service: ComponentSpec,
+    facts: Facts,
+    settings: RenderSettings,
+) -> ComponentPlan:
+    wanted = service_object(graph, key, service, settings)
+    discovery = {labels.DISCOVERY_BACKEND: discovery_backend(graph.metadata.annotations, settings)}
+    spec = wanted["spec"]
+    spec["annotations"] = spec.get("annotations", {}) | discovery
+    plan = component_plan(component_of(graph, wanted), facts, settings)
+    return replace(
+        plan,
+        service_account=plan.service_account if plan.is_discovered_by_kubernetes else "",
+        switches={},
+        annotations={key: text for key, text in plan.annotations.items() if key not in discovery},
+        pod_annotations=discovery | plan.pod_annotations,
+    )
+
+
+def _services(plan: ComponentPlan) -> tuple[Object, ...]:
+    """The service's Service, if anybody looks for it there."""
+    is_asked_for = plan.component_type in ("frontend", "epp")
+    if not plan.is_discovered_by_kubernetes and not is_asked_for:
+        return ()
+    found = services(plan)
+    for each in found:
+        if plan.is_discovered_by_kubernetes:
+            each["metadata"]["labels"][labels.DISCOVERY_ENABLED] = "true"
+        if plan.component_type == "epp":
+            for port in each["spec"]["ports"]:
+                port["appProtocol"] = "http2"
+    return found

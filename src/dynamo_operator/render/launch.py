@@ -1,0 +1,55 @@
+"""Our flags in a command that the user wrote: where the framework is started, and nowhere else.
+
+The hard part is that a command is either a program with arguments or a script for a shell. A program
+gets the flags as arguments, or through a shell when only a shell can say them. In a script they land
+behind the word that names the framework. Source: specification `rendering` 9.3.
+"""
+
+import re
+from collections.abc import Sequence
+
+from dynamo_operator.kube.kind import Object
+from dynamo_operator.render.group import Part, arguments, shell_line
+from dynamo_operator.render.shell import is_shell
+
+SHELL = ("/bin/sh", "-c")
+_SPACE = r"[\t\n\f\r ]"
+_PYTHON = re.compile(r"(.*/)?python\d*(\.\d+)*", re.ASCII)
+
+
+def with_flags(container: Object, flags: Sequence[Part], framework: str) -> Object:
+    """The container with the flags in its command; as it is if nothing there starts the framework."""
+    command, args = list(container.get("command", ())), list(container.get("args", ()))
+    if _is_program(command, args, framework):
+        if (plain := arguments(flags)) is not None:
+            return {**container, "args": [*args, *plain]}
+        script = shell_line(["exec", *command, *args, *flags])
+        return {**container, "command": ["sh", "-c"], "args": [script]}
+    for index, text in enumerate(args):
+        changed = in_script(text, flags, framework)
+        if changed != text:
+            return {**container, "args": [*args[:index], changed, *args[index + 1 :]]}
+    return container
+
+
+def in_script(script: str, flags: Sequence[Part], framework: str) -> str:
+    """The script with the flags behind every place that starts the framework."""
+    place = re.compile(rf"(python[0-9.]*{_SPACE}+[^|&;]*{framework}[^|&;]*?)({_SPACE}|\Z|[|&;])")
+    text = shell_line(flags)
+    return place.sub(lambda found: f"{found[1]} {text}{found[2]}", script)
+
+
+def _is_program(command: list[str], args: list[str], framework: str) -> bool:
+    """Whether the command is a program that takes the framework's flags behind its arguments."""
+    if not command or is_shell(command):
+        return False
+    if _PYTHON.fullmatch(command[0]):
+        return True
+    words = [*command, *args]
+    return any(map(_PYTHON.fullmatch, words)) and f"dynamo.{framework}" in words
+
+
+def without_probes(container: Object) -> Object:
+    """The container without probes: a worker of a group has no status page of its own."""
+    probes = ("livenessProbe", "readinessProbe", "startupProbe")
+    return {name: value for name, value in container.items() if name not in probes}

@@ -1,0 +1,46 @@
+"""Who runs the workloads of a graph: components with a workload each, or one Grove set.
+
+The hard part is that the choice is made once. Chosen anew on each pass, it would move running graphs
+whenever Grove comes or goes; so it is recorded on the graph before anything is made, and kept.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+
+from dynamo_operator.api import labels
+from dynamo_operator.api.component import DynamoComponentDeployment
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.api.provider import COMPONENT, GROVE, recorded
+from dynamo_operator.facts import Facts
+
+PROVIDERS: Mapping[str, Callable[[Facts], bool]] = {
+    COMPONENT: lambda _: True,
+    GROVE: lambda facts: facts.grove_served,
+}
+"""What we can render for, and whether the cluster has what that takes. A row is a new provider."""
+
+_MAKES = {DynamoComponentDeployment.KIND.name: COMPONENT, "PodCliqueSet": GROVE}
+"""Kinds that only one provider makes, for graphs that are older than the record."""
+
+
+def provider(graph: DynamoGraphDeployment, facts: Facts, present: Collection[str]) -> str:
+    """The provider of a graph: the recorded one, else that of what exists, else the best there is.
+
+    `present` are the kinds of the objects that the graph controls. The result may be unavailable.
+    """
+    if recorded := graph.metadata.annotations.get(labels.WORKLOAD_PROVIDER):
+        return recorded
+    made = {_MAKES[kind] for kind in present if kind in _MAKES}
+    if len(made) == 1:
+        return made.pop()
+    wants_grove = graph.metadata.annotations.get(labels.ENABLE_GROVE, "").lower() != "false"
+    return GROVE if wants_grove and is_available(GROVE, facts) else COMPONENT
+
+
+def is_available(name: str, facts: Facts) -> bool:
+    """Whether graphs of that provider can be worked on here and now."""
+    return name in PROVIDERS and PROVIDERS[name](facts)
+
+
+def on_record(graph: DynamoGraphDeployment, facts: Facts) -> DynamoGraphDeployment:
+    """The graph as it will be once its provider is recorded, where there is nothing of it yet."""
+    return recorded(graph, provider(graph, facts, ()))

@@ -1,0 +1,95 @@
+"""A service of a graph as a component of its own: what both providers start from.
+
+The hard part is that a component must carry everything that rendering needs, because nothing after
+this reads the graph: the graph's environment, its switches and its framework are written into it.
+"""
+
+from typing import Any
+
+import msgspec
+
+from dynamo_operator.api import labels, names
+from dynamo_operator.api.component import ComponentSpec, DynamoComponentDeployment
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.kube.kind import Object
+from dynamo_operator.kube.types.meta import OwnerReference
+from dynamo_operator.render.merge import merged_environment, pruned
+from dynamo_operator.render.metadata import service_dynamo_namespace
+from dynamo_operator.settings import RenderSettings
+
+_HANDED_ON = (labels.ENABLE_METRICS, labels.DISCOVERY_BACKEND)
+"""Annotations of the graph that its components follow."""
+
+
+def service_object(
+    graph: DynamoGraphDeployment, key: str, service: ComponentSpec, settings: RenderSettings
+) -> Object:
+    """The DynamoComponentDeployment that says of a service what the graph says of it."""
+    namespace, name = graph.metadata.namespace, graph.metadata.name
+    dynamo_namespace = service_dynamo_namespace(graph, service)
+    system = {
+        labels.COMPONENT: names.label_value(key),
+        labels.DYNAMO_NAMESPACE: dynamo_namespace,
+        labels.GRAPH: names.label_value(name),
+    }
+    users = {each: text for each, text in service.labels.items() if each not in labels.SELECTING}
+    spec: dict[str, Any] = pruned(msgspec.to_builtins(service))
+    spec |= {
+        "serviceName": key,
+        "dynamoNamespace": dynamo_namespace,
+        "labels": users | system,
+    }
+    if graph.spec.backend_framework:
+        spec["backendFramework"] = graph.spec.backend_framework
+    if annotations := _annotations(graph, service):
+        spec["annotations"] = annotations
+    if graph.spec.envs:
+        spec["envs"] = pruned(merged_environment(graph.spec.envs, service.envs))
+    if service.component_type == "frontend" and service.ingress is None:
+        spec["ingress"] = default_ingress(name, settings)
+    return {
+        "apiVersion": DynamoComponentDeployment.KIND.api_version,
+        "kind": DynamoComponentDeployment.KIND.name,
+        "metadata": {
+            "name": names.component_name(name, key),
+            "namespace": namespace,
+            "labels": users | system,
+        },
+        "spec": spec,
+    }
+
+
+def component_of(graph: DynamoGraphDeployment, wanted: Object) -> DynamoComponentDeployment:
+    """A component as its controller will read it: with the graph as its owner."""
+    component = msgspec.convert(wanted, DynamoComponentDeployment)
+    owner = OwnerReference(
+        kind=DynamoGraphDeployment.KIND.name,
+        name=graph.metadata.name,
+        uid=graph.metadata.uid,
+        api_version=DynamoGraphDeployment.KIND.api_version,
+        controller=True,
+    )
+    metadata = msgspec.structs.replace(component.metadata, owner_references=(owner,))
+    return msgspec.structs.replace(component, metadata=metadata)
+
+
+def default_ingress(graph: str, settings: RenderSettings) -> Object:
+    """The ingress of a frontend that names none; written even if off, since that was decided."""
+    enabled = bool(settings.virtual_service_gateway or settings.ingress_class_name)
+    tls = settings.ingress_tls_secret_name
+    found: dict[str, Any] = {
+        "enabled": enabled,
+        "host": graph,
+        "useVirtualService": bool(settings.virtual_service_gateway),
+        "virtualServiceGateway": settings.virtual_service_gateway,
+        "hostSuffix": settings.ingress_host_suffix,
+        "ingressControllerClassName": settings.ingress_class_name,
+        "tls": {"secretName": tls} if tls else None,
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def _annotations(graph: DynamoGraphDeployment, service: ComponentSpec) -> dict[str, str]:
+    kept = {key: text for key, text in service.annotations.items() if key not in labels.BOOKKEEPING}
+    graphs = graph.metadata.annotations
+    return kept | {key: graphs[key] for key in _HANDED_ON if key in graphs}

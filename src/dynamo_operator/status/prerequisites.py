@@ -1,0 +1,81 @@
+"""What a graph needs and does not make, and is not there: its status until it comes.
+
+The hard part is to wait without trying: nothing is written for such a graph, what runs goes on, and
+each thing that is looked at here is watched, so that its coming wakes the graph.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.api.provider import is_on_grove, kai_queue
+from dynamo_operator.facts import Facts
+from dynamo_operator.kube.kind import Object
+from dynamo_operator.kube.types.inference import InferencePool
+from dynamo_operator.status.graph import State, graph_condition
+from dynamo_operator.status.groups import NO_ORCHESTRATOR
+from dynamo_operator.status.reasons import GraphReason
+from dynamo_operator.validation.multinode import lacks_orchestrator
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Something that is not there, and how bad that is."""
+
+    state: State
+    reason: GraphReason
+    message: str
+
+
+def missing(graph: DynamoGraphDeployment, facts: Facts) -> tuple[Missing, ...]:
+    """All that a graph lacks; the worst first."""
+    return (*_apis(graph, facts), *_keys(facts), *_queue(graph, facts), *_claims(graph, facts))
+
+
+def lacking_status(graph: DynamoGraphDeployment, lacks: Sequence[Missing]) -> Object:
+    """The status of a graph that lacks something; counts stay as they were."""
+    text = "; ".join(each.message for each in lacks)
+    return graph_condition(graph, lacks[0].state, lacks[0].reason, text)
+
+
+def _apis(graph: DynamoGraphDeployment, facts: Facts) -> Iterator[Missing]:
+    services = graph.spec.services.values()
+    if not is_on_grove(graph) and any(lacks_orchestrator(each, facts) for each in services):
+        text = f"failed to reconcile Dynamo components deployments: {NO_ORCHESTRATOR}"
+        yield Missing(State.FAILED, GraphReason.FAILED, text)
+    has_picker = any(each.component_type == "epp" for each in services)
+    if has_picker and not facts.inference_pools_served:
+        text = (
+            f"the API of InferencePools ({InferencePool.KIND.group}) is not served: an endpoint picker "
+            "needs the Gateway API inference extension"
+        )
+        yield Missing(State.FAILED, GraphReason.FAILED, text)
+
+
+def _keys(facts: Facts) -> Iterator[Missing]:
+    if facts.missing_ssh_keys:
+        text = (
+            f"Secret {facts.missing_ssh_keys} does not exist, or may not be read: it holds the SSH keys "
+            "with which TensorRT-LLM runs on several nodes"
+        )
+        yield Missing(State.FAILED, GraphReason.FAILED, text)
+
+
+def _queue(graph: DynamoGraphDeployment, facts: Facts) -> Iterator[Missing]:
+    queue = kai_queue(graph)
+    if is_on_grove(graph) and facts.kai_served and queue not in facts.kai_queues:
+        text = (
+            f"queue '{queue}' not found in cluster. "
+            "Ensure the queue exists before using kai-scheduler"
+        )
+        yield Missing(State.FAILED, GraphReason.FAILED, text)
+
+
+def _claims(graph: DynamoGraphDeployment, facts: Facts) -> Iterator[Missing]:
+    for claim in graph.spec.pvcs:
+        if not claim.create and claim.name not in facts.claims:
+            text = (
+                f"PersistentVolumeClaim {claim.name} does not exist: "
+                "create it, or set create: true to have it made"
+            )
+            yield Missing(State.PENDING, GraphReason.SOME_NOT_READY, text)

@@ -1,0 +1,62 @@
+"""The rules of components that span several nodes.
+
+The hard part is that a launch over nodes is written by us around the user's command: what we would
+have to guess (how many processes, which keys, which command) must be said.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dynamo_operator.api.component import ComponentSpec
+from dynamo_operator.api.devices import gpus
+from dynamo_operator.facts import Facts
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.validation import Problem, ProblemKind
+
+MAX_GROUPS = 1000
+"""Each replica over several nodes is an object of its own, made in one pass."""
+
+_WITH_COMMAND = ("frontend", "epp")
+"""Component types that have a command of their own."""
+
+
+def multinode_problems(
+    spec: ComponentSpec, path: str, framework: str, settings: RenderSettings
+) -> Iterator[Problem]:
+    """What is missing to start the component on several nodes."""
+    if spec.nodes == 1:
+        return
+    if spec.replicas is not None and spec.replicas > MAX_GROUPS:
+        message = f"a component on several nodes has at most {MAX_GROUPS} replicas"
+        yield Problem(f"{path}.replicas", message)
+    main: Mapping[str, Any] = (spec.extra_pod_spec or {}).get("mainContainer") or {}
+    if not main.get("args") and not _is_complete(spec, main):
+        message = "a component on several nodes needs a command: there is nothing to start"
+        yield Problem(f"{path}.extraPodSpec.mainContainer.args", message, ProblemKind.REQUIRED)
+    if framework != "trtllm":
+        return
+    if not gpus(spec):
+        message = "TensorRT-LLM on several nodes starts a process for each GPU: say how many"
+        yield Problem(f"{path}.resources.limits.gpu", message, ProblemKind.REQUIRED)
+    if not settings.mpi_secret_name:
+        message = (
+            "TensorRT-LLM on several nodes needs SSH keys: the operator's setting "
+            "--mpi-run-ssh-secret-name is empty"
+        )
+        yield Problem(f"{path}.multinode.nodeCount", message, ProblemKind.NOT_SUPPORTED)
+
+
+def lacks_orchestrator(spec: ComponentSpec, facts: Facts) -> bool:
+    """Whether a component cannot run because nothing here runs pods over several nodes.
+
+    Not a mistake of the user: it ends when LeaderWorkerSet and Volcano are installed.
+    """
+    return spec.nodes > 1 and not facts.lws_served
+
+
+def _is_complete(spec: ComponentSpec, main: Mapping[str, Any]) -> bool:
+    """Whether the command can start without arguments: any program but a shell that wants a script."""
+    command = main.get("command") or ()
+    if not command:
+        return spec.component_type in _WITH_COMMAND
+    return not (len(command) > 1 and command[-1].startswith("-") and command[-1].endswith("c"))

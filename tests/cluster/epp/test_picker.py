@@ -1,0 +1,113 @@
+"""A graph with an endpoint picker, and graphs behind a gateway, on a real API server."""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from cluster.conftest import ControlPlane
+from cluster.graph.graphs import graph, service
+from cluster.world import World
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.kube.kind import Object
+from dynamo_operator.kube.types.apps import Deployment
+from dynamo_operator.kube.types.core import ConfigMap, Service, ServiceAccount
+from dynamo_operator.kube.types.inference import InferencePool
+from dynamo_operator.kube.types.istio import VirtualService
+from dynamo_operator.kube.types.rbac import RoleBinding
+
+GRAPH = DynamoGraphDeployment.KIND
+CONFIG = ConfigMap.KIND
+POOL = InferencePool.KIND
+VIRTUAL_SERVICE = VirtualService.KIND
+
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
+
+
+def picker(weight: int = 10, **fields: Any) -> Object:
+    """An endpoint picker with its configuration in the graph."""
+    plugins = [{"pluginRef": "picker", "weight": weight}]
+    config = {
+        "plugins": [{"type": "max-score-picker", "name": "picker"}],
+        "schedulingProfiles": [{"name": "default", "plugins": plugins}],
+    }
+    return service("epp", **{"eppConfig": {"config": config}, **fields})
+
+
+def weight(config_map: Object) -> int:
+    document = yaml.safe_load(config_map["data"]["epp-config-dynamo.yaml"])
+    found: int = document["schedulingProfiles"][0]["plugins"][0]["weight"]
+    return found
+
+
+def ready(body: Object) -> dict[str, Any]:
+    conditions = body.get("status", {}).get("conditions", [])
+    return next((each for each in conditions if each["type"] == "Ready"), {})
+
+
+def is_ready(body: Object) -> bool:
+    return ready(body).get("status") == "True"
+
+
+def test_a_graph_with_a_picker_becomes_ready(world: World) -> None:
+    world.create(GRAPH, graph(Frontend=service("frontend"), Epp=picker()))
+    world.eventually(GRAPH, "chat", is_ready)
+    pool = world.eventually(POOL, "chat-pool")
+    assert "chat-epp" == pool["spec"]["endpointPickerRef"]["name"]
+    assert world.get(Service.KIND, "chat-epp")
+    assert world.get(Deployment.KIND, "chat-epp")
+    binding = world.eventually(RoleBinding.KIND, "epp-serviceaccount-binding")
+    assert "view" == binding["roleRef"]["name"]
+    assert ["chat"] == [each["name"] for each in binding["metadata"]["ownerReferences"]]
+
+
+def test_a_new_configuration_reaches_the_config_map(world: World) -> None:
+    world.create(GRAPH, graph(Frontend=service("frontend"), Epp=picker(10)))
+    assert 10 == weight(world.eventually(CONFIG, "chat-epp-config"))
+    world.patch(GRAPH, "chat", {"spec": {"services": {"Epp": picker(20)}}})
+    world.eventually(CONFIG, "chat-epp-config", lambda it: weight(it) == 20)
+
+
+def test_a_manual_change_of_the_configuration_is_undone(world: World) -> None:
+    world.create(GRAPH, graph(Frontend=service("frontend"), Epp=picker(10)))
+    world.eventually(CONFIG, "chat-epp-config")
+    world.patch(CONFIG, "chat-epp-config", {"data": {"epp-config-dynamo.yaml": "mine"}})
+    world.eventually(CONFIG, "chat-epp-config", lambda it: "plugins" in str(it["data"]))
+
+
+def test_what_belongs_to_a_picker_goes_with_it(world: World) -> None:
+    world.create(GRAPH, graph(Frontend=service("frontend"), Epp=picker()))
+    world.eventually(GRAPH, "chat", is_ready)
+    world.patch(GRAPH, "chat", {"spec": {"services": {"Epp": None}}})
+    for kind, name in (
+        (POOL, "chat-pool"),
+        (CONFIG, "chat-epp-config"),
+        (ServiceAccount.KIND, "epp-serviceaccount"),
+        (RoleBinding.KIND, "epp-serviceaccount-binding"),
+        (Service.KIND, "chat-epp"),
+    ):
+        world.gone(kind, name, within_seconds=40)
+    world.eventually(GRAPH, "chat", is_ready)
+
+
+def test_a_frontend_behind_the_gateway_has_a_virtual_service(world: World) -> None:
+    world.create(GRAPH, graph(Frontend=service("frontend")))
+    found = world.eventually(VIRTUAL_SERVICE, "chat-frontend")
+    assert ["istio-system/public"] == found["spec"]["gateways"]
+    assert ["chat.local"] == found["spec"]["hosts"]
+    world.patch(
+        GRAPH, "chat", {"spec": {"services": {"Frontend": {"ingress": {"enabled": False}}}}}
+    )
+    world.gone(VIRTUAL_SERVICE, "chat-frontend")
+
+
+def test_a_picker_waits_for_the_api_of_pools(world: World, gateway: ControlPlane) -> None:
+    gateway.kubectl("delete", "crd", str(POOL), "--timeout=30s")
+    try:
+        world.create(GRAPH, graph(Frontend=service("frontend"), Epp=picker()))
+        failed = world.eventually(GRAPH, "chat", lambda it: ready(it) != {})
+        assert "failed_to_reconcile_the_resources" == ready(failed)["reason"]
+        assert "inference.networking.k8s.io" in ready(failed)["message"]
+    finally:
+        gateway.install_crds(("inferencepool",))
+    world.eventually(GRAPH, "chat", is_ready, within_seconds=40)

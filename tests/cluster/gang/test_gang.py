@@ -1,0 +1,232 @@
+"""A graph on Grove, on a real API server. Nobody plays Grove but these tests."""
+
+from typing import Any
+
+import pytest
+
+from cluster.audit import Audit, Call
+from cluster.conftest import ControlPlane
+from cluster.graph.graphs import graph, service, worker
+from cluster.world import World
+from dynamo_operator.api.component import DynamoComponentDeployment
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.kube.kind import Kind, Object
+from dynamo_operator.kube.types.core import Service
+from dynamo_operator.kube.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
+from dynamo_operator.kube.types.kai import Queue
+
+GRAPH = DynamoGraphDeployment.KIND
+COMPONENT = DynamoComponentDeployment.KIND
+SET = PodCliqueSet.KIND
+CLIQUE = PodClique.KIND
+GROUP = PodCliqueScalingGroup.KIND
+SERVICE = Service.KIND
+
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
+
+
+def ready(body: Object) -> dict[str, Any]:
+    """The condition `Ready` of a graph, or {}."""
+    conditions = body.get("status", {}).get("conditions", [])
+    return next((each for each in conditions if each["type"] == "Ready"), {})
+
+
+def is_ready(body: Object) -> bool:
+    return ready(body).get("status") == "True"
+
+
+def says(text: str) -> Any:
+    """Whether a graph waits for that."""
+    return lambda body: text in ready(body).get("message", "")
+
+
+def multinode(**fields: Any) -> Object:
+    """A worker over two nodes."""
+    return worker("decode", multinode={"nodeCount": 2}, **fields)
+
+
+class Grove:
+    """What Grove would do, by hand."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def makes(self, kind: Kind, name: str, size: int, /, **status: int) -> None:
+        """Make what Grove makes of a set, with a status about its newest spec."""
+        self._world.create(kind, {"metadata": {"name": name}, "spec": {"replicas": size}})
+        self.reports(kind, name, **status)
+
+    def reports(self, kind: Kind, name: str, **status: int) -> None:
+        """Report about the newest spec."""
+        found = self._world.eventually(kind, name)
+        observed = {"observedGeneration": found["metadata"]["generation"]}
+        self._world.patch(kind, name, {"status": observed | status}, "status")
+
+
+@pytest.fixture
+def grove_controller(world: World) -> Grove:
+    return Grove(world)
+
+
+DONE = {"replicas": 1, "readyReplicas": 1, "updatedReplicas": 1}
+
+
+def test_a_graph_becomes_one_set_and_no_components(world: World) -> None:
+    world.create(GRAPH, graph(Frontend=service("frontend"), Decode=worker("decode", replicas=2)))
+    found = world.eventually(SET, "chat")
+    template = found["spec"]["template"]
+    assert [("decode", 2), ("frontend", 1)] == [
+        (each["name"], each["spec"]["replicas"]) for each in template["cliques"]
+    ]
+    assert "15m0s" == template["terminationDelay"]
+    assert {"kai-scheduler"} == {
+        each["spec"]["podSpec"]["schedulerName"] for each in template["cliques"]
+    }
+    names = ["chat-decode", "chat-frontend"]
+    world.until(lambda: names == [each["metadata"]["name"] for each in world.list(SERVICE)])
+    assert [] == world.list(COMPONENT)
+    recorded = world.eventually(GRAPH, "chat")["metadata"]["annotations"]
+    assert "grove" == recorded["nvidia.com/workload-provider"]
+
+
+def test_before_grove_acts_a_graph_has_a_whole_status(world: World) -> None:
+    world.create(GRAPH, graph(Frontend=service("frontend"), Decode=multinode(resources=None)))
+    waiting = world.eventually(GRAPH, "chat", says("not found"))
+    said = ready(waiting)
+    assert "some_resources_are_not_ready" == said["reason"]
+    assert (
+        "Resources not ready: chat: pcsg/chat-0-decode: resource not found; "
+        "podclique/chat-0-frontend: resource not found"
+    ) == said["message"]
+    assert {
+        "componentKind": "PodCliqueScalingGroup",
+        "componentName": "chat-0-decode",
+        "replicas": 0,
+        "updatedReplicas": 0,
+        "availableReplicas": 0,
+    } == waiting["status"]["services"]["Decode"]
+    assert "PodClique" == waiting["status"]["services"]["Frontend"]["componentKind"]
+
+
+def test_a_graph_is_ready_when_all_that_grove_made_is(
+    world: World, grove_controller: Grove
+) -> None:
+    world.create(GRAPH, graph(Frontend=service("frontend"), Decode=multinode()))
+    world.eventually(SET, "chat")
+    grove_controller.makes(CLIQUE, "chat-0-frontend", 1, **DONE)
+    done = {"replicas": 1, "availableReplicas": 1, "updatedReplicas": 1}
+    grove_controller.makes(GROUP, "chat-0-decode", 1, **done)
+    found = world.eventually(GRAPH, "chat", is_ready)
+    assert "successful" == found["status"]["state"]
+    assert 1 == found["status"]["services"]["Frontend"]["readyReplicas"]
+    assert 1 == found["status"]["services"]["Decode"]["availableReplicas"]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"observedGeneration": None}, "observedGeneration is nil"),
+        ({"readyReplicas": 0}, "desired=1, ready=0"),
+        ({"updatedReplicas": 0}, "desired=1, updated=0"),
+        ({"replicas": 2}, "performing rolling update: desired=1, replicas=2"),
+    ],
+)
+def test_each_count_alone_wakes_the_graph(
+    world: World, grove_controller: Grove, change: Object, said: str
+) -> None:
+    world.create(GRAPH, graph(Frontend=service("frontend")))
+    world.eventually(SET, "chat")
+    grove_controller.makes(CLIQUE, "chat-0-frontend", 1, **DONE)
+    world.eventually(GRAPH, "chat", is_ready)
+    world.patch(CLIQUE, "chat-0-frontend", {"status": change}, "status")
+    world.eventually(GRAPH, "chat", says(f"podclique/chat-0-frontend: {said}"))
+
+
+def test_a_new_size_goes_to_the_live_clique_and_not_into_the_template(
+    world: World, grove_controller: Grove, kinds: ControlPlane
+) -> None:
+    world.create(GRAPH, graph(Frontend=service("frontend")))
+    before = world.eventually(SET, "chat")
+    grove_controller.makes(CLIQUE, "chat-0-frontend", 1, **DONE)
+    world.eventually(GRAPH, "chat", is_ready)
+    world.patch(GRAPH, "chat", {"spec": {"services": {"Frontend": {"replicas": 3}}}})
+    world.eventually(CLIQUE, "chat-0-frontend", lambda it: it["spec"]["replicas"] == 3)
+    grove_controller.reports(
+        CLIQUE, "chat-0-frontend", replicas=3, readyReplicas=3, updatedReplicas=3
+    )
+    world.eventually(GRAPH, "chat", is_ready)
+    after = world.eventually(SET, "chat")
+    assert before["metadata"]["generation"] == after["metadata"]["generation"]
+    calls = Audit(kinds.audit_log).calls(namespace=world.namespace)
+    assert 1 == calls[Call("patch", "podcliques/scale")], calls
+
+
+def test_a_service_is_scaled_to_zero_and_is_ready_then(
+    world: World, grove_controller: Grove
+) -> None:
+    world.create(GRAPH, graph(Frontend=service("frontend"), Decode=multinode(replicas=0)))
+    found = world.eventually(SET, "chat")
+    assert 1 == found["spec"]["template"]["podCliqueScalingGroups"][0]["replicas"]
+    grove_controller.makes(CLIQUE, "chat-0-frontend", 1, **DONE)
+    grove_controller.makes(GROUP, "chat-0-decode", 1)
+    world.eventually(GROUP, "chat-0-decode", lambda it: it["spec"]["replicas"] == 0)
+    grove_controller.reports(GROUP, "chat-0-decode", replicas=0)
+    world.eventually(GRAPH, "chat", is_ready)
+
+
+def test_what_grove_does_not_let_us_change_stays(world: World) -> None:
+    """Grove refuses another `minAvailable`, be it a better one than an earlier operator wrote."""
+    world.create(GRAPH, graph(Decode=multinode()))
+    world.eventually(SET, "chat")
+    world.patch(GRAPH, "chat", {"spec": {"services": {"Decode": {"multinode": {"nodeCount": 4}}}}})
+
+    def sizes(body: Object) -> list[tuple[int, int]]:
+        specs = [each["spec"] for each in body["spec"]["template"]["cliques"]]
+        return [(each["replicas"], each["minAvailable"]) for each in specs]
+
+    world.eventually(SET, "chat", lambda it: sizes(it) == [(1, 1), (3, 1)])
+
+
+def test_a_missing_queue_is_named_and_its_coming_is_enough(world: World) -> None:
+    name = f"queue-{world.namespace}"
+    wanted = graph(Frontend=service("frontend"))
+    wanted["metadata"]["annotations"] = {"nvidia.com/kai-scheduler-queue": name}
+    world.create(GRAPH, wanted)
+    failed = world.eventually(GRAPH, "chat", says(f"queue '{name}' not found in cluster"))
+    assert "failed_to_reconcile_the_resources" == ready(failed)["reason"]
+    assert "failed" == failed["status"]["state"]
+    assert [] == world.list(SET)
+    world.create(Queue.KIND, {"metadata": {"name": name, "namespace": None}})
+    found = world.eventually(SET, "chat")
+    [clique] = found["spec"]["template"]["cliques"]
+    assert name == clique["labels"]["kai.scheduler/queue"]
+
+
+def test_a_graph_that_wants_no_grove_has_components(world: World) -> None:
+    wanted = graph(Frontend=service("frontend"))
+    wanted["metadata"]["annotations"] = {"nvidia.com/enable-grove": "false"}
+    world.create(GRAPH, wanted)
+    world.eventually(COMPONENT, "chat-frontend")
+    assert [] == world.list(SET)
+
+
+def test_a_service_that_goes_takes_its_service_object_along(world: World) -> None:
+    world.create(GRAPH, graph(Frontend=service("frontend"), Decode=worker("decode")))
+    world.eventually(SERVICE, "chat-decode")
+    world.patch(GRAPH, "chat", {"spec": {"services": {"Decode": None}}})
+    world.gone(SERVICE, "chat-decode")
+    world.eventually(SET, "chat", lambda it: len(it["spec"]["template"]["cliques"]) == 1)
+
+
+def test_two_graphs_share_the_service_of_a_model(world: World) -> None:
+    model = {"name": "acme/chat-7b"}
+    for name in ("one", "two"):
+        world.create(GRAPH, graph(name, Decode=worker("decode", modelRef=model)))
+    shared = "dynamo-model-8a58cea0"
+
+    def owners(body: Object) -> list[str]:
+        return sorted(each["name"] for each in body["metadata"]["ownerReferences"])
+
+    world.eventually(SERVICE, shared, lambda it: owners(it) == ["one", "two"])
+    world.delete(GRAPH, "one")
+    world.eventually(SERVICE, shared, lambda it: owners(it) == ["two"])

@@ -1,0 +1,84 @@
+"""Volume claims of a graph: made once, never changed, never taken away by us."""
+
+from typing import Any
+
+import pytest
+
+from cluster.graph.graphs import graph, service
+from cluster.graph.test_graph import GRAPH, condition, is_ready
+from cluster.world import World
+from dynamo_operator.kube.kind import Object
+from dynamo_operator.kube.types.core import PersistentVolumeClaim
+
+CLAIM = PersistentVolumeClaim.KIND
+
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
+
+
+def with_claims(*claims: Object) -> Object:
+    """A graph of a frontend with these claims."""
+    wanted = graph(Frontend=service("frontend"))
+    wanted["spec"]["pvcs"] = list(claims)
+    return wanted
+
+
+def made(name: str = "models", size: str = "1Gi") -> Object:
+    """A claim that the graph shall have made."""
+    details = {"size": size, "storageClass": "standard", "volumeAccessMode": "ReadWriteMany"}
+    return {"name": name, "create": True, **details}
+
+
+def claim(name: str) -> Object:
+    """A claim that a user makes."""
+    spec: dict[str, Any] = {
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": "theirs",
+        "resources": {"requests": {"storage": "5Gi"}},
+    }
+    return {"metadata": {"name": name}, "spec": spec}
+
+
+def test_a_claim_to_create_is_created_once_and_belongs_to_the_graph(world: World) -> None:
+    world.create(GRAPH, with_claims(made()))
+    world.eventually(GRAPH, "chat", is_ready)
+    found = world.eventually(CLAIM, "models")
+    assert "1Gi" == found["spec"]["resources"]["requests"]["storage"]
+    assert ["ReadWriteMany"] == found["spec"]["accessModes"]
+    [owner] = found["metadata"]["ownerReferences"]
+    assert ("DynamoGraphDeployment", "chat", True) == (
+        owner["kind"],
+        owner["name"],
+        owner["controller"],
+    )
+
+
+def test_a_claim_is_neither_changed_nor_taken_away(world: World) -> None:
+    world.create(GRAPH, with_claims(made(size="1Gi")))
+    before = world.eventually(CLAIM, "models")
+    world.patch(GRAPH, "chat", {"spec": {"pvcs": [made(size="2Gi"), made("more")]}})
+    world.eventually(CLAIM, "more")
+    world.patch(GRAPH, "chat", {"spec": {"pvcs": None}})
+    world.eventually(GRAPH, "chat", lambda it: it["status"].get("observedGeneration") == 3)
+    after = world.eventually(CLAIM, "models")
+    assert before["spec"] == after["spec"]
+    assert "deletionTimestamp" not in after["metadata"]
+
+
+def test_a_claim_that_exists_is_left_alone(world: World) -> None:
+    before = world.create(CLAIM, claim("models"))
+    world.create(GRAPH, with_claims(made()))
+    world.eventually(GRAPH, "chat", is_ready)
+    after = world.eventually(CLAIM, "models")
+    assert before["spec"] == after["spec"]
+    assert "ownerReferences" not in after["metadata"]
+
+
+def test_a_graph_waits_for_a_claim_that_it_does_not_make(world: World) -> None:
+    world.create(GRAPH, with_claims({"name": "mine"}))
+    waiting = world.eventually(GRAPH, "chat", lambda it: condition(it, "Ready") != {})
+    said = condition(waiting, "Ready")
+    assert ("False", "some_resources_are_not_ready") == (said["status"], said["reason"])
+    assert "PersistentVolumeClaim mine does not exist" in said["message"]
+    assert "pending" == waiting["status"]["state"]
+    world.create(CLAIM, claim("mine"))
+    world.eventually(GRAPH, "chat", is_ready)

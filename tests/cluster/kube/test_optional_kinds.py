@@ -1,0 +1,118 @@
+"""Kinds that come and go on a real API server, with the definitions as it tells of them."""
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from cluster.conftest import ControlPlane
+from dynamo_operator.kube.cache import Cache
+from dynamo_operator.kube.client import Client
+from dynamo_operator.kube.connect import connect
+from dynamo_operator.kube.kind import Kind, Object
+from dynamo_operator.kube.optional import Definitions, OptionalInformer
+from dynamo_operator.kube.types.meta import Resource
+
+pytestmark = pytest.mark.cluster
+
+GROUP = "optional.test"
+
+
+class Guest(Resource):
+    """A kind that is installed by a test."""
+
+    KIND = Kind(GROUP, "v1", "Guest", "guests")
+
+
+SCHEMA = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+DEFINITION: Object = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": str(Guest.KIND), "annotations": {"note": "x" * 100_000}},
+    "spec": {
+        "group": GROUP,
+        "scope": "Namespaced",
+        "names": {"plural": "guests", "singular": "guest", "kind": "Guest"},
+        "versions": [{"name": "v1", "served": True, "storage": True, "schema": SCHEMA}],
+    },
+}
+
+
+@dataclass
+class Watching:
+    """Who watches guests, and what the cluster does meanwhile."""
+
+    control_plane: ControlPlane
+    definitions: Definitions
+    cache: Cache
+    changed: asyncio.Event
+
+    async def kubectl(self, *arguments: str, body: Object | None = None) -> None:
+        """Have the administrator do something."""
+        stdin = None if body is None else msgspec.json.encode(body).decode()
+        await asyncio.to_thread(self.control_plane.kubectl, *arguments, input=stdin)
+
+    async def until(self, outcome: Callable[[], bool]) -> None:
+        """Return when that is true of the cache."""
+        async with asyncio.timeout(20):
+            while not outcome():
+                self.changed.clear()
+                await self.changed.wait()
+
+    def is_served(self) -> bool:
+        """Whether the cache knows of guests."""
+        return self.cache.serves(Guest)
+
+    def has_guests(self) -> bool:
+        """Whether it has any."""
+        return any(self.cache.list(Guest))
+
+
+@asynccontextmanager
+async def watching(control_plane: ControlPlane, kubeconfig: Path) -> AsyncIterator[Watching]:
+    """The informers of definitions and of guests, running and synced."""
+    definitions = Definitions()
+    informer = OptionalInformer(Guest, definitions)
+    cache, changed = Cache([informer.store]), asyncio.Event()
+    cache.subscribe(Guest, lambda _: changed.set())
+    cache.subscribe_served(Guest, changed.set)
+    async with await connect(kubeconfig) as transport, asyncio.TaskGroup() as group:
+        client = Client(transport)
+        tasks = [group.create_task(each.run(client)) for each in (definitions, informer)]
+        async with asyncio.timeout(20):
+            await informer.synced.wait()
+        yield Watching(control_plane, definitions, cache, changed)
+        for task in tasks:
+            task.cancel()
+
+
+async def test_a_kind_is_watched_while_it_is_installed(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    metadata = {"name": "one", "namespace": namespace}
+    guest = {"apiVersion": Guest.KIND.api_version, "kind": "Guest", "metadata": metadata}
+    async with watching(control_plane, control_plane.kubeconfig) as world:
+        assert not world.is_served()
+        for _ in range(2):
+            await world.kubectl("create", "-f", "-", body=DEFINITION)
+            await world.until(world.is_served)
+            await world.kubectl("create", "-f", "-", body=guest)
+            await world.until(world.has_guests)
+            await world.kubectl("delete", "crd", str(Guest.KIND))
+            await world.until(lambda: not world.is_served())
+            assert not world.has_guests()
+
+
+async def test_who_may_not_read_definitions_knows_the_groups_of_the_start(
+    control_plane: ControlPlane,
+) -> None:
+    user = control_plane.instance.user_kubeconfig(f"guest-{uuid.uuid4().hex[:8]}")
+    async with watching(control_plane, user) as world:
+        assert not world.is_served()
+        assert world.definitions.has(Kind("apps", "v1", "Deployment", "deployments"))
+        assert not world.definitions.has(Guest.KIND)

@@ -1,0 +1,117 @@
+"""Objects without what differs between any two runs, so that two operators can be compared.
+
+The same is done to both sides. The hard part is to leave out no more than that.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from dynamo_operator.kube.kind import Object
+
+OURS = frozenset(
+    (
+        "DynamoGraphDeployment",
+        "DynamoComponentDeployment",
+        "DynamoGraphDeploymentScalingAdapter",
+    )
+)
+"""Kinds whose status the operator writes; every other status is somebody else's."""
+
+_VOLATILE = frozenset(
+    (
+        "uid",
+        "resourceVersion",
+        "generation",
+        "managedFields",
+        "namespace",
+        "creationTimestamp",
+        "deletionTimestamp",
+    )
+)
+_TIMES = frozenset(("lastTransitionTime", "lastUpdateTime"))
+_BOOKKEEPING = (
+    "nvidia.com/last-applied-",
+    "nvidia.com/workload-provider",
+    "deployment.kubernetes.io/revision",
+    "pv.kubernetes.io/",
+)
+_GIVEN = frozenset(("Secret", "ConfigMap", "ServiceAccount", "PersistentVolumeClaim"))
+_EVERYWHERE = frozenset(("ConfigMap/kube-root-ca.crt", "ServiceAccount/default"))
+
+
+def normal_objects(objects: Iterable[Object], given: Iterable[Object]) -> dict[str, Object]:
+    """The objects by `Kind/name`, without those that every namespace has and those of the input."""
+    inputs = {_id(each) for each in given if each.get("kind") in _GIVEN}
+    named = {_id(each): normal(each) for each in objects}
+    return {name: each for name, each in named.items() if name not in inputs | _EVERYWHERE}
+
+
+def normal(body: Object) -> Object:
+    """One object without identities, times and other people's status."""
+    if body["kind"] == "Secret":
+        return _secret(body)
+    kept = {name: value for name, value in body.items() if name not in ("metadata", "status")}
+    if body["kind"] in OURS and body.get("status"):
+        kept["status"] = _without_times(body["status"])
+    if body["kind"] == "Service":
+        kept["spec"] = _without_addresses(body["spec"])
+    if body["kind"] == "PersistentVolumeClaim":
+        kept["spec"] = {name: each for name, each in body["spec"].items() if name != "volumeName"}
+    return {"metadata": _metadata(body["metadata"]), **_without_nulls(kept)}
+
+
+def normal_events(events: Iterable[str]) -> set[str]:
+    """The events that both operators write; see S9 in `docs/deviations.md`."""
+    return {
+        each
+        for each in events
+        if each.startswith("Dynamo") and ("/Normal/Create" in each or "/ValidationFailed" in each)
+    }
+
+
+def event(body: Object) -> str:
+    """An event as it is compared."""
+    return f"{body['involvedObject'].get('kind')}/{body.get('type')}/{body.get('reason')}"
+
+
+def _id(body: Object) -> str:
+    return f"{body['kind']}/{body['metadata']['name']}"
+
+
+def _metadata(metadata: Object) -> Object:
+    kept = {name: value for name, value in metadata.items() if name not in _VOLATILE}
+    kept["annotations"] = {
+        name: value
+        for name, value in (metadata.get("annotations") or {}).items()
+        if not name.startswith(_BOOKKEEPING)
+    }
+    kept["ownerReferences"] = [
+        {name: value for name, value in each.items() if name != "uid"}
+        for each in metadata.get("ownerReferences") or ()
+    ]
+    return {name: value for name, value in kept.items() if value}
+
+
+def _secret(body: Object) -> Object:
+    keys = body["keys"] if "keys" in body else sorted(body.get("data") or ())
+    metadata = _metadata(body["metadata"])
+    return {"metadata": metadata, "kind": "Secret", "keys": keys, "type": body["type"]}
+
+
+def _without_addresses(spec: Object) -> Object:
+    replaced = dict(spec)
+    if spec.get("clusterIP") != "None":
+        replaced |= {"clusterIP": "<allocated>", "clusterIPs": ["<allocated>"]}
+    return replaced
+
+
+def _without_times(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_times(each) for name, each in value.items() if name not in _TIMES}
+    return [_without_times(each) for each in value] if isinstance(value, list) else value
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_nulls(each) for name, each in value.items() if each is not None}
+    return [_without_nulls(each) for each in value] if isinstance(value, list) else value

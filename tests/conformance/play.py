@@ -1,0 +1,206 @@
+"""All cases of a mode, played on a real control plane with our operator.
+
+The hard part is to know when things have settled, without waiting long for each: all cases run at once, in
+namespaces of their own, and the audit log tells when nobody has written anything for a while.
+"""
+
+import json
+import ssl
+import time
+from collections import defaultdict, deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TextIO
+
+import msgspec
+
+from cluster.operator_process import OFF, OperatorProcess
+from cluster.world import EVENTS, NAMESPACES, Refused, World
+from conformance.modes import MPI_SECRET, Mode
+from conformance.normal import event
+from conformance.recordings import Case
+from dynamo_operator.api.component import DynamoComponentDeployment
+from dynamo_operator.api.crd import custom_resource_definitions
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.api.scaling import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.controlplane.instance import Instance
+from dynamo_operator.kube.kind import Kind, Object
+from dynamo_operator.kube.types.apps import Deployment
+from dynamo_operator.kube.types.core import Service, ServiceAccount
+from dynamo_operator.kube.types.networking import Ingress
+from dynamo_operator.kube.types.rbac import Role, RoleBinding
+
+SECRETS = Kind("", "v1", "Secret", "secrets")
+NODES = Kind("", "v1", "Node", "nodes", namespaced=False)
+QUEUES = Kind("scheduling.run.ai", "v2", "Queue", "queues", namespaced=False)
+COMPARED = (
+    DynamoGraphDeployment.KIND,
+    DynamoComponentDeployment.KIND,
+    DynamoGraphDeploymentScalingAdapter.KIND,
+    Deployment.KIND,
+    Service.KIND,
+    ServiceAccount.KIND,
+    Role.KIND,
+    RoleBinding.KIND,
+    Ingress.KIND,
+    SECRETS,
+    Kind("", "v1", "ConfigMap", "configmaps"),
+    Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims"),
+)
+"""The kinds that an operator makes, wherever it runs."""
+
+OPTIONAL = {
+    "lws": Kind("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet", "leaderworkersets"),
+    "podgroup": Kind("scheduling.volcano.sh", "v1beta1", "PodGroup", "podgroups"),
+    "grove": Kind("grove.io", "v1alpha1", "PodCliqueSet", "podcliquesets"),
+    "inferencepool": Kind("inference.networking.k8s.io", "v1", "InferencePool", "inferencepools"),
+}
+"""Those that it makes where they are installed."""
+
+_PLURALS = {each.name: each for each in COMPARED}
+_ROOM = {"cpu": "100k", "memory": "1Pi", "pods": "10k", "nvidia.com/gpu": "10k"}
+"""What each node has, so that every pod of every case finds a place."""
+
+_QUIET_SECONDS = 3.0
+_SETTLING_SECONDS = 180.0
+
+
+@dataclass(slots=True)
+class Observed:
+    """What exists after a stage of a case."""
+
+    objects: list[Object] = field(default_factory=list)
+    apply_errors: list[str] = field(default_factory=list)
+    events: list[str] = field(default_factory=list)
+
+
+Stage = tuple[str, int]
+
+
+def play(mode: Mode, cases: Sequence[Case], folder: Path) -> dict[Stage, Observed]:
+    """What our operator makes of these cases, by case and stage."""
+    with _cluster(mode, folder) as (instance, everywhere):
+        quiet = Quiet(instance.audit_log)
+        worlds = {each.name: _namespace(everywhere, each) for each in cases}
+        with OperatorProcess(
+            instance.kubeconfig, folder / "operator.log", (*OFF, *mode.flags)
+        ) as operator:
+            operator.ready()
+            observed: dict[Stage, Observed] = {}
+            for stage in range(max(each.stages for each in cases)):
+                now = [each for each in cases if stage < each.stages]
+                errors = {each.name: _apply(worlds[each.name], each.input(stage)) for each in now}
+                quiet.wait()
+                observed |= _collect(everywhere, mode, stage, errors)
+            assert operator.ended is None, "the operator has ended by itself"
+    return observed
+
+
+@contextmanager
+def _cluster(mode: Mode, folder: Path) -> Iterator[tuple[Instance, World]]:
+    definitions = folder / "definitions.json"
+    body = {"apiVersion": "v1", "kind": "List", "items": custom_resource_definitions()}
+    definitions.write_bytes(msgspec.json.encode(body))
+    instance = Instance(f"conformance-{mode.name}", folder)
+    try:
+        instance.up(crds=mode.crds, crd_files=[definitions])
+        tls = ssl.create_default_context(cafile=instance.pki / "ca.crt")
+        tls.load_cert_chain(instance.pki / "admin.crt", instance.pki / "admin.key")
+        everywhere = World(instance.server, tls, "")
+        _furnish(everywhere, mode)
+        yield instance, everywhere
+    finally:
+        instance.down()
+
+
+def _furnish(everywhere: World, mode: Mode) -> None:
+    """Have what an installation has: the key pair for MPI, and the queues where KAI is."""
+    for node in everywhere.list(NODES):
+        room = {"status": {"capacity": _ROOM, "allocatable": _ROOM}}
+        everywhere.patch(NODES, node["metadata"]["name"], room, "status")
+    everywhere.create(NAMESPACES, {"metadata": {"name": "dynamo-system"}})
+    system = World(everywhere.server, everywhere.tls, "dynamo-system")
+    keys = {"private.key": "private", "private.key.pub": "public"}
+    system.create(SECRETS, {"metadata": {"name": MPI_SECRET}, "stringData": keys})
+    for queue in ("q1", "dynamo") if "kai" in mode.crds else ():
+        everywhere.create(QUEUES, {"metadata": {"name": queue}})
+
+
+def _namespace(everywhere: World, case: Case) -> World:
+    everywhere.create(NAMESPACES, {"metadata": {"name": case.namespace}})
+    return World(everywhere.server, everywhere.tls, case.namespace)
+
+
+def _apply(world: World, documents: Sequence[Object]) -> list[str]:
+    """The errors of applying these documents one after the other."""
+    errors = []
+    for document in documents:
+        try:
+            match document:
+                case {"$patch": change}:
+                    kind = _PLURALS[change["kind"]]
+                    world.patch(kind, change["name"], change["body"], change.get("sub", ""))
+                case {"$delete": change}:
+                    world.delete(_PLURALS[change["kind"]], change["name"])
+                case _:
+                    world.apply(_PLURALS[document["kind"]], document)
+        except Refused as refused:
+            errors.append(str(refused))
+    return errors
+
+
+def _collect(
+    everywhere: World, mode: Mode, stage: int, errors: dict[str, list[str]]
+) -> dict[Stage, Observed]:
+    found: dict[str, Observed] = defaultdict(Observed)
+    for kind in (*COMPARED, *(OPTIONAL[each] for each in mode.crds if each in OPTIONAL)):
+        for each in everywhere.list(kind):
+            full = {"apiVersion": kind.api_version, "kind": kind.name, **each}
+            found[each["metadata"]["namespace"]].objects.append(full)
+    for each in everywhere.list(EVENTS):
+        found[each["metadata"]["namespace"]].events.append(event(each))
+    for name, said in errors.items():
+        found[Case(name).namespace].apply_errors = said
+    return {(name, stage): found[Case(name).namespace] for name in errors}
+
+
+class Quiet:
+    """Knows from the audit log when somebody last wrote something."""
+
+    def __init__(self, log: Path) -> None:
+        self._lines: TextIO = log.open(encoding="utf-8")
+        self._rest = ""
+        self._newest: deque[str] = deque(maxlen=20)
+
+    def wait(self) -> None:
+        """Return when nobody has written anything for a while."""
+        now = time.monotonic()
+        last, deadline = now, now + _SETTLING_SECONDS
+        while (now := time.monotonic()) < last + _QUIET_SECONDS:
+            if self._has_writes():
+                last = now
+            if now > deadline:
+                writes = "\n".join(self._newest)
+                raise AssertionError(f"not settled within {_SETTLING_SECONDS:g} s:\n{writes}")
+            time.sleep(0.2)
+
+    def _has_writes(self) -> bool:
+        *lines, self._rest = (self._rest + self._lines.read()).split("\n")
+        writes = [each for each in map(json.loads, lines) if _is_write(each)]
+        self._newest.extend(
+            f"{each['user']['username']} {each['verb']} {each['requestURI']}" for each in writes
+        )
+        return bool(writes)
+
+
+_WRITES = frozenset(("create", "update", "patch", "delete", "deletecollection"))
+_BACKGROUND = frozenset(
+    ("leases", "events", "tokenreviews", "subjectaccessreviews", "selfsubjectaccessreviews")
+)
+
+
+def _is_write(entry: Object) -> bool:
+    resource = entry.get("objectRef", {}).get("resource")
+    return entry["verb"] in _WRITES and resource not in _BACKGROUND

@@ -1,0 +1,97 @@
+"""What was recorded: the cases, their steps, and what existed after each of them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from conformance.modes import Mode
+from dynamo_operator.kube.kind import Object
+
+_FOLDER = Path(__file__).parent / "cases"
+
+NOT_YET = {
+    "DynamoModel": (
+        "model-base",
+        "model-lora",
+        "model-lora-badscheme",
+        "model-lora-delete",
+        "model-lora-nosource",
+        "model-noendpoints",
+    ),
+    "DynamoGraphDeploymentRequest": (
+        "dgdr-aic",
+        "dgdr-autoapply",
+        "dgdr-dgd-deleted",
+        "dgdr-full",
+        "dgdr-no-output",
+        "dgdr-noconfig",
+        "dgdr-online",
+        "dgdr-spec-change",
+    ),
+}
+"""Recorded cases of kinds that the operator does not reconcile yet; they are not among the data."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What existed after a stage: objects, the errors of applying, and a set of events."""
+
+    objects: list[Object]
+    apply_errors: list[str]
+    events: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One input, with the steps that follow when things have settled. Stage 0 is the input."""
+
+    name: str
+
+    @property
+    def namespace(self) -> str:
+        """Where it is applied."""
+        return f"c-{self.name}"
+
+    @property
+    def stages(self) -> int:
+        """How many inputs there are."""
+        return 1 + len([*self._folder.glob("step-*.yaml")])
+
+    def input(self, stage: int) -> list[Object]:
+        """The documents of a stage."""
+        return documents(self._folder / (f"step-{stage}.yaml" if stage else "input.yaml"))
+
+    def recorded(self, mode: Mode, stage: int) -> Recorded | None:
+        """What the recorded operator made of it. None means: it was not tried in that mode."""
+        suffix = f"-step-{stage}.yaml" if stage else ".yaml"
+        for name in (mode.name, *(("none",) if mode.like_none else ())):
+            path = self._folder / (name + suffix)
+            if path.exists():
+                (body,) = documents(path)
+                return Recorded(body["objects"], body["applyErrors"], body["events"])
+        return None
+
+    @property
+    def _folder(self) -> Path:
+        return _FOLDER / self.name
+
+
+def cases(mode: Mode) -> list[Case]:
+    """The cases that were recorded in that mode."""
+    return [each for each in every_case() if each.recorded(mode, 0)]
+
+
+def every_case() -> Iterator[Case]:
+    """All cases, by name."""
+    return (Case(each.name) for each in sorted(_FOLDER.iterdir()))
+
+
+@cache
+def documents(path: Path) -> list[Any]:
+    """The YAML documents of a file."""
+    text = path.read_text(encoding="utf-8")
+    return [each for each in yaml.load_all(text, Loader=yaml.CSafeLoader) if each is not None]

@@ -1,0 +1,73 @@
+"""Progress is written once a second at most; what a program waits for, at once."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+
+from dynamo_operator.api.graph import DynamoGraphDeployment, DynamoGraphDeploymentStatus
+from dynamo_operator.kube.kind import Object
+from dynamo_operator.kube.status import StatusPace
+from dynamo_operator.kube.types.meta import Condition, Metadata
+from simulated.clock import on_simulated_clock
+
+
+def status(ready: str = "False", message: str = "0 of 2", **fields: Any) -> Object:
+    """A status as a controller computes it."""
+    reason = "all_resources_are_ready" if ready == "True" else "some_resources_are_not_ready"
+    said = Condition("Ready", ready, reason, message, observed_generation=1)
+    return {"observedGeneration": 1, "state": "pending", "conditions": [said], **fields}
+
+
+def stored(wanted: Object, uid: str = "u") -> DynamoGraphDeployment:
+    """A graph whose status says that."""
+    since = "2026-01-01T00:00:00Z"
+    said = [msgspec.structs.replace(it, last_transition_time=since) for it in wanted["conditions"]]
+    held = {**wanted, "conditions": msgspec.to_builtins(said)}
+    return DynamoGraphDeployment(
+        Metadata("g", uid=uid, generation=1),
+        status=msgspec.convert(held, DynamoGraphDeploymentStatus),
+    )
+
+
+@on_simulated_clock
+async def test_progress_waits_for_the_rest_of_a_second() -> None:
+    pace, graph = StatusPace(), stored(status())
+    assert 0.0 == pace.wait(DynamoGraphDeployment(graph.metadata), status())
+    await asyncio.sleep(0.25)
+    assert 0.75 == pace.wait(graph, status(message="1 of 2"))
+    await asyncio.sleep(0.75)
+    assert 0.0 == pace.wait(graph, status(message="1 of 2"))
+
+
+@on_simulated_clock
+async def test_a_condition_that_flips_never_waits() -> None:
+    pace, graph = StatusPace(), stored(status())
+    pace.wait(DynamoGraphDeployment(graph.metadata), status())
+    assert 0.0 == pace.wait(graph, status("True", "All resources are ready"))
+
+
+@on_simulated_clock
+async def test_a_newer_generation_never_waits() -> None:
+    pace, graph = StatusPace(), stored(status())
+    pace.wait(DynamoGraphDeployment(graph.metadata), status())
+    assert 0.0 == pace.wait(graph, status(observedGeneration=2))
+    assert 0.0 == pace.wait(graph, status(state="failed"))
+
+
+@on_simulated_clock
+async def test_a_status_that_says_the_same_does_not_count() -> None:
+    pace, graph = StatusPace(), stored(status())
+    assert 0.0 == pace.wait(graph, status())
+    assert 0.0 == pace.wait(graph, status(message="1 of 2"))
+
+
+@on_simulated_clock
+async def test_objects_do_not_wait_for_each_other_and_are_forgotten() -> None:
+    pace = StatusPace()
+    for number in range(100):
+        fresh = DynamoGraphDeployment(Metadata("g", uid=str(number), generation=1))
+        assert 0.0 == pace.wait(fresh, status())
+    await asyncio.sleep(1.0)
+    pace.wait(stored(status(), "last"), status(message="1 of 2"))
+    assert 1 == pace.remembered

@@ -1,0 +1,100 @@
+"""When the groups of a component are ready, and what is said when they are not."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from dynamo_operator.kube.kind import Object
+from dynamo_operator.kube.types.leaderworkerset import LeaderWorkerSet
+from dynamo_operator.kube.types.volcano import PodGroup
+from dynamo_operator.status.groups import Group, groups_readiness, groups_replicas
+
+
+def a_set(name: str = "w-0", *, replicas: int = 1, generation: int = 2, **status: Any) -> Group:
+    """A group that is ready, unless `status` says otherwise."""
+    ready = {
+        "replicas": 1,
+        "updatedReplicas": 1,
+        "readyReplicas": 1,
+        "conditions": [a_condition("Available"), a_condition("Progressing", "False")],
+    }
+    body = {
+        "metadata": {"name": name, "generation": generation},
+        "status": ready | status,
+    }
+    found = msgspec.convert(body, LeaderWorkerSet)
+    spec = msgspec.Raw(msgspec.json.encode({"replicas": replicas}))
+    return Group(msgspec.structs.replace(found, spec=spec), None)
+
+
+def a_condition(type_: str, status: str = "True", message: str = "") -> Object:
+    return {"type": type_, "status": status, "message": message}
+
+
+def test_all_groups_ready_is_ready() -> None:
+    found = groups_readiness({"w-0": a_set(), "w-1": a_set("w-1")})
+    assert (True, "AllLeaderWorkerSetsReady", "All LeaderWorkerSets are ready") == (
+        found.is_ready,
+        found.reason,
+        found.message,
+    )
+
+
+def test_no_group_wanted_is_ready() -> None:
+    assert groups_readiness({}).is_ready
+    assert groups_readiness({"w-0": a_set(replicas=0, readyReplicas=0, conditions=[])}).is_ready
+
+
+UPDATING = [a_condition("UpdateInProgress"), a_condition("Progressing")]
+
+
+@pytest.mark.parametrize(
+    ("group", "cause"),
+    [
+        (Group(None, None), "it does not exist yet, or is being deleted"),
+        (a_set(observedGeneration=1), "its newest spec has not been observed yet"),
+        (a_set(conditions=[]), "it has not been observed yet"),
+        (a_set(conditions=UPDATING), "its pods are not of the newest spec yet"),
+        (a_set(updatedReplicas=0), "its pods are not of the newest spec yet"),
+        (a_set(readyReplicas=0), "its pods are not ready"),
+        (
+            a_set(conditions=[a_condition("Progressing", message="Replicas are progressing")]),
+            "it is not available; Replicas are progressing",
+        ),
+    ],
+)
+def test_each_thing_that_is_not_so_yet_is_named(group: Group, cause: str) -> None:
+    found = groups_readiness({"w-0": a_set(), "w-1": group})
+    assert (False, "SomeLeaderWorkerSetsNotReady") == (found.is_ready, found.reason)
+    assert f"Some LeaderWorkerSets are not ready: w-1: {cause}" == found.message
+
+
+def test_a_group_without_a_place_says_so() -> None:
+    condition = a_condition("Unschedulable", message="2/2 tasks in gang unschedulable")
+    placement = msgspec.convert({"status": {"conditions": [condition]}}, PodGroup)
+    group = Group(a_set(readyReplicas=0).pods, placement)
+    assert groups_readiness({"w-0": group}).message.endswith(
+        "w-0: its pods are not ready; 2/2 tasks in gang unschedulable"
+    )
+
+
+def test_of_many_groups_the_first_are_named() -> None:
+    groups = {f"w-{index}": Group(None, None) for index in range(9)}
+    message = groups_readiness(groups).message
+    assert "w-4: " in message
+    assert "w-5: " not in message
+    assert message.endswith("; and 4 more")
+
+
+def test_the_counts_are_those_of_all_groups_together() -> None:
+    groups = {"w-0": a_set(), "w-1": a_set("w-1", readyReplicas=0), "w-2": Group(None, None)}
+    expected = {
+        "componentKind": "LeaderWorkerSet",
+        "componentName": "w-0",
+        "replicas": 2,
+        "updatedReplicas": 2,
+        "readyReplicas": 1,
+        "availableReplicas": None,
+    }
+    assert expected == msgspec.to_builtins(groups_replicas(groups, "w-0"))

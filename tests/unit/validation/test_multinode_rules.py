@@ -1,0 +1,82 @@
+"""What a component on several nodes must say."""
+
+from typing import Any
+
+from dynamo_operator.facts import Facts
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.validation.component import component_problems
+from dynamo_operator.validation.graph import graph_problems
+from dynamo_operator.validation.multinode import lacks_orchestrator
+from specs import IMAGE, a_component, a_graph, a_service
+
+SETTINGS = RenderSettings(mpi_secret_name="mpi-keys")
+TRTLLM = {"mainContainer": {"image": IMAGE, "command": ["python3", "-m", "dynamo.trtllm"]}}
+TWO_NODES: dict[str, Any] = {"multinode": {"nodeCount": 2}}
+
+
+def problems(settings: RenderSettings = SETTINGS, **spec: Any) -> list[str]:
+    component = a_component(**{**TWO_NODES, "componentType": "worker", **spec})
+    return [str(each) for each in component_problems(component, Facts(), settings)]
+
+
+def test_there_must_be_something_to_start() -> None:
+    message = "a component on several nodes needs a command: there is nothing to start"
+    path = "spec.extraPodSpec.mainContainer.args"
+    assert [f"{path}: {message}"] == problems()
+    for command in (["/bin/sh", "-c"], ["bash", "-lc"]):
+        main = {"image": IMAGE, "command": command}
+        assert [f"{path}: {message}"] == problems(extraPodSpec={"mainContainer": main})
+    main = {"image": IMAGE, "command": ["/opt/own"]}
+    assert [] == problems(extraPodSpec={"mainContainer": main})
+
+
+def test_tensorrt_llm_needs_a_number_of_gpus_wherever_it_is_said() -> None:
+    message = "TensorRT-LLM on several nodes starts a process for each GPU: say how many"
+    assert [f"spec.resources.limits.gpu: {message}"] == problems(extraPodSpec=TRTLLM)
+    limits = {"limits": {"gpu.example.com/x": "4"}}
+    other = {"mainContainer": {**TRTLLM["mainContainer"], "resources": limits}}
+    cases: tuple[dict[str, Any], ...] = (
+        {"resources": {"limits": {"gpu": "4"}}, "extraPodSpec": TRTLLM},
+        {"resources": {"requests": {"gpu": "4"}}, "extraPodSpec": TRTLLM},
+        {"resources": {"limits": {"custom": {"nvidia.com/gpu": "4"}}}, "extraPodSpec": TRTLLM},
+        {"resources": {"limits": {"gpuType": "gpu.example.com/x"}}, "extraPodSpec": other},
+    )
+    for said in cases:
+        assert [] == problems(**said)
+
+
+def test_tensorrt_llm_needs_the_keys_of_the_operator() -> None:
+    [found] = problems(RenderSettings(), resources={"limits": {"gpu": "4"}}, extraPodSpec=TRTLLM)
+    assert found.startswith(
+        "spec.multinode.nodeCount: TensorRT-LLM on several nodes needs SSH keys"
+    )
+
+
+def test_other_components_need_neither_gpus_nor_keys() -> None:
+    main = {"image": IMAGE, "args": ["python3 -m dynamo.sglang"]}
+    assert [] == problems(RenderSettings(), extraPodSpec={"mainContainer": main})
+
+
+def test_the_number_of_groups_has_a_limit() -> None:
+    main = {"mainContainer": {"image": IMAGE, "args": ["date"]}}
+    message = "spec.replicas: a component on several nodes has at most 1000 replicas"
+    assert [message] == problems(replicas=1001, extraPodSpec=main)
+    assert [] == problems(replicas=1000, extraPodSpec=main)
+
+
+def test_a_group_takes_names_from_other_services() -> None:
+    pod = {"mainContainer": {"image": IMAGE, "args": ["date"]}}
+    services = {
+        "W": a_service(**TWO_NODES, replicas=2, extraPodSpec=pod),
+        "W-1": a_service(),
+        "W-2": a_service(),
+    }
+    found = [str(each) for each in graph_problems(a_graph(services), Facts(), SETTINGS)]
+    assert ['spec.services.W-1: "W" and "W-1" would both make objects named "chat-w-1"'] == found
+
+
+def test_several_nodes_need_the_api_of_groups_and_one_does_not() -> None:
+    several, single = a_component(**TWO_NODES).spec, a_component().spec
+    assert lacks_orchestrator(several, Facts())
+    assert not lacks_orchestrator(several, Facts(lws_served=True))
+    assert not lacks_orchestrator(single, Facts())

@@ -115,7 +115,7 @@ class Manager:
     def ready(self) -> Health:
         """Whether the caches are full and the hooks have run; a standby is ready as well."""
         problems = [
-            f"{informer.type_.KIND}: {informer.last_error or 'not listed yet'}"
+            str(informer.last_error or f"{informer.type_.KIND}: not listed yet")
             for informer in self._informers.values()
             if not informer.synced.is_set()
         ]

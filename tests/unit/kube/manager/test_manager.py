@@ -143,7 +143,7 @@ async def test_nothing_is_reconciled_before_the_caches_are_full() -> None:
     async with running(world):
         await asyncio.sleep(100)
         assert ["server starts"] == world.log
-        assert ("gadgets.example.com: not listed yet",) == world.manager.ready().problems
+        assert ("gadgets.example.com: InternalError",) == world.manager.ready().problems
         assert world.manager.alive()
         outage.times = 0
         await asyncio.sleep(60)

@@ -20,6 +20,7 @@ import msgspec
 from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.client import ABSENT, Client
 from dynamo_operator.kube.contained import contained, content, content_of
+from dynamo_operator.kube.emptied import without_emptied
 from dynamo_operator.kube.errors import Conflict, Forbidden, Invalid, NotFound
 from dynamo_operator.kube.kind import Key, Object, key_of
 from dynamo_operator.kube.types.meta import OwnerReference, Resource
@@ -163,7 +164,7 @@ class Applier:
         if self._is_settled(live, body, digest):
             return live, None
         try:
-            applied = await self.writer.apply(type_, body, force=True, uid=live.metadata.uid)
+            applied = await self._update(type_, body, live)
         except (Invalid, Forbidden) as error:
             raise _Obstructed(rejected(wanted, error)) from error
         if not contained(content(body), content_of(applied)):
@@ -185,6 +186,19 @@ class Applier:
             if live is not None and not _controls(owner, live):
                 raise _Obstructed(name_conflict(live)) from error
             raise  # ours, not yet in the cache, or gone again
+
+    async def _update(self, type_: type[R], body: Object, live: R) -> R:
+        uid = live.metadata.uid
+        try:
+            return await self.writer.apply(type_, body, force=True, uid=uid)
+        except Invalid:
+            bare = without_emptied(body, content_of(live))
+            if bare == body:
+                raise
+            # Without the hash: were we to end here, the next pass would know that it is not done.
+            del bare["metadata"]["annotations"][self.hash_annotation]
+            await self.writer.apply(type_, bare, force=True, uid=uid)
+            return await self.writer.apply(type_, body, force=True, uid=uid)
 
     async def _existing(self, type_: type[R], key: Key) -> R | None:
         try:

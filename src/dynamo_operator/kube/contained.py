@@ -14,7 +14,7 @@ from dynamo_operator.kube.quantity import amount
 from dynamo_operator.kube.types.meta import Resource
 
 # Source: `x-kubernetes-list-map-keys` of these fields in the API server's OpenAPI, v1.36.
-_LIST_KEYS: dict[str, tuple[str, ...]] = {
+LIST_KEYS: dict[str, tuple[str, ...]] = {
     "containers": ("name",),
     "initContainers": ("name",),
     "env": ("name",),
@@ -54,18 +54,19 @@ def contained(wanted: Any, live: Any, field: str = "") -> bool:
 def _list_contained(wanted: list[Any], live: Any, field: str) -> bool:
     if not isinstance(live, list):
         return not wanted and not live
-    keys = _LIST_KEYS.get(field)
+    keys = LIST_KEYS.get(field)
     if keys is None or not all(isinstance(item, dict) for item in (*wanted, *live)):
         return len(wanted) == len(live) and all(map(contained, wanted, live))
-    theirs = {_identity(item, keys): item for item in live}
-    ours = [_identity(item, keys) for item in wanted]
+    theirs = {identity(item, keys): item for item in live}
+    ours = [identity(item, keys) for item in wanted]
     order = [identity for identity in theirs if identity in set(ours)]
     return order == ours and all(
         contained(item, theirs[identity]) for item, identity in zip(wanted, ours, strict=True)
     )
 
 
-def _identity(item: dict[str, Any], keys: tuple[str, ...]) -> tuple[Any, ...]:
+def identity(item: dict[str, Any], keys: tuple[str, ...]) -> tuple[Any, ...]:
+    """What tells an item of an associative list from the others."""
     defaults = {"protocol": "TCP"}
     return tuple(item.get(key, defaults.get(key)) for key in keys)
 

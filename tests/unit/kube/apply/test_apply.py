@@ -156,3 +156,13 @@ async def test_a_server_that_insists_costs_one_write_and_no_loop() -> None:
             await settle()
         assert ["PATCH", "PATCH"] == scene.writes()
         assert {"a": 9} == scene.world.sizes()
+
+
+@on_simulated_clock
+async def test_an_object_of_a_kind_that_is_not_served_does_not_stop_the_others() -> None:
+    async with a_scene() as scene:
+        scene.world.cache.store(Gadget).is_served = False
+        applied = await scene.apply(gadget("a", 1))
+        assert [Obstacle.NOT_SERVED] == [each.obstacle for each in applied.blocked]
+        assert "is not served" in applied.blocked[0].message
+        assert [] == scene.writes()

@@ -6,7 +6,7 @@ RUN := $(UV) run --locked --no-sync
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fmt lint types unit cluster golden crds docs bench
+.PHONY: help demo test fmt lint types unit cluster conformance golden crds docs bench
 
 help: ## List the recipes
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  \1|/' | column -t -s '|'
@@ -43,7 +43,11 @@ unit: .venv/.synced ## Tests without a control plane
 
 cluster: .venv/.synced ## Tests on the real control plane
 	@$(RUN) dynamoctl dev build
-	@$(RUN) pytest tests/cluster tests/faults
+	@$(RUN) pytest tests/cluster tests/faults tests/conformance
+
+conformance: .venv/.synced ## Compare with the recorded Go operator, in all modes (ARGS="grove --case agg-vllm")
+	@$(RUN) dynamoctl dev build
+	@PYTHONPATH=tests $(RUN) python -m conformance $(ARGS)
 
 golden: .venv/.synced ## Rewrite the golden files; `git diff` shows what changed
 	@$(RUN) python tools/golden.py

@@ -1,4 +1,4 @@
-"""Writes `api/schemas/kubernetes.json`: the Kubernetes types that our own kinds embed.
+"""Writes `kube/schemas/kubernetes.json`: the Kubernetes types that we write, or that our kinds embed.
 
 The source is the OpenAPI document of a live API server, so the schemas are those that the server
 itself applies to pods. The hard part is what a structural schema does not allow: references under
@@ -19,23 +19,36 @@ from typing import Any
 
 Object = dict[str, Any]
 
-DOCUMENTS = ("/openapi/v3/api/v1", "/openapi/v3/apis/autoscaling/v2")
-TARGET = Path(__file__).parents[1] / "src/dynamo_operator/api/schemas/kubernetes.json"
+DOCUMENTS = (
+    "/openapi/v3/api/v1",
+    "/openapi/v3/apis/apps/v1",
+    "/openapi/v3/apis/autoscaling/v2",
+    "/openapi/v3/apis/networking.k8s.io/v1",
+    "/openapi/v3/apis/rbac.authorization.k8s.io/v1",
+)
+TARGET = Path(__file__).parents[1] / "src/dynamo_operator/kube/schemas/kubernetes.json"
 
 ROOTS = (
     "ConfigMapKeySelector",
     "Container",
+    "DeploymentSpec",
     "EnvVar",
     "HorizontalPodAutoscalerBehavior",
+    "IngressSpec",
     "MetricSpec",
     "ObjectMeta",
     "PodSpec",
+    "PolicyRule",
     "Probe",
     "ResourceClaim",
     "ResourceRequirements",
+    "RoleRef",
+    "ServiceSpec",
+    "Subject",
     "Toleration",
 )
-"""The types that fields of our kinds embed by name; what they refer to comes along."""
+"""The types that fields of our kinds embed by name, or that objects of ours consist of; what they
+refer to comes along."""
 
 KEPT = (
     "type",

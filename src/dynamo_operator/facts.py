@@ -7,15 +7,17 @@ _DOCKER_HUB = frozenset(("docker.io", "index.docker.io", "registry-1.docker.io")
 
 
 @dataclass(frozen=True, slots=True)
-class GangSize:
-    """What must stay as it is in a template of Grove that is in use.
+class InUse:
+    """What must stay as it is of a clique or scaling group in a template of Grove that is in use.
 
     `min_available` cannot be changed. `replicas` are changed on the live object once there is one.
+    `restart` is the id of the last restart; without it the pods would start once more.
     None means: free to be set.
     """
 
     replicas: int | None = None
     min_available: int | None = None
+    restart: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +28,9 @@ class Facts:
     names of the pull secrets in the object's own namespace, sorted. `component_service_account` is
     the first ServiceAccount there that is labelled `nvidia.com/dynamo-component-pod=true`, or "".
     The flags tell which optional APIs are served. `kai_queues` are the queues of the KAI scheduler,
-    `claims` the volume claims in the namespace. `gang` are the sizes of the cliques and scaling groups
-    in the PodCliqueSet that a graph already has, by name. `missing_ssh_keys` is where the SSH keys of a
-    graph should come from, as `namespace/name`, if they are not there.
+    `claims` the volume claims in the namespace. `gang` is what is in use of the PodCliqueSet that a
+    graph already has, by the names of its cliques and scaling groups. `missing_ssh_keys` is where
+    the SSH keys of a graph should come from, as `namespace/name`, if they are not there.
     """
 
     pull_secrets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -40,7 +42,7 @@ class Facts:
     inference_pools_served: bool = False
     kai_queues: frozenset[str] = frozenset()
     claims: frozenset[str] = frozenset()
-    gang: Mapping[str, GangSize] = field(default_factory=dict)
+    gang: Mapping[str, InUse] = field(default_factory=dict)
     missing_ssh_keys: str = ""
 
 

@@ -30,7 +30,7 @@ from dynamo_operator.kube.metrics import RuntimeMetrics
 from dynamo_operator.kube.optional import Definitions, OptionalInformer
 from dynamo_operator.kube.shared import SharedApplier
 from dynamo_operator.kube.status import StatusPace
-from dynamo_operator.kube.types.apps import Deployment
+from dynamo_operator.kube.types.apps import Deployment, StatefulSet
 from dynamo_operator.kube.types.core import (
     ConfigMap,
     PersistentVolumeClaim,
@@ -42,7 +42,7 @@ from dynamo_operator.kube.types.grove import PodClique, PodCliqueScalingGroup, P
 from dynamo_operator.kube.types.inference import InferencePool
 from dynamo_operator.kube.types.istio import VirtualService
 from dynamo_operator.kube.types.kai import Queue
-from dynamo_operator.kube.types.leaderworkerset import LeaderWorkerSet
+from dynamo_operator.kube.types.leaderworkerset import SET_NAME, LeaderWorkerSet
 from dynamo_operator.kube.types.meta import Resource
 from dynamo_operator.kube.types.networking import Ingress
 from dynamo_operator.kube.types.rbac import Role, RoleBinding
@@ -110,16 +110,15 @@ def manager(client: Client, settings: Settings, metrics: RuntimeMetrics) -> Mana
     """Everything that runs, put together and not started."""
     cache = Cache()
     events = EventWriter(client, instance=identity(), metrics=metrics)
-    built = Manager(
-        client, cache, metrics=metrics, events=events, election=_election(client, settings)
-    )
+    election = _election(client, settings)
+    built = Manager(client, cache, metrics=metrics, events=events, election=election)
     informers = [
         *_informers(settings.render.restricted_namespace),
         *ssh_key_informers(settings.render),
     ]
     for informer in informers:
         built.inform(informer)
-    writer = Writer(client, cache)
+    writer = Writer(client, cache, may_write=election.may_write if election else None)
     applier = Applier(client, writer, cache, labels.LAST_APPLIED_HASH)
     # Recorder names and markers of shared objects. Source: specification `controllers` 1.3, 1.9, 1.13.
     for type_, name, marker in (
@@ -155,9 +154,10 @@ def _informers(namespace: str) -> list[Informer[Any]]:
     )
     # ConfigMaps are many and large; ours are those of endpoint pickers.
     configs = Informer(ConfigMap, namespace=namespace, labels=f"{labels.COMPONENT_TYPE}=epp")
+    leaders = Informer(StatefulSet, namespace=namespace, labels=SET_NAME)
     definitions = Definitions()
     optional = [OptionalInformer(each, definitions, namespace=namespace) for each in _OPTIONAL]
-    return [*reconciled, *children, secrets, configs, definitions, *optional]
+    return [*reconciled, *children, secrets, configs, leaders, definitions, *optional]
 
 
 def _election(client: Client, settings: Settings) -> Election | None:

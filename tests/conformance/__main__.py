@@ -4,6 +4,7 @@ import argparse
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 from conformance.deviations import rows
@@ -13,11 +14,11 @@ from conformance.verdict import Result, Verdict, verdicts
 
 
 def main() -> int:
-    """Play what is asked for, print the table, and return how many cases differ."""
+    """Play what is asked for, print the table, and return how many cases and rows are wrong."""
     arguments = argparse.ArgumentParser(prog="make conformance", description=__doc__)
     arguments.add_argument("modes", nargs="*", default=[*MODES], help="modes to play; all of them")
     arguments.add_argument("--case", action="append", default=[], help="only this case")
-    arguments.add_argument("--report", type=Path, help="also write all differences to this file")
+    arguments.add_argument("--report", type=Path, help="write all, explained ones too")
     asked = arguments.parse_args()
     found: list[Verdict] = []
     results = "".join(f"{each:>26}" for each in Result)
@@ -36,28 +37,31 @@ def main() -> int:
         print(f"{name:12}{len(judged):6}{counts}{time.monotonic() - began:6.0f}", flush=True)
     for kind, names in NOT_YET.items():
         print(f"not yet: {kind}, {len(names)} cases")
-    report = _report(found)
-    print(report)
-    if not asked.case and len(asked.modes) == len(MODES):
-        _print_unused(found)
+    print(*_lines(found, explained=False), sep="\n")
     if asked.report:
-        asked.report.write_text(report, encoding="utf-8")
-    return sum(each.result is Result.DIFFERENT for each in found)
+        asked.report.write_text("\n".join(_lines(found, explained=True)), encoding="utf-8")
+    is_whole = not asked.case and len(asked.modes) == len(MODES)
+    wrong = sum(each.result is Result.DIFFERENT for each in found)
+    return wrong + (_unused(found) if is_whole else 0)
 
 
-def _report(found: list[Verdict]) -> str:
-    lines: list[str] = []
+def _lines(found: list[Verdict], *, explained: bool) -> Iterator[str]:
+    """The differences of each case, each with the id of its row; `?` is one that nobody meant."""
     for each in found:
-        if each.unexplained:
-            lines += ["", f"{each.mode} {each.case}", *(f"  {line}" for line in each.unexplained)]
-    return "\n".join(lines)
+        shown = [line for line in each.differences if explained or line[2] is None]
+        if shown:
+            yield f"\n{each.mode} {each.case}"
+        for stage, difference, row in shown:
+            yield f"  {row.id if row else '?':5} stage {stage}: {difference}"
 
 
-def _print_unused(found: list[Verdict]) -> None:
-    used = {id(row) for each in found for _, _, row in each.differences if row}
-    for row in rows():
-        if id(row) not in used:
-            print(f"explains nothing: {row}")
+def _unused(found: list[Verdict]) -> int:
+    """How many rows explain nothing, so that they should go; each is printed."""
+    used = {row for each in found for _, _, row in each.differences}
+    unused = [row for row in rows() if row not in used]
+    for row in unused:
+        print(f"explains nothing: {row}")
+    return len(unused)
 
 
 if __name__ == "__main__":

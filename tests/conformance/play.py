@@ -11,6 +11,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import TextIO
 
@@ -34,6 +35,7 @@ from dynamo_operator.kube.types.rbac import Role, RoleBinding
 
 SECRETS = Kind("", "v1", "Secret", "secrets")
 NODES = Kind("", "v1", "Node", "nodes", namespaced=False)
+VOLUMES = Kind("", "v1", "PersistentVolume", "persistentvolumes", namespaced=False)
 QUEUES = Kind("scheduling.run.ai", "v2", "Queue", "queues", namespaced=False)
 COMPARED = (
     DynamoGraphDeployment.KIND,
@@ -63,6 +65,10 @@ _PLURALS = {each.name: each for each in COMPARED}
 _ROOM = {"cpu": "100k", "memory": "1Pi", "pods": "10k", "nvidia.com/gpu": "10k"}
 """What each node has, so that every pod of every case finds a place."""
 
+_STORAGE_CLASSES = ("standard", "x")
+_VOLUMES = 12
+"""How many volumes there are of each class; there is nobody to provision one."""
+
 _QUIET_SECONDS = 3.0
 _SETTLING_SECONDS = 180.0
 
@@ -81,8 +87,11 @@ Stage = tuple[str, int]
 
 def play(mode: Mode, cases: Sequence[Case], folder: Path) -> dict[Stage, Observed]:
     """What our operator makes of these cases, by case and stage."""
-    with _cluster(mode, folder) as (instance, everywhere):
-        quiet = Quiet(instance.audit_log)
+    with (
+        _cluster(mode, folder) as (instance, everywhere),
+        instance.audit_log.open(encoding="utf-8") as log,
+    ):
+        quiet = Quiet(log)
         worlds = {each.name: _namespace(everywhere, each) for each in cases}
         with OperatorProcess(
             instance.kubeconfig, folder / "operator.log", (*OFF, *mode.flags)
@@ -94,8 +103,15 @@ def play(mode: Mode, cases: Sequence[Case], folder: Path) -> dict[Stage, Observe
                 errors = {each.name: _apply(worlds[each.name], each.input(stage)) for each in now}
                 quiet.wait()
                 observed |= _collect(everywhere, mode, stage, errors)
-            assert operator.ended is None, "the operator has ended by itself"
+            _sound(operator)
     return observed
+
+
+def _sound(operator: OperatorProcess) -> None:
+    """Hold the operator to it that it runs and has met no bug of its own."""
+    bugs = [line for line in operator.log.read_text().splitlines() if "Traceback" in line]
+    assert not bugs, bugs[0]
+    assert operator.ended is None, operator.log.read_text()
 
 
 @contextmanager
@@ -116,16 +132,28 @@ def _cluster(mode: Mode, folder: Path) -> Iterator[tuple[Instance, World]]:
 
 
 def _furnish(everywhere: World, mode: Mode) -> None:
-    """Have what an installation has: the key pair for MPI, and the queues where KAI is."""
+    """Have what an installation has: room, volumes, the key pair for MPI, and queues where KAI is."""
     for node in everywhere.list(NODES):
         room = {"status": {"capacity": _ROOM, "allocatable": _ROOM}}
         everywhere.patch(NODES, node["metadata"]["name"], room, "status")
+    for number, storage_class in product(range(_VOLUMES), _STORAGE_CLASSES):
+        name = f"{storage_class}-{number}"
+        everywhere.create(VOLUMES, {"metadata": {"name": name}, "spec": _volume(storage_class)})
     everywhere.create(NAMESPACES, {"metadata": {"name": "dynamo-system"}})
     system = World(everywhere.server, everywhere.tls, "dynamo-system")
     keys = {"private.key": "private", "private.key.pub": "public"}
     system.create(SECRETS, {"metadata": {"name": MPI_SECRET}, "stringData": keys})
-    for queue in ("q1", "dynamo") if "kai" in mode.crds else ():
-        everywhere.create(QUEUES, {"metadata": {"name": queue}})
+    if "kai" in mode.crds:
+        everywhere.create(QUEUES, {"metadata": {"name": "q1"}})
+
+
+def _volume(storage_class: str) -> Object:
+    return {
+        "accessModes": ["ReadWriteOnce", "ReadWriteMany"],
+        "capacity": {"storage": "1Pi"},
+        "storageClassName": storage_class,
+        "hostPath": {"path": "/none"},
+    }
 
 
 def _namespace(everywhere: World, case: Case) -> World:
@@ -169,8 +197,8 @@ def _collect(
 class Quiet:
     """Knows from the audit log when somebody last wrote something."""
 
-    def __init__(self, log: Path) -> None:
-        self._lines: TextIO = log.open(encoding="utf-8")
+    def __init__(self, log: TextIO) -> None:
+        self._lines = log
         self._rest = ""
         self._newest: deque[str] = deque(maxlen=20)
 

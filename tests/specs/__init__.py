@@ -37,7 +37,7 @@ def a_component(
 
 
 _names = st.sampled_from(("a", "b", "team-x", "c0"))
-_keys = st.sampled_from(
+_keys: st.SearchStrategy[str] = st.sampled_from(
     ("W", "w", "V", "W-d", "w.d", "w_d", "Under_Score", "Frontend", "Long" * 16, "Long" * 17, "_")
 )
 _label_keys = _names | st.sampled_from(
@@ -164,6 +164,7 @@ _wrong: st.SearchStrategy[Object] = st.sampled_from(
             )
         ),
         {"componentType": "epp"},
+        {"componentType": "epp", "replicas": 1, "eppConfig": {"config": {"plugins": []}}},
         {"componentType": "not a label"},
         {"ingress": {"enabled": True, "host": "no host"}},
         {"sharedMemory": {}},

@@ -51,7 +51,7 @@ def _without(schema: Object, name: str) -> Object:
 
 @cache
 def _definitions() -> Object:
-    data = files("dynamo_operator.api").joinpath("schemas/kubernetes.json").read_bytes()
+    data = files("dynamo_operator.kube").joinpath("schemas/kubernetes.json").read_bytes()
     definitions: Object = msgspec.json.decode(data)
     return definitions
 

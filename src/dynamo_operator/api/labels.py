@@ -228,6 +228,12 @@ GROUP_NAME = _key(
     "pods of LeaderWorkerSets",
     "The PodGroup with which Volcano places the pods of one replica together.",
 )
+GROUP_HASH = _key(
+    "nvidia.com/group-hash",
+    Use.WRITTEN,
+    "leaders of LeaderWorkerSets",
+    "Stands for both templates of the group, so that it can be seen which ones the pods are made of.",
+)
 BASE_MODEL = _key(
     "nvidia.com/dynamo-base-model",
     Use.WRITTEN,

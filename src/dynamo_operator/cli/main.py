@@ -49,7 +49,7 @@ def render(
     files
         YAML or JSON file, folder of such files, or `-` for standard input. May be repeated.
     orchestrator
-        What runs components of several nodes.
+        What the cluster has to run components with.
     settings
         Settings file of the operator.
     namespace

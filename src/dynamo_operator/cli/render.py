@@ -12,7 +12,6 @@ from dynamo_operator.cli.yaml_writer import write_json, write_yaml
 from dynamo_operator.facts import Facts
 from dynamo_operator.kube.errors import ConfigError
 from dynamo_operator.kube.kind import Object
-from dynamo_operator.render.plan import ORCHESTRATORS
 from dynamo_operator.settings import RenderSettings
 
 _DEFAULT_NAMESPACE = "default"
@@ -23,12 +22,13 @@ def print_objects(
 ) -> None:
     """Prints what the objects in the files become. Nothing is printed when anything is wrong.
 
+    `orchestrator` is what the cluster has beside Deployments: `lws`, `grove` or nothing.
+
     Raises: ConfigError, or ExceptionGroup of ConfigError, one for each problem.
     """
-    if orchestrator not in ORCHESTRATORS:
-        known = ", ".join(ORCHESTRATORS)
-        raise ConfigError("--orchestrator", f"{orchestrator} is not rendered yet; there is {known}")
-    facts = Facts(lws_served=orchestrator == "lws", grove_served=orchestrator == "grove")
+    facts = Facts(
+        lws_served=orchestrator == "lws", grove_served=orchestrator == "grove", istio_served=True
+    )
     found = read_settings({}, file=settings, environment=os.environ)
     objects = rendered(manifests(files), namespace, facts, found.render)
     (write_yaml if output == "yaml" else write_json)(objects, sys.stdout)

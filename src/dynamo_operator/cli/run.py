@@ -19,6 +19,9 @@ from dynamo_operator.observability import logging
 from dynamo_operator.settings import Settings
 from dynamo_operator.version import version
 
+NESTING_LIMIT = 25_000
+"""In Python frames. The API server takes JSON of 10,000 levels, and code of ours needs up to two for each."""
+
 _STOPPING = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -29,6 +32,7 @@ def run(**arguments: str | None) -> None:
     environment. Flags may be written as Go programs take them: `-flag value` and
     `--flag=value` are the same, and a boolean needs no value.
     """
+    sys.setrecursionlimit(NESTING_LIMIT)
     given = flags.given(arguments)
     file = given.get(flags.CONFIG)
     settings = read_settings(given, file=Path(file) if file else None, environment=os.environ)

@@ -1,6 +1,6 @@
 """Controller of DynamoComponentDeployment: one component, one workload, the objects around it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -8,17 +8,19 @@ from dynamo_operator.api import names
 from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.controllers.gather import fact_watches, gather
 from dynamo_operator.controllers.report import outcome, report
-from dynamo_operator.kube.apply import Applied, Applier
+from dynamo_operator.kube.applied import Applied, together
+from dynamo_operator.controllers.unreadable import report_unreadable
+from dynamo_operator.kube.apply import Applier
 from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.controller import DONE, Again, Outcome, Watches
 from dynamo_operator.kube.events import Recorder
 from dynamo_operator.kube.kind import Key, Object
 from dynamo_operator.kube.shared import SharedApplier, shared_watch
 from dynamo_operator.kube.status import StatusPace, patch_status
-from dynamo_operator.kube.types.apps import Deployment
+from dynamo_operator.kube.types.apps import Deployment, StatefulSet
 from dynamo_operator.kube.types.core import Service
 from dynamo_operator.kube.types.istio import VirtualService
-from dynamo_operator.kube.types.leaderworkerset import LeaderWorkerSet
+from dynamo_operator.kube.types.leaderworkerset import SET_NAME, LeaderWorkerSet
 from dynamo_operator.kube.types.meta import Resource
 from dynamo_operator.kube.types.networking import Ingress
 from dynamo_operator.kube.types.volcano import PodGroup
@@ -62,12 +64,21 @@ class ComponentController:
 
     @property
     def watches(self) -> tuple[Watches, ...]:
-        """What else is read: pull secrets and service accounts of the namespace, shared objects."""
+        """What else is read: what is beside a component, shared objects, leaders of groups."""
         shared = (shared_watch(each, self.reconciles.KIND) for each in self.shares)
-        return (*fact_watches(self.cache), *shared)
+        return (*fact_watches(self.cache), *shared, _leaders_watch(self.cache))
 
     async def reconcile(self, key: Key) -> Outcome:
         """Make the world what this component wants, and its status what the world is."""
+        if unreadable := self.cache.broken(DynamoComponentDeployment, key):
+            return await report_unreadable(
+                DynamoComponentDeployment,
+                key,
+                unreadable,
+                client=self.applier.client,
+                writer=self.writer,
+                recorder=self.recorder,
+            )
         component = self.cache.get(DynamoComponentDeployment, key)
         if component is None or component.metadata.deletion_timestamp:
             return DONE  # owner references: the API server deletes the rest
@@ -89,27 +100,26 @@ class ComponentController:
             types=self.shares,
         )
         wanted = component_objects(component, facts, self.settings)
-        applied = await self.applier.apply(component, wanted=wanted, owns=self.owns)
-        blocked = (*shared.blocked, *applied.blocked)
-        changes = (*shared.changes, *applied.changes)
-        status = _status(component, wanted, applied, shared)
+        owned = await self.applier.apply(component, wanted=wanted, owns=self.owns)
+        applied = together((shared, owned))
+        status = _status(component, wanted, applied, self.cache)
         if wait := self.pace.wait(component, status):
-            report(self.recorder, component, component, changes=changes)
+            report(self.recorder, component, component, applied=applied)
             return Again(wait)
         stored = await patch_status(self.writer, component, status)
-        report(self.recorder, component, stored, changes=changes, blocked=blocked)
-        return outcome(blocked)
+        report(self.recorder, component, stored, applied=applied)
+        return outcome(applied)
 
 
 def _status(
     component: DynamoComponentDeployment,
     wanted: Sequence[Object],
     applied: Applied,
-    shared: Applied,
+    cache: Cache,
 ) -> Object:
-    blocked = (*shared.blocked, *applied.blocked)
+    blocked = applied.blocked
     if component.spec.nodes > 1:
-        groups = _groups(wanted, applied)
+        groups = _groups(component.metadata.namespace, wanted, applied, cache)
         replicas = groups_replicas(groups, names.group_name(component.metadata.name, 0))
         return component_status(component, groups_readiness(groups), replicas, blocked)
     deployment = applied.get(Deployment, names.workload_name(component.metadata.name))
@@ -119,12 +129,31 @@ def _status(
     return component_status(component, readiness, deployment_replicas(deployment), blocked)
 
 
-def _groups(wanted: Sequence[Object], applied: Applied) -> dict[str, Group]:
+def _groups(
+    namespace: str, wanted: Sequence[Object], applied: Applied, cache: Cache
+) -> dict[str, Group]:
     """Every replica that should exist, with what the API server holds of it."""
     found = [
         each["metadata"]["name"] for each in wanted if each["kind"] == LeaderWorkerSet.KIND.name
     ]
     return {
-        name: Group(applied.get(LeaderWorkerSet, name), applied.get(PodGroup, name))
+        name: Group(
+            pods=applied.get(LeaderWorkerSet, name),
+            leaders=cache.get(StatefulSet, Key(namespace, name)),
+            placement=applied.get(PodGroup, name),
+        )
         for name in found
     }
+
+
+def _leaders_watch(cache: Cache) -> Watches:
+    """What wakes a component when the leaders of one of its groups change."""
+
+    def keys(changed: Resource) -> Iterator[Key]:
+        namespace = changed.metadata.namespace
+        name = changed.metadata.labels.get(SET_NAME, "")
+        owner = cache.get(LeaderWorkerSet, Key(namespace, name))
+        if owner is not None and owner.metadata.controller is not None:
+            yield Key(namespace, owner.metadata.controller.name)
+
+    return Watches(StatefulSet, keys)

@@ -1,15 +1,18 @@
 """What is remembered of objects that are not ours: that they are there, and whose they are.
 
 A cluster has thousands of Services and Deployments that have nothing to do with us. We need them only to see
-that a name is taken, so their specs and statuses are dropped before they are stored, and their changes wake
-nobody.
+that a name is taken, so their specs and statuses are dropped before they are stored, with the copy of them
+that `kubectl apply` leaves in an annotation, and their changes wake nobody.
 """
+
+from msgspec.structs import replace
 
 from dynamo_operator.api import labels
 from dynamo_operator.api.component import GROUP
 from dynamo_operator.kube.types.meta import R
 
 _MARKERS = (labels.MANAGED_BY, labels.APP_MANAGED_BY)
+_COPY = "kubectl.kubernetes.io/last-applied-configuration"
 OPERATOR = "dynamo-operator"
 """The value of our marker labels."""
 
@@ -21,4 +24,5 @@ def reduced_unless_ours(each: R) -> R:
         return each
     if any(each.metadata.labels.get(marker) == OPERATOR for marker in _MARKERS):
         return each
-    return type(each)(metadata=each.metadata)
+    annotations = {k: v for k, v in each.metadata.annotations.items() if k != _COPY}
+    return type(each)(metadata=replace(each.metadata, annotations=annotations))

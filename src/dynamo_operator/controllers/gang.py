@@ -13,8 +13,8 @@ from dynamo_operator.api import labels
 from dynamo_operator.api.gang_names import gang_names_of
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.api.provider import is_on_grove, kai_queue
-from dynamo_operator.facts import GangSize
-from dynamo_operator.kube.apply import Applied, Blocked, Change, Verb, rejected
+from dynamo_operator.facts import InUse
+from dynamo_operator.kube.applied import Applied, Blocked, Change, Verb, rejected
 from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.controller import Watches
 from dynamo_operator.kube.errors import Forbidden, Invalid, NotFound
@@ -49,7 +49,7 @@ def members(graph: DynamoGraphDeployment, cache: Cache) -> dict[str, GangMember]
     return found
 
 
-def sizes(graph: DynamoGraphDeployment, cache: Cache) -> dict[str, GangSize]:
+def in_use(graph: DynamoGraphDeployment, cache: Cache) -> dict[str, InUse]:
     """What is in use of the template of a graph's set: by the names of cliques and groups."""
     names = gang_names_of(graph)
     present = cache.get(PodCliqueSet, Key(graph.metadata.namespace, names.set))
@@ -58,13 +58,15 @@ def sizes(graph: DynamoGraphDeployment, cache: Cache) -> dict[str, GangSize]:
     template = msgspec.json.decode(present.spec, type=PodCliqueSetSpec).template
     live = {names.services[key] for key, each in members(graph, cache).items() if each.live}
     cliques = {
-        each.name: GangSize(
-            each.spec.replicas if each.name in live else None, each.spec.min_available
+        each.name: InUse(
+            each.spec.replicas if each.name in live else None,
+            each.spec.min_available,
+            each.annotations.get(labels.RESTART_AT, ""),
         )
         for each in template.cliques
     }
     groups = {
-        each.name: GangSize(each.replicas)
+        each.name: InUse(each.replicas)
         for each in template.pod_clique_scaling_groups
         if each.name in live
     }
@@ -97,9 +99,7 @@ async def scale(
         except NotFound:
             continue  # its removal wakes us
         except (Invalid, Forbidden) as error:
-            blocked.append(
-                rejected({"kind": kind, "metadata": {"name": f"{member.name}/scale"}}, error)
-            )
+            blocked.append(rejected(kind, f"{member.name}/scale", error))
         else:
             changes.append(Change(Verb.UPDATE, kind, member.name))
     return Applied((), tuple(changes), tuple(blocked))

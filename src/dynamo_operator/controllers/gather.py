@@ -5,7 +5,6 @@ before they are stored, and one that cannot be read must not hide the others.
 """
 
 import base64
-import binascii
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -15,7 +14,7 @@ import msgspec
 from dynamo_operator.api import labels
 from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.controllers.gang import sizes
+from dynamo_operator.controllers.gang import in_use
 from dynamo_operator.controllers.ssh_keys import missing_ssh_keys
 from dynamo_operator.facts import Facts, registry_of_credential
 from dynamo_operator.kube.cache import Cache
@@ -65,7 +64,7 @@ def gather_for_graph(graph: DynamoGraphDeployment, cache: Cache, settings: Rende
         claims=frozenset(
             each.metadata.name for each in cache.list(PersistentVolumeClaim, namespace)
         ),
-        gang=sizes(graph, cache),
+        gang=in_use(graph, cache),
         missing_ssh_keys=missing_ssh_keys(graph, cache, settings),
     )
 
@@ -75,14 +74,18 @@ class _DockerConfig(msgspec.Struct):
 
 
 def registries_only(secret: PullSecret) -> PullSecret:
-    """The secret with the hosts of its registries in place of its data; none if it is malformed."""
+    """The secret with the hosts of its registries in place of its data; none if it is malformed.
+
+    Its annotations go as well: `kubectl apply` leaves a copy of the whole secret in one of them.
+    """
     try:
         text = base64.b64decode(secret.data.get(".dockerconfigjson", ""), validate=True)
         auths = msgspec.json.decode(text or b"{}", type=_DockerConfig).auths
-    except (binascii.Error, msgspec.DecodeError):
+    except (ValueError, msgspec.DecodeError, RecursionError):
         auths = {}  # useless to the kubelet as well, which says so on the pod
     hosts = {registry_of_credential(server): "" for server in auths}
-    return msgspec.structs.replace(secret, data=hosts)
+    metadata = msgspec.structs.replace(secret.metadata, annotations={})
+    return msgspec.structs.replace(secret, metadata=metadata, data=hosts)
 
 
 def fact_watches(cache: Cache) -> tuple[Watches, ...]:
@@ -101,6 +104,11 @@ def claim_watch(cache: Cache) -> Watches:
                 yield graph.key
 
     return Watches(PersistentVolumeClaim, keys)
+
+
+def orchestrator_watches() -> tuple[Watches, ...]:
+    """What wakes all graphs when groups can be formed, or not any more; no single group does."""
+    return tuple(Watches(type_, lambda _: ()) for type_ in (LeaderWorkerSet, PodGroup))
 
 
 def _components_beside(cache: Cache) -> Callable[[Resource], Iterator[Key]]:

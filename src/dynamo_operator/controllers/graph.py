@@ -1,6 +1,6 @@
 """Controller of DynamoGraphDeployment: one graph, a component for each of its services."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from dynamo_operator.api import labels
@@ -10,11 +10,13 @@ from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.api.names import component_name
 from dynamo_operator.api.provider import is_on_grove, recorded
 from dynamo_operator.controllers.gang import gang_watches, members, scale
-from dynamo_operator.controllers.gather import claim_watch, gather_for_graph
+from dynamo_operator.controllers.gather import claim_watch, gather_for_graph, orchestrator_watches
 from dynamo_operator.controllers.report import outcome, report
 from dynamo_operator.controllers.ssh_keys import ssh_key_copies, ssh_key_types, ssh_key_watches
+from dynamo_operator.controllers.unreadable import report_unreadable
 from dynamo_operator.facts import Facts
-from dynamo_operator.kube.apply import Applied, Applier, together
+from dynamo_operator.kube.applied import Applied, together
+from dynamo_operator.kube.apply import Applier
 from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.controller import DONE, Again, Outcome, Watches
 from dynamo_operator.kube.events import Recorder
@@ -84,12 +86,22 @@ class GraphController:
         return (
             *shared,
             claim_watch(self.cache),
+            *orchestrator_watches(),
             *gang_watches(self.cache),
             *ssh_key_watches(self.cache),
         )
 
     async def reconcile(self, key: Key) -> Outcome:
         """Make the world what this graph wants, and its status what the world is."""
+        if unreadable := self.cache.broken(DynamoGraphDeployment, key):
+            return await report_unreadable(
+                DynamoGraphDeployment,
+                key,
+                unreadable,
+                client=self.applier.client,
+                writer=self.writer,
+                recorder=self.recorder,
+            )
         found = self.cache.get(DynamoGraphDeployment, key)
         if found is None or found.metadata.deletion_timestamp:
             return DONE  # owner references: the API server deletes the rest
@@ -115,15 +127,15 @@ class GraphController:
         applied = await self._applied(graph, facts)
         status = self._status(graph, applied)
         if wait := self.pace.wait(graph, status):
-            report(self.recorder, graph, graph, changes=applied.changes)
+            report(self.recorder, graph, graph, applied=applied)
             return Again(wait)
         stored = await patch_status(self.writer, graph, status)
-        report(self.recorder, graph, stored, changes=applied.changes, blocked=applied.blocked)
-        return outcome(applied.blocked)
+        report(self.recorder, graph, stored, applied=applied)
+        return outcome(applied)
 
     async def _applied(self, graph: DynamoGraphDeployment, facts: Facts) -> Applied:
         """Everything that the graph wants, in the order in which its parts need each other."""
-        models = SharedApplier(self.writer, self.cache, (labels.MANAGED_BY, labels.MANAGER))
+        models = replace(self.shared, marker=(labels.MANAGED_BY, labels.MANAGER))
         once = OnceCreator(self.writer, self.cache)
         settings = self.settings
         parts = [

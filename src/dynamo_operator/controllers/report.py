@@ -5,9 +5,10 @@ They are queued after the status was written, so that who reads an event finds t
 
 from collections.abc import Sequence
 
-from dynamo_operator.kube.apply import Blocked, Change, Obstacle
+from dynamo_operator.kube.applied import Applied, Obstacle
 from dynamo_operator.kube.controller import DONE, Again, Outcome
 from dynamo_operator.kube.events import Recorder
+from dynamo_operator.kube.restraint import CONTEST_SECONDS
 from dynamo_operator.kube.types.meta import Resource
 from dynamo_operator.validation import Problem
 
@@ -17,12 +18,17 @@ REJECTED_RETRY_SECONDS = 120.0
 CONFLICT_RETRY_SECONDS = 10.0
 """How often a taken name is looked at again. It is looked up in the cache, so this costs no request."""
 
+_FREE = frozenset((Obstacle.NAME_CONFLICT, Obstacle.PREDECESSOR, Obstacle.NOT_SERVED))
+"""Obstacles that are looked at again without a request."""
 
-def outcome(blocked: Sequence[Blocked]) -> Outcome:
+NOTHING = Applied()
+
+
+def outcome(applied: Applied) -> Outcome:
     """When to look again, given what could not be written."""
-    if not blocked:
-        return DONE
-    if all(each.obstacle is Obstacle.NAME_CONFLICT for each in blocked):
+    if not applied.blocked:
+        return Again(CONTEST_SECONDS) if applied.contested else DONE
+    if all(each.obstacle in _FREE for each in applied.blocked):
         return Again(CONFLICT_RETRY_SECONDS)
     return Again(REJECTED_RETRY_SECONDS)
 
@@ -32,8 +38,7 @@ def report(
     before: Resource,
     after: Resource,
     *,
-    changes: Sequence[Change] = (),
-    blocked: Sequence[Blocked] = (),
+    applied: Applied = NOTHING,
     problems: Sequence[Problem] = (),
     lack: tuple[str, str] | None = None,
 ) -> None:
@@ -43,12 +48,15 @@ def report(
 
     A refusal is an event only when it changed the status, so that a settled object makes none.
     """
-    for change in changes:
+    for change in applied.changes:
         recorder.event(before, reason=change.reason, message=change.message)
+    for text in applied.contested:
+        recorder.event(before, reason="Contested", message=text, warning=True)
     if after is before:
         return
-    for each in blocked:
-        recorder.event(before, reason=each.obstacle, message=each.message, warning=True)
+    for each in applied.blocked:
+        if not each.passes_by_itself:
+            recorder.event(before, reason=each.obstacle, message=each.message, warning=True)
     if problems:
         text = "; ".join(str(each) for each in problems)
         recorder.event(before, reason="ValidationFailed", message=text, warning=True)

@@ -1,4 +1,4 @@
-"""Builds the control plane's programs from the pinned Go module.
+"""Builds the control plane's programs, and what may run beside it, from pinned Go modules.
 
 A cold build takes minutes, so it must show that it moves, must not run twice at once, and must leave
 nothing half made when it is killed: everything happens in a `.partial` folder under a lock, and one
@@ -11,7 +11,8 @@ import platform
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from dynamo_operator.controlplane.folders import cache_folder
@@ -28,73 +29,100 @@ PROGRAMS = (
     "kubectl",
     "kwok",
 )
-_BUILT_AS = {"server": "etcd"}  # named by Go after the last part of its package path
 _FLAGS = ("-mod=readonly", "-trimpath", "-buildvcs=false")
 _VERSION_PACKAGES = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
 _READY_MADE = "not installed but available in build cache"
 _PARALLEL_MOST = 4  # linking the API server takes more than a gigabyte
 
 
-def built_folder() -> Path:
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """A Go module with pinned versions, whose tools are built together.
+
+    `named` maps what Go calls a program, after the last part of its package path, to what we call it.
+    """
+
+    folder: Path
+    title: str
+    package: str
+    named: Mapping[str, str]
+
+    @property
+    def version(self) -> str:
+        """The version of the package that matters most, such as `v1.36.3`."""
+        text = (self.folder / "go.mod").read_text()
+        found = re.search(rf"\s{re.escape(self.package)} (v\S+)", text)
+        if found is None:
+            raise ConfigError("go.mod", f"does not require {self.package}")
+        return found[1]
+
+
+CONTROL_PLANE = Pinned(GO_MODULE, "the control plane", "k8s.io/kubernetes", {"server": "etcd"})
+LEADER_WORKER_SET = Pinned(
+    folder=GO_MODULE.with_name("gomodule-lws"),
+    title="the LeaderWorkerSet controller",
+    package="sigs.k8s.io/lws",
+    named={"cmd": "leaderworkerset"},
+)
+
+
+def built_folder(pinned: Pinned = CONTROL_PLANE) -> Path:
     """The cache folder of the programs for this module and machine, whether or not it exists.
 
     Not of the toolchain: a newer Go alone is no reason to build for minutes.
     """
     digest = hashlib.sha256()
     for part in ("go.mod", "go.sum"):
-        digest.update((GO_MODULE / part).read_bytes())
+        digest.update((pinned.folder / part).read_bytes())
     digest.update(f"{platform.system()} {platform.machine()}".encode())
     return cache_folder() / digest.hexdigest()[:16] / "bin"
 
 
 def kubernetes_version() -> str:
-    """The version that the pinned module builds, such as `v1.36.3`."""
-    found = re.search(r"\sk8s\.io/kubernetes (v\S+)", (GO_MODULE / "go.mod").read_text())
-    if found is None:
-        raise ConfigError("go.mod", "does not require k8s.io/kubernetes")
-    return found[1]
+    """The version of Kubernetes that is built."""
+    return CONTROL_PLANE.version
 
 
-def build(progress: Progress) -> Path:
+def build(progress: Progress, pinned: Pinned = CONTROL_PLANE) -> Path:
     """The folder with all programs, built if it is not there yet.
 
     Raises: ConfigError if there is no toolchain or the build fails.
     """
-    folder = built_folder()
+    folder = built_folder(pinned)
     if folder.is_dir():
         return folder
     with held(
         folder.parent.with_suffix(".lock"),
-        waiting=lambda: progress.step("waiting for another process that builds the control plane"),
+        waiting=lambda: progress.step(f"waiting for another process that builds {pinned.title}"),
     ):
         if not folder.is_dir():
-            _build(find_go(progress), folder, progress)
+            _build(find_go(progress), pinned, folder, progress)
     return folder
 
 
-def _build(go: Go, folder: Path, progress: Progress) -> None:
+def _build(go: Go, pinned: Pinned, folder: Path, progress: Progress) -> None:
     partial = folder.with_name("bin.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     try:
         for part in ("go.mod", "go.sum"):
-            shutil.copy(GO_MODULE / part, partial)
-        total = _to_compile(go, partial, progress)
-        _compile(go, partial, total, progress)
-        for built, name in _BUILT_AS.items():
+            shutil.copy(pinned.folder / part, partial)
+        total = _to_compile(go, pinned, partial, progress)
+        _compile(go, pinned, partial, total, progress)
+        for built, name in pinned.named.items():
             (partial / "bin" / built).rename(partial / "bin" / name)
         (partial / "bin").rename(folder)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _to_compile(go: Go, module: Path, progress: Progress) -> int:
+def _to_compile(go: Go, pinned: Pinned, module: Path, progress: Progress) -> int:
     """The number of packages that are not in Go's own cache. Downloads the modules on the way."""
-    progress.step("downloading the control plane's sources")
+    progress.step(f"downloading the sources of {pinned.title}")
     lines = _go(
         go,
         module,
-        "list", "-deps", *_FLAGS, _stamp(), "-f", "{{.Stale}} {{.StaleReason}}", "tool",
+        "list", "-deps", *_FLAGS, _stamp(pinned), "-f", "{{.Stale}} {{.StaleReason}}", "tool",
     )  # fmt: skip
     downloaded = missing = 0
     for line in lines:
@@ -106,12 +134,14 @@ def _to_compile(go: Go, module: Path, progress: Progress) -> int:
     return missing
 
 
-def _compile(go: Go, module: Path, total: int, progress: Progress) -> None:
-    progress.step(f"building the control plane {kubernetes_version()}")
+def _compile(go: Go, pinned: Pinned, module: Path, total: int, progress: Progress) -> None:
+    progress.step(f"building {pinned.title} {pinned.version}")
     parallel = max(1, min(_PARALLEL_MOST, len(os.sched_getaffinity(0))))
     target = f"{module / 'bin'}{os.sep}"
     lines = _go(
-        go, module, "build", "-v", "-p", str(parallel), *_FLAGS, _stamp(), "-o", target, "tool"
+        go,
+        module,
+        *("build", "-v", "-p", str(parallel), *_FLAGS, _stamp(pinned), "-o", target, "tool"),
     )
     for done, _ in enumerate(lines, 1):
         if done <= total:
@@ -120,9 +150,11 @@ def _compile(go: Go, module: Path, total: int, progress: Progress) -> None:
             progress.step("linking the programs")
 
 
-def _stamp() -> str:
+def _stamp(pinned: Pinned) -> str:
     """The linker flag that leaves out debug tables and writes in the version that clients see."""
-    version = kubernetes_version()
+    if pinned is not CONTROL_PLANE:
+        return "-ldflags=-s -w"
+    version = pinned.version
     major, minor, _ = version.removeprefix("v").split(".")
     values = {"gitVersion": version, "gitMajor": major, "gitMinor": minor}
     stamps = [

@@ -15,8 +15,9 @@ from typing import Self
 
 import msgspec
 
-from dynamo_operator.controlplane import optional_crds, probe
+from dynamo_operator.controlplane import leaderworkerset, optional_crds, probe
 from dynamo_operator.controlplane.binaries import find
+from dynamo_operator.controlplane.build import LEADER_WORKER_SET, build
 from dynamo_operator.controlplane.certificates import Authority, Pair, write_private
 from dynamo_operator.controlplane.components import (
     ARGUMENTS,
@@ -198,6 +199,18 @@ class Instance:
             startup = self._startup(progress)
             startup.install(found)
             startup.restart_controller_manager()
+
+    def run_leader_worker_sets(self, *, progress: Progress | None = None) -> None:
+        """Starts the real LeaderWorkerSet controller beside the control plane, built if need be.
+
+        Its kind (`lws`) must be there. It runs until `down`; a later `up` does not start it again.
+
+        Raises: ConfigError, ProcessError, KubectlError.
+        """
+        progress = progress or Silent()
+        program = build(progress, LEADER_WORKER_SET) / leaderworkerset.NAME
+        with self._held(progress):
+            self._startup(progress).leader_worker_sets(program)
 
     def token_for(self, namespace: str, account: str, *, duration: str = "1h") -> str:
         """A token of a service account, from the TokenRequest API."""

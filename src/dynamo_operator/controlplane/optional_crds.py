@@ -36,8 +36,8 @@ class Source:
 MODULES: Mapping[str, Source] = {
     "lws": Source(
         module="sigs.k8s.io/lws",
-        version="v0.6.1",
-        sum="h1:cWiRmMSflo8hQPBrmIIZtoaX3XuVkmAgFKkmjxlPULI=",
+        version="v0.7.0",
+        sum="h1:qWfzX8+UBak+Hq0+m/PuE3uO0mp/3dmm5q/h/7z31A8=",
         path="config/crd/bases/leaderworkerset.x-k8s.io_leaderworkersets.yaml",
         definition="leaderworkersets.leaderworkerset.x-k8s.io",
     ),

@@ -10,8 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dynamo_operator.controlplane import leaderworkerset
 from dynamo_operator.controlplane.binaries import Binaries
-from dynamo_operator.controlplane.components import ARGUMENTS, MANIFESTS
+from dynamo_operator.controlplane.components import (
+    ARGUMENTS,
+    MANIFESTS,
+    write_scheduler_settings,
+)
 from dynamo_operator.controlplane.kubectl import Kubectl, KubectlError
 from dynamo_operator.controlplane.layout import Layout, Plan
 from dynamo_operator.controlplane.nodes import node_list, node_name
@@ -77,16 +82,14 @@ class Startup:
         """
         if crd_files:
             self.kubectl.apply(*crd_files)
-            self.kubectl(
-                "wait", "--for=condition=Established", f"--timeout={_READY_SECONDS}s",
-                *(f"--filename={file}" for file in crd_files),
-            )  # fmt: skip
+            self._wait_for_kinds([f"--filename={file}" for file in crd_files])
 
     def controllers(self) -> None:
         """Starts the controllers, the scheduler and kwok; returns when a pod could run.
 
         Raises: ProcessError.
         """
+        write_scheduler_settings(self.layout)
         self._launch(CONTROLLERS)
         if self.plan.nodes:
             self._wait("--for=condition=Ready", *self._nodes())
@@ -96,6 +99,27 @@ class Startup:
         """Ends and starts the controller manager."""
         stop([process(self.layout, "kube-controller-manager")])
         self._launch(("kube-controller-manager",))
+
+    def leader_worker_sets(self, program: Path) -> None:
+        """Starts the LeaderWorkerSet controller; its kind must be there.
+
+        Raises: ProcessError, KubectlError.
+        """
+        leaderworkerset.start(self.layout, self.kubectl, program, self._environment())
+
+    def _wait_for_kinds(self, files: Sequence[str]) -> None:
+        """`kubectl wait` fails on a definition that is so new that it has no conditions."""
+        deadline = time.monotonic() + _READY_SECONDS
+        while True:
+            try:
+                self.kubectl(
+                    "wait", "--for=condition=Established", f"--timeout={_READY_SECONDS}s", *files
+                )
+            except KubectlError as error:
+                if "accessor error" not in str(error) or time.monotonic() > deadline:
+                    raise
+            else:
+                return
 
     def _nodes(self) -> list[str]:
         return [f"node/{node_name(index)}" for index in range(self.plan.nodes)]
@@ -122,8 +146,10 @@ class Startup:
             one = process(self.layout, name)
             if one.pid() is None:
                 arguments = ARGUMENTS[name](self.layout, self.plan)
-                environment = {"PATH": _PATH, "HOME": str(self.layout.scratch)}
-                one.start([self.binaries[name], *arguments], environment)
+                one.start([self.binaries[name], *arguments], self._environment())
+
+    def _environment(self) -> dict[str, str]:
+        return {"PATH": _PATH, "HOME": str(self.layout.scratch)}
 
 
 def process(layout: Layout, name: str) -> Process:
@@ -136,7 +162,7 @@ def stop_all(layout: Layout) -> None:
 
     Raises: ProcessError.
     """
-    for names in (CONTROLLERS, ("kube-apiserver",), ("etcd",)):
+    for names in ((*CONTROLLERS, leaderworkerset.NAME), ("kube-apiserver",), ("etcd",)):
         stop([process(layout, name) for name in names])
 
 

@@ -8,9 +8,13 @@ from collections.abc import Mapping
 
 import msgspec
 
+from dynamo_operator.kube.decode import UNREADABLE
 from dynamo_operator.kube.errors import ApiError, Invalid, error_type
 from dynamo_operator.kube.kind import Key, Kind, Object
 from dynamo_operator.kube.types.meta import Struct
+
+RETRY_AFTER_LIMIT_SECONDS = 60.0
+"""How long an answer can make us wait; one that asks for an hour is a mistake of something on the way."""
 
 _TEXT_LIMIT = 300
 _GONE = 410
@@ -55,7 +59,7 @@ def error_of_watch(raw: bytes | msgspec.Raw, kind: Kind) -> ApiError:
 def _status(body: bytes | msgspec.Raw) -> _Status | None:
     try:
         status = _STATUS.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except UNREADABLE:
         return None
     return status if status.message or status.reason else None
 
@@ -94,4 +98,5 @@ def causes(details: Object | None) -> list[Object]:
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
     value = headers.get("retry-after", "")
-    return float(value) if value.isascii() and value.isdigit() else None
+    is_number = value.isascii() and value.isdigit()
+    return min(float(value), RETRY_AFTER_LIMIT_SECONDS) if is_number else None

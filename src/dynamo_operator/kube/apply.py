@@ -9,95 +9,38 @@ The hard part is to write only when something is different, and never to write w
 - What our owner controls and is no longer wanted is deleted, by uid, after everything else exists.
 """
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
 import msgspec
 
+from dynamo_operator.kube.applied import (
+    Applied,
+    Attempt,
+    Change,
+    Obstacle,
+    Obstructed,
+    Progress,
+    Verb,
+    controls,
+    each_applied,
+    not_served,
+    rejected,
+    taken,
+)
 from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.client import ABSENT, Client
 from dynamo_operator.kube.contained import contained, content, content_of
 from dynamo_operator.kube.emptied import without_emptied
 from dynamo_operator.kube.errors import Conflict, Forbidden, Invalid, NotFound
 from dynamo_operator.kube.kind import Key, Object, key_of
-from dynamo_operator.kube.types.meta import OwnerReference, Resource
+from dynamo_operator.kube.restraint import Recent, Restraint, Wish, digest_of
+from dynamo_operator.kube.types.meta import Resource
 from dynamo_operator.kube.writer import Writer
 
 R = TypeVar("R", bound=Resource)
-
-
-class Verb(StrEnum):
-    """What was done to an object; together with its kind it is the reason of an Event."""
-
-    CREATE = "Create"
-    UPDATE = "Update"
-    DELETE = "Delete"
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A write that the API server accepted."""
-
-    verb: Verb
-    kind: str
-    name: str
-
-    @property
-    def reason(self) -> str:
-        """The Event reason, such as `CreateDeployment`. Source: specification `controllers` 1.7."""
-        return f"{self.verb}{self.kind}"
-
-    @property
-    def message(self) -> str:
-        """One sentence for the Event."""
-        return f"{self.verb.removesuffix('e')}ed {self.kind} {self.name}"
-
-
-class Obstacle(StrEnum):
-    """Why an object is not what we want, although we know what to do."""
-
-    NAME_CONFLICT = "name_conflict"
-    REJECTED = "rejected_by_api_server"
-    NOT_SERVED = "api_not_served"
-
-
-@dataclass(frozen=True, slots=True)
-class Blocked:
-    """An object that could not be written, and why."""
-
-    obstacle: Obstacle
-    kind: str
-    name: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class Applied:
-    """What the API server holds after an apply; status is computed from this, never from the wish."""
-
-    objects: tuple[Resource, ...] = ()
-    changes: tuple[Change, ...] = ()
-    blocked: tuple[Blocked, ...] = ()
-
-    def get(self, type_: type[R], name: str) -> R | None:
-        """The applied object of that kind and name, if it exists."""
-        for each in self.objects:
-            if isinstance(each, type_) and each.metadata.name == name:
-                return each
-        return None
-
-
-def together(parts: Iterable[Applied]) -> Applied:
-    """All of it as one."""
-    each = tuple(parts)
-    return Applied(
-        tuple(one for part in each for one in part.objects),
-        tuple(one for part in each for one in part.changes),
-        tuple(one for part in each for one in part.blocked),
-    )
 
 
 @dataclass(slots=True)
@@ -111,9 +54,10 @@ class Applier:
     writer: Writer
     cache: Cache
     hash_annotation: str
+    restraint: Restraint = field(default_factory=Restraint)
     # What our own last apply returned, for objects that the API server changes beyond recognition:
     # by uid, the hash that was applied and the content that came back. Empty in a normal cluster.
-    _accepted: dict[str, tuple[str, bytes]] = field(default_factory=dict)
+    _accepted: Recent[tuple[str, bytes]] = field(default_factory=Recent[tuple[str, bytes]])
 
     async def apply(
         self, owner: Resource, *, wanted: Sequence[Object], owns: Iterable[type[Resource]]
@@ -121,73 +65,80 @@ class Applier:
         """Write what differs, in the order of `wanted`, then delete what `owner` controls beyond it.
 
         A refusal of one object (400, 403, 422, a name that is taken, a kind that is not served) does
-        not stop the others.
+        not stop the others. While a name is taken or a kind is missing nothing is deleted: what is to
+        go may be all that serves.
 
         Raises:
             Conflict: the object changed under our hands; the caller tries again at once.
             OperatorError: the API server could not be reached or failed; nothing more was written.
         """
-        types = {(each.KIND.api_version, each.KIND.name): each for each in owns}
-        objects: list[Resource] = []
-        changes: list[Change] = []
-        blocked: list[Blocked] = []
-        for each in wanted:
-            type_ = types[each["apiVersion"], each["kind"]]
-            try:
-                present, verb = await self._apply_one(owner, type_, each)
-            except _Obstructed as obstruction:
-                blocked.append(obstruction.blocked)
-                continue
-            if present is not None:
-                objects.append(present)
-            if verb is not None:
-                changes.append(Change(verb, type_.KIND.name, each["metadata"]["name"]))
-        kept = {(each["kind"], key_of(each)) for each in wanted}
-        changes += await self._prune(owner, types.values(), kept)
-        return Applied(tuple(objects), tuple(changes), tuple(blocked))
+        types = tuple(owns)
+        progress = await each_applied(wanted, types, partial(self._attempt, owner))
+        if all(each.obstacle is Obstacle.REJECTED for each in progress.blocked):
+            kept = {(each["kind"], key_of(each)) for each in wanted}
+            await self._prune(owner, types, kept, progress)
+        return progress.applied
 
-    async def _apply_one(
-        self, owner: Resource, type_: type[R], wanted: Object
-    ) -> tuple[R | None, Verb | None]:
+    async def _attempt(self, owner: Resource, attempt: Attempt) -> None:
+        wanted, type_ = attempt.wanted, attempt.type_
         if not self.cache.serves(type_):
-            raise _Obstructed(_not_served(wanted))
+            raise Obstructed(not_served(wanted))
         key = key_of(wanted)
-        live = self.cache.get(type_, key)
-        digest = _digest(wanted)
+        live: Resource | None = self.cache.get(type_, key)
+        digest = digest_of(wanted)
+        if live is not None and not controls(owner, live):
+            raise Obstructed(taken(live, owner))
+        if live is not None and live.metadata.deletion_timestamp:
+            return  # its removal wakes the owner, and then it is created anew
         body = self._body(owner, wanted, digest)
+        if live is not None and self._is_settled(live, body, digest):
+            attempt.present = live
+            return
+        wish = Wish(owner.metadata.uid, wanted["kind"], key)
+        with self.restraint.attempting(wish, digest, live.metadata.uid if live else ""):
+            await self._write(owner, attempt, live, body, digest)
+
+    async def _write(
+        self, owner: Resource, attempt: Attempt, live: Resource | None, body: Object, digest: str
+    ) -> None:
         if live is None:
-            return await self._create(owner, type_, body), Verb.CREATE
-        if not _controls(owner, live):
-            raise _Obstructed(name_conflict(live))
-        if live.metadata.deletion_timestamp:
-            return None, None  # its removal wakes the owner, and then it is created anew
-        if self._is_settled(live, body, digest):
-            return live, None
-        try:
-            applied = await self._update(type_, body, live)
-        except (Invalid, Forbidden) as error:
-            raise _Obstructed(rejected(wanted, error)) from error
-        if not contained(content(body), content_of(applied)):
-            self._accepted[applied.metadata.uid] = (
-                digest,
-                msgspec.json.encode(content_of(applied)),
+            live = await self._create(owner, attempt, body)
+            if live is None:
+                return
+        uid = live.metadata.uid
+        if self.restraint.is_contested(uid, digest):
+            attempt.present = live
+            attempt.contested = (
+                f"{live.KIND.name} {live.metadata.name} is changed by somebody else each time that it "
+                "is applied; it is left as it is for a minute (see its managedFields)"
             )
-        changed = applied.metadata.resource_version != live.metadata.resource_version
-        return applied, Verb.UPDATE if changed else None
+            return
+        self.restraint.note_write(uid, digest)
+        applied = await self._update(type(live), body, live)
+        if not contained(content(body), content_of(applied)):
+            self._accepted.put(uid, (digest, msgspec.json.encode(content_of(applied))))
+        attempt.present = applied
+        if applied.metadata.resource_version != live.metadata.resource_version:
+            attempt.verb = Verb.UPDATE
 
-    async def _create(self, owner: Resource, type_: type[R], body: Object) -> R:
-        """Create by an apply that fails on any present object, because we would merge into it."""
+    async def _create(self, owner: Resource, attempt: Attempt, body: Object) -> Resource | None:
+        """Create by an apply that fails on any present object, because we would merge into it.
+
+        None means: done. Otherwise there is an object of ours that was not in the cache.
+        """
         try:
-            return await self.writer.apply(type_, body, force=False, uid=ABSENT)
-        except (Invalid, Forbidden) as error:
-            raise _Obstructed(rejected(body, error)) from error
+            attempt.present = await self.writer.apply(attempt.type_, body, force=False, uid=ABSENT)
         except Conflict as error:
-            live = await self._existing(type_, key_of(body))
-            if live is not None and not _controls(owner, live):
-                raise _Obstructed(name_conflict(live)) from error
-            raise  # ours, not yet in the cache, or gone again
+            live = await self._existing(attempt.type_, key_of(body))
+            if live is None:
+                raise  # gone again
+            if not controls(owner, live):
+                raise Obstructed(taken(live, owner)) from error
+            return live
+        attempt.verb = Verb.CREATE
+        return None
 
-    async def _update(self, type_: type[R], body: Object, live: R) -> R:
+    async def _update(self, type_: type[R], body: Object, live: Resource) -> R:
         uid = live.metadata.uid
         try:
             return await self.writer.apply(type_, body, force=True, uid=uid)
@@ -200,11 +151,12 @@ class Applier:
             await self.writer.apply(type_, bare, force=True, uid=uid)
             return await self.writer.apply(type_, body, force=True, uid=uid)
 
-    async def _existing(self, type_: type[R], key: Key) -> R | None:
+    async def _existing(self, type_: type[Any], key: Key) -> Resource | None:
         try:
-            return await self.client.get(type_, key)
+            found: Resource = await self.client.get(type_, key)
         except (NotFound, Forbidden):
             return None
+        return found
 
     def _is_settled(self, live: Resource, body: Object, digest: str) -> bool:
         if live.metadata.annotations.get(self.hash_annotation) != digest:
@@ -224,29 +176,24 @@ class Applier:
         }
 
     async def _prune(
-        self, owner: Resource, types: Iterable[type[Resource]], kept: set[tuple[str, Key]]
-    ) -> list[Change]:
-        changes = []
+        self,
+        owner: Resource,
+        types: Iterable[type[Resource]],
+        kept: set[tuple[str, Key]],
+        progress: Progress,
+    ) -> None:
         for each in self.cache.owned_by(owner.metadata.uid, types):
-            if not _controls(owner, each) or each.metadata.deletion_timestamp:
+            kind, name = each.KIND.name, each.metadata.name
+            is_going = each.metadata.deletion_timestamp is not None
+            if not controls(owner, each) or is_going or (kind, each.key) in kept:
                 continue
-            if (each.KIND.name, each.key) in kept:
-                continue
-            await self.writer.delete(type(each), each.key, uid=each.metadata.uid)
-            self._accepted.pop(each.metadata.uid, None)
-            changes.append(Change(Verb.DELETE, each.KIND.name, each.metadata.name))
-        return changes
-
-
-class _Obstructed(Exception):
-    def __init__(self, blocked: Blocked) -> None:
-        super().__init__(blocked.message)
-        self.blocked = blocked
-
-
-def _controls(owner: Resource, live: Resource) -> bool:
-    controller = live.metadata.controller
-    return controller is not None and controller.uid == owner.metadata.uid
+            try:
+                await self.writer.delete(type(each), each.key, uid=each.metadata.uid)
+            except (Invalid, Forbidden) as error:
+                progress.blocked.append(rejected(kind, name, error))
+            else:
+                self._accepted.forget(each.metadata.uid)
+                progress.changes.append(Change(Verb.DELETE, kind, name))
 
 
 def controller_reference(owner: Resource) -> Object:
@@ -259,36 +206,3 @@ def controller_reference(owner: Resource) -> Object:
         "controller": True,
         "blockOwnerDeletion": True,
     }
-
-
-def name_conflict(live: Resource) -> Blocked:
-    """That the name is taken, and by whom."""
-    controller = live.metadata.controller
-    holder = _described(controller) if controller else "nobody"
-    message = (
-        f"{live.KIND.name} {live.metadata.name} exists and is controlled by {holder}; "
-        "it is left alone: rename or delete it"
-    )
-    return Blocked(Obstacle.NAME_CONFLICT, live.KIND.name, live.metadata.name, message)
-
-
-def rejected(wanted: Object, error: Invalid | Forbidden) -> Blocked:
-    """That the API server refuses the object, in its own words."""
-    name = wanted["metadata"]["name"]
-    message = f"{wanted['kind']} {name}: {error.message}"
-    return Blocked(Obstacle.REJECTED, wanted["kind"], name, message)
-
-
-def _not_served(wanted: Object) -> Blocked:
-    """That the API server does not know the kind; its coming wakes the owner."""
-    name = wanted["metadata"]["name"]
-    message = f"{wanted['kind']} {name}: {wanted['apiVersion']} is not served"
-    return Blocked(Obstacle.NOT_SERVED, wanted["kind"], name, message)
-
-
-def _described(owner: OwnerReference) -> str:
-    return f"{owner.kind} {owner.name} (uid {owner.uid})"
-
-
-def _digest(wanted: Object) -> str:
-    return hashlib.sha256(msgspec.json.encode(wanted, order="deterministic")).hexdigest()

@@ -63,6 +63,10 @@ class Cache:
         """Why the newest state of that object could not be read, if so; `get` has the last good one."""
         return self.store(type_).broken.get(key)
 
+    def subscribe_broken(self, type_: type[Resource], handler: Callable[[Key], None]) -> None:
+        """Call `handler` for each object of that type that becomes `broken`, or readable again."""
+        self.store(type_).subscribe_broken(handler)
+
     def serves(self, type_: type[Resource]) -> bool:
         """Whether that type is watched, and the API server knows its kind."""
         found = self._stores.get(type_)

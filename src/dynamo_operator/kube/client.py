@@ -14,7 +14,7 @@ from typing import Any, Generic, Literal
 import msgspec
 
 from dynamo_operator.kube.answers import causes, error_of_answer
-from dynamo_operator.kube.decode import decode, decode_items, decode_list
+from dynamo_operator.kube.decode import UNREADABLE, decode, decode_items, decode_list
 from dynamo_operator.kube.errors import (
     Conflict,
     DecodeError,
@@ -77,7 +77,7 @@ class Client:
         body = await ask(self._transport, Request("GET", path), None, None, repeatable=True)
         try:
             return msgspec.json.decode(body)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except UNREADABLE as error:
             raise ServerFailure(200, "", f"{path} is not JSON: {error}") from error
 
     async def pages(
@@ -319,5 +319,8 @@ _LINE = msgspec.json.Decoder(WatchLine)
 def _watch_line(line: bytes, type_: type[Resource]) -> WatchLine:
     try:
         return _LINE.decode(line)
+    except RecursionError:
+        # One object is nested too deeply even to be skipped. Its reader finds that out; the stream goes on.
+        return WatchLine("MODIFIED", msgspec.Raw(line))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Unreachable(f"{type_.KIND}: the watch sent an unreadable line: {error}") from error

@@ -2,73 +2,86 @@
 
 The API server fills in defaults, other managers add fields of their own, and both leave what we wrote
 in place. So the question is not "equal" but "contained": every value that we want is there. The hard
-part is lists: items of an associative list may stand beside items of others, any other list is one value.
+part is where others must not add: a Service's selector, a Role's rules and the like are one value each, in
+which an addition is a change. There, only what the API server itself fills in may stand beside ours.
 """
 
 from typing import Any
 
 import msgspec
 
+from dynamo_operator.kube.granularity import (
+    Field,
+    field_of,
+    identity,
+    is_left_out_when_zero,
+)
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.quantity import amount
 from dynamo_operator.kube.types.meta import Resource
 
-# Source: `x-kubernetes-list-map-keys` of these fields in the API server's OpenAPI, v1.36.
-LIST_KEYS: dict[str, tuple[str, ...]] = {
-    "containers": ("name",),
-    "initContainers": ("name",),
-    "env": ("name",),
-    "volumes": ("name",),
-    "volumeMounts": ("mountPath",),
-    "volumeDevices": ("devicePath",),
-    "ports": ("containerPort", "port", "protocol"),
-    "imagePullSecrets": ("name",),
-    "hostAliases": ("ip",),
-    "resourceClaims": ("name",),
-    "claims": ("name",),
-    "topologySpreadConstraints": ("topologyKey", "whenUnsatisfiable"),
-    "ownerReferences": ("uid",),
-}
-_QUANTITIES = frozenset(("limits", "requests", "sizeLimit", "storage", "divisor"))
+
+def contained(wanted: Object, live: Object) -> bool:
+    """Whether `live` still says all of `wanted`; both as `content` and `content_of` give them."""
+    return _holds(wanted, live, field_of(wanted), is_whole=False)
 
 
-def contained(wanted: Any, live: Any, field: str = "") -> bool:
-    """Whether `live` holds every value of `wanted`; both are plain JSON, `field` is the name above them."""
+def _holds(wanted: Any, live: Any, field: Field, *, is_whole: bool) -> bool:
+    """Whether a value still says what is wanted. `is_whole` means: it is part of one that is one value."""
+    is_whole = is_whole or field.is_whole
     if isinstance(wanted, dict):
-        if not isinstance(live, dict):
-            return not wanted and not live
-        quantities = field in _QUANTITIES
-        return all(
-            contained(value, live.get(name), field if quantities else name)
-            for name, value in wanted.items()
-        )
+        return _map_holds(wanted, live, field, is_whole=is_whole)
     if isinstance(wanted, list | tuple):
-        return _list_contained(list(wanted), live, field)
+        return _list_holds(list(wanted), live, field, is_whole=is_whole)
     if wanted == live and type(wanted) is type(live):
         return True
     if live is None:
-        return not wanted  # the API server leaves out zero values
-    return field in _QUANTITIES and _same_amount(wanted, live)
+        return (
+            not wanted and not field.is_known
+        )  # custom resources; see `_means_nothing` for others
+    return field.is_quantity and _same_amount(wanted, live)
 
 
-def _list_contained(wanted: list[Any], live: Any, field: str) -> bool:
-    if not isinstance(live, list):
+def _map_holds(wanted: Object, live: Any, field: Field, *, is_whole: bool) -> bool:
+    if not isinstance(live, dict):
         return not wanted and not live
-    keys = LIST_KEYS.get(field)
-    if keys is None or not all(isinstance(item, dict) for item in (*wanted, *live)):
-        return len(wanted) == len(live) and all(map(contained, wanted, live))
-    theirs = {identity(item, keys): item for item in live}
-    ours = [identity(item, keys) for item in wanted]
-    order = [identity for identity in theirs if identity in set(ours)]
-    return order == ours and all(
-        contained(item, theirs[identity]) for item, identity in zip(wanted, ours, strict=True)
+    if is_whole and not all(
+        name in wanted or value in (None, {}, [], field.default(name))
+        for name, value in live.items()
+    ):
+        return False
+    return all(
+        _means_nothing(name, value)
+        if field.is_known and live.get(name) is None
+        else _holds(value, live.get(name), field.child(name), is_whole=is_whole)
+        for name, value in wanted.items()
     )
 
 
-def identity(item: dict[str, Any], keys: tuple[str, ...]) -> tuple[Any, ...]:
-    """What tells an item of an associative list from the others."""
-    defaults = {"protocol": "TCP"}
-    return tuple(item.get(key, defaults.get(key)) for key in keys)
+def _list_holds(wanted: list[Any], live: Any, field: Field, *, is_whole: bool) -> bool:
+    if not isinstance(live, list):
+        return not wanted and not live
+    items, keys = field.items, field.keys
+    if not keys or is_whole or not all(isinstance(item, dict) for item in (*wanted, *live)):
+        pairs = zip(wanted, live, strict=False)
+        return len(wanted) == len(live) and all(
+            _holds(ours, theirs, items, is_whole=is_whole) for ours, theirs in pairs
+        )
+    by_identity = {identity(item, keys): item for item in live}
+    ours = [identity(item, keys) for item in wanted]
+    order = [each for each in by_identity if each in set(ours)]
+    return order == ours and all(
+        _holds(item, by_identity[each], items, is_whole=is_whole)
+        for item, each in zip(wanted, ours, strict=True)
+    )
+
+
+def _means_nothing(name: str, value: Any) -> bool:
+    """Whether the API server leaves a field out that is applied with this value.
+
+    Not every zero: `false` for a field that is true when it is absent must be there.
+    """
+    return value in (None, {}, []) or (not value and is_left_out_when_zero(name))
 
 
 def _same_amount(wanted: Any, live: Any) -> bool:
@@ -80,18 +93,30 @@ def _same_amount(wanted: Any, live: Any) -> bool:
 
 def content(body: Object) -> Object:
     """Everything that an object to be applied sets, but for what names and guards it."""
-    rest = {name: value for name, value in body.items() if name not in _NAMING}
-    return {**rest, "metadata": _claims(body["metadata"])}
+    return {**body, "metadata": _claims(body["metadata"])}
 
 
 def content_of(live: Resource) -> Object:
     """A live object as plain JSON, without its status and without what the API server counts."""
-    body: Object = msgspec.json.decode(msgspec.json.encode(live))
+    body: Object = _plain(live)
     body.pop("status", None)
-    return {**body, "metadata": _claims(body.get("metadata", {}))}
+    kind = {"apiVersion": live.KIND.api_version, "kind": live.KIND.name}
+    return {**body, **kind, "metadata": _claims(body.get("metadata", {}))}
 
 
-_NAMING = frozenset(("apiVersion", "kind", "metadata"))
+def _plain(value: Any) -> Any:
+    """A decoded value as JSON: defaults of structs are written out, so that they can be compared."""
+    if isinstance(value, msgspec.Raw):
+        return msgspec.json.decode(value)
+    if isinstance(value, msgspec.Struct):
+        names = zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True)
+        found = {wire: _plain(getattr(value, name)) for name, wire in names}
+        return {name: each for name, each in found.items() if each is not None}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    return msgspec.to_builtins(value)
 
 
 def _claims(metadata: Object) -> Object:

@@ -20,6 +20,7 @@ from dynamo_operator.kube.errors import (
     Conflict,
     Forbidden,
     Invalid,
+    NotFound,
     OperatorError,
 )
 from dynamo_operator.kube.events import held
@@ -100,7 +101,7 @@ def retry(error: BaseException, failures: int) -> Retry:
             return Retry(CONFLICT, "debug" if failures < _QUIET_CONFLICTS else "warning", asked)
         case Invalid() | Forbidden():
             return Retry(REFUSAL, "warning", asked)
-        case OperatorError():
+        case OperatorError() | TimeoutError():
             return Retry(OUTAGE, "warning", asked)
         case _:
             return Retry(OUTAGE, "exception")
@@ -150,9 +151,13 @@ class Runner:
         return self._queue.is_settled
 
     def subscribe(self) -> None:
-        """Collect keys from now on; to be called before the informers start."""
+        """Collect keys from now on, first those of all that exists; to be called once, before `run`.
+
+        Not earlier than work begins: a standby would collect the keys of all that ever was.
+        """
         pace, controller = self._pace, self._controller
         self._cache.subscribe(controller.reconciles, partial(self._wake, _own_key, 0.0))
+        self._cache.subscribe_broken(controller.reconciles, self._queue.add)
         for type_ in controller.owns:
             wake = partial(self._wake, self._controlling_key, pace.coalesce_seconds)
             self._cache.subscribe(type_, wake)
@@ -226,8 +231,12 @@ class Runner:
             self._failed(key, error)  # something inside was cancelled; the worker lives on
             result = "error"
         except Exception as error:  # noqa: BLE001  # a bug in one reconcile must not end the others
-            self._failed(key, error)
-            result = "error"
+            if self._is_of_absent(key, error):
+                _log.debug("gone while it was reconciled", error=str(error))
+                result = self._succeeded(key, DONE)
+            else:
+                self._failed(key, error)
+                result = "error"
         else:
             result = self._succeeded(key, outcome)
         finally:
@@ -235,6 +244,15 @@ class Runner:
             self._queue.done(key)
         seconds = asyncio.get_running_loop().time() - started
         self._metrics.reconciled(self.kind.name, key.namespace, result, seconds)
+        if next(self._cache.list(self._controller.reconciles, key.namespace), None) is None:
+            self._metrics.forget(self.kind.name, key.namespace)
+
+    def _is_of_absent(self, key: Key, error: Exception) -> bool:
+        """Whether the API server says that the object itself is gone, and not something that it needs."""
+        if not isinstance(error, NotFound) or (error.kind, error.key) != (self.kind, key):
+            return False
+        # Of a kind that is not served it names no object.
+        return (error.details or {}).get("name") == key.name
 
     def _succeeded(self, key: Key, outcome: Outcome) -> str:
         self._queue.succeeded(key)

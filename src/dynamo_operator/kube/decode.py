@@ -15,6 +15,9 @@ from dynamo_operator.kube.errors import DecodeError
 from dynamo_operator.kube.kind import Key, Kind
 from dynamo_operator.kube.types.meta import R, Struct
 
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What msgspec raises for JSON of others: not of its type, not UTF-8, nested too deeply."""
+
 
 def decode(type_: type[R], raw: bytes | Raw) -> R:
     """One object of that type, holding on to nothing of `raw`.
@@ -24,9 +27,9 @@ def decode(type_: type[R], raw: bytes | Raw) -> R:
     """
     try:
         resource: R = _decoder(type_).decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        _detach(resource)
+    except UNREADABLE as error:
         raise DecodeError(type_.KIND, _key_of_broken(raw), str(error)) from error
-    _detach(resource)
     return resource
 
 
@@ -64,7 +67,7 @@ def decode_list(kind: Kind, raw: bytes) -> ObjectList:
     """
     try:
         return _LIST.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise DecodeError(kind, None, f"list: {error}") from error
 
 
@@ -86,8 +89,8 @@ def _decoder(type_: type[R]) -> msgspec.json.Decoder[R]:
 def _key_of_broken(raw: bytes | Raw) -> Key | None:
     try:
         metadata = _BROKEN.decode(raw).metadata
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None  # not even JSON
+    except UNREADABLE:
+        return None  # not even JSON, or too deep
     name = metadata.get("name")
     return Key(str(metadata.get("namespace") or ""), str(name)) if name else None
 

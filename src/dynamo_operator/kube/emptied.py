@@ -7,25 +7,33 @@ schema refuses null (measured on v1.36). So the map is first left out, which rem
 
 from typing import Any
 
-from dynamo_operator.kube.contained import LIST_KEYS, identity
+from dynamo_operator.kube.granularity import Field, field_of, identity
+from dynamo_operator.kube.kind import Object
 
 
-def without_emptied(wanted: Any, live: Any, field: str = "") -> Any:
-    """`wanted` without the maps that are empty in it and not empty in `live`; `field` is the name above them.
+def without_emptied(wanted: Object, live: Object) -> Object:
+    """`wanted` without the maps that are empty in it and not empty in `live`.
 
     Equal to `wanted` if there is no such map.
     """
+    found: Object = _without(wanted, live, field_of(wanted))
+    return found
+
+
+def _without(wanted: Any, live: Any, field: Field) -> Any:
     if isinstance(wanted, dict) and isinstance(live, dict):
         return {
-            name: without_emptied(value, live.get(name), name)
+            name: _without(value, live.get(name), field.child(name))
             for name, value in wanted.items()
             if not (value == {} and isinstance(live.get(name), dict) and live[name])
         }
-    keys = LIST_KEYS.get(field)
-    if keys is None or not isinstance(wanted, list) or not isinstance(live, list):
+    keys = field.keys
+    if not keys or not isinstance(wanted, list) or not isinstance(live, list):
         return wanted
     theirs = {identity(item, keys): item for item in live if isinstance(item, dict)}
     return [
-        without_emptied(item, theirs.get(identity(item, keys))) if isinstance(item, dict) else item
+        _without(item, theirs.get(identity(item, keys)), field.items)
+        if isinstance(item, dict)
+        else item
         for item in wanted
     ]

@@ -224,7 +224,7 @@ class EventWriter:
             await self._client.create(Event, self._new(pending))
         except Conflict:  # ours, from before a restart; its count comes with the answer
             event = await self._raise_count(pending, None)
-            self._remember(pending.series, event.count + pending.count)
+            await self._raise_count(pending, event.count + pending.count)
         else:
             self._remember(pending.series, pending.count)
 

@@ -2,7 +2,8 @@
 
 The hard thing is to go on: every failure is waited out with a growing, jittered delay, and none of them
 ends the informer or touches another. What is wrong is there to be seen in `last_error`. A kind that is
-not served or not permitted is asked for again at a slow and steady pace.
+not permitted is asked for again at a slow and steady pace. A 404 is an outage like any other: the kinds
+that are watched here are always there, whatever one of several API servers says (`optional` has the rest).
 """
 
 import asyncio
@@ -18,7 +19,6 @@ from dynamo_operator.kube.errors import (
     ApiError,
     Expired,
     Forbidden,
-    NotFound,
     OperatorError,
     Throttled,
 )
@@ -26,7 +26,7 @@ from dynamo_operator.kube.queue import Backoff
 from dynamo_operator.kube.selection import Selection
 from dynamo_operator.kube.store import Store
 from dynamo_operator.kube.types.meta import R
-from dynamo_operator.kube.watch import Broken, Listed, Paging, Watch, Watching
+from dynamo_operator.kube.watch import Listed, Paging, Watch, Watching
 
 OUTAGE = Backoff(first_seconds=0.5, limit_seconds=30)
 REFUSED_SECONDS = 30.0
@@ -89,8 +89,6 @@ class Informer(Generic[R]):
     async def _step(self, watch: Watch[R]) -> None:
         before = watch.state
         for event in await watch.step():
-            if isinstance(event, Broken):
-                _log.warning("object does not fit its type", error=str(event.error))
             self.store.hear(event)
         if isinstance(before, Paging | Watching):
             self.last_heard = asyncio.get_running_loop().time()
@@ -105,23 +103,19 @@ class Informer(Generic[R]):
     def _failed(self, error: OperatorError) -> float:
         """Take note of a failure, and return how long to wait."""
         is_new = str(error) != str(self.last_error)
-        is_not_found_again = isinstance(error, NotFound) and isinstance(self.last_error, NotFound)
         self.last_error = error
         self._failures += 1
         if isinstance(error, ApiError):
             self.last_heard = asyncio.get_running_loop().time()
         seconds = OUTAGE.seconds(self._failures, self._jitter.random())
         match error:
-            case NotFound():
-                self._not_served(is_certain=is_not_found_again)
-                seconds = self._not_found_seconds(seconds)
             case Forbidden():
-                seconds = self._refused_seconds()
+                seconds = REFUSED_SECONDS * self._jitter.uniform(0.75, 1.25)
             case Throttled(retry_after_seconds=float() as asked):
                 seconds = max(seconds, asked)
             case _:
                 pass
-        level = logging.INFO if isinstance(error, Expired | NotFound) else logging.WARNING
+        level = logging.INFO if isinstance(error, Expired) else logging.WARNING
         _log.log(
             level if is_new else logging.DEBUG,
             "watch interrupted",
@@ -130,22 +124,3 @@ class Informer(Generic[R]):
             retry_in_seconds=round(seconds, 2),
         )
         return seconds
-
-    def _refused_seconds(self) -> float:
-        return REFUSED_SECONDS * self._jitter.uniform(0.75, 1.25)
-
-    def _not_found_seconds(self, growing: float) -> float:
-        """How long to wait for a kind that is not served; `growing` is the delay of an outage."""
-        del growing
-        return self._refused_seconds()
-
-    def _not_served(self, *, is_certain: bool) -> None:
-        """There is no such kind, hence there are no such objects.
-
-        One answer is not enough to forget what we have: of several API servers, one may learn of a
-        new definition later than the others.
-        """
-        self.store.is_served = False
-        if is_certain:
-            self.store.hear_that_kind_is_gone()
-        self.synced.set()

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from dynamo_operator.kube.auth import TlsMaterial
 from dynamo_operator.kube.errors import ConfigError
@@ -117,19 +117,43 @@ def _load(cluster: Entry[Cluster], user: Entry[User], before: _Loaded | None) ->
 
 def _server(cluster: Entry[Cluster]) -> str:
     server = (cluster.value.server or "").rstrip("/")
-    url = urlsplit(server)
-    if url.scheme not in ("https", "http") or not url.hostname:
-        message = f"cluster {cluster.name}: server {server!r} is not an http or https URL"
+    url = _url(server)
+    if url is None or url.scheme not in ("https", "http") or not url.hostname:
+        message = f"cluster {cluster.name}: server {_shown(server)!r} is not an http or https URL"
         raise ConfigError(str(cluster.path), message)
+    if "@" in url.netloc:
+        message = (
+            f"cluster {cluster.name}: server {_shown(server)!r} has a user name or a password in it"
+        )
+        raise ConfigError(str(cluster.path), f"{message}; put them under users")
     return server
 
 
 def _proxy(cluster: Entry[Cluster]) -> str | None:
     proxy = cluster.value.proxy_url or None
-    if proxy and urlsplit(proxy).scheme not in ("http", "https"):
-        message = f"cluster {cluster.name}: proxy-url {proxy!r}: only http and https are supported"
-        raise ConfigError(str(cluster.path), message)
+    if proxy is None:
+        return None
+    url = _url(proxy)
+    if url is None or url.scheme not in ("http", "https") or not url.hostname:
+        message = f"cluster {cluster.name}: proxy-url {_shown(proxy)!r}"
+        raise ConfigError(str(cluster.path), f"{message}: only http and https are supported")
     return proxy
+
+
+def _url(text: str) -> SplitResult | None:
+    """The parts of a URL. None means: it is none."""
+    try:
+        url = urlsplit(text)
+        _ = url.port  # read, because this is when it is checked
+    except ValueError:
+        return None
+    return url
+
+
+def _shown(text: str) -> str:
+    """A URL as an error line may show it, without the user name and the password."""
+    scheme, slashes, rest = text.rpartition("//")
+    return f"{scheme}{slashes}***@{rest.rpartition('@')[2]}" if "@" in rest else text
 
 
 def _material(cluster: Entry[Cluster], user: Entry[User], login: Login) -> TlsMaterial:

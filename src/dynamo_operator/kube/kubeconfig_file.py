@@ -164,11 +164,24 @@ def _read(path: Path) -> _File:
         content = yaml.safe_load(path.read_bytes())
     except OSError as error:
         raise ConfigError(str(path), error.strerror or str(error)) from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(str(path), " ".join(f"not YAML: {error}".split())) from error
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        # Not with its cause, whose text has the line in question: a token may stand there.
+        raise ConfigError(str(path), f"not YAML: {_where(error)}") from None
     if content is None:
         raise ConfigError(str(path), "the file is empty")
     try:
         return msgspec.convert(content, _File)
     except msgspec.ValidationError as error:
         raise ConfigError(str(path), f"not a kubeconfig: {error}") from error
+
+
+def _where(error: Exception) -> str:
+    """What is wrong and where, without a word of what stands there."""
+    match error:
+        case yaml.MarkedYAMLError(problem=str() as problem, problem_mark=yaml.Mark() as mark):
+            return f"line {mark.line + 1}, column {mark.column + 1}: {problem}"
+        case yaml.reader.ReaderError():
+            return f"position {error.position}: {error.reason}"
+        case UnicodeDecodeError():
+            return f"position {error.start}: {error.reason}"
+    return type(error).__name__

@@ -86,6 +86,10 @@ class Election:
         is_in_time = _now() < self._renewed_at + self._terms.deadline_seconds
         return self.elected.is_set() and is_in_time and not self._has_ended
 
+    def may_write(self) -> bool:
+        """Whether nobody else can have been elected after us: false once leadership is lost."""
+        return self.leads or not self.elected.is_set()
+
     async def run(self) -> NoReturn:
         """Wait to be elected, then renew for as long as this task lives.
 

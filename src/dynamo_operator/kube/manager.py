@@ -100,7 +100,6 @@ class Manager:
     def control(self, controller: Controller, pace: Pace | None = None) -> Runner:
         """Run that controller while this process leads."""
         runner = Runner(controller, self._cache, metrics=self._metrics, pace=pace)
-        runner.subscribe()
         self._runners.append(runner)
         return runner
 
@@ -194,6 +193,8 @@ class Manager:
             self._renewing = group.create_task(self._election.run(), name="election")
             await self._election.elected.wait()
         self._metrics.leadership(is_leader=True)
+        for runner in self._runners:
+            runner.subscribe()
         self._working = [
             group.create_task(runner.run(), name=f"controller {runner.kind}")
             for runner in self._runners

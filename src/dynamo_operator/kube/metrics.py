@@ -127,6 +127,12 @@ class RuntimeMetrics:
         self._reconciles.labels(kind, namespace, result).inc()
         self._reconcile_seconds.labels(kind, namespace, result).observe(seconds)
 
+    def forget(self, kind: str, namespace: str) -> None:
+        """Drop what was counted for a kind in a namespace that has no such object any more."""
+        labels = {"resource_type": kind, "namespace": namespace}
+        for each in (self._reconciles, self._reconcile_seconds, self._reconcile_errors):
+            each.remove_by_labels(labels)
+
     def reconcile_failed(self, kind: str, namespace: str, error: BaseException) -> None:
         """Count what a failed reconcile died of."""
         self._reconcile_errors.labels(kind, namespace, error_label(error)).inc()

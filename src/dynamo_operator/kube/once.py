@@ -6,18 +6,12 @@ says, and one that is no longer wanted is not deleted. Only the deletion of its 
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from dynamo_operator.kube.apply import (
-    Applied,
-    Blocked,
-    Change,
-    Verb,
-    controller_reference,
-    rejected,
-)
+from dynamo_operator.kube.applied import Applied, Attempt, Verb, each_applied
+from dynamo_operator.kube.apply import controller_reference
 from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.client import ABSENT
-from dynamo_operator.kube.errors import Forbidden, Invalid
 from dynamo_operator.kube.kind import Object, key_of
 from dynamo_operator.kube.types.meta import Resource
 from dynamo_operator.kube.writer import Writer
@@ -39,22 +33,14 @@ class OnceCreator:
             Conflict: somebody made it a moment ago; the caller tries again at once and finds it.
             OperatorError: the API server could not be reached or failed.
         """
-        by_kind = {(each.KIND.api_version, each.KIND.name): each for each in types}
-        objects: list[Resource] = []
-        changes: list[Change] = []
-        blocked: list[Blocked] = []
-        for each in wanted:
-            type_ = by_kind[each["apiVersion"], each["kind"]]
-            present = self.cache.get(type_, key_of(each))
-            if present is not None:
-                objects.append(present)
-                continue
-            metadata = {**each["metadata"], "ownerReferences": [controller_reference(owner)]}
-            body = {**each, "metadata": metadata}
-            try:
-                objects.append(await self.writer.apply(type_, body, force=False, uid=ABSENT))
-            except (Invalid, Forbidden) as error:
-                blocked.append(rejected(each, error))
-            else:
-                changes.append(Change(Verb.CREATE, type_.KIND.name, each["metadata"]["name"]))
-        return Applied(tuple(objects), tuple(changes), tuple(blocked))
+        return (await each_applied(wanted, types, partial(self._attempt, owner))).applied
+
+    async def _attempt(self, owner: Resource, attempt: Attempt) -> None:
+        wanted = attempt.wanted
+        attempt.present = self.cache.get(attempt.type_, key_of(wanted))
+        if attempt.present is not None:
+            return
+        metadata = {**wanted["metadata"], "ownerReferences": [controller_reference(owner)]}
+        body = {**wanted, "metadata": metadata}
+        attempt.present = await self.writer.apply(attempt.type_, body, force=False, uid=ABSENT)
+        attempt.verb = Verb.CREATE

@@ -13,7 +13,7 @@ import structlog
 from msgspec.structs import replace
 
 from dynamo_operator.kube.client import Client
-from dynamo_operator.kube.errors import Forbidden, OperatorError
+from dynamo_operator.kube.errors import Forbidden, NotFound, OperatorError
 from dynamo_operator.kube.informer import Informer
 from dynamo_operator.kube.kind import Key, Kind
 from dynamo_operator.kube.store import Change
@@ -93,7 +93,7 @@ class OptionalInformer(Informer[R]):
                 await _run_until(self._changed, super().run(client))
             else:
                 self.last_error = None
-                self._not_served(is_certain=True)
+                self._gone()
                 await self._changed.wait()
 
     def silent_seconds(self) -> float:
@@ -108,12 +108,18 @@ class OptionalInformer(Informer[R]):
             self._changed.set()
 
     def _failed(self, error: OperatorError) -> float:
+        # One 404 is not enough to forget what we have: of several API servers, one may learn of a new
+        # definition later than the others.
+        if isinstance(error, NotFound) and isinstance(self.last_error, NotFound):
+            self._gone()
         if isinstance(error, Forbidden):
             self.synced.set()
         return super()._failed(error)
 
-    def _not_found_seconds(self, growing: float) -> float:
-        return growing  # a definition is there, so it will be served in a moment
+    def _gone(self) -> None:
+        """There is no such kind, hence there are no such objects."""
+        self.store.hear_that_kind_is_gone()
+        self.synced.set()
 
 
 def _life(definition: CustomResourceDefinition | None) -> tuple[str, bool]:

@@ -1,7 +1,11 @@
-"""The number behind a Kubernetes quantity, so that `1000m` and `1` count as the same."""
+"""The number behind a Kubernetes quantity, so that `1000m` and `1` count as the same.
+
+The hard part is what has the form of a quantity and is none: exponents and digits without end, which a
+number of any size would be needed for.
+"""
 
 import re
-from decimal import Decimal
+from decimal import Context, Decimal, DecimalException
 
 # Source: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/
 _QUANTITY = re.compile(
@@ -15,14 +19,30 @@ _FACTOR = {
     **{suffix: Decimal(1000) ** (power + 1) for power, suffix in enumerate("kMGTPE")},
     **{f"{suffix}i": Decimal(1024) ** (power + 1) for power, suffix in enumerate("KMGTPE")},
 }
+_MOST_DIGITS = 64
+_EXACT = Context(prec=200)
+_BOUND = Decimal(2) ** 63
+"""The API server caps amounts at this, so no greater one is what was meant."""
 
 
 def amount(quantity: str | int) -> Decimal | None:
-    """The value in base units (cores, bytes, devices). None means: not a quantity."""
-    match = _QUANTITY.fullmatch(str(quantity))
-    if match is None:
+    """The value in base units (cores, bytes, devices). None means: no quantity, or none of this world."""
+    if isinstance(quantity, int):
+        return Decimal(quantity) if abs(quantity) < _BOUND else None
+    match = _QUANTITY.fullmatch(quantity)
+    if match is None or max(len(match["number"]), len(match["suffix"] or "")) > _MOST_DIGITS:
         return None
     number, suffix = Decimal(match["number"]), match["suffix"] or ""
-    if suffix[:1] in ("e", "E") and len(suffix) > 1 and suffix != "Ei":
-        return number.scaleb(int(suffix[1:]))
-    return number * _FACTOR.get(suffix, Decimal(1))
+    try:
+        if suffix[:1] in ("e", "E") and len(suffix) > 1 and suffix != "Ei":
+            value = _EXACT.scaleb(number, int(suffix[1:]))
+        else:
+            value = _EXACT.multiply(number, _FACTOR.get(suffix, Decimal(1)))
+    except DecimalException:
+        return None
+    return value if abs(value) < _BOUND else None
+
+
+def is_whole(number: Decimal) -> bool:
+    """Whether it is a number of things that cannot be divided."""
+    return number == number.to_integral_value()

@@ -6,14 +6,27 @@ write therefore carries the resource version that it was computed from, and a lo
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 
-from dynamo_operator.kube.apply import Applied, Blocked, Change, Verb, name_conflict
+from dynamo_operator.kube.applied import (
+    Applied,
+    Attempt,
+    Change,
+    Obstructed,
+    Progress,
+    Verb,
+    each_applied,
+    rejected,
+    taken,
+)
 from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.client import ABSENT
 from dynamo_operator.kube.contained import contained, content, content_of
 from dynamo_operator.kube.controller import Watches
+from dynamo_operator.kube.errors import Forbidden, Invalid
 from dynamo_operator.kube.kind import Key, Kind, Object, key_of
+from dynamo_operator.kube.restraint import Restraint, Wish, digest_of
 from dynamo_operator.kube.types.meta import OwnerReference, Resource
 from dynamo_operator.kube.writer import Writer
 
@@ -28,6 +41,7 @@ class SharedApplier:
     writer: Writer
     cache: Cache
     marker: tuple[str, str]
+    restraint: Restraint = field(default_factory=Restraint)
 
     async def apply(
         self, user: Resource, *, wanted: Sequence[Object], types: Iterable[type[Resource]]
@@ -38,46 +52,50 @@ class SharedApplier:
             Conflict: another user wrote first; the caller tries again at once.
             OperatorError: the API server could not be reached or failed.
         """
-        by_kind = {(each.KIND.api_version, each.KIND.name): each for each in types}
-        objects: list[Resource] = []
-        changes: list[Change] = []
-        blocked: list[Blocked] = []
-        for each in wanted:
-            type_ = by_kind[each["apiVersion"], each["kind"]]
-            live = self.cache.get(type_, key_of(each))
-            if live is not None and not self._is_ours(live):
-                blocked.append(name_conflict(live))
-                continue
-            body = self._body(user, each, live)
-            if live is not None and contained(content(body), content_of(live)):
-                objects.append(live)
-                continue
-            uid = live.metadata.uid if live else ABSENT
-            objects.append(await self.writer.apply(type_, body, force=live is not None, uid=uid))
-            verb = Verb.UPDATE if live else Verb.CREATE
-            changes.append(Change(verb, type_.KIND.name, each["metadata"]["name"]))
+        types = tuple(types)
+        progress = await each_applied(wanted, types, partial(self._attempt, user))
         kept = {(each["kind"], key_of(each)) for each in wanted}
-        for unused in self.cache.owned_by(user.metadata.uid, by_kind.values()):
+        for unused in self.cache.owned_by(user.metadata.uid, types):
             if (unused.KIND.name, unused.key) not in kept and self._is_ours(unused):
-                changes.append(await self._leave(user, unused))
-        return Applied(tuple(objects), tuple(changes), tuple(blocked))
+                await self._leave(user, unused, progress)
+        return progress.applied
+
+    async def _attempt(self, user: Resource, attempt: Attempt) -> None:
+        live: Resource | None = self.cache.get(attempt.type_, key_of(attempt.wanted))
+        if live is not None and not self._is_ours(live):
+            raise Obstructed(taken(live, user))
+        body = self._body(user, attempt.wanted, live)
+        if live is not None and contained(content(body), content_of(live)):
+            attempt.present = live
+            return
+        uid = live.metadata.uid if live else ABSENT
+        wish = Wish(user.metadata.uid, attempt.wanted["kind"], key_of(attempt.wanted))
+        with self.restraint.attempting(wish, digest_of(attempt.wanted), uid):
+            attempt.present = await self.writer.apply(
+                attempt.type_, body, force=live is not None, uid=uid
+            )
+        attempt.verb = Verb.UPDATE if live else Verb.CREATE
 
     def _is_ours(self, live: Resource) -> bool:
         name, value = self.marker
         return live.metadata.controller is None and live.metadata.labels.get(name) == value
 
-    async def _leave(self, user: Resource, live: Resource) -> Change:
+    async def _leave(self, user: Resource, live: Resource, progress: Progress) -> None:
         """Take one user away; the object goes when nobody is left."""
+        kind, name, uid = live.KIND.name, live.metadata.name, live.metadata.uid
         version = live.metadata.resource_version
         others = [each for each in live.metadata.owner_references if each.uid != user.metadata.uid]
-        uid = live.metadata.uid
-        if not others:
-            await self.writer.delete(type(live), live.key, uid=uid, resource_version=version)
-            return Change(Verb.DELETE, live.KIND.name, live.metadata.name)
-        references = [_reference(each) for each in others]
-        patch = {"metadata": {"resourceVersion": version, "ownerReferences": references}}
-        await self.writer.merge_patch(type(live), live.key, patch, uid=uid)
-        return Change(Verb.UPDATE, live.KIND.name, live.metadata.name)
+        try:
+            if others:
+                references = [_reference(each) for each in others]
+                patch = {"metadata": {"resourceVersion": version, "ownerReferences": references}}
+                await self.writer.merge_patch(type(live), live.key, patch, uid=uid)
+            else:
+                await self.writer.delete(type(live), live.key, uid=uid, resource_version=version)
+        except (Invalid, Forbidden) as error:
+            progress.blocked.append(rejected(kind, name, error))
+        else:
+            progress.changes.append(Change(Verb.UPDATE if others else Verb.DELETE, kind, name))
 
     def _body(self, user: Resource, wanted: Object, live: Resource | None) -> Object:
         metadata = wanted["metadata"]

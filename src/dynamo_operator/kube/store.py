@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Generic, TypeAlias
 
+import structlog
 from msgspec.structs import replace
 
 from dynamo_operator.kube.errors import DecodeError
@@ -22,6 +23,8 @@ from dynamo_operator.kube.own_writes import Flight, Hold
 from dynamo_operator.kube.selection import EVERYTHING, Selection
 from dynamo_operator.kube.types.meta import R, Resource, equal_but_for_version
 from dynamo_operator.kube.watch import Broken, Changed, Event, Present, Removed, Started, Synced
+
+_log = structlog.get_logger()
 
 OWN_WRITE_SECONDS = 30.0
 """How long a write of our own is shown if the watch does not bring it."""
@@ -72,6 +75,7 @@ class Store(Generic[R]):
         self._keep = keep
         self._handlers: list[Handler[R]] = []
         self._served_handlers: list[Callable[[], None]] = []
+        self._broken_handlers: list[Callable[[Key], None]] = []
         self._listing: _Listing[R] | None = None
         self._has_synced = False
         self._holds: dict[Key, Hold[R]] = {}
@@ -87,13 +91,18 @@ class Store(Generic[R]):
         """Call `handler` whenever the API server begins or ceases to know the kind."""
         self._served_handlers.append(handler)
 
+    def subscribe_broken(self, handler: Callable[[Key], None]) -> None:
+        """Call `handler` for each object whose newest state cannot be read, and when it can be again."""
+        self._broken_handlers.append(handler)
+        for key in self.broken:
+            handler(key)
+
     @property
     def is_served(self) -> bool:
-        """Whether the API server knows the kind."""
+        """Whether the API server knows the kind: from a complete list on, until the kind is gone."""
         return self._is_served
 
-    @is_served.setter
-    def is_served(self, is_served: bool) -> None:
+    def _set_served(self, *, is_served: bool) -> None:
         if is_served is not self._is_served:
             self._is_served = is_served
             for handler in self._served_handlers:
@@ -103,32 +112,43 @@ class Store(Generic[R]):
 
     def hear(self, event: Event[R]) -> None:
         """Take over what the watch says, then wake whoever wants to know."""
-        match event:
+        match self._reduced_event(event):
             case Started():
                 self._listing = _Listing()
                 for hold in self._holds.values():
                     hold.is_older_than_list = True
             case Present(resource) if self._listing is not None:
-                self._listing.objects[resource.key] = self._reduced(resource)
+                self._listing.objects[resource.key] = resource
             case Synced() if self._listing is not None:
                 self._swap(self._listing)
-                self.is_served = True
+                self._set_served(is_served=True)
             case Changed(resource) | Present(resource):
-                self.broken.pop(resource.key, None)
-                self._tell(self._changed(resource.key, self._reduced(resource)))
+                was_broken = self.broken.pop(resource.key, None) is not None
+                self._tell(self._changed(resource.key, resource))
+                self._tell_broken(resource.key if was_broken else None)
             case Removed(key, uid):
-                self.broken.pop(key, None)
+                was_broken = self.broken.pop(key, None) is not None
                 self._tell(self._removed(key, uid))
-            case Broken(error) if error.key is not None:
-                broken = self.broken if self._listing is None else self._listing.broken
-                broken[error.key] = error
+                self._tell_broken(key if was_broken else None)
+            case Broken(error):
+                self._hear_broken(error)
             case _:
-                pass  # broken beyond a name: the informer has reported it
+                pass
 
     def hear_that_kind_is_gone(self) -> None:
         """Forget all objects: the API server does not know their kind any more."""
         self._swap(_Listing())
-        self.is_served = False
+        self._set_served(is_served=False)
+
+    def _hear_broken(self, error: DecodeError) -> None:
+        _log.warning("object does not fit its type", error=str(error))
+        if error.key is None:
+            return  # broken beyond a name
+        if self._listing is not None:
+            self._listing.broken[error.key] = error
+            return
+        self.broken[error.key] = error
+        self._tell_broken(error.key)
 
     def _swap(self, listing: _Listing[R]) -> None:
         """Have the list in place of everything, then wake for what differs."""
@@ -139,11 +159,12 @@ class Store(Generic[R]):
         changes = [
             self._listed(key, state) for key, state in states.items() if key not in listing.broken
         ]
-        self.broken = listing.broken
+        before, self.broken = self.broken, listing.broken
         is_first, self._has_synced = not self._has_synced, True
         if is_first:
             changes = [each and Change(each.old, each.new, initial=True) for each in changes]
         self._tell(*changes)
+        self._tell_broken(*before.keys(), *(listing.broken.keys() - before.keys()))
 
     def _listed(self, key: Key, listed: R | None) -> Change[R] | None:
         hold = self._holds.get(key)
@@ -182,6 +203,19 @@ class Store(Generic[R]):
         if have is not None and _version(have) == _version(resource):
             return have
         return self._keep(resource) if self._keep else resource
+
+    def _reduced_event(self, event: Event[R]) -> Event[R]:
+        """The event with its object reduced; an object that cannot be reduced is a broken one."""
+        if not isinstance(event, Present | Changed):
+            return event
+        resource = event.resource
+        try:
+            kept = self._reduced(resource)
+        except Exception as error:  # noqa: BLE001  # whatever one object does to `keep`, the others go on
+            # Without the error's text, which may have a piece of a Secret.
+            message = f"it cannot be reduced: {type(error).__name__}"
+            return Broken(DecodeError(self.type_.KIND, resource.key, message))
+        return Present(kept) if isinstance(event, Present) else Changed(kept)
 
     # What a writer says.
 
@@ -254,6 +288,12 @@ class Store(Generic[R]):
             if change is not None:
                 for handler in self._handlers:
                     handler(change)
+
+    def _tell_broken(self, *keys: Key | None) -> None:
+        for key in keys:
+            if key is not None:
+                for handler in self._broken_handlers:
+                    handler(key)
 
 
 def _version(state: Resource | None) -> str:

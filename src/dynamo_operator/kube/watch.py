@@ -19,7 +19,7 @@ import msgspec
 
 from dynamo_operator.kube.answers import error_of_watch
 from dynamo_operator.kube.client import Client, Page, WatchLine
-from dynamo_operator.kube.decode import decode
+from dynamo_operator.kube.decode import UNREADABLE, decode
 from dynamo_operator.kube.errors import (
     DecodeError,
     Expired,
@@ -219,7 +219,7 @@ class Watch(Generic[R]):
             raise error_of_watch(line.object, self._type.KIND)
         try:
             identity = _FRAME.decode(line.object).metadata
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             return (Broken(DecodeError(self._type.KIND, None, str(error))),)
         watching.resource_version = identity.resource_version or watching.resource_version
         match line.type:

@@ -5,7 +5,7 @@ last. So writes to one object take turns. Each store then decides how long an an
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Generic
@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary
 from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.client import Client
 from dynamo_operator.kube.kind import Key, Object, key_of
+from dynamo_operator.kube.lease import LeadershipLost
 from dynamo_operator.kube.own_writes import Flight
 from dynamo_operator.kube.store import Store
 from dynamo_operator.kube.types.meta import R, Resource
@@ -41,12 +42,18 @@ class _Turn(Generic[R]):
 class Writer:
     """A client for writes; what it returns is already in the cache, if the type is watched.
 
+    `may_write` is asked before each request. None means: always.
+
     Raises:
+        LeadershipLost: it said no; nothing was sent.
         OperatorError: as `Client` does; nothing is shown then, the watch tells what came of it.
     """
 
-    def __init__(self, client: Client, cache: Cache) -> None:
+    def __init__(
+        self, client: Client, cache: Cache, *, may_write: Callable[[], bool] | None = None
+    ) -> None:
         self._client = client
+        self._may_write = may_write
         self._cache = cache
         self._turns: WeakValueDictionary[tuple[type[Resource], Key], asyncio.Lock] = (
             WeakValueDictionary()
@@ -90,6 +97,8 @@ class Writer:
     @asynccontextmanager
     async def _turn(self, type_: type[R], key: Key) -> AsyncIterator[_Turn[R]]:
         async with self._turns.setdefault((type_, key), asyncio.Lock()):
+            if self._may_write is not None and not self._may_write():
+                raise LeadershipLost(f"{type_.KIND} {key}: not written, another process may lead")
             if not self._cache.holds(type_):
                 yield _Turn(None, Flight())
                 return

@@ -84,7 +84,9 @@ def _plan(
         plan,
         service_account=plan.service_account if plan.is_discovered_by_kubernetes else "",
         switches={},
-        annotations={key: text for key, text in plan.annotations.items() if key not in discovery},
+        annotations={
+            key: text for key, text in plan.annotations.items() if key not in labels.SWITCHES
+        },
         pod_annotations=discovery | plan.pod_annotations,
     )
 
@@ -96,6 +98,7 @@ def _services(plan: ComponentPlan) -> tuple[Object, ...]:
         return ()
     found = services(plan)
     for each in found:
+        each["spec"]["selector"].pop(labels.ROLE, None)  # pods of Grove have no such label
         if plan.is_discovered_by_kubernetes:
             each["metadata"]["labels"][labels.DISCOVERY_ENABLED] = "true"
         if plan.component_type == "epp":

@@ -52,8 +52,8 @@ def merged_environment(low: Iterable[Object], high: Iterable[Object]) -> list[Ob
 
 
 def variable(name: str, value: str) -> Object:
-    """An environment variable with a fixed value."""
-    return {"name": name, "value": value}
+    """An environment variable with a fixed value; an empty one is left out, as the API server does."""
+    return {"name": name, "value": value} if value else {"name": name}
 
 
 def variable_of_field(name: str, path: str) -> Object:

@@ -33,7 +33,7 @@ def service_object(
         labels.GRAPH: names.label_value(name),
     }
     users = {each: text for each, text in service.labels.items() if each not in labels.SELECTING}
-    spec: dict[str, Any] = pruned(msgspec.to_builtins(service))
+    spec: dict[str, Any] = _said(pruned(msgspec.to_builtins(service)))
     spec |= {
         "serviceName": key,
         "dynamoNamespace": dynamo_namespace,
@@ -87,6 +87,28 @@ def default_ingress(graph: str, settings: RenderSettings) -> Object:
         "tls": {"secretName": tls} if tls else None,
     }
     return {name: value for name, value in found.items() if value}
+
+
+_SAID: dict[str, dict[str, Any]] = {
+    "ingress": {"enabled": False},
+    "multinode": {"nodeCount": 2},
+    "scalingAdapter": {"enabled": False},
+    "tls": {"secretName": ""},
+}
+"""What an empty map of that name says."""
+_USERS_OWN = frozenset(("extraPodSpec", "eppConfig"))
+
+
+def _said(value: Any) -> Any:
+    """The value with every empty map of ours left out, or said in full if it means something.
+
+    An empty map says nothing to a server-side apply: what the map held before would stay.
+    """
+    if not isinstance(value, dict):
+        return value
+    kept = {name: each if name in _USERS_OWN else _said(each) for name, each in value.items()}
+    found = {name: _SAID.get(name, {}) if each == {} else each for name, each in kept.items()}
+    return {name: each for name, each in found.items() if each != {}}
 
 
 def _annotations(graph: DynamoGraphDeployment, service: ComponentSpec) -> dict[str, str]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from dynamo_operator.api.component import DynamoComponentDeployment, ServiceReplicaStatus
-from dynamo_operator.kube.apply import Blocked, Obstacle
+from dynamo_operator.kube.applied import Blocked, Obstacle
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.types.meta import Condition
 from dynamo_operator.status.groups import NO_ORCHESTRATOR
@@ -17,6 +17,7 @@ _OBSTACLE_REASONS = {
     Obstacle.NAME_CONFLICT: ComponentReason.NAME_CONFLICT,
     Obstacle.REJECTED: ComponentReason.REJECTED,
     Obstacle.NOT_SERVED: ComponentReason.NOT_SERVED,
+    Obstacle.PREDECESSOR: ComponentReason.DEPLOYMENT_NOT_READY,
 }
 
 

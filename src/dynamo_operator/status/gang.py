@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from dynamo_operator.api.component import ServiceReplicaStatus
 from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.kube.apply import Blocked
+from dynamo_operator.kube.applied import Blocked
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
 from dynamo_operator.status.graph import summary

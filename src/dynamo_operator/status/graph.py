@@ -9,9 +9,14 @@ from enum import StrEnum
 
 import msgspec
 
-from dynamo_operator.api.component import DynamoComponentDeployment, ServiceReplicaStatus
+from dynamo_operator.api.component import (
+    ComponentSpec,
+    DynamoComponentDeployment,
+    ServiceReplicaStatus,
+)
 from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.kube.apply import Blocked, Obstacle
+from dynamo_operator.api.names import group_name
+from dynamo_operator.kube.applied import Blocked, Obstacle
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.types.meta import Condition, condition
 from dynamo_operator.status.reasons import GraphReason
@@ -55,7 +60,8 @@ def graph_status(
     API server holds, or None when it does not exist.
     """
     services = {
-        service: _replicas(name, component) for service, (name, component) in components.items()
+        service: _replicas(name, component, graph.spec.services.get(service))
+        for service, (name, component) in components.items()
     }
     waiting = {
         name: cause
@@ -72,16 +78,22 @@ def summary(
     blocked: Sequence[Blocked],
 ) -> Object:
     """The status from the counts of each service and the causes to wait, by the name of the object."""
-    if blocked:
-        text = "; ".join(each.message for each in blocked)
-        status = graph_condition(graph, State.FAILED, _OBSTACLE_REASONS[blocked[0].obstacle], text)
+    hard = [each for each in blocked if not each.passes_by_itself]
+    if hard:
+        text = "; ".join(each.message for each in hard)
+        status = graph_condition(graph, State.FAILED, _OBSTACLE_REASONS[hard[0].obstacle], text)
         del status["observedGeneration"]  # it says that a pass had no errors
+    elif blocked:
+        text = "; ".join(each.message for each in blocked)
+        status = graph_condition(graph, State.PENDING, GraphReason.SOME_NOT_READY, text)
     elif waiting:
         causes = "; ".join(f"{name}: {waiting[name]}" for name in sorted(waiting))
         text = f"Resources not ready: {causes}"
         status = graph_condition(graph, State.PENDING, GraphReason.SOME_NOT_READY, text)
     else:
-        status = graph_condition(graph, State.SUCCESSFUL, GraphReason.ALL_READY, "All resources are ready")
+        status = graph_condition(
+            graph, State.SUCCESSFUL, GraphReason.ALL_READY, "All resources are ready"
+        )
     return {**status, "services": msgspec.to_builtins(services)}
 
 
@@ -98,14 +110,19 @@ def _obstacle(component: DynamoComponentDeployment | None) -> str | None:
     return None if available.status == "True" else available.message
 
 
-def _replicas(name: str, component: DynamoComponentDeployment | None) -> ServiceReplicaStatus:
+def _replicas(
+    name: str, component: DynamoComponentDeployment | None, wanted: ComponentSpec | None
+) -> ServiceReplicaStatus:
     """What the component reports; before it does, its kind and name with zero counts.
 
     Source: specification `beyond` S5 (the schema requires both).
     """
     if component is not None and component.status.service is not None:
         return component.status.service
-    return ServiceReplicaStatus("Deployment", name, replicas=0, updated_replicas=0)
+    if wanted is None or wanted.nodes == 1:
+        return ServiceReplicaStatus("Deployment", name, replicas=0, updated_replicas=0)
+    first = group_name(name, 0)
+    return ServiceReplicaStatus("LeaderWorkerSet", first, replicas=0, updated_replicas=0)
 
 
 # A condition's message may have 32,768 characters; this leaves a listing readable.

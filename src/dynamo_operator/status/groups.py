@@ -1,8 +1,8 @@
 """Whether the groups of a component that spans several nodes run, and why not.
 
 Each replica is one LeaderWorkerSet with one group of pods. The hard part is that LeaderWorkerSet says
-`Available` of old pods too, and up to release 0.7 does not tell which generation it speaks of; so the
-count of updated groups must be right as well.
+`Available` of old pods too, and up to release 0.7 does not tell which generation it speaks of. So the
+StatefulSet of the leaders is looked at as well: it carries the hash of the templates it was made from.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import msgspec
 
 from dynamo_operator.api.component import ServiceReplicaStatus
+from dynamo_operator.api.labels import GROUP_HASH
+from dynamo_operator.kube.types.apps import PodTemplate, StatefulSet
 from dynamo_operator.kube.types.leaderworkerset import LeaderWorkerSet, LeaderWorkerSetSpec
 from dynamo_operator.kube.types.meta import condition
 from dynamo_operator.kube.types.volcano import PodGroup
@@ -29,6 +31,7 @@ class Group:
     """
 
     pods: LeaderWorkerSet | None
+    leaders: StatefulSet | None
     placement: PodGroup | None
 
 
@@ -73,21 +76,31 @@ def _obstacles(group: Group) -> Iterator[str]:
         yield "it does not exist yet, or is being deleted"
         return
     status = pods.status
-    wanted = msgspec.json.decode(pods.spec, type=LeaderWorkerSetSpec).replicas
+    spec = msgspec.json.decode(pods.spec, type=LeaderWorkerSetSpec)
+    wanted, leaders = spec.replicas, group.leaders
     observed = status.observed_generation
     if observed is not None and observed < pods.metadata.generation:
         yield "its newest spec has not been observed yet"
     if wanted == 0:
         return
-    if not status.conditions:
+    if not status.conditions or leaders is None:
         yield "it has not been observed yet"
-    if _is_true(pods, "UpdateInProgress") or status.updated_replicas < wanted:
+        return
+    if _digest(spec.leader_worker_template.leader_template) != _digest(leaders.spec.template):
+        yield "its newest spec has not been observed yet"
+    is_stale = leaders.status.observed_generation < leaders.metadata.generation
+    updated = 0 if is_stale else min(leaders.status.updated_replicas, status.updated_replicas)
+    if _is_true(pods, "UpdateInProgress") or updated < wanted:
         yield f"its pods are not of the newest spec yet{_placement(group.placement)}"
     if status.ready_replicas < wanted:
         yield f"its pods are not ready{_placement(group.placement)}"
     if not _is_true(pods, "Available"):
         progress = condition(status.conditions, "Progressing")
         yield f"it is not available{f'; {progress.message}' if progress else ''}"
+
+
+def _digest(template: PodTemplate) -> str:
+    return template.metadata.annotations.get(GROUP_HASH, "")
 
 
 def _is_true(pods: LeaderWorkerSet, type_: str) -> bool:

@@ -18,6 +18,7 @@ class GraphReason(StrEnum):
     REJECTED = "rejected_by_api_server"
     FAILED = "failed_to_reconcile_the_resources"
     PROVIDER_UNAVAILABLE = "selected_workload_provider_unavailable"
+    DECODE_FAILED = "decode_failed"
 
 
 class ComponentReason(StrEnum):
@@ -33,6 +34,7 @@ class ComponentReason(StrEnum):
     NAME_CONFLICT = "NameConflict"
     REJECTED = "RejectedByApiServer"
     NOT_SERVED = "ApiNotServed"
+    DECODE_FAILED = "DecodeFailed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,14 @@ _FIX = "Remove the cause that the message gives in the API server's words; tried
 _INSTALL = "Install LeaderWorkerSet and Volcano; the work goes on by itself then."
 _MISTAKES = (
     "The spec has mistakes; the message lists all of them with their paths. Nothing was changed."
+)
+
+_UNREADABLE = (
+    "The newest state does not fit the schema that this version of the operator knows; the message says "
+    "where. Nothing was changed, and what runs goes on."
+)
+_REWRITE = (
+    "Correct the field that the message names, or run the operator that belongs to these CRDs."
 )
 
 MEANINGS = (
@@ -92,6 +102,7 @@ MEANINGS = (
         "Nothing was changed, and what runs goes on.",
         "Install it again; the graph goes on by itself. To move the graph, delete and create it.",
     ),
+    Meaning(*(_GRAPH, "Ready", "False", GraphReason.DECODE_FAILED), _UNREADABLE, _REWRITE),
     Meaning(
         *(_COMPONENT, "Valid", "True", ComponentReason.VALID),
         "The spec has no mistakes.",
@@ -140,5 +151,8 @@ MEANINGS = (
         "The component wants an object of a kind that is not installed, such as a VirtualService. "
         "Everything else was made.",
         "Install the API that the message names; the work goes on by itself then.",
+    ),
+    Meaning(
+        *(_COMPONENT, _AVAILABLE, "False", ComponentReason.DECODE_FAILED), _UNREADABLE, _REWRITE
     ),
 )

@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from dynamo_operator.api.component import ResourceItem, Resources
-from dynamo_operator.kube.quantity import amount
+from dynamo_operator.kube.quantity import amount, is_whole
 from dynamo_operator.validation import Problem, ProblemKind
 from dynamo_operator.validation.syntax import is_qualified_name
 
@@ -78,7 +78,7 @@ def _entry_problems(name: str, value: Any, path: str) -> Iterator[Problem]:
         )
     found = list(quantity_problems(value, path))
     yield from found
-    if not found and "/" in name and (number := amount(value)) is not None and number % 1:
+    if not found and "/" in name and (number := amount(value)) is not None and not is_whole(number):
         yield Problem(path, f'"{value}" of {name} must be a whole number')
 
 

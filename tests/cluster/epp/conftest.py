@@ -13,14 +13,14 @@ from dynamo_operator.kube.types.istio import VirtualService
 _FLAGS = ("--epp-cluster-role-name=view", "--istio-virtual-service-gateway=istio-system/public")
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def gateway(kinds: ControlPlane) -> Iterator[ControlPlane]:
     """The control plane with the kinds of the Gateway API inference extension and of Istio."""
     with installed(kinds, ("inferencepool", "istio"), (InferencePool.KIND, VirtualService.KIND)):
         yield kinds
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def gateway_operator(
     gateway: ControlPlane, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[OperatorProcess]:

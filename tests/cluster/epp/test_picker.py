@@ -111,3 +111,17 @@ def test_a_picker_waits_for_the_api_of_pools(world: World, gateway: ControlPlane
     finally:
         gateway.install_crds(("inferencepool",))
     world.eventually(GRAPH, "chat", is_ready, within_seconds=40)
+
+
+def test_without_istio_a_component_says_what_it_could_not_make(
+    world: World, gateway: ControlPlane
+) -> None:
+    gateway.kubectl("delete", "crd", str(VIRTUAL_SERVICE), "--timeout=30s")
+    try:
+        world.create(GRAPH, graph(Frontend=service("frontend")))
+        waiting = world.eventually(GRAPH, "chat", lambda it: "not served" in str(ready(it)))
+        assert "VirtualService chat-frontend" in ready(waiting)["message"]
+        world.eventually(Deployment.KIND, "chat-frontend")
+    finally:
+        gateway.install_crds(("istio",))
+    world.eventually(GRAPH, "chat", is_ready, within_seconds=40)

@@ -13,7 +13,7 @@ from dynamo_operator.kube.types.kai import Queue
 _KINDS = tuple(each.KIND for each in (PodCliqueSet, PodClique, PodCliqueScalingGroup, Queue))
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def grove(kinds: ControlPlane) -> Iterator[ControlPlane]:
     """The control plane with the kinds of Grove and KAI, and the queue `dynamo`."""
     with installed(kinds, ("grove", "kai"), _KINDS):
@@ -22,7 +22,7 @@ def grove(kinds: ControlPlane) -> Iterator[ControlPlane]:
         yield kinds
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def gang_operator(
     grove: ControlPlane, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[OperatorProcess]:

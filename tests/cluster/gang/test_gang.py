@@ -158,7 +158,8 @@ def test_a_new_size_goes_to_the_live_clique_and_not_into_the_template(
     after = world.eventually(SET, "chat")
     assert before["metadata"]["generation"] == after["metadata"]["generation"]
     calls = Audit(kinds.audit_log).calls(namespace=world.namespace)
-    assert 1 == calls[Call("patch", "podcliques/scale")], calls
+    assert Call("patch", "podcliques/scale") in calls
+    assert Call("patch", "podcliques") not in calls
 
 
 def test_a_service_is_scaled_to_zero_and_is_ready_then(
@@ -230,3 +231,16 @@ def test_two_graphs_share_the_service_of_a_model(world: World) -> None:
     world.eventually(SERVICE, shared, lambda it: owners(it) == ["one", "two"])
     world.delete(GRAPH, "one")
     world.eventually(SERVICE, shared, lambda it: owners(it) == ["two"])
+
+
+def test_a_graph_that_is_moved_leaves_nothing_of_its_old_provider(world: World) -> None:
+    wanted = graph(Frontend=service("frontend"))
+    wanted["metadata"]["annotations"] = {"nvidia.com/workload-provider": "component"}
+    world.create(GRAPH, wanted)
+    world.eventually(GRAPH, "chat", is_ready)
+    for provider, gone, made in (("grove", COMPONENT, SET), ("component", SET, COMPONENT)):
+        record = {"nvidia.com/workload-provider": provider}
+        world.patch(GRAPH, "chat", {"metadata": {"annotations": record}})
+        world.until(lambda gone=gone: not world.list(gone), within_seconds=40)
+        world.until(lambda made=made: world.list(made), within_seconds=40)
+    world.eventually(GRAPH, "chat", is_ready, within_seconds=40)

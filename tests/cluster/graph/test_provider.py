@@ -6,12 +6,18 @@ from cluster.audit import Audit, Call
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service
 from cluster.graph.test_graph import COMPONENT, GRAPH, condition, is_ready
+from cluster.installed import installed
 from cluster.operator_process import OperatorProcess
 from cluster.world import EVENTS, World
+from dynamo_operator.kube.kind import Object
+from dynamo_operator.kube.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
+
+_GROVE = tuple(each.KIND for each in (PodCliqueSet, PodClique, PodCliqueScalingGroup))
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 
 RECORD = "nvidia.com/workload-provider"
+UNAVAILABLE = "selected_workload_provider_unavailable"
 
 
 def test_the_provider_is_recorded_with_one_request_before_anything_is_made(
@@ -28,7 +34,7 @@ def test_a_record_that_is_lost_is_made_again_from_what_exists(world: World) -> N
     world.create(GRAPH, graph(Frontend=service("frontend")))
     world.eventually(GRAPH, "chat", is_ready)
     world.patch(GRAPH, "chat", {"metadata": {"annotations": {RECORD: None}}})
-    world.eventually(GRAPH, "chat", lambda it: RECORD in it["metadata"]["annotations"])
+    world.eventually(GRAPH, "chat", lambda it: RECORD in _annotations(it))
 
 
 def test_a_graph_whose_provider_is_not_there_says_so_and_is_left_alone(
@@ -39,7 +45,7 @@ def test_a_graph_whose_provider_is_not_there_says_so_and_is_left_alone(
     world.create(GRAPH, wanted)
     failed = world.eventually(GRAPH, "chat", lambda it: condition(it, "Ready") != {})
     said = condition(failed, "Ready")
-    assert ("False", "selected_workload_provider_unavailable") == (said["status"], said["reason"])
+    assert ("False", UNAVAILABLE) == (said["status"], said["reason"])
     assert "knative" in said["message"]
     assert "failed" == failed["status"]["state"]
 
@@ -50,3 +56,47 @@ def test_a_graph_whose_provider_is_not_there_says_so_and_is_left_alone(
     assert [] == world.list(COMPONENT)
     world.patch(GRAPH, "chat", {"metadata": {"annotations": {RECORD: "component"}}})
     world.eventually(GRAPH, "chat", is_ready)
+
+
+def test_graphs_stay_where_they_began_while_grove_comes_and_goes(
+    world: World, kinds: ControlPlane
+) -> None:
+    frontend = service("frontend")
+    world.create(GRAPH, graph("before", Frontend=frontend))
+    before = world.eventually(GRAPH, "before", is_ready)
+    assert "component" == before["metadata"]["annotations"][RECORD]
+    with installed(kinds, ("grove",), _GROVE):
+        # Served is not yet noticed, so the first graphs may still be made of components.
+        def began_on_grove() -> bool:
+            world.create(GRAPH, graph("during", Frontend=frontend))
+            made = world.eventually(GRAPH, "during", lambda it: RECORD in _annotations(it))
+            if "grove" == _annotations(made)[RECORD]:
+                return True
+            world.delete(GRAPH, "during")
+            world.gone(GRAPH, "during")
+            return False
+
+        world.until(began_on_grove)
+        world.eventually(PodCliqueSet.KIND, "during")
+        world.patch(GRAPH, "before", {"spec": {"services": {"Frontend": {"replicas": 2}}}})
+        world.eventually(
+            GRAPH, "before", lambda it: is_ready(it) and 2 == it["status"]["observedGeneration"]
+        )
+        assert None is world.get(PodCliqueSet.KIND, "before")
+    lost = world.eventually(GRAPH, "during", lambda it: UNAVAILABLE == _reason(it))
+    assert "grove" == _annotations(lost)[RECORD]
+    assert None is world.get(COMPONENT, "during-frontend")
+    world.create(GRAPH, graph("after", Frontend=frontend))
+    world.eventually(GRAPH, "after", is_ready)
+    with installed(kinds, ("grove",), _GROVE):
+        world.eventually(PodCliqueSet.KIND, "during")
+        world.eventually(GRAPH, "during", lambda it: UNAVAILABLE != _reason(it))
+
+
+def _annotations(body: Object) -> dict[str, str]:
+    found: dict[str, str] = body["metadata"].get("annotations", {})
+    return found
+
+
+def _reason(body: Object) -> str:
+    return str(condition(body, "Ready").get("reason", ""))

@@ -12,7 +12,6 @@ import pytest
 from dynamo_operator.cli.manifests import manifests
 from dynamo_operator.cli.render import print_objects
 from dynamo_operator.cli.yaml_reader import documents
-from dynamo_operator.kube.errors import ConfigError
 
 GRAPH = """\
 apiVersion: nvidia.com/v1alpha1
@@ -233,7 +232,8 @@ def test_files_without_any_object_are_a_mistake(tmp_path: Path) -> None:
     assert [f"{nothing}: no objects there"] == [str(error) for error in caught.value.exceptions]
 
 
-def test_an_orchestrator_that_is_not_rendered_is_refused(tmp_path: Path) -> None:
-    path = file(tmp_path, GRAPH)
-    with pytest.raises(ConfigError, match="grove is not rendered yet"):
-        print_objects([str(path)], orchestrator="grove", settings=None, namespace="", output="yaml")
+def test_on_grove_a_graph_is_one_set(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    found = rendered(capsys, [file(tmp_path, GRAPH)], orchestrator="grove")
+    kinds = [each["kind"] for each in found]
+    assert 1 == kinds.count("PodCliqueSet")
+    assert not {"Deployment", "DynamoComponentDeployment"} & {*kinds}

@@ -71,6 +71,22 @@ def test_a_planner_has_the_planners_account_whatever_the_user_says() -> None:
     assert "planner-serviceaccount" == spec["extraPodSpec"]["serviceAccountName"]
 
 
+def test_an_empty_map_is_left_out_or_said_in_full() -> None:
+    """What a server-side apply of an empty map leaves is what was there before."""
+    empty = {
+        "ingress": {"enabled": False},
+        "multinode": {"nodeCount": 2},
+        "scalingAdapter": {"enabled": False},
+        "resources": {"limits": {}},
+        "extraPodMetadata": {"labels": {}},
+    }
+    spec = components({"W": a_service(**empty)})["W"]
+    assert {"enabled": False} == spec["ingress"]
+    assert {"nodeCount": 2} == spec["multinode"]
+    assert {"enabled": False} == spec["scalingAdapter"]
+    assert not {"resources", "extraPodMetadata"} & spec.keys()
+
+
 def test_a_frontend_without_an_ingress_gets_the_operators() -> None:
     settings = RenderSettings(ingress_class_name="nginx", ingress_host_suffix="apps.example.com")
     wanted = {"Frontend": a_service("frontend"), "Own": a_service("frontend", ingress={})}
@@ -81,7 +97,7 @@ def test_a_frontend_without_an_ingress_gets_the_operators() -> None:
         "hostSuffix": "apps.example.com",
         "ingressControllerClassName": "nginx",
     } == found["Frontend"]["ingress"]
-    assert {} == found["Own"]["ingress"]
+    assert {"enabled": False} == found["Own"]["ingress"]
     assert {"host": "chat"} == components(wanted)["Frontend"]["ingress"]
 
 

@@ -22,7 +22,10 @@ from specs import a_graph, graphs, odd_graphs, services
 
 FACTS = Facts(pull_secrets={"registry.example.com": ("mine", "theirs")})
 SETTINGS = RenderSettings(
-    nats_address="nats://n:4222", planner_cluster_role_name="planner", mpi_secret_name="mpi.keys"
+    nats_address="nats://n:4222",
+    planner_cluster_role_name="planner",
+    epp_cluster_role_name="epp",
+    mpi_secret_name="mpi.keys",
 )
 DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 SUBDOMAIN = re.compile(rf"{DNS_LABEL.pattern}(\.{DNS_LABEL.pattern})*")

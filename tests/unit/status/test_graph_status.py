@@ -11,7 +11,7 @@ from dynamo_operator.api.component import (
     ServiceReplicaStatus,
 )
 from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.kube.apply import Blocked, Obstacle
+from dynamo_operator.kube.applied import Blocked, Obstacle
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.status import with_transition_times
 from dynamo_operator.kube.types.meta import Condition, Metadata, Resource

@@ -6,26 +6,32 @@ import msgspec
 import pytest
 
 from dynamo_operator.kube.kind import Object
+from dynamo_operator.kube.types.apps import StatefulSet
 from dynamo_operator.kube.types.leaderworkerset import LeaderWorkerSet
 from dynamo_operator.kube.types.volcano import PodGroup
 from dynamo_operator.status.groups import Group, groups_readiness, groups_replicas
 
 
-def a_set(name: str = "w-0", *, replicas: int = 1, generation: int = 2, **status: Any) -> Group:
-    """A group that is ready, unless `status` says otherwise."""
+def a_set(*, replicas: int = 1, leaders: Object | None = None, **status: Any) -> Group:
+    """A group that is ready, unless `status` or what its leaders say is otherwise."""
     ready = {
         "replicas": 1,
         "updatedReplicas": 1,
         "readyReplicas": 1,
         "conditions": [a_condition("Available"), a_condition("Progressing", "False")],
     }
-    body = {
-        "metadata": {"name": name, "generation": generation},
-        "status": ready | status,
+    body = {"metadata": {"name": "w-0", "generation": 2}, "status": ready | status}
+    template = {"metadata": {"annotations": {"nvidia.com/group-hash": "new"}}}
+    spec = {"replicas": replicas, "leaderWorkerTemplate": {"leaderTemplate": template}}
+    pods = msgspec.structs.replace(
+        msgspec.convert(body, LeaderWorkerSet), spec=msgspec.Raw(msgspec.json.encode(spec))
+    )
+    own = {
+        "metadata": {"generation": 2},
+        "spec": {"template": template},
+        "status": {"observedGeneration": 2, "updatedReplicas": 1},
     }
-    found = msgspec.convert(body, LeaderWorkerSet)
-    spec = msgspec.Raw(msgspec.json.encode({"replicas": replicas}))
-    return Group(msgspec.structs.replace(found, spec=spec), None)
+    return Group(pods, msgspec.convert(own | (leaders or {}), StatefulSet), None)
 
 
 def a_condition(type_: str, status: str = "True", message: str = "") -> Object:
@@ -33,7 +39,7 @@ def a_condition(type_: str, status: str = "True", message: str = "") -> Object:
 
 
 def test_all_groups_ready_is_ready() -> None:
-    found = groups_readiness({"w-0": a_set(), "w-1": a_set("w-1")})
+    found = groups_readiness({"w-0": a_set(), "w-1": a_set()})
     assert (True, "AllLeaderWorkerSetsReady", "All LeaderWorkerSets are ready") == (
         found.is_ready,
         found.reason,
@@ -52,9 +58,19 @@ UPDATING = [a_condition("UpdateInProgress"), a_condition("Progressing")]
 @pytest.mark.parametrize(
     ("group", "cause"),
     [
-        (Group(None, None), "it does not exist yet, or is being deleted"),
+        (Group(None, None, None), "it does not exist yet, or is being deleted"),
         (a_set(observedGeneration=1), "its newest spec has not been observed yet"),
         (a_set(conditions=[]), "it has not been observed yet"),
+        (Group(a_set().pods, None, None), "it has not been observed yet"),
+        (a_set(leaders={"spec": {}}), "its newest spec has not been observed yet"),
+        (
+            a_set(leaders={"status": {"observedGeneration": 1, "updatedReplicas": 1}}),
+            "its pods are not of the newest spec yet",
+        ),
+        (
+            a_set(leaders={"status": {"observedGeneration": 2}}),
+            "its pods are not of the newest spec yet",
+        ),
         (a_set(conditions=UPDATING), "its pods are not of the newest spec yet"),
         (a_set(updatedReplicas=0), "its pods are not of the newest spec yet"),
         (a_set(readyReplicas=0), "its pods are not ready"),
@@ -73,14 +89,15 @@ def test_each_thing_that_is_not_so_yet_is_named(group: Group, cause: str) -> Non
 def test_a_group_without_a_place_says_so() -> None:
     condition = a_condition("Unschedulable", message="2/2 tasks in gang unschedulable")
     placement = msgspec.convert({"status": {"conditions": [condition]}}, PodGroup)
-    group = Group(a_set(readyReplicas=0).pods, placement)
+    waiting = a_set(readyReplicas=0)
+    group = Group(waiting.pods, waiting.leaders, placement)
     assert groups_readiness({"w-0": group}).message.endswith(
         "w-0: its pods are not ready; 2/2 tasks in gang unschedulable"
     )
 
 
 def test_of_many_groups_the_first_are_named() -> None:
-    groups = {f"w-{index}": Group(None, None) for index in range(9)}
+    groups = {f"w-{index}": Group(None, None, None) for index in range(9)}
     message = groups_readiness(groups).message
     assert "w-4: " in message
     assert "w-5: " not in message
@@ -88,7 +105,7 @@ def test_of_many_groups_the_first_are_named() -> None:
 
 
 def test_the_counts_are_those_of_all_groups_together() -> None:
-    groups = {"w-0": a_set(), "w-1": a_set("w-1", readyReplicas=0), "w-2": Group(None, None)}
+    groups = {"w-0": a_set(), "w-1": a_set(readyReplicas=0), "w-2": Group(None, None, None)}
     expected = {
         "componentKind": "LeaderWorkerSet",
         "componentName": "w-0",

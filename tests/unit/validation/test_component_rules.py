@@ -44,7 +44,10 @@ CASES: dict[str, tuple[Object, str]] = {
         {"multinode": {"nodeCount": 2}},
         "spec.extraPodSpec.mainContainer.args: a component on several nodes needs a command",
     ),
-    "an endpoint picker": ({"componentType": "epp"}, "spec.componentType: the endpoint picker"),
+    "an endpoint picker without a graph": (
+        {"componentType": "epp", "eppConfig": {"config": {}}},
+        "spec.componentType: an endpoint picker needs a graph",
+    ),
     "a type that is no label": ({"componentType": "a b"}, 'spec.componentType: "a b" is no label'),
     "a key that is no key": ({"labels": {"a b": "c"}}, 'spec.labels[a b]: "a b" is no key'),
     "a value that is no value": (

@@ -1,9 +1,9 @@
-"""apps/v1: Deployment."""
+"""apps/v1: Deployment, StatefulSet."""
 
 import msgspec
 
 from dynamo_operator.kube.kind import Kind
-from dynamo_operator.kube.types.meta import Condition, Resource, Struct
+from dynamo_operator.kube.types.meta import Condition, Metadata, Resource, Struct
 
 
 class DeploymentSpec(Struct):
@@ -31,3 +31,31 @@ class Deployment(Resource):
 
     spec: msgspec.Raw = msgspec.Raw(b"{}")
     status: DeploymentStatus = DeploymentStatus()
+
+
+class PodTemplate(Struct):
+    """The part of a pod template that tells which one it is."""
+
+    metadata: Metadata = Metadata()
+
+
+class StatefulSetSpec(Struct):
+    """The part of a StatefulSet's spec that we read."""
+
+    template: PodTemplate = PodTemplate()
+
+
+class StatefulSetStatus(Struct):
+    """What the StatefulSet controller observed."""
+
+    observed_generation: int = 0
+    updated_replicas: int = 0
+
+
+class StatefulSet(Resource):
+    """A StatefulSet of leaders. LeaderWorkerSet makes it; we only read it."""
+
+    KIND = Kind("apps", "v1", "StatefulSet", "statefulsets")
+
+    spec: StatefulSetSpec = StatefulSetSpec()
+    status: StatefulSetStatus = StatefulSetStatus()

@@ -35,9 +35,10 @@ class CliqueSize(Struct):
 
 
 class CliqueTemplate(Struct):
-    """One clique in the template of a set, as far as its size goes."""
+    """One clique in the template of a set: its size, and its annotations for the sake of restarts."""
 
     name: str
+    annotations: dict[str, str] = {}
     spec: CliqueSize = CliqueSize()
 
 

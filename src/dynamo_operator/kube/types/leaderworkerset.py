@@ -3,13 +3,24 @@
 import msgspec
 
 from dynamo_operator.kube.kind import Kind
+from dynamo_operator.kube.types.apps import PodTemplate
 from dynamo_operator.kube.types.meta import Condition, Resource, Struct
+
+SET_NAME = "leaderworkerset.sigs.k8s.io/name"
+"""The label that everything below a LeaderWorkerSet carries; the value is its name."""
+
+
+class LeaderWorkerTemplate(Struct):
+    """The templates of a group."""
+
+    leader_template: PodTemplate = PodTemplate()
 
 
 class LeaderWorkerSetSpec(Struct):
     """The fields of a LeaderWorkerSet's spec that readiness looks at."""
 
     replicas: int = 1
+    leader_worker_template: LeaderWorkerTemplate = LeaderWorkerTemplate()
 
 
 class LeaderWorkerSetStatus(Struct):

@@ -11,7 +11,7 @@ from typing import Any
 
 from dynamo_operator.api import labels
 from dynamo_operator.api.gang_names import LEADER_SUFFIX, WORKER_SUFFIX
-from dynamo_operator.facts import GangSize
+from dynamo_operator.facts import InUse
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.types.grove import PodCliqueSet
 from dynamo_operator.render.group import Hosts, Node, Reference
@@ -39,7 +39,7 @@ class Gang:
     members: tuple[Member, ...]
     queue: str
     termination_delay_seconds: int
-    present: Mapping[str, GangSize]
+    present: Mapping[str, InUse]
 
 
 def pod_clique_set(gang: Gang) -> Object:
@@ -91,7 +91,10 @@ def _clique(
     if gang.queue and pod.get("schedulerName", _KAI) == _KAI:
         pod["schedulerName"] = _KAI
         metadata["labels"][labels.KAI_QUEUE_LABEL] = gang.queue
-    present = gang.present.get(name, GangSize())
+    present = gang.present.get(name, InUse())
+    if present.restart:
+        kept = {labels.RESTART_AT: present.restart}
+        metadata["annotations"] = kept | metadata.get("annotations", {})
     spec = {
         "roleName": name,
         "replicas": size,
@@ -113,7 +116,7 @@ def _scaling_group(gang: Gang, member: Member) -> Object:
 
 def _size(gang: Gang, name: str, wanted: int) -> int:
     """The size in the template. Grove takes no 0 there; the live object is scaled to it."""
-    present = gang.present.get(name, GangSize()).replicas
+    present = gang.present.get(name, InUse()).replicas
     return max(1, wanted) if present is None else present
 
 

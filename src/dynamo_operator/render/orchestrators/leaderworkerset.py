@@ -5,10 +5,15 @@ scale-down is ours, and so that every group has one PodGroup of its own name. So
 `rendering` 10.6.
 """
 
+from dataclasses import dataclass
+
+import msgspec
+
 from dynamo_operator.api import labels, names
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.types.leaderworkerset import LeaderWorkerSet
 from dynamo_operator.kube.types.volcano import PodGroup
+from dynamo_operator.render.canonical import canonical
 from dynamo_operator.render.group import Hosts, Node, Reference
 from dynamo_operator.render.pod import pod_template
 from dynamo_operator.render.seams import ComponentPlan, metadata
@@ -19,10 +24,11 @@ _SCHEDULER = "volcano"
 
 def workloads(plan: ComponentPlan) -> tuple[Object, ...]:
     """A PodGroup and a LeaderWorkerSet for each replica, in this order."""
+    group = _group(plan)
     return tuple(
         wanted
         for index in range(plan.replicas)
-        for wanted in (_pod_group(plan, index), _leader_worker_set(plan, index))
+        for wanted in (_pod_group(plan, index), _leader_worker_set(plan, group, index))
     )
 
 
@@ -60,10 +66,38 @@ def _pod_group(plan: ComponentPlan, index: int) -> Object:
     }
 
 
-def _leader_worker_set(plan: ComponentPlan, index: int) -> Object:
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """What all groups of a component have in common. `digest` stands for both templates."""
+
+    leader: Object
+    worker: Object
+    digest: str
+
+
+def _group(plan: ComponentPlan) -> _Group:
     found = hosts(plan.nodes)
-    leader, worker = Node(is_leader=True, hosts=found), Node(is_leader=False, hosts=found)
+    leader = _template(plan, Node(is_leader=True, hosts=found))
+    worker = _template(plan, Node(is_leader=False, hosts=found))
+    both = canonical({"size": plan.nodes, "leader": leader, "worker": worker})
+    return _Group(leader, worker, names.short_hash(msgspec.json.encode(both).decode()))
+
+
+def _template(plan: ComponentPlan, node: Node) -> Object:
+    """The template of one kind of pod; what a group needs wins over the user's own labels."""
+    template = pod_template(plan, plan.name, node=node)
+    users = {k: v for k, v in template["metadata"]["labels"].items() if k != labels.SELECTOR}
+    role = {labels.ROLE: "leader" if node.is_leader else "worker"}
+    return {
+        "metadata": {"labels": users | plan.labels | role, "annotations": plan.pod_annotations},
+        "spec": {**template["spec"], "schedulerName": _SCHEDULER},
+    }
+
+
+def _leader_worker_set(plan: ComponentPlan, group: _Group, index: int) -> Object:
     name, own = names.group_name(plan.name, index), {labels.INSTANCE: str(index)}
+    place = {labels.GROUP_NAME: name}
+    leader = _marked(group.leader, own, place | {labels.GROUP_HASH: group.digest})
     return {
         "apiVersion": LeaderWorkerSet.KIND.api_version,
         "kind": LeaderWorkerSet.KIND.name,
@@ -73,26 +107,18 @@ def _leader_worker_set(plan: ComponentPlan, index: int) -> Object:
             "startupPolicy": "LeaderCreated",
             "leaderWorkerTemplate": {
                 "size": plan.nodes,
-                "leaderTemplate": _template(plan, index, leader),
-                "workerTemplate": _template(plan, index, worker),
+                "leaderTemplate": leader,
+                "workerTemplate": _marked(group.worker, own, place),
             },
         },
     }
 
 
-def _template(plan: ComponentPlan, index: int, node: Node) -> Object:
-    """The template of one kind of pod; what the group needs wins over the user's own metadata."""
-    name = names.group_name(plan.name, index)
-    template = pod_template(plan, name, node=node)
-    users = {k: v for k, v in template["metadata"]["labels"].items() if k != labels.SELECTOR}
-    own = {
-        labels.INSTANCE: str(index),
-        labels.ROLE: "leader" if node.is_leader else "worker",
+def _marked(template: Object, own: dict[str, str], annotations: dict[str, str]) -> Object:
+    """The template with what tells its group from the others."""
+    common = template["metadata"]
+    both = {
+        "labels": common["labels"] | own,
+        "annotations": common["annotations"] | annotations,
     }
-    return {
-        "metadata": {
-            "labels": users | plan.labels | own,
-            "annotations": plan.pod_annotations | {labels.GROUP_NAME: name},
-        },
-        "spec": {**template["spec"], "schedulerName": _SCHEDULER},
-    }
+    return {**template, "metadata": both}

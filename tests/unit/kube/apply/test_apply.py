@@ -1,14 +1,17 @@
 """Apply writes what differs and nothing else, and never what is not ours. On a simulated API server."""
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import pytest
 
-from dynamo_operator.kube.apply import Applied, Applier, Obstacle, Verb
+from dynamo_operator.kube.applied import Applied, Obstacle, Verb
+from dynamo_operator.kube.apply import Applier
 from dynamo_operator.kube.errors import ServerFailure
 from dynamo_operator.kube.kind import Object
+from dynamo_operator.kube.restraint import CONTEST_SECONDS, CONTEST_WRITES, REFUSED_SECONDS
 from dynamo_operator.kube.types.meta import Metadata
 from dynamo_operator.kube.writer import Writer
 from simulated.clock import on_simulated_clock
@@ -161,8 +164,81 @@ async def test_a_server_that_insists_costs_one_write_and_no_loop() -> None:
 @on_simulated_clock
 async def test_an_object_of_a_kind_that_is_not_served_does_not_stop_the_others() -> None:
     async with a_scene() as scene:
-        scene.world.cache.store(Gadget).is_served = False
+        scene.world.cache.store(Gadget).hear_that_kind_is_gone()
         applied = await scene.apply(gadget("a", 1))
         assert [Obstacle.NOT_SERVED] == [each.obstacle for each in applied.blocked]
         assert "is not served" in applied.blocked[0].message
         assert [] == scene.writes()
+
+
+@on_simulated_clock
+async def test_a_refusal_is_not_asked_for_again_before_its_time() -> None:
+    async with a_scene() as scene:
+        scene.world.server.faults.append(Fault(422, times=1, method="PATCH"))
+        first = await scene.apply(gadget("a", 1))
+        for _ in range(5):
+            assert first.blocked == (await scene.apply(gadget("a", 1))).blocked
+        assert ["PATCH"] == scene.writes()
+        assert [Verb.CREATE] == verbs(await scene.apply(gadget("a", 2)))  # another wish
+
+
+@on_simulated_clock
+async def test_a_refusal_is_asked_for_again_in_its_time() -> None:
+    async with a_scene() as scene:
+        scene.world.server.faults.append(Fault(403, times=1, method="PATCH"))
+        await scene.apply(gadget("a", 1))
+        await asyncio.sleep(REFUSED_SECONDS)
+        assert [Verb.CREATE] == verbs(await scene.apply(gadget("a", 1)))
+
+
+@on_simulated_clock
+async def test_a_contest_with_somebody_else_is_given_up_for_a_while() -> None:
+    async with a_scene() as scene:
+        await scene.apply(gadget("a", 1))
+        for _ in range(50):
+            scene.world.has("a", 7)
+            await settle()
+            last = await scene.apply(gadget("a", 1))
+        assert CONTEST_WRITES + 1 == len(scene.writes())
+        assert {"a": 7} == scene.world.sizes()
+        assert "Gadget a is changed by somebody else" in last.contested[0]
+        assert ("a",) == tuple(each.metadata.name for each in last.objects)
+        await asyncio.sleep(CONTEST_SECONDS)
+        await scene.apply(gadget("a", 1))
+        assert {"a": 1} == scene.world.sizes()
+
+
+@on_simulated_clock
+async def test_what_belongs_to_a_predecessor_of_the_owner_passes_by_itself() -> None:
+    async with a_scene() as scene:
+        kind = Gadget.KIND
+        reference = {
+            "apiVersion": kind.api_version,
+            "kind": kind.name,
+            "controller": True,
+            "name": OWNER.metadata.name,
+            "uid": "the uid before",
+        }
+        scene.world.server.storage.create(GADGETS, gadget("a", 5, ownerReferences=[reference]))
+        await settle()
+        (blocked,) = (await scene.apply(gadget("a", 1))).blocked
+        assert blocked.passes_by_itself
+
+
+@on_simulated_clock
+async def test_nothing_is_deleted_while_a_name_is_taken() -> None:
+    async with a_scene() as scene:
+        await scene.apply(gadget("old", 1))
+        scene.world.server.storage.create(GADGETS, gadget("new", 5))
+        await settle()
+        await scene.apply(gadget("new", 1))
+        assert {"old": 1, "new": 5} == scene.world.sizes()
+
+
+@on_simulated_clock
+async def test_a_deletion_that_is_refused_is_told() -> None:
+    async with a_scene() as scene:
+        await scene.apply(gadget("a", 1))
+        scene.world.server.faults.append(Fault(403, method="DELETE"))
+        applied = await scene.apply()
+        assert [Obstacle.REJECTED] == [each.obstacle for each in applied.blocked]

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from dynamo_operator.kube.apply import Applied, Obstacle, Verb
+from dynamo_operator.kube.applied import Applied, Obstacle, Verb
 from dynamo_operator.kube.errors import Conflict
 from dynamo_operator.kube.once import OnceCreator
 from dynamo_operator.kube.types.meta import Metadata

@@ -22,10 +22,29 @@ from dynamo_operator.kube.quantity import amount
         ("1E3", "1000"),
         ("-2k", "-2000"),
         ("100u", "0.0001"),
+        ("0." + "0" * 40 + "1", "1e-41"),
+        ("9223372036854775807", "9223372036854775807"),
     ],
 )
 def test_the_number_of_a_quantity(quantity: str | int, value: str) -> None:
     assert Decimal(value) == amount(quantity)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1e400",
+        "-1e999999999",
+        "1e1000000000000",
+        "1e-999999999999999999999",
+        "1" * 5000,
+        "0." + "1" * 5000,
+        "1e" + "1" * 5000,
+        "9223372036854775808",
+    ],
+)
+def test_an_amount_beyond_what_kubernetes_counts_is_none(text: str) -> None:
+    assert amount(text) is None
 
 
 @pytest.mark.parametrize("text", ["", "one", "1 Gi", "1GiB", "0x1", "1_000", "Gi", "1K"])

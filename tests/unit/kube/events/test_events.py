@@ -154,9 +154,11 @@ async def test_a_restarted_process_goes_on_with_the_event_of_the_one_before() ->
         async with running_writer(world):
             world.happens("twice")
             await asyncio.sleep(1)
+            (event,) = world.events
+            assert ("twice", 2) == (event["message"], event["count"])
             world.happens("thrice")
             await asyncio.sleep(1)
-        assert ["POST", "POST", "PATCH", "PATCH"] == world.requests
+        assert ["POST", "POST", "PATCH", "PATCH", "PATCH"] == world.requests
         (event,) = world.events
     assert ("thrice", 3) == (event["message"], event["count"])
 

@@ -4,15 +4,17 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+from msgspec.structs import replace
 
 from dynamo_operator.kube.client import Client
 from dynamo_operator.kube.errors import DecodeError, Forbidden, NotFound, Unreachable
 from dynamo_operator.kube.informer import REFUSED_SECONDS
+from dynamo_operator.kube.kind import Key
 from dynamo_operator.kube.store import Change
 from dynamo_operator.kube.transport import Answer, Request
 from dynamo_operator.kube.watch import DEAF_SECONDS, MARGIN_SECONDS, SERVER_SECONDS
 from simulated.clock import on_simulated_clock
-from simulated.gadget import GADGETS, Gadget, key
+from simulated.gadget import GADGETS, Gadget, GadgetSpec, key
 from simulated.server import NO_ANSWER, Fault, Server, status
 from simulated.world import World, a_world, settle
 
@@ -384,34 +386,99 @@ async def test_a_kind_that_is_not_permitted_is_retried_slowly_and_seen() -> None
 
 
 @on_simulated_clock
-async def test_a_kind_that_is_not_served_has_no_objects_until_it_is() -> None:
-    world = a_world()
-    absent = Fault(404, times=10**6)
-    world.server.faults.append(absent)
-    async with world.synced():
-        assert not world.cache.serves(Gadget)
-        assert isinstance(world.informer.last_error, NotFound)
-        absent.times = 0
-        world.has("a", 1)
-        await settle(2 * REFUSED_SECONDS)
-        assert world.cache.serves(Gadget)
-        assert {"a": 1} == world.sizes()
-
-
-@on_simulated_clock
-async def test_objects_of_a_kind_go_with_it_at_the_second_answer() -> None:
+async def test_a_404_for_a_kind_that_is_always_there_is_an_outage() -> None:
     world = a_world()
     world.has("a", 1)
     async with world.synced():
         absent = Fault(404, times=10**6)
         world.server.faults.append(absent)
         world.server.streams[0].cut()
+        await settle(600)
+        assert isinstance(world.informer.last_error, NotFound)
+        assert world.cache.serves(Gadget)
+        assert {"a": 1} == world.sizes(), "nothing may be concluded from absence"
+        absent.times = 0
+        world.has("b", 2)
+        await settle(60)
+        assert {"a": 1, "b": 2} == world.sizes()
+    assert 15 < world.server.lists(Gadget) < 50
+    assert [(None, 1), (None, 2)] == world.announced()
+
+
+@on_simulated_clock
+async def test_a_kind_that_is_always_there_is_not_synced_by_a_404() -> None:
+    world = a_world()
+    world.has("a", 1)
+    world.server.faults.append(Fault(404, times=3))
+    async with world.running():
+        await settle(0.6)
+        assert not world.informer.synced.is_set()
+        await settle(30)
+        assert world.informer.synced.is_set()
+        assert {"a": 1} == world.sizes()
+
+
+@on_simulated_clock
+async def test_one_404_on_a_stream_is_made_up_for_within_a_second() -> None:
+    world = a_world()
+    world.has("a", 1)
+    async with world.synced():
+        world.server.faults.append(Fault(404, is_watch=True))
+        world.server.streams[0].cut()
+        await settle(2)
+        assert world.cache.serves(Gadget)
+        assert is_well(world)
+    assert [(None, 1)] == world.announced()
+
+
+def refusing_negative(each: Gadget) -> Gadget:
+    """What a buggy `keep` does."""
+    return replace(each, spec=GadgetSpec(int(each.spec.size**0.5)))  # TypeError of a complex number
+
+
+@on_simulated_clock
+async def test_an_object_that_cannot_be_reduced_is_broken_and_the_others_go_on() -> None:
+    world = a_world(keep=refusing_negative)
+    world.has("good", 4)
+    world.has("bad", -1)
+    async with world.synced():
+        assert {"good": 2} == world.sizes()
+        broken = world.cache.broken(Gadget, key("bad"))
+        assert broken is not None
+        assert "TypeError" in str(broken)
+        world.has("good", -9)
+        await settle()
+        assert {"good": 2} == world.sizes(), "the last good state stays"
+        assert world.cache.broken(Gadget, key("good")) is not None
+        world.has("good", 9)
+        await settle()
+        assert {"good": 3} == world.sizes()
+        assert world.cache.broken(Gadget, key("good")) is None
+
+
+@on_simulated_clock
+async def test_who_asked_hears_when_an_object_breaks_and_when_it_is_whole_again() -> None:
+    world = a_world()
+    heard: list[tuple[str, bool]] = []
+
+    def note(about: Key) -> None:
+        heard.append((about.name, world.cache.broken(Gadget, about) is not None))
+
+    world.cache.subscribe_broken(Gadget, note)
+    world.has("a", "huge")
+    world.has("b", 1)
+    async with world.synced():
+        world.has("a", 1)
+        world.has("b", "huge")
+        await settle()
+        world.has_no("b")
+        await settle()
+        world.has("a", "huge")
+        await settle()
+        world.server.streams[0].expire()
         await settle(10)
-        assert not world.cache.serves(Gadget)
-        assert {"a": 1} == world.sizes(), "one API server may be behind the others"
-        await settle(2 * REFUSED_SECONDS)
-        assert {} == world.sizes()
-    assert [(None, 1), (1, None)] == world.announced()
+    expected = [("a", True), ("a", False), ("b", True), ("b", False), ("a", True)]
+    assert expected == heard[:5]
 
 
 @on_simulated_clock

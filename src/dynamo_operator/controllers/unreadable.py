@@ -1,0 +1,90 @@
+"""What happens to a graph or a component whose newest state does not fit its type: it is told so.
+
+The hard part is to say it on an object that cannot be read. So it is read once more as a bare object, which
+has its metadata and its conditions only, and nothing is done for it: its last readable spec is not what
+its owner wants any more.
+"""
+
+from typing import ClassVar
+
+from dynamo_operator.api.component import DynamoComponentDeployment
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.controllers.report import report
+from dynamo_operator.kube.client import Client
+from dynamo_operator.kube.controller import DONE, Outcome
+from dynamo_operator.kube.errors import DecodeError
+from dynamo_operator.kube.events import Recorder
+from dynamo_operator.kube.kind import Key
+from dynamo_operator.kube.status import patch_status
+from dynamo_operator.kube.types.meta import Condition, Resource, Struct
+from dynamo_operator.kube.writer import Writer
+from dynamo_operator.status.graph import State
+from dynamo_operator.status.reasons import ComponentReason, GraphReason
+
+_MESSAGE_LIMIT = 1024
+
+
+class _BareStatus(Struct):
+    """The part of a status that is the same for all kinds."""
+
+    state: str = ""
+    observed_generation: int = 0
+    conditions: tuple[Condition, ...] = ()
+
+
+class _Bare(Resource):
+    """An object without what it is about."""
+
+    REASON: ClassVar[GraphReason | ComponentReason]
+    CONDITIONS: ClassVar[tuple[str, ...]]
+
+    status: _BareStatus = _BareStatus()
+
+
+class _BareGraph(_Bare):
+    KIND = DynamoGraphDeployment.KIND
+    REASON = GraphReason.DECODE_FAILED
+    CONDITIONS = ("Ready",)
+
+
+class _BareComponent(_Bare):
+    KIND = DynamoComponentDeployment.KIND
+    REASON = ComponentReason.DECODE_FAILED
+    CONDITIONS = ("Available", "DynamoComponentReady")
+
+
+_BARE: dict[type[Resource], type[_Bare]] = {
+    DynamoGraphDeployment: _BareGraph,
+    DynamoComponentDeployment: _BareComponent,
+}
+
+
+async def report_unreadable(
+    type_: type[Resource],
+    key: Key,
+    error: DecodeError,
+    *,
+    client: Client,
+    writer: Writer,
+    recorder: Recorder,
+) -> Outcome:
+    """Say on the object why it cannot be read. Its next change wakes us again.
+
+    Raises:
+        NotFound: it is gone.
+        OperatorError: not even its metadata and conditions could be read, or nothing could be written.
+    """
+    bare = await client.get(_BARE[type_], key)
+    generation = bare.metadata.generation
+    text = f"The newest state cannot be read: {error.message}"[:_MESSAGE_LIMIT]
+    status = {
+        "conditions": [
+            Condition(each, "False", bare.REASON, text, observed_generation=generation)
+            for each in bare.CONDITIONS
+        ]
+    }
+    if isinstance(bare, _BareGraph):
+        status["state"] = str(State.FAILED)
+    stored = await patch_status(writer, bare, status)
+    report(recorder, bare, stored, lack=("DecodeFailed", text))
+    return DONE

@@ -1,0 +1,88 @@
+"""The SSH keys of TensorRT-LLM are where graphs need them, and nowhere else."""
+
+from pathlib import Path
+
+import pytest
+
+from cluster.multinode.graphs import KEYS, KEYS_NAMESPACE, encoded, graph, secret
+from cluster.multinode.test_groups import condition, is_ready
+from cluster.operator_process import OperatorProcess
+from cluster.world import World
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.kube.kind import Object
+from dynamo_operator.kube.types.core import SshKeys
+
+GRAPH = DynamoGraphDeployment.KIND
+SECRET = SshKeys.KIND
+
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
+
+
+def another(name: str) -> Object:
+    return {**graph("trtllm"), "metadata": {"name": name}}
+
+
+def holds(text: str, body: Object) -> bool:
+    data: dict[str, str] = body["data"]
+    return encoded(text) == data["private.key"]
+
+
+def test_graphs_of_a_namespace_share_a_copy_that_follows_its_source(
+    source: World, place: World
+) -> None:
+    for name in ("a", "b"):
+        place.create(GRAPH, another(name))
+        place.eventually(GRAPH, name, is_ready)
+    copy = place.eventually(
+        SECRET, KEYS, lambda body: len(body["metadata"]["ownerReferences"]) == 2
+    )
+    assert holds("old", copy)
+    assert all(not each.get("controller") for each in copy["metadata"]["ownerReferences"])
+    source.apply(SECRET, secret("new"))
+    place.eventually(SECRET, KEYS, lambda body: holds("new", body))
+    place.delete(GRAPH, "a")
+    place.eventually(SECRET, KEYS, lambda body: len(body["metadata"]["ownerReferences"]) == 1)
+    place.delete(GRAPH, "b")
+    place.gone(SECRET, KEYS)
+
+
+def test_other_graphs_get_no_keys(source: World, place: World) -> None:
+    assert source.get(SECRET, KEYS)
+    place.create(GRAPH, graph("sglang"))
+    place.eventually(GRAPH, "g", is_ready)
+    assert place.get(SECRET, KEYS) is None
+
+
+def test_keys_of_the_namespace_itself_are_left_alone(source: World, place: World) -> None:
+    place.create(SECRET, secret("own"))
+    place.create(GRAPH, graph("trtllm"))
+    place.eventually(GRAPH, "g", is_ready)
+    source.apply(SECRET, secret("new"))
+    place.delete(GRAPH, "g")
+    place.gone(GRAPH, "g")
+    found = place.get(SECRET, KEYS)
+    assert found is not None
+    assert holds("own", found)
+
+
+def test_a_graph_without_keys_says_so_and_goes_on_when_they_come(
+    source: World, place: World
+) -> None:
+    source.delete(SECRET, KEYS)
+    place.create(GRAPH, graph("trtllm"))
+    waiting = place.eventually(GRAPH, "g", lambda body: bool(condition(body, "Ready")))
+    assert "failed_to_reconcile_the_resources" == condition(waiting, "Ready")["reason"]
+    assert (
+        f"Secret {KEYS_NAMESPACE}/{KEYS} does not exist" in condition(waiting, "Ready")["message"]
+    )
+    source.apply(SECRET, secret("late"))
+    place.eventually(GRAPH, "g", is_ready)
+
+
+def test_the_log_never_has_a_key(operator: OperatorProcess, source: World, place: World) -> None:
+    source.apply(SECRET, secret("unmistakable"))
+    place.create(GRAPH, graph("trtllm"))
+    place.eventually(SECRET, KEYS, lambda body: holds("unmistakable", body))
+    log: Path = operator.log
+    for text in ("unmistakable", encoded("unmistakable")):
+        assert text not in log.read_text()

@@ -1,0 +1,58 @@
+"""Every recorded case ends as recorded, but for what docs/deviations.md says.
+
+Not every mode is played in full here; `make conformance` plays all of them.
+"""
+
+from collections.abc import Callable
+from fnmatch import fnmatch
+from functools import cache
+
+import pytest
+
+from conformance.modes import MODES
+from conformance.recordings import Case, cases
+from conformance.verdict import Verdict, verdicts
+
+PLAYED = {
+    "none": ("*",),
+    "lws": ("*multinode-*", "agg-vllm", "restart-sequential"),
+    "grove": ("multinode-*", "agg-vllm", "disagg-*", "epp-config", "labels-*", "pvc-create"),
+    "grovekai": ("*",),
+    "flagsgrove": ("*",),
+}
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+
+
+def chosen(mode: str) -> list[Case]:
+    """The cases of a mode that are played here."""
+    return [
+        each
+        for each in cases(MODES[mode])
+        if any(fnmatch(each.name, pattern) for pattern in PLAYED[mode])
+    ]
+
+
+@pytest.fixture(scope="session")
+def verdicts_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dict[str, Verdict]]:
+    """The verdicts of a mode, which is played once."""
+
+    @cache
+    def of(mode: str) -> dict[str, Verdict]:
+        return verdicts(MODES[mode], tmp_path_factory.mktemp(mode), chosen(mode))
+
+    return of
+
+
+@pytest.mark.parametrize(
+    ("mode", "case"),
+    [
+        pytest.param(mode, each.name, id=f"{mode}-{each.name}")
+        for mode in PLAYED
+        for each in chosen(mode)
+    ],
+)
+def test_a_case_ends_as_recorded(
+    verdicts_of: Callable[[str], dict[str, Verdict]], mode: str, case: str
+) -> None:
+    assert [] == verdicts_of(mode)[case].unexplained

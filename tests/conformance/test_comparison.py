@@ -1,0 +1,150 @@
+"""The comparison is worth something: it finds what is broken, and explains only what it should."""
+
+import copy
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.deviations import LATER, rows
+from conformance.modes import MODES
+from conformance.play import Observed
+from conformance.recordings import NOT_YET, Case, Recorded, cases, every_case
+from conformance.verdict import Result, Verdict, judge
+from dynamo_operator.kube.kind import Object
+
+NONE = MODES["none"]
+CASE = Case("disagg-vllm")
+DOCUMENT = Path(__file__).parents[2] / "docs" / "deviations.md"
+WORKER = "Deployment/g-vllmdecodeworker"
+
+
+def recorded() -> Recorded:
+    found = CASE.recorded(NONE, 0)
+    assert found is not None
+    return found
+
+
+def verdict(change: Callable[[dict[str, Object]], object] = lambda _: None) -> Verdict:
+    """The verdict on an operator that does as recorded, but for a change."""
+    objects = copy.deepcopy(recorded().objects)
+    named = {f"{each['kind']}/{each['metadata']['name']}": each for each in objects}
+    change(named)
+    observed = Observed([*named.values()], [], recorded().events)
+    return judge(NONE, [CASE], {(CASE.name, 0): observed})[CASE.name]
+
+
+def main_container(objects: dict[str, Object]) -> Any:
+    return objects[WORKER]["spec"]["template"]["spec"]["containers"][0]
+
+
+def test_the_recorded_operator_is_equal_to_itself() -> None:
+    assert Result.EQUAL == verdict().result
+
+
+def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Each scalar of a JSON value: where it is, and what holds it under which key."""
+    pairs = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, each in [*pairs]:
+        below = f"{path}.{key}"
+        if isinstance(each, dict | list):
+            yield from leaves(each, below)
+        else:
+            yield below, value, key
+
+
+def test_no_field_can_change_unnoticed() -> None:
+    unnoticed = set()
+    for index, body in enumerate(recorded().objects):
+        for number, (path, _, _) in enumerate(leaves(body)):
+
+            def spoil(objects: dict[str, Object], index: int = index, number: int = number) -> None:
+                body = [*objects.values()][index]
+                _, holder, key = [*leaves(body)][number]
+                holder[key] = "spoilt"
+
+            if verdict(spoil).result is not Result.DIFFERENT:
+                unnoticed.add(f"{body['kind']}{path}")
+    allowed = re.compile(
+        r".*\.annotations\.nvidia\.com/last-applied-.*"  # made in another way: S8
+        r"|Service\.spec\.clusterIPs?(\.0)?"  # chosen by the API server
+    )
+    assert set() == {each for each in unnoticed if not allowed.fullmatch(each)}
+
+
+@pytest.mark.parametrize(
+    "name", [WORKER, "Service/g-frontend", "Role/g-k8s-service-discovery-role"]
+)
+def test_an_object_that_is_missing_is_noticed(name: str) -> None:
+    assert Result.DIFFERENT == verdict(lambda objects: objects.pop(name)).result
+
+
+def test_an_object_too_many_is_noticed() -> None:
+    def add(objects: dict[str, Object]) -> None:
+        extra = copy.deepcopy(objects[WORKER])
+        extra["metadata"]["name"] = "extra"
+        objects["extra"] = extra
+
+    (line,) = verdict(add).unexplained
+    assert "Deployment/extra: extra" in line
+
+
+@pytest.mark.parametrize("field", ["env", "args", "command"])
+def test_the_order_of_a_container_matters(field: str) -> None:
+    found = verdict(lambda objects: main_container(objects)[field].reverse())
+    assert Result.DIFFERENT == found.result
+
+
+def test_the_order_of_volumes_and_ports_does_not_matter() -> None:
+    def reverse(objects: dict[str, Object]) -> None:
+        pod = objects[WORKER]["spec"]["template"]["spec"]
+        for entries in (pod["volumes"], pod["containers"][0]["volumeMounts"]):
+            entries.reverse()
+
+    assert Result.EQUAL == verdict(reverse).result
+
+
+def test_one_variable_too_many_is_one_difference() -> None:
+    extra = {"name": "A", "value": "1"}
+    found = verdict(lambda objects: main_container(objects)["env"].insert(0, extra))
+    (line,) = found.unexplained
+    assert "env[A]: extra" in line
+
+
+def test_an_event_that_is_missing_is_noticed() -> None:
+    observed = Observed(recorded().objects, [], [])
+    found = judge(NONE, [CASE], {(CASE.name, 0): observed})[CASE.name]
+    assert any("CreateDeployment" in each for each in found.unexplained)
+
+
+def test_an_input_that_is_refused_is_noticed() -> None:
+    observed = Observed(recorded().objects, ["422: no"], recorded().events)
+    found = judge(NONE, [CASE], {(CASE.name, 0): observed})[CASE.name]
+    (line,) = found.unexplained
+    assert "Input" in line
+
+
+def test_a_meant_difference_is_explained_by_its_row_only() -> None:
+    def leave_out(objects: dict[str, Object]) -> None:
+        del objects["Service/g-frontend-d"]
+        selector = objects["Service/g-frontend"]["spec"]["selector"]
+        selector["nvidia.com/dynamo-component"] = "Frontend"
+
+    found = verdict(leave_out)
+    assert (Result.MEANT, ["L1", "O1"]) == (found.result, found.deviations)
+
+
+def test_every_row_has_an_entry_in_the_document() -> None:
+    text = DOCUMENT.read_text(encoding="utf-8")
+    documented = set(re.findall(r"^\| ([A-Z]+\d+) \|", text, flags=re.MULTILINE))
+    assert set() == {row.id for row in rows()} - documented - {LATER}
+    assert "## Not there yet" in text
+
+
+def test_every_case_belongs_to_a_mode_and_none_is_left_out_twice() -> None:
+    played = {each.name for mode in MODES.values() for each in cases(mode)}
+    here = {each.name for each in every_case()}
+    assert here == played
+    assert set() == here & {name for names in NOT_YET.values() for name in names}

@@ -1,0 +1,66 @@
+"""The rules of endpoint pickers."""
+
+from typing import Any
+
+import pytest
+
+from dynamo_operator.facts import Facts
+from dynamo_operator.kube.kind import Object
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.validation.graph import graph_problems
+from specs import a_graph, a_service
+
+SETTINGS = RenderSettings(epp_cluster_role_name="epp")
+CONFIG = {"config": {"plugins": [{"type": "picker"}], "schedulingProfiles": []}}
+REFERENCE = {"configMapRef": {"name": "mine", "key": "k"}}
+
+
+def problems(
+    services: dict[str, Object], settings: RenderSettings = SETTINGS, **spec: Any
+) -> list[str]:
+    return [str(each) for each in graph_problems(a_graph(services, **spec), Facts(), settings)]
+
+
+@pytest.mark.parametrize("config", [CONFIG, REFERENCE])
+def test_a_plain_picker_has_no_problems(config: Object) -> None:
+    assert [] == problems({"e": a_service("epp", eppConfig=config, replicas=1)})
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({}, "eppConfig: an endpoint picker needs either configMapRef or config"),
+        ({"eppConfig": {}}, "eppConfig: an endpoint picker needs either configMapRef or config"),
+        ({"eppConfig": CONFIG | REFERENCE}, "eppConfig: configMapRef and config exclude"),
+        ({"eppConfig": {"configMapRef": {"key": "k"}}}, "configMapRef.name: a name is required"),
+        ({"eppConfig": {"configMapRef": {"name": "a b"}}}, 'configMapRef.name: "a b" does not'),
+        ({"eppConfig": {"configMapRef": {"name": 1}}}, "configMapRef.name: expected text"),
+        (
+            {"eppConfig": {"configMapRef": {"name": "a", "key": 1}}},
+            "configMapRef.key: expected text",
+        ),
+        ({"eppConfig": CONFIG, "replicas": 2}, "replicas: an endpoint picker has exactly 1"),
+        ({"eppConfig": CONFIG, "multinode": {"nodeCount": 2}}, "an endpoint picker runs on one"),
+    ],
+)
+def test_one_problem_is_told(fields: Object, said: str) -> None:
+    [found] = problems({"e": a_service("epp", **fields)})
+    assert said in found
+
+
+def test_a_graph_has_one_picker() -> None:
+    picker = a_service("epp", eppConfig=CONFIG)
+    assert [
+        'spec.services.b.componentType: a graph has one endpoint picker, and "a" is one already'
+    ] == problems({"b": picker, "a": picker})
+
+
+def test_a_picker_needs_a_role_unless_the_installation_gives_it_one() -> None:
+    picker = {"e": a_service("epp", eppConfig=CONFIG)}
+    [found] = problems(picker, RenderSettings())
+    assert "EPP ClusterRole name is required in cluster-wide mode" in found
+    assert [] == problems(picker, RenderSettings(restricted_namespace="prod"))
+
+
+def test_the_configuration_of_another_type_is_ignored() -> None:
+    assert [] == problems({"w": a_service("worker", eppConfig={})})

@@ -16,7 +16,8 @@ What the status of an object says, why, and what to do. A condition speaks of th
 
 `status.state` of a graph is `successful` when `Ready` is true, `failed` when nothing will change without
 somebody's action (a mistake, a taken name, a refusal), else `pending`. `status.observedGeneration` is the
-newest spec that a pass without errors has seen.
+newest spec that was either refused as a whole or brought about without an obstacle: it stays behind while an
+object cannot be written.
 """
 
 

@@ -24,6 +24,7 @@ reason: `not_found`, `already_exists`, `conflict`, `validation`, `bad_request`, 
 `forbidden`, `timeout`, `server_timeout`, `unavailable`, `rate_limited`, or `internal` for anything else.
 `status` is the state of a graph (`pending`, `successful`, `failed`, `unknown`), and `ready` or
 `not_ready` of a component. Objects are counted at each scrape, so what is gone is not counted.
+What was counted for reconciles in a namespace goes with its last object of that kind.
 
 """
 _FIRST = (

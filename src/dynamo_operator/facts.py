@@ -10,14 +10,15 @@ _DOCKER_HUB = frozenset(("docker.io", "index.docker.io", "registry-1.docker.io")
 class InUse:
     """What must stay as it is of a clique or scaling group in a template of Grove that is in use.
 
-    `min_available` cannot be changed. `replicas` are changed on the live object once there is one.
-    `restart` is the id of the last restart; without it the pods would start once more.
+    `min_available` and `scheduler` cannot be changed. `replicas` are changed on the live object once
+    there is one. `restart` is the id of the last restart; without it the pods would start once more.
     None means: free to be set.
     """
 
     replicas: int | None = None
     min_available: int | None = None
     restart: str = ""
+    scheduler: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

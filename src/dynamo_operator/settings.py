@@ -225,6 +225,9 @@ class LeaderElectionSettings(Section, frozen=True, kw_only=True):
     ] = 2.0
 
 
+_NO_SCOPE_LEASE = "that Lease is not written yet; let no two operators serve one namespace"
+
+
 class NamespaceScopeSettings(Section, frozen=True, kw_only=True):
     """The Lease that tells a cluster-wide operator to keep out of our namespace."""
 
@@ -233,6 +236,7 @@ class NamespaceScopeSettings(Section, frozen=True, kw_only=True):
         Setting(
             "How long that Lease counts without renewal. With a restricted namespace only.",
             ("namespace-scope-lease-duration",),
+            pending=_NO_SCOPE_LEASE,
         ),
     ] = 30.0
     renew_interval_seconds: Annotated[
@@ -240,6 +244,7 @@ class NamespaceScopeSettings(Section, frozen=True, kw_only=True):
         Setting(
             "How often that Lease is renewed. With a restricted namespace only.",
             ("namespace-scope-lease-renew-interval",),
+            pending=_NO_SCOPE_LEASE,
         ),
     ] = 10.0
 

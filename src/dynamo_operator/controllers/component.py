@@ -8,8 +8,8 @@ from dynamo_operator.api import names
 from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.controllers.gather import fact_watches, gather
 from dynamo_operator.controllers.report import outcome, report
-from dynamo_operator.kube.applied import Applied, together
 from dynamo_operator.controllers.unreadable import report_unreadable
+from dynamo_operator.kube.applied import Applied, together
 from dynamo_operator.kube.apply import Applier
 from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.controller import DONE, Again, Outcome, Watches

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 import msgspec
 
 from dynamo_operator.api import labels
+from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.api.gang_names import gang_names_of
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.api.provider import is_on_grove, kai_queue
@@ -62,6 +63,7 @@ def in_use(graph: DynamoGraphDeployment, cache: Cache) -> dict[str, InUse]:
             each.spec.replicas if each.name in live else None,
             each.spec.min_available,
             each.annotations.get(labels.RESTART_AT, ""),
+            each.spec.pod_spec.scheduler_name,
         )
         for each in template.cliques
     }
@@ -103,6 +105,22 @@ async def scale(
         else:
             changes.append(Change(Verb.UPDATE, kind, member.name))
     return Applied((), tuple(changes), tuple(blocked))
+
+
+async def old_provider_left(graph: DynamoGraphDeployment, cache: Cache, writer: Writer) -> Applied:
+    """Delete what another provider made for a graph whose record somebody changed.
+
+    First, and not with what is merely unwanted: what it made has the names that are needed now.
+    """
+    uid = graph.metadata.uid
+    type_ = DynamoComponentDeployment if is_on_grove(graph) else PodCliqueSet
+    changes: list[Change] = []
+    for each in cache.owned_by(uid, (type_,)):
+        owner = each.metadata.controller
+        if owner is not None and owner.uid == uid and not each.metadata.deletion_timestamp:
+            await writer.delete(type_, each.key, uid=each.metadata.uid)
+            changes.append(Change(Verb.DELETE, type_.KIND.name, each.metadata.name))
+    return Applied((), tuple(changes), ())
 
 
 def gang_watches(cache: Cache) -> tuple[Watches, ...]:

@@ -9,7 +9,7 @@ from dynamo_operator.api.gang_names import gang_names_of
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.api.names import component_name
 from dynamo_operator.api.provider import is_on_grove, recorded
-from dynamo_operator.controllers.gang import gang_watches, members, scale
+from dynamo_operator.controllers.gang import gang_watches, members, old_provider_left, scale
 from dynamo_operator.controllers.gather import claim_watch, gather_for_graph, orchestrator_watches
 from dynamo_operator.controllers.report import outcome, report
 from dynamo_operator.controllers.ssh_keys import ssh_key_copies, ssh_key_types, ssh_key_watches
@@ -105,6 +105,9 @@ class GraphController:
         found = self.cache.get(DynamoGraphDeployment, key)
         if found is None or found.metadata.deletion_timestamp:
             return DONE  # owner references: the API server deletes the rest
+        return await self._reconcile(found)
+
+    async def _reconcile(self, found: DynamoGraphDeployment) -> Outcome:
         facts = gather_for_graph(found, self.cache, self.settings)
         children = self.cache.owned_by(found.metadata.uid, self.owns)
         chosen = provider(found, facts, {each.KIND.name for each in children})
@@ -139,6 +142,7 @@ class GraphController:
         once = OnceCreator(self.writer, self.cache)
         settings = self.settings
         parts = [
+            await old_provider_left(graph, self.cache, self.writer),
             await once.create(graph, wanted=claim_objects(graph), types=(PersistentVolumeClaim,)),
             await self.shared.apply(
                 graph, wanted=graph_shared_objects(graph, facts, settings), types=self.shares

@@ -14,7 +14,7 @@ from dynamo_operator.kube.client import Client
 from dynamo_operator.kube.controller import DONE, Outcome
 from dynamo_operator.kube.errors import DecodeError
 from dynamo_operator.kube.events import Recorder
-from dynamo_operator.kube.kind import Key
+from dynamo_operator.kube.kind import Key, Object
 from dynamo_operator.kube.status import patch_status
 from dynamo_operator.kube.types.meta import Condition, Resource, Struct
 from dynamo_operator.kube.writer import Writer
@@ -75,9 +75,11 @@ async def report_unreadable(
         OperatorError: not even its metadata and conditions could be read, or nothing could be written.
     """
     bare = await client.get(_BARE[type_], key)
+    if bare.metadata.deletion_timestamp:
+        return DONE
     generation = bare.metadata.generation
     text = f"The newest state cannot be read: {error.message}"[:_MESSAGE_LIMIT]
-    status = {
+    status: Object = {
         "conditions": [
             Condition(each, "False", bare.REASON, text, observed_generation=generation)
             for each in bare.CONDITIONS

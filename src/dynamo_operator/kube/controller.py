@@ -99,7 +99,7 @@ def retry(error: BaseException, failures: int) -> Retry:
     match error:
         case Conflict():
             return Retry(CONFLICT, "debug" if failures < _QUIET_CONFLICTS else "warning", asked)
-        case Invalid() | Forbidden():
+        case Invalid() | Forbidden() | RecursionError():  # the last: an object is nested too deeply
             return Retry(REFUSAL, "warning", asked)
         case OperatorError() | TimeoutError():
             return Retry(OUTAGE, "warning", asked)

@@ -4,6 +4,7 @@ The hard thing is the list in KUBECONFIG. The first file that names a thing wins
 relative to the file that it stands in.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,8 @@ from dynamo_operator.kube.errors import ConfigError
 from dynamo_operator.kube.kind import Object
 
 T = TypeVar("T")
+_QUOTED = re.compile(r"""['"][^<].*""", re.DOTALL)
+"""A word of the file in an error of the YAML reader, such as a tag; its own words are `'<block end>'`."""
 
 
 class _Part(msgspec.Struct, frozen=True, rename="kebab"):
@@ -179,7 +182,8 @@ def _where(error: Exception) -> str:
     """What is wrong and where, without a word of what stands there."""
     match error:
         case yaml.MarkedYAMLError(problem=str() as problem, problem_mark=yaml.Mark() as mark):
-            return f"line {mark.line + 1}, column {mark.column + 1}: {problem}"
+            said = _QUOTED.sub("(…)", problem)
+            return f"line {mark.line + 1}, column {mark.column + 1}: {said}"
         case yaml.reader.ReaderError():
             return f"position {error.position}: {error.reason}"
         case UnicodeDecodeError():

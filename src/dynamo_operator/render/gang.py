@@ -39,7 +39,8 @@ def gang_objects(
         name=named.set,
         namespace=graph.metadata.namespace,
         members=tuple(Member(named.services[key], plan) for key, plan in plans.items()),
-        queue=kai_queue(graph) if facts.kai_served else "",
+        has_kai=facts.kai_served,
+        queue=kai_queue(graph),
         termination_delay_seconds=settings.grove_termination_delay_seconds,
         present=facts.gang,
     )

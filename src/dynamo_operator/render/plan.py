@@ -16,6 +16,7 @@ from dynamo_operator.api.component import (
 )
 from dynamo_operator.api.devices import gpus
 from dynamo_operator.api.framework import NOOP, cache_path, framework
+from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.facts import Facts, registry_of_image
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.render.backends import noop, sglang, trtllm, vllm
@@ -66,7 +67,7 @@ def component_plan(
     """Every decision about a component, made once."""
     spec, namespace, graph = component.spec, component.metadata.namespace, parent_graph(component)
     switches = spec.annotations
-    user_pod = pruned(spec.extra_pod_spec or {})
+    user_pod = _with_one_account(pruned(spec.extra_pod_spec or {}))
     main = user_pod.pop("mainContainer", {})
     found = framework(spec)
     own = component_labels(component, graph)
@@ -110,9 +111,15 @@ def component_plan(
 
 
 def parent_graph(component: DynamoComponentDeployment) -> str:
-    """The graph that a component was made for. Empty means: somebody made it by hand."""
-    owners = component.metadata.owner_references
-    return next((owner.name for owner in owners if owner.kind == "DynamoGraphDeployment"), "")
+    """The graph that a component was made for. Empty means: somebody made it by hand.
+
+    A component that outlives its graph keeps the graph's label, so its pods go on as they are.
+    """
+    kind, metadata = DynamoGraphDeployment.KIND, component.metadata
+    for owner in metadata.owner_references:
+        if owner.kind == kind.name and owner.api_version.partition("/")[0] == kind.group:
+            return owner.name
+    return metadata.labels.get(labels.GRAPH) or component.spec.labels.get(labels.GRAPH, "")
 
 
 def discovery_backend(switches: Mapping[str, str], settings: RenderSettings) -> str:
@@ -160,6 +167,12 @@ def _pull_secrets(image: str, switches: Mapping[str, str], facts: Facts) -> tupl
     if not image or switches.get(labels.DISABLE_PULL_SECRETS) == "true":
         return ()
     return facts.pull_secrets.get(registry_of_image(image), ())
+
+
+def _with_one_account(pod: Object) -> Object:
+    """The pod spec without the deprecated name of `serviceAccountName`, which would not win over ours."""
+    alias = pod.pop("serviceAccount", "")
+    return {"serviceAccountName": alias, **pod} if alias else pod
 
 
 def _service_account(graph: str, backend: str, facts: Facts) -> str:

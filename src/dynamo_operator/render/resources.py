@@ -7,9 +7,8 @@ So a device that stands under requests only is written on both sides.
 from collections.abc import Mapping
 
 from dynamo_operator.api.component import ResourceItem, Resources
+from dynamo_operator.api.devices import GPU
 from dynamo_operator.kube.kind import Object
-
-GPU = "nvidia.com/gpu"
 
 
 def resources(wanted: Resources | None) -> Object:

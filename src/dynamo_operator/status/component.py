@@ -62,7 +62,7 @@ def component_status(
         "conditions": [_valid(generation), *_availability(readiness, generation)],
         "service": msgspec.to_builtins(replicas) if replicas else None,
     }
-    # The observed generation says that a pass had no errors.
+    # The observed generation says that nothing stood in the way of that spec.
     return status if blocked else {**status, "observedGeneration": generation}
 
 

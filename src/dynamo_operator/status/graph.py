@@ -19,6 +19,7 @@ from dynamo_operator.api.names import group_name
 from dynamo_operator.kube.applied import Blocked, Obstacle
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.types.meta import Condition, condition
+from dynamo_operator.status.limits import limits
 from dynamo_operator.status.reasons import GraphReason
 from dynamo_operator.validation import Problem
 
@@ -82,7 +83,7 @@ def summary(
     if hard:
         text = "; ".join(each.message for each in hard)
         status = graph_condition(graph, State.FAILED, _OBSTACLE_REASONS[hard[0].obstacle], text)
-        del status["observedGeneration"]  # it says that a pass had no errors
+        del status["observedGeneration"]  # it says that nothing stood in the way of that spec
     elif blocked:
         text = "; ".join(each.message for each in blocked)
         status = graph_condition(graph, State.PENDING, GraphReason.SOME_NOT_READY, text)
@@ -133,12 +134,15 @@ _MESSAGE_LIMIT = 1024
 def graph_condition(
     graph: DynamoGraphDeployment, state: State, reason: GraphReason, message: str
 ) -> Object:
-    """The part of the status that says how the graph is: its state and `Ready`."""
+    """The part of the status that says how the graph is: its state, `Ready` and what limits that."""
     generation = graph.metadata.generation
     text = message if len(message) <= _MESSAGE_LIMIT else message[: _MESSAGE_LIMIT - 1] + "…"
     ready = "True" if state is State.SUCCESSFUL else "False"
     return {
         "observedGeneration": generation,
         "state": str(state),
-        "conditions": [Condition("Ready", ready, reason, text, observed_generation=generation)],
+        "conditions": [
+            Condition("Ready", ready, reason, text, observed_generation=generation),
+            *limits(graph),
+        ],
     }

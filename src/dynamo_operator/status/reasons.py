@@ -9,7 +9,7 @@ from enum import StrEnum
 
 
 class GraphReason(StrEnum):
-    """Reasons of a graph's `Ready`. Source: specification `controllers` 2.9 and `beyond` F1."""
+    """Reasons of a graph's `Ready` and `Limited`. Source: specification `controllers` 2.9 and `beyond` F1."""
 
     ALL_READY = "all_resources_are_ready"
     SOME_NOT_READY = "some_resources_are_not_ready"
@@ -18,6 +18,8 @@ class GraphReason(StrEnum):
     REJECTED = "rejected_by_api_server"
     FAILED = "failed_to_reconcile_the_resources"
     PROVIDER_UNAVAILABLE = "selected_workload_provider_unavailable"
+    FIELDS_WITHOUT_EFFECT = "fields_without_effect"
+    NO_LIMITS = "all_fields_have_an_effect"
     DECODE_FAILED = "decode_failed"
 
 
@@ -103,6 +105,17 @@ MEANINGS = (
         "Install it again; the graph goes on by itself. To move the graph, delete and create it.",
     ),
     Meaning(*(_GRAPH, "Ready", "False", GraphReason.DECODE_FAILED), _UNREADABLE, _REWRITE),
+    Meaning(
+        *(_GRAPH, "Limited", "True", GraphReason.FIELDS_WITHOUT_EFFECT),
+        "The graph sets fields that this release does nothing about; the message names them. `Ready` speaks "
+        "of everything else. A graph without such fields has no such condition.",
+        "Take the fields out, or wait for a release that knows them.",
+    ),
+    Meaning(
+        *(_GRAPH, "Limited", "False", GraphReason.NO_LIMITS),
+        "Such fields were set, and are gone.",
+        "Nothing.",
+    ),
     Meaning(
         *(_COMPONENT, "Valid", "True", ComponentReason.VALID),
         "The spec has no mistakes.",

@@ -14,6 +14,7 @@ from dynamo_operator.api.framework import WORKER_TYPES
 from dynamo_operator.validation import Problem, ProblemKind
 from dynamo_operator.validation.environment import unique_environment_problems
 from dynamo_operator.validation.probes import is_port_name, probe_problems
+from dynamo_operator.validation.required import required_list_problems
 from dynamo_operator.validation.syntax import is_dns_label, name_problems
 from dynamo_operator.validation.volumes import containers_of
 
@@ -117,8 +118,10 @@ def _field_problems(pod: Mapping[str, Any], path: str) -> Iterator[Problem]:
     for field in _NOT_IN_DEPLOYMENTS:
         if pod.get(field):
             yield Problem(f"{path}.{field}", "a Deployment cannot have it", ProblemKind.FORBIDDEN)
-    if account := pod.get("serviceAccountName"):
-        yield from name_problems(account, f"{path}.serviceAccountName", "a ServiceAccount")
+    for field in ("serviceAccountName", "serviceAccount"):
+        if account := pod.get(field):
+            yield from name_problems(account, f"{path}.{field}", "a ServiceAccount")
+    yield from required_list_problems(pod, path)
     yield from _unique_name_problems(pod, "imagePullSecrets", path)
     yield from _unique_name_problems(pod, "resourceClaims", path)
 

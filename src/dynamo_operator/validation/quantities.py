@@ -5,11 +5,11 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from dynamo_operator.api.component import ResourceItem, Resources
+from dynamo_operator.api.devices import GPU
 from dynamo_operator.kube.quantity import amount, is_whole
 from dynamo_operator.validation import Problem, ProblemKind
 from dynamo_operator.validation.syntax import is_qualified_name
 
-GPU = "nvidia.com/gpu"
 _NATIVE = frozenset(("cpu", "memory", "ephemeral-storage"))
 
 

@@ -49,6 +49,7 @@ POD: Mapping[str, Shape] = {
     "imagePullSecrets": [{"name": str}],
     "resourceClaims": [{"name": str}],
     "restartPolicy": str,
+    "serviceAccount": str,
     "serviceAccountName": str,
     "terminationGracePeriodSeconds": int,
     "securityContext": ENTRIES,

@@ -241,6 +241,7 @@ def test_a_graph_that_is_moved_leaves_nothing_of_its_old_provider(world: World) 
     for provider, gone, made in (("grove", COMPONENT, SET), ("component", SET, COMPONENT)):
         record = {"nvidia.com/workload-provider": provider}
         world.patch(GRAPH, "chat", {"metadata": {"annotations": record}})
-        world.until(lambda gone=gone: not world.list(gone), within_seconds=40)
-        world.until(lambda made=made: world.list(made), within_seconds=40)
+        name = {COMPONENT: "chat-frontend", SET: "chat"}
+        world.gone(gone, name[gone], within_seconds=40)
+        world.eventually(made, name[made], within_seconds=40)
     world.eventually(GRAPH, "chat", is_ready, within_seconds=40)

@@ -8,11 +8,11 @@ from cluster.conftest import ControlPlane
 from cluster.operator_process import OFF, OperatorProcess
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def shared_operator(
     kinds: ControlPlane, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[OperatorProcess]:
-    """One operator for all tests that do not stop it."""
+    """One operator for all tests of a module that do not stop it; the next one may want to be alone."""
     log = tmp_path_factory.mktemp("operator") / "operator.log"
     with OperatorProcess(
         kinds.kubeconfig, log, (*OFF, "--planner-cluster-role-name=view")

@@ -46,6 +46,23 @@ async def operator(settings, *, stop):
 asyncio.run(serve(Settings(), operator))
 """
 
+DEEP = """\
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.cli.run import run
+from dynamo_operator.kube.decode import decode_items, decode_list
+from dynamo_operator.kube.errors import ConfigError
+
+try:
+    run(config="/nowhere")
+except* ConfigError:
+    pass
+config = b'{"x":' * 9900 + b"1" + b"}" * 9900
+spec = b'{"services":{"a":{"componentType":"epp","eppConfig":{"config":%s}}}}' % config
+text = b'{"items":[{"metadata":{"name":"a"},"spec":%s}]}' % spec
+page = decode_list(DynamoGraphDeployment.KIND, text)
+print(*map(len, decode_items(DynamoGraphDeployment, page.items)))
+"""
+
 
 def run(
     arguments: Sequence[str], text: str = "", columns: int = 120
@@ -141,6 +158,11 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
         program.stdout.close()
         assert b"" == program.stderr.read()
     assert 0 == program.returncode
+
+
+def test_the_operator_reads_json_as_deep_as_the_api_server_takes_it() -> None:
+    answer = run(["python", "-c", DEEP])
+    assert ("1 0\n", 0) == (answer.stdout, answer.returncode)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

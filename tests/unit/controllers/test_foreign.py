@@ -34,3 +34,9 @@ def test_a_change_of_what_is_not_read_is_no_change() -> None:
     theirs = service("apps/v1")
     other = msgspec.structs.replace(theirs, spec=msgspec.Raw(b"{}"))
     assert reduced_unless_ours(theirs) == reduced_unless_ours(other)
+
+
+def test_the_copy_that_kubectl_leaves_in_an_annotation_is_not_kept() -> None:
+    copy = {"kubectl.kubernetes.io/last-applied-configuration": '{"spec":{}}'}
+    theirs = Service(Metadata("s", annotations={**copy, "kept": "yes"}), SPEC)
+    assert {"kept": "yes"} == reduced_unless_ours(theirs).metadata.annotations

@@ -31,7 +31,11 @@ TEMPLATE = {
         {
             "name": "f",
             "annotations": {"nvidia.com/restartAt": "r1"},
-            "spec": {"replicas": 4, "minAvailable": 1},
+            "spec": {
+                "replicas": 4,
+                "minAvailable": 1,
+                "podSpec": {"schedulerName": "kai-scheduler"},
+            },
         },
         {"name": "w-ldr", "spec": {"replicas": 1, "minAvailable": 1}},
         {"name": "w-wkr", "spec": {"replicas": 3, "minAvailable": 1}},
@@ -76,13 +80,14 @@ def test_without_a_set_nothing_is_in_use() -> None:
 
 
 def test_sizes_are_in_use_once_something_lives_and_minima_and_restarts_at_once() -> None:
-    expected = {"f": InUse(None, 1, "r1"), "w-ldr": InUse(None, 1), "w-wkr": InUse(None, 1)}
+    rest = {name: InUse(None, 1, scheduler="") for name in ("w-ldr", "w-wkr")}
+    expected = {"f": InUse(None, 1, "r1", "kai-scheduler"), **rest}
     assert expected == in_use(GRAPH, cache(a_set()))
     living = (
         PodClique(Metadata("chat-0-f", "prod"), ReplicasSpec(9)),
         PodCliqueScalingGroup(Metadata("chat-0-w", "prod"), ReplicasSpec(9)),
     )
-    expected |= {"f": InUse(4, 1, "r1"), "w": InUse(2)}
+    expected |= {"f": InUse(4, 1, "r1", "kai-scheduler"), "w": InUse(2)}
     assert expected == in_use(GRAPH, cache(a_set(), *living))
 
 

@@ -23,10 +23,28 @@ def test_the_registries_of_a_secret() -> None:
     assert "c2VjcmV0" not in repr(kept.data)
 
 
-@pytest.mark.parametrize("content", [b"", b"no json", b"[]", b'{"auths": 3}', b"\xff"])
+MALFORMED = (
+    *(b"", b"no json", b"[]", b'{"auths": 3}', b"\xff"),
+    b'{"auths": {"\xff\xfe.io": {}}}',
+    b'{"auths": {"a.io": ' + b"[" * 3000 + b"]" * 3000 + b"}}",
+)
+
+
+@pytest.mark.parametrize("content", MALFORMED, ids=range(len(MALFORMED)))
 def test_a_malformed_secret_has_no_registries(content: bytes) -> None:
     assert {} == registries_only(secret(content)).data
 
 
 def test_a_secret_that_is_not_base64_has_no_registries() -> None:
     assert {} == registries_only(PullSecret(Metadata("s"), {".dockerconfigjson": "%%%"})).data
+
+
+@pytest.mark.parametrize("data", ["%%%", "\N{SNOWMAN}"])
+def test_no_text_of_a_secret_ends_the_watch(data: str) -> None:
+    assert {} == registries_only(PullSecret(Metadata("s"), {".dockerconfigjson": data})).data
+
+
+def test_the_copy_that_kubectl_leaves_in_an_annotation_is_not_kept() -> None:
+    copy = {"kubectl.kubernetes.io/last-applied-configuration": '{"data":{"x":"c2VjcmV0"}}'}
+    kept = registries_only(PullSecret(Metadata("s", annotations=copy), {}))
+    assert "c2VjcmV0" not in repr(kept)

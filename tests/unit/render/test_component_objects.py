@@ -11,7 +11,10 @@ from dynamo_operator.settings import RenderSettings
 from specs import a_component
 
 SETTINGS = RenderSettings()
-OWNED = {"ownerReferences": [{"kind": "DynamoGraphDeployment", "name": "chat", "uid": "u"}]}
+GRAPH = {"apiVersion": "nvidia.com/v1alpha1", "kind": "DynamoGraphDeployment", "name": "chat"}
+OWNED = {"ownerReferences": [{**GRAPH, "uid": "u"}]}
+ORPHANED = {"labels": {"nvidia.com/dynamo-graph-deployment-name": "chat"}}
+OF_ANOTHER_GROUP = {"ownerReferences": [{**GRAPH, "apiVersion": "example.com/v1", "uid": "u"}]}
 
 
 def objects(facts: Facts | None = None, **spec: Any) -> dict[tuple[str, str], Object]:
@@ -74,6 +77,8 @@ def test_an_empty_security_context_switches_the_default_off(user: Object, group:
     ("metadata", "annotations", "facts", "account"),
     [
         (OWNED, {}, Facts(), "chat-k8s-service-discovery"),
+        (ORPHANED, {}, Facts(), "chat-k8s-service-discovery"),
+        (OF_ANOTHER_GROUP, {}, Facts(), "default"),
         (OWNED, {"nvidia.com/dynamo-discovery-backend": "etcd"}, Facts(), "default"),
         ({}, {}, Facts(), "default"),
         ({}, {}, Facts(component_service_account="builder"), "builder"),
@@ -84,6 +89,14 @@ def test_pods_have_an_account(
 ) -> None:
     found = pod(facts, metadata=metadata, annotations=annotations)
     assert account == found["serviceAccountName"]
+
+
+def test_an_account_counts_under_its_old_name_too() -> None:
+    user = {"mainContainer": {"image": "i"}, "serviceAccount": "mine"}
+    found = pod(extraPodSpec=user)
+    assert ("mine", False) == (found["serviceAccountName"], "serviceAccount" in found)
+    both = pod(extraPodSpec={**user, "serviceAccountName": "newer"})
+    assert "newer" == both["serviceAccountName"]
 
 
 def test_pull_secrets_are_found_by_registry_and_come_after_the_users() -> None:

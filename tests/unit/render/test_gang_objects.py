@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 
 from dynamo_operator.api.graph import DynamoGraphDeployment
@@ -133,6 +134,14 @@ def test_the_queue_goes_only_to_pods_that_have_no_other_scheduler() -> None:
         name: (each["spec"]["podSpec"]["schedulerName"], each["labels"].get("kai.scheduler/queue"))
         for name, each in found.items()
     }
+
+
+@pytest.mark.parametrize("kai_served", [True, False])
+@pytest.mark.parametrize("scheduler", ["", "kai-scheduler"])
+def test_a_set_keeps_its_scheduler_when_kai_comes_or_goes(scheduler: str, kai_served: bool) -> None:
+    facts = Facts(kai_served=kai_served, gang={"w": InUse(scheduler=scheduler)})
+    [clique] = cliques(a_graph({"w": a_service()}), facts).values()
+    assert scheduler == clique["spec"]["podSpec"].get("schedulerName", "")
 
 
 def test_each_model_has_one_service() -> None:

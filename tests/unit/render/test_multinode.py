@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dynamo_operator.api.names import group_name
 from dynamo_operator.facts import Facts
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.render.component import component_objects
@@ -192,6 +193,9 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "mpirun").write_text(
         '#!/bin/sh\nwhile [ "$1" != bash ]; do shift; done\nshift\nexec /bin/sh "$@"\n'
     )
+    # Like the real one, it does not overwrite a key without being asked.
+    (folder / "ssh-keygen").write_text('#!/bin/sh\n[ ! -e "$4" ] && : > "$4"\n')
+    (folder / "sshd").write_text('#!/bin/sh\necho "$@"\n')
     (folder / "trtllm-llmapi-launch").write_text("#!/bin/sh\nprintf '%s\\0' \"$@\"\n")
     for each in folder.iterdir():
         each.chmod(0o755)
@@ -234,11 +238,43 @@ def test_the_launcher_stands_before_the_engine_in_a_script(programs: Path) -> No
     assert expected == run(mpirun, programs, LWS_LEADER_ADDRESS="a.b.c").split("\0")[:-1]
 
 
+def test_a_worker_lets_others_in_with_files_below_its_own_home(
+    programs: Path, tmp_path: Path
+) -> None:
+    _, worker = started(command=["python3", "-m", "dynamo.trtllm"])
+    keys, home = tmp_path / "keys", tmp_path / "home"
+    keys.mkdir()
+    for name in ("private.key", "private.key.pub"):
+        (keys / name).write_text(name)
+    moved = {"/ssh-pk": str(keys), "/run/sshd": str(tmp_path / "run"), "/usr/sbin/sshd": "sshd"}
+    script = worker[2]
+    for old, new in moved.items():
+        script = script.replace(old, new)
+    for _ in ("first start", "restart on the same volume"):
+        assert f"-D -f {home}/.ssh/sshd_config" in run(script, programs, HOME=str(home))
+    assert "private.key" == (home / ".ssh/id_rsa").read_text()
+    assert 0o600 == (home / ".ssh/id_rsa").stat().st_mode & 0o777
+    assert "private.key.pub" == (home / ".ssh/authorized_keys").read_text()
+    assert f"IdentityFile {home}/.ssh/id_rsa" in (home / ".ssh/config").read_text().splitlines()
+    lines = (home / ".ssh/sshd_config").read_text().splitlines()
+    assert "Port 2222" == lines[0]
+    assert f"HostKey {home}/.ssh/host_keys/ssh_host_ed25519_key" in lines
+    assert f"AuthorizedKeysFile {home}/.ssh/authorized_keys" == lines[-1]
+
+
 def test_the_names_of_workers_follow_from_that_of_the_leader(programs: Path) -> None:
     script = " ".join(each.shell.text for each in (hosts(3).leader, *hosts(3).workers))
     address = "g-w-1-0.g-w-1.prod"
     expected = f"{address} g-w-1-0-1.g-w-1.prod g-w-1-0-2.g-w-1.prod\n"
     assert expected == run(f"echo {script}", programs, LWS_LEADER_ADDRESS=address)
+
+
+def test_names_of_groups_leave_room_for_what_is_made_below_them() -> None:
+    found = {group_name("a" * 63, index) for index in range(3)} | {group_name("w" * 48, 7)}
+    assert 4 == len(found)
+    for name in found:
+        assert 63 >= len(f"{name}-0-5d4f8c7b99")
+    assert "g-w-0" == group_name("g-w", 0)
 
 
 def test_every_replica_is_a_group_with_a_place_of_its_own() -> None:

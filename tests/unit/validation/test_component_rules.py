@@ -34,7 +34,26 @@ def test_all_problems_are_found_at_once_in_the_order_of_their_paths() -> None:
     ]
 
 
+REQUIRED_NODES = "requiredDuringSchedulingIgnoredDuringExecution"
+NO_TERMS: Object = {"nodeAffinity": {REQUIRED_NODES: {"nodeSelectorTerms": []}}}
+
 CASES: dict[str, tuple[Object, str]] = {
+    "a list without entries": (
+        {"extraPodSpec": pod(affinity=NO_TERMS)},
+        f"{REQUIRED_NODES}.nodeSelectorTerms: at least one entry is required",
+    ),
+    "an account under its old name": (
+        {"extraPodSpec": pod(serviceAccount="A b")},
+        'spec.extraPodSpec.serviceAccount: "A b" does not name a ServiceAccount',
+    ),
+    "an amount of which there is not enough in the world": (
+        {"resources": {"limits": {"gpu": "1e400"}}},
+        'spec.resources.limits.gpu: "1e400" is no quantity',
+    ),
+    "an amount without an end": (
+        {"resources": {"limits": {"cpu": "1e999999999"}}},
+        'spec.resources.limits.cpu: "1e999999999" is no quantity',
+    ),
     "no image": (
         {"extraPodSpec": {"mainContainer": {"args": ["x"]}}},
         f"{MAIN}.image: an image is required: there is no default",

@@ -27,11 +27,18 @@ class PodCliqueSet(Resource):
     status: PodCliqueSetStatus = PodCliqueSetStatus()
 
 
+class Scheduling(Struct):
+    """Who places the pods of a clique; "" is the default scheduler."""
+
+    scheduler_name: str = ""
+
+
 class CliqueSize(Struct):
-    """How many pods a template gives to one clique, and how many of them the gang needs."""
+    """How many pods a template gives to one clique, how many the gang needs, who places them."""
 
     replicas: int = 1
     min_available: int | None = None
+    pod_spec: Scheduling = Scheduling()
 
 
 class CliqueTemplate(Struct):

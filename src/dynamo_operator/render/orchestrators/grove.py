@@ -32,11 +32,12 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Gang:
-    """A graph's set. `queue` is that of the KAI scheduler, "" without it."""
+    """A graph's set. `has_kai` is whether the KAI scheduler places pods, `queue` where they wait then."""
 
     name: str
     namespace: str
     members: tuple[Member, ...]
+    has_kai: bool
     queue: str
     termination_delay_seconds: int
     present: Mapping[str, InUse]
@@ -88,10 +89,11 @@ def _clique(
     plan = member.plan
     template = pod_template(plan, plan.name, node=node)
     metadata, pod = template["metadata"], template["spec"]
-    if gang.queue and pod.get("schedulerName", _KAI) == _KAI:
+    present = gang.present.get(name, InUse())
+    has_kai = gang.has_kai if present.scheduler is None else present.scheduler == _KAI
+    if has_kai and pod.get("schedulerName", _KAI) == _KAI:
         pod["schedulerName"] = _KAI
         metadata["labels"][labels.KAI_QUEUE_LABEL] = gang.queue
-    present = gang.present.get(name, InUse())
     if present.restart:
         kept = {labels.RESTART_AT: present.restart}
         metadata["annotations"] = kept | metadata.get("annotations", {})

@@ -147,7 +147,7 @@ def test_what_the_api_server_and_admission_add_stays(wanted: Object, live: Objec
 def test_a_zero_that_is_taken_away_is_found_where_absent_means_something_else(
     fields: Object,
 ) -> None:
-    bare = {name: {} for name in fields}
+    bare: Object = {name: {} for name in fields}
     assert not contained(container(**fields), container(**bare))
     assert not contained(
         gadget(extraPodSpec={"mainContainer": fields}), gadget(extraPodSpec={"mainContainer": bare})

@@ -5,8 +5,10 @@ import asyncio
 import pytest
 
 from dynamo_operator.kube.errors import Conflict, Invalid, NotFound, Unreachable
+from dynamo_operator.kube.lease import LeadershipLost
 from dynamo_operator.kube.store import OWN_WRITE_SECONDS
 from dynamo_operator.kube.types.core import Service
+from dynamo_operator.kube.writer import Writer
 from simulated.clock import on_simulated_clock
 from simulated.gadget import GADGETS, NAMESPACE, Gadget, gadget, key
 from simulated.server import NO_ANSWER, Fault
@@ -484,3 +486,24 @@ async def test_an_own_write_is_reduced_like_everything_else() -> None:
         assert {"a": 0} == world.sizes()
         await settle(2)
     assert [(None, 0)] == world.announced()
+
+
+@on_simulated_clock
+async def test_nothing_is_sent_by_a_process_that_does_not_lead_any_more() -> None:
+    world = a_world()
+    world.has("a", 1)
+    may_write = iter((True, False, False, False, False)).__next__
+    writer = Writer(world.client, world.cache, may_write=may_write)
+    async with world.synced():
+        await writer.merge_patch(Gadget, key("a"), {"spec": {"size": 2}})
+        sent = len(world.server.requests)
+        for attempt in (
+            writer.merge_patch(Gadget, key("a"), {"spec": {"size": 3}}),
+            writer.apply(Gadget, gadget("b"), force=True),
+            writer.create(Gadget, gadget("c")),
+            writer.delete(Gadget, key("a"), uid="x"),
+        ):
+            with pytest.raises(LeadershipLost):
+                await attempt
+        assert sent == len(world.server.requests)
+        assert {"a": 2} == world.sizes()

@@ -17,8 +17,10 @@ from dynamo_operator.kube.errors import (
     Unreachable,
 )
 from dynamo_operator.kube.kind import Key, Object
+from dynamo_operator.kube.selection import Selection
 from dynamo_operator.kube.transport import Answer
 from dynamo_operator.kube.types.apps import Deployment
+from dynamo_operator.kube.watch import Broken, Changed, Listed, Watch, Watching
 from scripted.transport import Script
 
 UID = "uid-1"
@@ -295,3 +297,24 @@ async def test_to_delete_what_is_gone_is_success() -> None:
 async def test_a_delete_may_be_refused(code: int, error: type[Exception]) -> None:
     with pytest.raises(error):
         await Client(Script().then(code, a_status(code, "X"))).delete(Deployment, KEY, uid=UID)
+
+
+def a_watch(script: Script, resource_version: str) -> Watch[Deployment]:
+    """A watch that has listed everything up to that version."""
+    watch = Watch(Client(script), Deployment, Selection())
+    watch.state = Listed(resource_version)
+    return watch
+
+
+async def test_a_watch_goes_on_after_an_object_that_is_nested_too_deeply() -> None:
+    deep = b"[" * 3000 + b"]" * 3000
+    line = b'{"type":"%s","object":{"metadata":{"name":"a","resourceVersion":"%s"},"x":%s}}\n'
+    script = Script().then(200, line % (b"ADDED", b"8", deep) + line % (b"ADDED", b"9", b"1"))
+    watch = a_watch(script, "7")
+    await watch.step()
+    (broken,) = await watch.step()
+    (changed,) = await watch.step()
+    assert isinstance(broken, Broken)
+    assert isinstance(changed, Changed)
+    assert isinstance(watch.state, Watching)
+    assert "9" == watch.state.resource_version

@@ -121,3 +121,19 @@ def test_an_empty_list_may_be_null() -> None:
 def test_what_is_no_list_is_an_error(raw: bytes) -> None:
     with pytest.raises(DecodeError, match=r"^deployments\.apps: list: "):
         decode_list(Deployment.KIND, raw)
+
+
+DEEP = b"[" * 3000 + b"]" * 3000
+"""Deeper than Python goes by default; the API server takes 10,000 levels."""
+
+
+def test_an_object_that_is_nested_too_deeply_is_its_own_error() -> None:
+    raw = [b'{"metadata":{"name":"%s"},"x":%s}' % each for each in ((b"a", DEEP), (b"b", b"1"))]
+    good, broken = decode_items(Deployment, [msgspec.Raw(each) for each in raw])
+    assert ["b"] == [each.metadata.name for each in good]
+    assert 1 == len(broken)
+
+
+def test_a_list_that_is_nested_too_deeply_is_a_decode_error() -> None:
+    with pytest.raises(DecodeError, match="recursion"):
+        decode_list(Deployment.KIND, b'{"items":[{"x":%s}]}' % DEEP)

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -228,6 +229,10 @@ BAD: dict[str, tuple[Any, str]] = {
     "no server": (a_config({"server": None}), "server '' is not an http or https URL"),
     "odd server": (a_config({"server": "api.example"}), "server 'api.example' is not"),
     "odd proxy": (a_config({"proxy-url": "socks5://p:1"}), "only http and https are supported"),
+    "no proxy host": (a_config({"proxy-url": "http://"}), "only http and https are supported"),
+    "name in server": (a_config({"server": "https://u@h"}), "put them under users"),
+    "odd port": (a_config({"server": "https://h:x"}), "is not an http or https URL"),
+    "odd host": (a_config({"server": "https://[::1"}), "is not an http or https URL"),
     "missing authority": (
         a_config({"certificate-authority": "nix"}),
         "certificate-authority .*nix",
@@ -272,3 +277,36 @@ async def test_an_unknown_context_that_was_asked_for(tmp_path: Path) -> None:
 def test_json_is_yaml(tmp_path: Path) -> None:
     file = write(tmp_path / "config", json.dumps(a_config(user={"token": "t"})))
     assert {"Authorization": "Bearer t"} == asyncio.run(loaded(file))[1]
+
+
+SECRETS = (
+    "users:\n- name: a\n  user:\n    token: hunter2 : x\n",
+    "users: [{name: a, user: {token: 'hunter2}}]\n",
+    "users: [{name: a, user: {token: hunter2\x01}}]\n",
+    "token: *hunter2\n",
+    "token: !hunter2 x\n",
+    "token: !it's%20hunter2 x\n",
+    "[" * 5000 + "hunter2",
+    a_config({"proxy-url": "socks5://u:hunter2@p:1"}),
+    a_config({"proxy-url": "u:hunter2@p"}),
+    a_config({"proxy-url": "http://u:hunter2@p:x"}),
+    a_config({"server": "https://u:hunter2@h"}),
+    a_config({"server": "https://u:hunter2@h:x"}),
+    a_config({"server": "ftp://u:hun//hunter2@h"}),
+    a_config(user={"token": ["hunter2"]}),
+    a_config(user={"token": "hunter2\n\nx"}),
+)
+
+
+@pytest.mark.parametrize("content", SECRETS, ids=range(len(SECRETS)))
+async def test_an_error_line_has_no_secret(tmp_path: Path, content: Any) -> None:
+    with pytest.raises(ConfigError) as caught:
+        await loaded(write(tmp_path / "config", content))
+    told = "".join(traceback.format_exception(caught.value))
+    lines = [line for line in told.splitlines() if not line.startswith("    ")]  # but source code
+    assert "hunter" not in "\n".join(lines)
+
+
+async def test_an_error_line_of_bad_yaml_says_where(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="not YAML: line 2, column 5: "):
+        await loaded(write(tmp_path / "config", "a: b\nc: d: e\n"))

@@ -16,6 +16,7 @@ from dynamo_operator.kube.controller import DONE, Again, Done, Outcome, Pace, Ru
 from dynamo_operator.kube.errors import (
     ApiError,
     Conflict,
+    DecodeError,
     Forbidden,
     Invalid,
     NotFound,
@@ -29,7 +30,7 @@ from dynamo_operator.kube.store import Store
 from dynamo_operator.kube.types.apps import Deployment
 from dynamo_operator.kube.types.core import ServiceAccount
 from dynamo_operator.kube.types.meta import Metadata, OwnerReference, Resource
-from dynamo_operator.kube.watch import Changed, Present, Removed, Started, Synced
+from dynamo_operator.kube.watch import Broken, Changed, Present, Removed, Started, Synced
 
 pytestmark = pytest.mark.looptime
 
@@ -108,14 +109,15 @@ class WidgetController:
 
 
 class World:
-    def __init__(self, pace: Pace) -> None:
+    def __init__(self, pace: Pace, *, is_subscribed: bool = True) -> None:
         self.controller = WidgetController()
         self.widgets, self.children = Store(Widget), Store(Deployment)
         self.accounts = Store(ServiceAccount)
         self.metrics = RuntimeMetrics()
         cache = Cache((self.widgets, self.children, self.accounts))
         self.runner = Runner(self.controller, cache, metrics=self.metrics, pace=pace)
-        self.runner.subscribe()
+        if is_subscribed:
+            self.runner.subscribe()
 
     def list(self, *widgets: Widget) -> None:
         self.widgets.hear(Started())
@@ -316,7 +318,13 @@ async def test_a_conflict_that_stays_is_said_aloud() -> None:
 
 @pytest.mark.parametrize(
     "error",
-    [Unreachable("refused"), api_error(NotFound, 404, "NotFound"), OperatorError("other")],
+    [
+        Unreachable("refused"),
+        api_error(NotFound, 404, "NotFound"),
+        NotFound(404, "NotFound", "no such kind", Widget.KIND, A),
+        OperatorError("other"),
+        TimeoutError(),
+    ],
     ids=lambda error: type(error).__name__,
 )
 async def test_an_outage_backs_off_with_one_line(error: Exception) -> None:
@@ -351,6 +359,61 @@ async def test_a_refusal_is_retried_in_minutes_but_a_change_at_once(error: Excep
         assert 2 == len(world.controller.runs)
         await asyncio.sleep(3600)
     assert 60 <= world.controller.gaps()[-1] <= 600
+
+
+async def test_an_object_that_is_gone_before_its_status_is_written_is_no_failure() -> None:
+    details = {"name": A.name, "kind": "widgets"}
+    world = failing(NotFound(404, "NotFound", "not found", Widget.KIND, A, details))
+    logs = await logs_of(world)
+    assert [] == logs
+    assert [A] == world.controller.keys()
+
+
+async def test_something_else_that_is_gone_is_a_failure() -> None:
+    details = {"name": B.name, "kind": "widgets"}
+    world = failing(NotFound(404, "NotFound", "not found", Widget.KIND, B, details))
+    await logs_of(world)
+    assert [A, A] == world.controller.keys()
+
+
+async def test_an_object_that_is_nested_too_deeply_fails_alone_and_in_one_line() -> None:
+    world = failing(RecursionError("maximum recursion depth exceeded"))
+    (entry,) = await logs_of(world)
+    assert ("warning", None) == (entry["log_level"], entry["exc_info"])
+
+
+async def test_an_object_that_becomes_unreadable_is_reconciled_and_when_readable_again() -> None:
+    async with running() as world:
+        world.list(widget(A))
+        await asyncio.sleep(1)
+        world.widgets.hear(Broken(DecodeError(Widget.KIND, A, "no")))
+        await asyncio.sleep(1)
+        world.widgets.hear(Changed(widget(A)))
+        await asyncio.sleep(1)
+    assert [A, A, A] == world.controller.keys()
+
+
+async def test_what_was_counted_for_a_namespace_goes_with_its_last_object() -> None:
+    labels = {"resource_type": "Widget", "namespace": "ns", "result": "success"}
+    async with running() as world:
+        world.list(widget(A), widget(B))
+        await asyncio.sleep(1)
+        world.widgets.hear(Removed(A, "uid-a"))
+        await asyncio.sleep(1)
+        assert 3 == world.sample("reconcile_total", **labels)
+        world.widgets.hear(Removed(B, "uid-b"))
+        await asyncio.sleep(1)
+        assert 0 == world.sample("reconcile_total", **labels)
+
+
+async def test_a_runner_that_begins_late_has_the_keys_of_what_exists_only() -> None:
+    world = World(PACE, is_subscribed=False)
+    world.list(widget(A), widget(B))
+    world.widgets.hear(Removed(A, "uid-a"))
+    world.runner.subscribe()
+    async with running(world=world):
+        await asyncio.sleep(1)
+    assert [B] == world.controller.keys()
 
 
 async def test_a_reconcile_that_hangs_is_cut_and_counted() -> None:

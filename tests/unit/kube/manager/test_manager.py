@@ -160,6 +160,8 @@ async def test_a_standby_is_warm_and_ready_and_reconciles_nothing() -> None:
         assert 1 == len(list(standby.cache.list(Gadget)))
         assert ["server starts", "hook"] == standby.log
         assert 0 == standby.sample("leader")
+        queued = {"resource_type": "Gadget"}
+        assert 0 == standby.metrics.registry.get_sample_value("dynamo_operator_queue_depth", queued)
         leader.stop.set()
         await asyncio.sleep(3)
         assert ["server starts", "hook", "begin g", "end g"] == standby.log

@@ -1,0 +1,31 @@
+"""Lists in a user's pod spec that may not be empty.
+
+An empty list counts as not given when objects are rendered. Where the schema wants the list, the API server
+would then miss a field that the user did write, so that is said here.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dynamo_operator.api.embedded import embedded
+from dynamo_operator.kube.kind import Object
+from dynamo_operator.validation import Problem, ProblemKind
+
+
+def required_list_problems(pod: Mapping[str, Any], path: str) -> Iterator[Problem]:
+    """One problem for each empty list of which Kubernetes wants at least one entry."""
+    yield from _problems(pod, embedded("ExtraPodSpec"), path)
+
+
+def _problems(value: Any, schema: Object, path: str) -> Iterator[Problem]:
+    if isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            yield from _problems(item, schema.get("items", {}), f"{path}[{index}]")
+    if not isinstance(value, Mapping):
+        return
+    required, properties = schema.get("required", ()), schema.get("properties", {})
+    for name, inner in value.items():
+        at = f"{path}.{name}"
+        if name in required and isinstance(inner, list | tuple) and not inner:
+            yield Problem(at, "at least one entry is required", ProblemKind.REQUIRED)
+        yield from _problems(inner, properties.get(name, {}), at)

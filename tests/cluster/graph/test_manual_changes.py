@@ -1,0 +1,65 @@
+"""What somebody changes by hand in what the operator made is put right, wherever it is."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from cluster.graph.graphs import IMAGE, graph, service
+from cluster.graph.test_graph import COMPONENT, DEPLOYMENT, GRAPH, SERVICE, is_ready
+from cluster.world import World
+from dynamo_operator.kube.kind import Kind, Object
+from dynamo_operator.kube.types.rbac import Role
+
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
+
+SECURED = {"allowPrivilegeEscalation": False}
+POD = {
+    "mainContainer": {"image": IMAGE, "securityContext": SECURED},
+    "nodeSelector": {"kubernetes.io/os": "linux"},
+}
+FRONTEND = "chat-frontend"
+
+
+def in_pod(**fields: Any) -> Object:
+    return {"spec": {"template": {"spec": fields}}}
+
+
+def without_security(live: Object) -> Object:
+    """A patch of the first container, as it is but for its security context."""
+    first = {**live["spec"]["template"]["spec"]["containers"][0], "securityContext": None}
+    return in_pod(containers=[first])
+
+
+def an_extra_right(live: Object) -> Object:
+    first, *rest = live["rules"]
+    return {"rules": [{**first, "resourceNames": ["nothing"]}, *rest]}
+
+
+CHANGES: dict[str, tuple[Kind, str, Callable[[Object], Object]]] = {
+    "a selector": (SERVICE, FRONTEND, lambda _: {"spec": {"selector": {"intruder": "x"}}}),
+    "a rule of a role": (Role.KIND, "chat-k8s-service-discovery-role", an_extra_right),
+    "a node selector": (DEPLOYMENT, FRONTEND, lambda _: in_pod(nodeSelector={"disk": "ssd"})),
+    "a switch that is on when it is absent": (DEPLOYMENT, FRONTEND, without_security),
+    "a node selector of a component": (
+        COMPONENT,
+        FRONTEND,
+        lambda _: {"spec": {"extraPodSpec": {"nodeSelector": {"disk": "ssd"}}}},
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_manual_change_is_taken_back(world: World, change: str) -> None:
+    kind, name, patch = CHANGES[change]
+    world.create(GRAPH, graph(Frontend=service("frontend", extraPodSpec=POD)))
+    world.eventually(GRAPH, "chat", is_ready)
+    before = world.eventually(kind, name)
+    changed = world.patch(kind, name, patch(before))
+    assert told(before) != told(changed)
+    world.eventually(kind, name, lambda live: told(before) == told(live))
+
+
+def told(live: Object) -> Object:
+    """What an object says, without status and metadata."""
+    return {key: value for key, value in live.items() if key not in ("metadata", "status")}

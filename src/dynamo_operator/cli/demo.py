@@ -134,15 +134,16 @@ async def _ready(client: Client, wanted: Object, progress: Progress) -> DynamoGr
     informer = Informer(DynamoGraphDeployment, namespace=wanted["metadata"]["namespace"])
     cache.add(informer.store)
     cache.subscribe(DynamoGraphDeployment, lambda _: news.set())
+    graph = await client.apply(DynamoGraphDeployment, wanted, force=True)
+    key = graph.key
     watching = asyncio.create_task(informer.run(client))
-    key = key_of(wanted)
     try:
-        applied = await client.apply(DynamoGraphDeployment, wanted, force=True)
         async with asyncio.timeout(_PATIENCE_SECONDS):
-            while not _is_ready(graph := cache.get(DynamoGraphDeployment, key) or applied):
+            while not _is_ready(graph):
                 _advance(graph, progress)
                 await news.wait()
                 news.clear()
+                graph = cache.get(DynamoGraphDeployment, key) or graph
         _advance(graph, progress)
     except TimeoutError:
         said = condition(graph.status.conditions, "Ready")

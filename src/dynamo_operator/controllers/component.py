@@ -55,7 +55,7 @@ class ComponentController:
     pace: StatusPace
     settings: RenderSettings
 
-    reconciles: ClassVar[type[DynamoComponentDeployment]] = DynamoComponentDeployment
+    reconciles: ClassVar[type[Resource]] = DynamoComponentDeployment
     owns: ClassVar[tuple[type[Resource], ...]] = (
         *(Service, Ingress, VirtualService, Deployment),
         *(PodGroup, LeaderWorkerSet),

@@ -63,7 +63,7 @@ class GraphController:
     pace: StatusPace
     settings: RenderSettings
 
-    reconciles: ClassVar[type[DynamoGraphDeployment]] = DynamoGraphDeployment
+    reconciles: ClassVar[type[Resource]] = DynamoGraphDeployment
     owns: ClassVar[tuple[type[Resource], ...]] = (
         ServiceAccount,
         Role,

@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
 import structlog
 
@@ -64,15 +64,11 @@ class Watches:
 class Controller(Protocol):
     """Brings the objects of one kind to what their specs say."""
 
-    @property
-    def reconciles(self) -> type[Resource]:
-        """The kind; each of its objects is a key."""
-        ...
+    reconciles: ClassVar[type[Resource]]
+    """The kind; each of its objects is a key."""
 
-    @property
-    def owns(self) -> tuple[type[Resource], ...]:
-        """Kinds whose changes wake the object that controls them."""
-        ...
+    owns: ClassVar[tuple[type[Resource], ...]]
+    """Kinds whose changes wake the object that controls them."""
 
     @property
     def watches(self) -> tuple[Watches, ...]:

@@ -16,6 +16,9 @@ from dynamo_operator.validation import Problem, ProblemKind
 MAX_GROUPS = 1000
 """Each replica over several nodes is an object of its own, made in one pass."""
 
+MAX_NODES = 1000
+"""Every node of a group is named in the others' command lines."""
+
 _WITH_COMMAND = ("frontend", "epp")
 """Component types that have a command of their own."""
 
@@ -26,6 +29,9 @@ def multinode_problems(
     """What is missing to start the component on several nodes."""
     if spec.nodes == 1:
         return
+    if spec.nodes > MAX_NODES:
+        message = f"a component spans at most {MAX_NODES} nodes"
+        yield Problem(f"{path}.multinode.nodeCount", message)
     if spec.replicas is not None and spec.replicas > MAX_GROUPS:
         message = f"a component on several nodes has at most {MAX_GROUPS} replicas"
         yield Problem(f"{path}.replicas", message)

@@ -64,6 +64,13 @@ def test_the_number_of_groups_has_a_limit() -> None:
     assert [] == problems(replicas=1000, extraPodSpec=main)
 
 
+def test_the_number_of_nodes_has_a_limit() -> None:
+    main = {"mainContainer": {"image": IMAGE, "args": ["date"]}}
+    message = "spec.multinode.nodeCount: a component spans at most 1000 nodes"
+    assert [message] == problems(multinode={"nodeCount": 2**31 - 1}, extraPodSpec=main)
+    assert [] == problems(multinode={"nodeCount": 1000}, extraPodSpec=main)
+
+
 def test_a_group_takes_names_from_other_services() -> None:
     pod = {"mainContainer": {"image": IMAGE, "args": ["date"]}}
     services = {

@@ -194,7 +194,7 @@ async def test_a_refusal_is_asked_for_again_in_its_time() -> None:
 @on_simulated_clock
 async def test_a_contest_with_somebody_else_is_given_up_for_a_while() -> None:
     async with a_scene() as scene:
-        await scene.apply(gadget("a", 1))
+        last = await scene.apply(gadget("a", 1))
         for _ in range(50):
             scene.world.has("a", 7)
             await settle()

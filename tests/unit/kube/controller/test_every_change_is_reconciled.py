@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -36,8 +37,8 @@ class Sizes:
     runs: int = 0
     active: set[Key] = field(default_factory=set[Key])
 
-    reconciles = Gadget
-    owns: tuple[type[Resource], ...] = ()
+    reconciles: ClassVar[type[Resource]] = Gadget
+    owns: ClassVar[tuple[type[Resource], ...]] = ()
     watches: tuple[Watches, ...] = ()
 
     async def reconcile(self, key: Key) -> Outcome:

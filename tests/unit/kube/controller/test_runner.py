@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import ClassVar
 
 import pytest
 from structlog.testing import capture_logs
@@ -81,8 +82,8 @@ class WidgetController:
     active: int = 0
     most_active: int = 0
 
-    reconciles = Widget
-    owns = (Deployment,)
+    reconciles: ClassVar[type[Resource]] = Widget
+    owns: ClassVar[tuple[type[Resource], ...]] = (Deployment,)
     watches = (Watches(ServiceAccount, account_keys),)
 
     async def reconcile(self, key: Key) -> Outcome:

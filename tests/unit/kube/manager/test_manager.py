@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from structlog.testing import capture_logs
@@ -37,8 +37,8 @@ class GadgetController:
     seconds: float = 0.0
     tells: bool = True
 
-    reconciles = Gadget
-    owns: tuple[type[Resource], ...] = ()
+    reconciles: ClassVar[type[Resource]] = Gadget
+    owns: ClassVar[tuple[type[Resource], ...]] = ()
     watches: tuple[Watches, ...] = ()
 
     async def reconcile(self, key: Key) -> Outcome:

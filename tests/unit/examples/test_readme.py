@@ -1,0 +1,34 @@
+"""What the pages point to exists."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[3]
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
+LINK = re.compile(r"\]\((?!https?://|#)([^)#]+)(?:#[^)]*)?\)")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_link_leads_somewhere(page: Path) -> None:
+    text = re.sub(r"`[^`]*`", "", page.read_text(encoding="utf-8"))
+    links = LINK.findall(text)
+    assert [] == [link for link in links if not (page.parent / link).exists()]
+
+
+def test_the_readme_names_recipes_that_exist() -> None:
+    recipes = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    named = set(re.findall(r"\bmake ([a-z]+)", (ROOT / "README.md").read_text(encoding="utf-8")))
+    assert named <= recipes
+
+
+def test_the_readme_waits_for_the_graph_that_it_applies() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    applied = re.search(r"kubectl apply -f (examples/\S+)\n", text)
+    waited = re.search(r"kubectl wait \S+ dgd/(\S+) ", text)
+    assert applied
+    assert waited
+    body = yaml.safe_load((ROOT / applied[1]).read_text(encoding="utf-8"))
+    assert body["metadata"]["name"] == waited[1]

@@ -51,6 +51,7 @@ def test_faults_delay_the_end_and_do_not_change_it(
             time.sleep(3)
             world.patch(GRAPH, "two", {"spec": {"services": {"Decode": {"replicas": 2}}}})
             world.patch(GRAPH, "three", {"spec": {"services": {"Prefill": None}}})
+            world.eventually(SERVICE, "one-frontend", within_seconds=30)
             world.delete(SERVICE, "one-frontend")
             time.sleep(3)
             proxy.is_faulty = False

@@ -34,3 +34,11 @@ def test_the_readme_waits_for_the_graph_that_it_applies() -> None:
     assert waited
     body = yaml.safe_load((ROOT / applied[1]).read_text(encoding="utf-8"))
     assert body["metadata"]["name"] == waited[1]
+
+
+def test_every_folder_of_cluster_tests_is_run() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    parts = re.search(r"addprefix tests/cluster/,([a-z ]+)\)", makefile)
+    assert parts
+    folders = {each.parent.name for each in (ROOT / "tests/cluster").glob("*/test_*.py")}
+    assert folders == set(parts[1].split())

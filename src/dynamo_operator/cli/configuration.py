@@ -57,7 +57,10 @@ def from_file(file: Path, problems: list[ConfigError]) -> dict[str, Any]:
         problems.append(error)
         return {}
     except ExceptionGroup as group:
-        problems += (error for error in group.exceptions if isinstance(error, ConfigError))
+        mistakes, bugs = group.split(ConfigError)
+        if bugs is not None or mistakes is None:
+            raise
+        problems += (error for error in mistakes.exceptions if isinstance(error, ConfigError))
         return {}
     if len(found) > 1:
         problems.append(ConfigError(found[1].place(""), "a settings file has one document"))

@@ -3,11 +3,12 @@
 from typing import Annotated, ClassVar, Literal
 
 from dynamo_operator.api.autoscaling import Autoscaling
-from dynamo_operator.api.declare import AGE, Column, Definition, Field
+from dynamo_operator.api.declare import AGE, Column, Definition, Field, Rule, Rules, Scale
 from dynamo_operator.api.epp import EppConfig
 from dynamo_operator.api.ingress import IngressSpec, IngressTls
-from dynamo_operator.api.quantity import Quantity
+from dynamo_operator.api.quantity import IntOrPercent, Quantity
 from dynamo_operator.api.resources import ResourceItem, Resources
+from dynamo_operator.api.service_status import ServiceReplicaStatus
 from dynamo_operator.kube.kind import Kind, Object
 from dynamo_operator.kube.types.meta import Condition, Resource, Struct
 
@@ -15,6 +16,7 @@ __all__ = [
     "GROUP",
     "VERSION",
     "ComponentSpec",
+    "DisruptionBudget",
     "DynamoComponentDeployment",
     "DynamoComponentDeploymentSpec",
     "DynamoComponentDeploymentStatus",
@@ -108,6 +110,32 @@ class Multinode(Struct):
             required=True,
         ),
     ] = 2
+
+
+def _names_one_bound(budget: Object) -> bool:
+    """Whether a disruption budget has no more than one of its two bounds."""
+    return not ("minAvailable" in budget and "maxUnavailable" in budget)
+
+
+class DisruptionBudget(Struct):
+    """How many pods of a component an eviction, such as the drain of a node, may take at a time."""
+
+    RULES: ClassVar[Rules] = (
+        Rule(
+            "!(has(self.minAvailable) && has(self.maxUnavailable))",
+            "minAvailable and maxUnavailable cannot both be set",
+            _names_one_bound,
+        ),
+    )
+
+    min_available: Annotated[
+        IntOrPercent | None,
+        Field("Pods that must stay: a number, or a percentage of the replicas."),
+    ] = None
+    max_unavailable: Annotated[
+        IntOrPercent | None,
+        Field("Pods that may be missing: a number, or a percentage of the replicas."),
+    ] = None
 
 
 class ScalingAdapterSwitch(Struct):
@@ -231,6 +259,13 @@ class ComponentSpec(Struct):
         ScalingAdapterSwitch | None,
         Field("Whether an autoscaler may set the replicas through the scale subresource."),
     ] = None
+    disruption_budget: Annotated[
+        DisruptionBudget | None,
+        Field(
+            "How many pods an eviction may take at a time; for components that run as a Deployment. "
+            "`{}` means no limit, whatever the operator's default."
+        ),
+    ] = None
     epp_config: Annotated[
         EppConfig | None,
         Field("Configuration of an endpoint picker; needed when `componentType` is `epp`."),
@@ -251,40 +286,6 @@ class DynamoComponentDeploymentSpec(ComponentSpec):
     ] = None
 
 
-class ServiceReplicaStatus(Struct, omit_defaults=False):
-    """Replica counts of one component's workload, as observed."""
-
-    component_kind: Annotated[
-        Literal["PodClique", "PodCliqueScalingGroup", "Deployment", "LeaderWorkerSet"],
-        Field("Kind of the workload."),
-    ]
-    component_name: Annotated[str, Field("Name of the workload.")]
-    replicas: Annotated[
-        int, Field("Replicas that exist and are not being deleted.", minimum=0, format="int32")
-    ]
-    updated_replicas: Annotated[
-        int, Field("Replicas that run the present revision.", minimum=0, format="int32")
-    ]
-    ready_replicas: Annotated[
-        int | None,
-        Field(
-            "Replicas that are ready. A PodCliqueScalingGroup has no such count.",
-            minimum=0,
-            format="int32",
-        ),
-    ] = None
-    available_replicas: Annotated[
-        int | None,
-        Field(
-            "Replicas that are available: for a Deployment, ready for long enough; for a "
-            "PodCliqueScalingGroup, with enough ready pods in every clique. The other kinds have "
-            "no such count.",
-            minimum=0,
-            format="int32",
-        ),
-    ] = None
-
-
 class DynamoComponentDeploymentStatus(Struct):
     """What is true of a component now."""
 
@@ -296,6 +297,10 @@ class DynamoComponentDeploymentStatus(Struct):
         Field("What is true of the component now, one entry per type.", required=True),
     ] = ()
     pod_selector: Annotated[dict[str, str], Field("Labels that select the component's pods.")] = {}
+    selector: Annotated[
+        str | None,
+        Field("The same as text, one pod for each replica, for the scale subresource."),
+    ] = None
     service: Annotated[
         ServiceReplicaStatus | None, Field("Replica counts of the component's workload.")
     ] = None
@@ -315,7 +320,10 @@ class DynamoComponentDeployment(Resource):
             Column("Available", ".status.conditions[?(@.type=='Available')].status"),
             Column("Backend", ".spec.backendFramework"),
             AGE,
+            Column("Reason", '.status.conditions[?(@.type=="Available")].reason', priority=1),
+            Column("Message", '.status.conditions[?(@.type=="Available")].message', priority=1),
         ),
+        scale=Scale(".spec.replicas", ".status.service.replicas", ".status.selector"),
     )
 
     spec: Annotated[DynamoComponentDeploymentSpec, Field("The component as it should be.")] = (

@@ -88,6 +88,7 @@ def _version(resource: type[Resource]) -> Object:
         "storage": True,
         "additionalPrinterColumns": [
             {"name": column.name, "type": column.type, "jsonPath": column.path}
+            | ({"priority": column.priority} if column.priority else {})
             for column in definition.columns
         ],
         "schema": {"openAPIV3Schema": resource_schema(resource)},

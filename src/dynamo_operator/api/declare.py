@@ -60,6 +60,8 @@ class Column:
     name: str
     path: str
     type: Literal["string", "integer", "date"] = "string"
+    priority: int = 0
+    """1 puts the column into `-o wide` only."""
 
 
 AGE = Column("Age", ".metadata.creationTimestamp", "date")

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from dynamo_operator.api.quantity import PATTERN
+from dynamo_operator.api.quantity import INT_OR_PERCENT_PATTERN, PATTERN
 from dynamo_operator.kube.kind import Object
 
 INT_OR_STRING: Object = {
@@ -19,6 +19,7 @@ INT_OR_STRING: Object = {
     "x-kubernetes-int-or-string": True,
 }
 QUANTITY: Object = {**INT_OR_STRING, "pattern": PATTERN}
+INT_OR_PERCENT: Object = {**INT_OR_STRING, "pattern": INT_OR_PERCENT_PATTERN}
 MAIN_CONTAINER_TEXT = (
     "Container laid over the component's main container; it needs no name. "
     "`kubectl explain pod.spec.containers` tells what each field does."

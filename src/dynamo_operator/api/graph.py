@@ -12,7 +12,7 @@ from dynamo_operator.api.component import (
     Quantity,
     ServiceReplicaStatus,
 )
-from dynamo_operator.api.declare import AGE, Column, Definition, Field, Rule, Rules
+from dynamo_operator.api.declare import AGE, Column, Definition, Field, Rule, Rules, Scale
 from dynamo_operator.kube.kind import Kind, Object
 from dynamo_operator.kube.types.meta import Condition, Resource, Struct
 
@@ -124,6 +124,65 @@ class DynamoGraphDeploymentSpec(Struct):
         Field("Backend that the workers run. Left out, it is read from each worker's command."),
     ] = None
     restart: Annotated[Restart | None, Field("Restarts the services on demand.")] = None
+    replicas: Annotated[
+        int | None,
+        Field(
+            "Factor on the replicas of every worker service that no scaling adapter manages; what "
+            "`kubectl scale` sets. Left out, it is 1; with 0 those services have no pods.",
+            minimum=0,
+            format="int32",
+        ),
+    ] = None
+    labels: Annotated[
+        dict[str, str],
+        Field(
+            "Labels of every object of the graph, pods included. Those of a service win, and on "
+            "pods those of `extraPodMetadata`."
+        ),
+    ] = {}
+    annotations: Annotated[
+        dict[str, str],
+        Field(
+            "Annotations of every object of the graph, pods included. Those of a service win, and "
+            "on pods those of `extraPodMetadata`."
+        ),
+    ] = {}
+    progress_deadline_seconds: Annotated[
+        int | None,
+        Field(
+            "After so long without one more ready replica the graph says that it makes no progress; "
+            "it is not undone. Left out, it is 7800.",
+            minimum=1,
+            format="int32",
+        ),
+    ] = None
+
+
+class RollingUpdateStatus(Struct):
+    """How far a managed rolling update of the workers is."""
+
+    phase: Annotated[str | None, Field("`Pending`, `InProgress` or `Completed`.")] = None
+    start_time: Annotated[str | None, Field("When it began.", format="date-time")] = None
+    end_time: Annotated[str | None, Field("When it was complete.", format="date-time")] = None
+    updated_services: Annotated[
+        tuple[str, ...], Field("Services that run the new generation only.")
+    ] = ()
+    from_hash: Annotated[
+        str | None, Field("Generation of the workers before; empty for the first.")
+    ] = None
+    to_hash: Annotated[str | None, Field("Generation of the workers that is rolled out.")] = None
+
+
+class Progress(Struct):
+    """The best that the graph has reached on its way to the present spec."""
+
+    ready_replicas: Annotated[
+        int, Field("Most ready replicas of the newest spec so far.", minimum=0, format="int32")
+    ]
+    since: Annotated[str, Field("When that was reached first.", format="date-time")]
+    observed_generation: Annotated[
+        int, Field("Generation of the spec that this is about.", format="int64")
+    ] = 0
 
 
 class DynamoGraphDeploymentStatus(Struct):
@@ -145,6 +204,35 @@ class DynamoGraphDeploymentStatus(Struct):
     restart: Annotated[
         RestartStatus | None, Field("How far the restart that was asked for last is.")
     ] = None
+    rolling_update: Annotated[
+        RollingUpdateStatus | None, Field("How far the newest rolling update of the workers is.")
+    ] = None
+    progress: Annotated[
+        Progress | None, Field("What was reached so far; gone once the graph is ready.")
+    ] = None
+    replicas: Annotated[
+        int | None,
+        Field(
+            "The factor that the worker services have reached, for the scale subresource.",
+            minimum=0,
+            format="int32",
+        ),
+    ] = None
+    selector: Annotated[
+        str | None,
+        Field("Label selector of the pods of those services, as text, for the scale subresource."),
+    ] = None
+    ready_services: Annotated[str | None, Field("Services that are ready, of how many: `3/4`.")] = (
+        None
+    )
+    gpus: Annotated[
+        int | None,
+        Field(
+            "GPUs that the graph asks for: nodes times GPUs times replicas of each service.",
+            minimum=0,
+            format="int32",
+        ),
+    ] = None
 
 
 class DynamoGraphDeployment(Resource):
@@ -157,7 +245,13 @@ class DynamoGraphDeployment(Resource):
             Column("Ready", '.status.conditions[?(@.type=="Ready")].status'),
             Column("Backend", ".spec.backendFramework"),
             AGE,
+            Column("State", ".status.state"),
+            Column("Services", ".status.readyServices"),
+            Column("GPUs", ".status.gpus", "integer"),
+            Column("Reason", '.status.conditions[?(@.type=="Ready")].reason', priority=1),
+            Column("Message", '.status.conditions[?(@.type=="Ready")].message', priority=1),
         ),
+        scale=Scale(".spec.replicas", ".status.replicas", ".status.selector"),
     )
 
     spec: Annotated[DynamoGraphDeploymentSpec, Field("The graph as it should be.")] = (

@@ -125,6 +125,12 @@ COMPONENT_POD = _key(
     "ServiceAccounts, set by you",
     "`true` makes it the account of pods that have no other, where discovery is not `kubernetes`.",
 )
+WORKER_HASH = _key(
+    "nvidia.com/dynamo-worker-hash",
+    Use.LABEL,
+    "components of workers whose rollouts the operator manages",
+    "Generation of the workers that the component belongs to: eight hexadecimal digits.",
+)
 KAI_QUEUE_LABEL = _key(
     "kai.scheduler/queue",
     Use.LABEL,
@@ -155,6 +161,25 @@ ENABLE_GROVE = _key(
     Use.READ,
     "DynamoGraphDeployment",
     "`false` keeps the graph off Grove.",
+)
+PAUSED = _key(
+    "nvidia.com/paused",
+    Use.READ,
+    "every object of ours",
+    "`true`: nothing is written for the object until the annotation goes; it can be deleted.",
+)
+SUSPEND = _key(
+    "nvidia.com/suspend",
+    Use.READ,
+    "DynamoGraphDeployment",
+    "`true`: all services go to zero replicas, workers first; the spec keeps its numbers.",
+)
+WORKER_ROLLOUT = _key(
+    "nvidia.com/worker-rollout",
+    Use.READ,
+    "DynamoGraphDeployment",
+    "`managed`: a change of a worker makes a new generation of all workers, which find only each "
+    "other; needs Dynamo 1.0 or newer. `native`: each Deployment replaces its own pods.",
 )
 ENABLE_METRICS = _key(
     "nvidia.com/enable-metrics",
@@ -239,6 +264,12 @@ BASE_MODEL = _key(
     Use.WRITTEN,
     "objects of a component with `modelRef`; the model's Service",
     "The model's name as it was written.",
+)
+CURRENT_WORKER_HASH = _key(
+    "nvidia.com/current-worker-hash",
+    Use.WRITTEN,
+    "DynamoGraphDeployment",
+    "Generation of the workers that serves; changes when a managed rolling update is complete.",
 )
 WORKLOAD_PROVIDER = _key(
     "nvidia.com/workload-provider",

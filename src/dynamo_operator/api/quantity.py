@@ -1,4 +1,4 @@
-"""The type of fields such as `size: 8Gi`: an integer or text, as Kubernetes writes amounts."""
+"""Types of fields that are an integer or text: `size: 8Gi`, `maxUnavailable: 25%`."""
 
 from dataclasses import dataclass
 from typing import Annotated, TypeAlias
@@ -14,3 +14,13 @@ class QuantityMark:
 
 
 Quantity: TypeAlias = Annotated[int | str, QuantityMark()]
+
+INT_OR_PERCENT_PATTERN = r"^([0-9]+|(100|[0-9]{1,2})%)$"
+
+
+@dataclass(frozen=True, slots=True)
+class IntOrPercentMark:
+    """Marks an annotated type as a number, or a percentage as text."""
+
+
+IntOrPercent: TypeAlias = Annotated[int | str, IntOrPercentMark()]

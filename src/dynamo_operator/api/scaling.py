@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 from dynamo_operator.api.component import GROUP, VERSION
 from dynamo_operator.api.declare import Column, Definition, Field, Scale
 from dynamo_operator.kube.kind import Kind
-from dynamo_operator.kube.types.meta import Resource, Struct
+from dynamo_operator.kube.types.meta import Condition, Resource, Struct
 
 
 class ServiceReference(Struct):
@@ -39,8 +39,19 @@ class DynamoGraphDeploymentScalingAdapterStatus(Struct):
     """What the scale subresource reports."""
 
     replicas: Annotated[
-        int | None, Field("Replicas that the graph asks for at present.", format="int32")
+        int | None, Field("Replicas of the service that exist now, as observed.", format="int32")
     ] = None
+    desired_replicas: Annotated[
+        int | None,
+        Field("Replicas that the graph was last asked for.", minimum=0, format="int32"),
+    ] = None
+    observed_generation: Annotated[
+        int, Field("Generation of the spec that this status is about.", format="int64")
+    ] = 0
+    conditions: Annotated[
+        tuple[Condition, ...],
+        Field("What is true of the adapter now, one entry per type."),
+    ] = ()
     selector: Annotated[
         str | None,
         Field("Label selector of the service's pods, as text, for a HorizontalPodAutoscaler."),
@@ -70,6 +81,9 @@ class DynamoGraphDeploymentScalingAdapter(Resource):
             Column("SERVICE", ".spec.dgdRef.serviceName"),
             Column("REPLICAS", ".status.replicas", "integer"),
             Column("AGE", ".metadata.creationTimestamp", "date"),
+            Column("DESIRED", ".spec.replicas", "integer", priority=1),
+            Column("READY", '.status.conditions[?(@.type=="Ready")].status', priority=1),
+            Column("REASON", '.status.conditions[?(@.type=="Ready")].reason', priority=1),
         ),
         scale=Scale(".spec.replicas", ".status.replicas", ".status.selector"),
     )

@@ -13,8 +13,8 @@ import msgspec
 
 from dynamo_operator.api.conditions import ConditionSchema
 from dynamo_operator.api.declare import Field, Rules
-from dynamo_operator.api.embedded import QUANTITY, embedded
-from dynamo_operator.api.quantity import QuantityMark
+from dynamo_operator.api.embedded import INT_OR_PERCENT, QUANTITY, embedded
+from dynamo_operator.api.quantity import IntOrPercentMark, QuantityMark
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.types.meta import Condition
 
@@ -118,6 +118,8 @@ def _scalar_schema(bare: Any, marks: tuple[Any, ...]) -> Object | None:
     """The schema of text, a number, a choice, or of any JSON value; None for everything else."""
     if any(isinstance(mark, QuantityMark) for mark in marks):
         return QUANTITY
+    if any(isinstance(mark, IntOrPercentMark) for mark in marks):
+        return INT_OR_PERCENT
     if bare is msgspec.Raw:
         return _PRESERVE
     if get_origin(bare) is Literal:

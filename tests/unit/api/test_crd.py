@@ -23,10 +23,19 @@ SHORT_NAMES = {
     "DynamoWorkerMetadata": ["dwm"],
 }
 COLUMNS = {
-    "DynamoGraphDeployment": ["Ready", "Backend", "Age"],
-    "DynamoComponentDeployment": ["DynamoComponent", "Available", "Backend", "Age"],
+    "DynamoGraphDeployment": [
+        *("Ready", "Backend", "Age"),
+        *("State", "Services", "GPUs", "Reason", "Message"),
+    ],
+    "DynamoComponentDeployment": [
+        *("DynamoComponent", "Available", "Backend", "Age"),
+        *("Reason", "Message"),
+    ],
     "DynamoGraphDeploymentRequest": ["Model", "Backend", "State", "DGD-State", "Age"],
-    "DynamoGraphDeploymentScalingAdapter": ["DGD", "SERVICE", "REPLICAS", "AGE"],
+    "DynamoGraphDeploymentScalingAdapter": [
+        *("DGD", "SERVICE", "REPLICAS", "AGE"),
+        *("DESIRED", "READY", "REASON"),
+    ],
     "DynamoModel": ["BaseModel", "Type", "Ready", "Total", "Age"],
     "DynamoWorkerMetadata": ["Age"],
 }

@@ -1,0 +1,26 @@
+"""A service as it runs now: all that the decisions about its next step look at."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceObserved:
+    """What the API server holds of a service's workload.
+
+    `exists` is whether there is one. `restart` is the id of the restart that its newest template carries, ""
+    for none. `is_ready` is whether it runs that template only, in the wanted number (rule R8). `wanted` is the
+    number of replicas that it asks for, `replicas` how many exist, `ready` how many serve.
+    """
+
+    exists: bool = False
+    restart: str = ""
+    is_ready: bool = False
+    wanted: int = 0
+    replicas: int = 0
+    ready: int = 0
+
+
+Observed: TypeAlias = Mapping[str, ServiceObserved]
+"""By the keys of the services; a service without a workload may be missing."""

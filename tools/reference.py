@@ -13,7 +13,7 @@ import msgspec
 
 from dynamo_operator.api.crd import RESOURCES, definition_of
 from dynamo_operator.api.declare import Definition, Field
-from dynamo_operator.api.quantity import QuantityMark
+from dynamo_operator.api.quantity import IntOrPercentMark, QuantityMark
 from dynamo_operator.api.structural import SHAPES, Declared, declared, rules_of, summary, unwrapped
 from dynamo_operator.kube.types.meta import Resource
 
@@ -138,6 +138,8 @@ def scalar_text(bare: Any, marks: tuple[Any, ...], field: Field) -> str:
     """The type of a field without a table."""
     if any(isinstance(mark, QuantityMark) for mark in marks):
         return "quantity"
+    if any(isinstance(mark, IntOrPercentMark) for mark in marks):
+        return "integer or percentage"
     if field.free_form:
         return "any value" if bare is msgspec.Raw else "any fields"
     if get_origin(bare) is Literal:

@@ -8,6 +8,7 @@ from typing import Any
 from dynamo_operator.api import labels
 from dynamo_operator.api.component import GROUP, VERSION, DynamoComponentDeployment
 from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.controllers.component import ComponentController
 from dynamo_operator.controllers.foreign import OPERATOR, reduced_unless_ours
 from dynamo_operator.controllers.gather import registries_only
@@ -52,7 +53,11 @@ from dynamo_operator.observability import metrics as product_metrics
 from dynamo_operator.observability.server import health_server, listen_address, metrics_server
 from dynamo_operator.settings import LeaderElectionSettings, Settings
 
-_RECONCILED: tuple[type[Resource], ...] = (DynamoGraphDeployment, DynamoComponentDeployment)
+_RECONCILED: tuple[type[Resource], ...] = (
+    DynamoGraphDeployment,
+    DynamoComponentDeployment,
+    DynamoGraphDeploymentScalingAdapter,
+)
 _CHILDREN: tuple[type[Resource], ...] = (
     ServiceAccount,
     Role,

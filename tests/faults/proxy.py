@@ -1,8 +1,7 @@
-"""A proxy between the operator and the API server that fails as networks and busy servers do.
+"""A proxy between the operator and the API server: the place where requests are counted and faults happen.
 
-Faults are drawn from a seeded source, so a failing run can be repeated. Each is one that a real API server
-or the network before it produces: 429 with Retry-After, 500, 503, a connection that is cut before or after
-the request took effect, a watch that is cut in the middle of a line, a watch that expires (410), a delay.
+`Proxy` forwards everything and fails nothing. Its subclasses say what goes wrong by overriding `met` (before a
+request is forwarded), `answered` (after it took effect) and `passed` (each line of a watch).
 """
 
 import asyncio
@@ -14,38 +13,66 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import NamedTuple, Self
 
 from aiohttp import ClientSession, ClientTimeout, StreamReader, TCPConnector, web
+
+OPERATOR = "dynamo-operator"
+_WRITES = ("POST", "PUT", "PATCH", "DELETE")
+_UNCOUNTED = frozenset(("events", "leases"))
+"""What is written beside the work: it is neither counted nor a place to crash at."""
 
 _STREAM_FAULTS = ("cut", "torn", "expired", "none")
 
 
+class Write(NamedTuple):
+    """A write of the operator that reached the API server."""
+
+    namespace: str
+    method: str
+    path: str
+
+
 @dataclass
-class FaultyProxy:
-    """Forwards everything to `server`; about one request in `one_in` meets a fault while `is_faulty`."""
+class Proxy:
+    """Forwards everything to `server`, from a thread of its own."""
 
     server: str
     tls: ssl.SSLContext
-    dice: random.Random
-    one_in: int = 4
-    is_faulty: bool = True
-    faults: Counter[str] = field(default_factory=Counter)
-    url: str = ""
+    url: str = field(default="", init=False)
+    writes: list[Write] = field(default_factory=list, init=False)
+    loop: asyncio.AbstractEventLoop = field(init=False, repr=False)
+
+    async def met(self, request: web.Request) -> web.StreamResponse | None:
+        """What is answered instead of forwarding the request. None means: it is forwarded."""
+        return None
+
+    async def answered(self, request: web.Request) -> web.StreamResponse | None:
+        """What is answered instead of the API server's answer. None means: that answer."""
+        return None
+
+    async def passed(
+        self, request: web.Request, response: web.StreamResponse, line: bytes
+    ) -> bool:
+        """Pass a line of a watch on; whether the stream goes on."""
+        await response.write(line)
+        return True
 
     @contextmanager
-    def running(self) -> Iterator["FaultyProxy"]:
-        """Serve in a thread of its own."""
-        started, loop = threading.Event(), asyncio.new_event_loop()
+    def running(self) -> Iterator[Self]:
+        """Serve meanwhile."""
+        started, self.loop = threading.Event(), asyncio.new_event_loop()
         stop = asyncio.Event()
-        thread = threading.Thread(target=loop.run_until_complete, args=(self._run(started, stop),))
+        work = self._run(started, stop)
+        thread = threading.Thread(target=self.loop.run_until_complete, args=(work,))
         thread.start()
         try:
             assert started.wait(10)
             yield self
         finally:
-            loop.call_soon_threadsafe(stop.set)
+            self.loop.call_soon_threadsafe(stop.set)
             thread.join(20)
-            loop.close()
+            self.loop.close()
 
     async def _run(self, started: threading.Event, stop: asyncio.Event) -> None:
         app = web.Application(client_max_size=2**24)
@@ -64,64 +91,103 @@ class FaultyProxy:
             await runner.cleanup()
 
     async def _forward(self, request: web.Request) -> web.StreamResponse:
-        fault = self._drawn()
-        match fault:
-            case "429":
-                return _status(429, "TooManyRequests", {"Retry-After": "1"})
-            case "500" | "503":
-                return _status(int(fault), "InternalError", {})
-            case "cut before":
-                return _cut(request)
-            case "delay":
-                await asyncio.sleep(self.dice.uniform(0.1, 1.0))
+        if instead := await self.met(request):
+            return instead
         body = await request.read()
         headers = {name: request.headers[name] for name in _KEPT if name in request.headers}
+        write = write_of(request)
+        if write is not None:
+            self.writes.append(write)
         async with self._session.request(
             request.method, self.server + request.path_qs, data=body, headers=headers
         ) as answer:
-            if fault == "cut after":
-                return _cut(request)
+            is_watch = "watch" in request.query
+            content = b"" if is_watch else await answer.read()
+            if instead := await self.answered(request):
+                return instead
+            if not is_watch:
+                return web.Response(
+                    status=answer.status, body=content, content_type="application/json"
+                )
             response = web.StreamResponse(status=answer.status)
             response.content_type = "application/json"
             await response.prepare(request)
-            if "watch" in request.query:
-                await self._stream(request, answer.content, response)
-            else:
-                await response.write(await answer.read())
+            async for line in _lines(answer.content):
+                if not await self.passed(request, response, line):
+                    break
             return response
 
-    async def _stream(
-        self, request: web.Request, content: StreamReader, response: web.StreamResponse
-    ) -> None:
-        """Pass lines of a watch on until chance ends it."""
-        async for line in _lines(content):
-            fault = self.dice.choice(_STREAM_FAULTS) if self._is_due() else "none"
-            if fault != "none":
-                self.faults[f"watch {fault}"] += 1
-            match fault:
-                case "cut":
-                    _cut(request)
-                    return
-                case "torn":
-                    await response.write(line[: len(line) // 2])
-                    _cut(request)
-                    return
-                case "expired":
-                    gone = {"kind": "Status", "code": 410, "reason": "Expired", "message": "gone"}
-                    event = {"type": "ERROR", "object": gone}
-                    await response.write(json.dumps(event).encode() + b"\n")
-                    return
-            await response.write(line)
 
-    def _drawn(self) -> str:
-        if not self._is_due():
-            return "none"
-        fault = self.dice.choice(("429", "500", "503", "cut before", "cut after", "delay"))
+def write_of(request: web.Request) -> Write | None:
+    """The write of the operator that a request is. None means: it is something else."""
+    is_ours = request.headers.get("User-Agent", "").startswith(OPERATOR)
+    if not is_ours or request.method not in _WRITES:
+        return None
+    parts = request.path.strip("/").split("/")
+    if "namespaces" not in parts:
+        return Write("", request.method, request.path)
+    at = parts.index("namespaces")
+    if len(parts) > at + 2 and parts[at + 2] in _UNCOUNTED:
+        return None
+    return Write(parts[at + 1], request.method, request.path)
+
+
+@dataclass
+class FaultyProxy(Proxy):
+    """About one request in `one_in` meets a fault while `is_faulty`.
+
+    Faults are drawn from a seeded source, so a failing run can be repeated. Each is one that a real API
+    server or the network before it produces: 429 with Retry-After, 500, 503, a connection that is cut before
+    or after the request took effect, a watch that is cut in the middle of a line, a watch that expires (410),
+    a delay.
+    """
+
+    dice: random.Random
+    one_in: int = 4
+    is_faulty: bool = True
+    faults: Counter[str] = field(default_factory=Counter[str])
+
+    async def met(self, request: web.Request) -> web.StreamResponse | None:
+        match self._drawn(("429", "500", "503", "cut before", "cut after", "delay")):
+            case "429":
+                return refusal(429, "TooManyRequests", {"Retry-After": "1"})
+            case "500" | "503" as code:
+                return refusal(int(code), "InternalError")
+            case "cut before":
+                return cut(request)
+            case "cut after":
+                request["cut after"] = True
+            case "delay":
+                await asyncio.sleep(self.dice.uniform(0.1, 1.0))
+        return None
+
+    async def answered(self, request: web.Request) -> web.StreamResponse | None:
+        return cut(request) if "cut after" in request else None
+
+    async def passed(
+        self, request: web.Request, response: web.StreamResponse, line: bytes
+    ) -> bool:
+        match self._drawn(_STREAM_FAULTS, prefix="watch "):
+            case "watch cut":
+                cut(request)
+                return False
+            case "watch torn":
+                await response.write(line[: len(line) // 2])
+                cut(request)
+                return False
+            case "watch expired":
+                gone = {"kind": "Status", "code": 410, "reason": "Expired", "message": "gone"}
+                event = {"type": "ERROR", "object": gone}
+                await response.write(json.dumps(event).encode() + b"\n")
+                return False
+        return await super().passed(request, response, line)
+
+    def _drawn(self, choices: tuple[str, ...], prefix: str = "") -> str:
+        if not self.is_faulty or self.dice.randrange(self.one_in):
+            return ""
+        fault = prefix + self.dice.choice(choices)
         self.faults[fault] += 1
         return fault
-
-    def _is_due(self) -> bool:
-        return self.is_faulty and self.dice.randrange(self.one_in) == 0
 
 
 _KEPT = ("Content-Type", "Accept", "User-Agent")
@@ -136,14 +202,15 @@ async def _lines(content: StreamReader) -> AsyncIterator[bytes]:
             yield line + b"\n"
 
 
-def _cut(request: web.Request) -> web.Response:
+def cut(request: web.Request) -> web.Response:
     """End the connection as if a cable had been pulled."""
     if request.transport is not None:
         request.transport.abort()
     return web.Response()
 
 
-def _status(code: int, reason: str, headers: dict[str, str]) -> web.Response:
+def refusal(code: int, reason: str, headers: dict[str, str] | None = None) -> web.Response:
+    """An answer of the API server that says no."""
     body = {
         "kind": "Status",
         "status": "Failure",

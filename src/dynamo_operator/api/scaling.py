@@ -6,6 +6,7 @@ from dynamo_operator.api.component import GROUP, VERSION
 from dynamo_operator.api.declare import Column, Definition, Field, Scale
 from dynamo_operator.kube.kind import Kind
 from dynamo_operator.kube.types.meta import Condition, Resource, Struct
+from dynamo_operator.kube.types.scaled import ScaledMetadata
 
 
 class ServiceReference(Struct):
@@ -88,6 +89,7 @@ class DynamoGraphDeploymentScalingAdapter(Resource):
         scale=Scale(".spec.replicas", ".status.replicas", ".status.selector"),
     )
 
+    metadata: ScaledMetadata = ScaledMetadata()
     spec: Annotated[
         DynamoGraphDeploymentScalingAdapterSpec | None,
         Field("The wanted replicas, and of what."),

@@ -7,8 +7,8 @@ from typing import ClassVar
 from dynamo_operator.api import names
 from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.controllers.gather import fact_watches, gather
+from dynamo_operator.controllers.opening import to_reconcile
 from dynamo_operator.controllers.report import outcome, report
-from dynamo_operator.controllers.unreadable import report_unreadable
 from dynamo_operator.kube.applied import Applied, together
 from dynamo_operator.kube.apply import Applier
 from dynamo_operator.kube.cache import Cache
@@ -70,19 +70,18 @@ class ComponentController:
 
     async def reconcile(self, key: Key) -> Outcome:
         """Make the world what this component wants, and its status what the world is."""
-        if unreadable := self.cache.broken(DynamoComponentDeployment, key):
-            return await report_unreadable(
-                DynamoComponentDeployment,
-                key,
-                unreadable,
-                client=self.applier.client,
-                writer=self.writer,
-                recorder=self.recorder,
-            )
-        component = self.cache.get(DynamoComponentDeployment, key)
-        if component is None or component.metadata.deletion_timestamp:
-            return DONE  # owner references: the API server deletes the rest
-        facts = gather(key.namespace, self.cache)
+        component = await to_reconcile(
+            DynamoComponentDeployment,
+            key,
+            cache=self.cache,
+            client=self.applier.client,
+            writer=self.writer,
+            recorder=self.recorder,
+        )
+        return DONE if component is None else await self._reconcile(component)
+
+    async def _reconcile(self, component: DynamoComponentDeployment) -> Outcome:
+        facts = gather(component.metadata.namespace, self.cache)
         if problems := component_problems(component, facts, self.settings):
             status = refused_status(component, problems)
             stored = await patch_status(self.writer, component, status)

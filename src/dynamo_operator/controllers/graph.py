@@ -3,6 +3,8 @@
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+import msgspec
+
 from dynamo_operator.api import labels
 from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.api.gang_names import gang_names_of
@@ -11,9 +13,10 @@ from dynamo_operator.api.names import component_name
 from dynamo_operator.api.provider import is_on_grove, recorded
 from dynamo_operator.controllers.gang import gang_watches, members, old_provider_left, scale
 from dynamo_operator.controllers.gather import claim_watch, gather_for_graph, orchestrator_watches
+from dynamo_operator.controllers.observe import observe
+from dynamo_operator.controllers.opening import to_reconcile
 from dynamo_operator.controllers.report import outcome, report
 from dynamo_operator.controllers.ssh_keys import ssh_key_copies, ssh_key_types, ssh_key_watches
-from dynamo_operator.controllers.unreadable import report_unreadable
 from dynamo_operator.facts import Facts
 from dynamo_operator.kube.applied import Applied, together
 from dynamo_operator.kube.apply import Applier
@@ -37,6 +40,8 @@ from dynamo_operator.kube.types.meta import Resource
 from dynamo_operator.kube.types.networking import Ingress
 from dynamo_operator.kube.types.rbac import Role, RoleBinding
 from dynamo_operator.kube.writer import Writer
+from dynamo_operator.lifecycle.replicas import graph_scale
+from dynamo_operator.lifecycle.step import Step, next_step
 from dynamo_operator.render.claims import claim_objects
 from dynamo_operator.render.graph import (
     graph_model_objects,
@@ -93,19 +98,15 @@ class GraphController:
 
     async def reconcile(self, key: Key) -> Outcome:
         """Make the world what this graph wants, and its status what the world is."""
-        if unreadable := self.cache.broken(DynamoGraphDeployment, key):
-            return await report_unreadable(
-                DynamoGraphDeployment,
-                key,
-                unreadable,
-                client=self.applier.client,
-                writer=self.writer,
-                recorder=self.recorder,
-            )
-        found = self.cache.get(DynamoGraphDeployment, key)
-        if found is None or found.metadata.deletion_timestamp:
-            return DONE  # owner references: the API server deletes the rest
-        return await self._reconcile(found)
+        found = await to_reconcile(
+            DynamoGraphDeployment,
+            key,
+            cache=self.cache,
+            client=self.applier.client,
+            writer=self.writer,
+            recorder=self.recorder,
+        )
+        return DONE if found is None else await self._reconcile(found)
 
     async def _reconcile(self, found: DynamoGraphDeployment) -> Outcome:
         facts = gather_for_graph(found, self.cache, self.settings)
@@ -127,8 +128,9 @@ class GraphController:
             report(self.recorder, graph, stored, lack=("PrerequisiteMissing", text))
             return DONE  # what is missing is watched
         graph = await self._recorded(found, chosen)
-        applied = await self._applied(graph, facts)
-        status = self._status(graph, applied)
+        step = next_step(graph, observe(graph, self.cache), {})
+        applied = await self._applied(step.graph, facts)
+        status = self._status(graph, step, applied)
         if wait := self.pace.wait(graph, status):
             report(self.recorder, graph, graph, applied=applied)
             return Again(wait)
@@ -163,7 +165,19 @@ class GraphController:
             parts.append(await scale(graph, members(graph, self.cache), self.writer))
         return together(parts)
 
-    def _status(self, graph: DynamoGraphDeployment, applied: Applied) -> Object:
+    def _status(self, graph: DynamoGraphDeployment, step: Step, applied: Applied) -> Object:
+        status = self._services_status(step.graph, applied)
+        scale = graph_scale(graph, observe(graph, self.cache))
+        suspended = step.suspension.condition
+        return {
+            **status,
+            "conditions": [*status["conditions"], *([suspended] if suspended else [])],
+            "restart": msgspec.to_builtins(step.restart.status) if step.restart.status else None,
+            "replicas": scale.replicas,
+            "selector": scale.selector,
+        }
+
+    def _services_status(self, graph: DynamoGraphDeployment, applied: Applied) -> Object:
         if is_on_grove(graph):
             clique_set = applied.get(PodCliqueSet, gang_names_of(graph).set)
             return gang_status(graph, clique_set, members(graph, self.cache), applied.blocked)

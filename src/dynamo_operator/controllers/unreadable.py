@@ -1,4 +1,4 @@
-"""What happens to a graph or a component whose newest state does not fit its type: it is told so.
+"""What happens to one of our objects whose newest state does not fit its type: it is told so.
 
 The hard part is to say it on an object that cannot be read. So it is read once more as a bare object, which
 has its metadata and its conditions only, and nothing is done for it: its last readable spec is not what
@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.controllers.report import report
 from dynamo_operator.kube.client import Client
 from dynamo_operator.kube.controller import DONE, Outcome
@@ -20,6 +21,7 @@ from dynamo_operator.kube.types.meta import Condition, Resource, Struct
 from dynamo_operator.kube.writer import Writer
 from dynamo_operator.status.graph import State
 from dynamo_operator.status.reasons import ComponentReason, GraphReason
+from dynamo_operator.status.scaling import ScalingReason
 
 _MESSAGE_LIMIT = 1024
 
@@ -35,7 +37,7 @@ class _BareStatus(Struct):
 class _Bare(Resource):
     """An object without what it is about."""
 
-    REASON: ClassVar[GraphReason | ComponentReason]
+    REASON: ClassVar[GraphReason | ComponentReason | ScalingReason]
     CONDITIONS: ClassVar[tuple[str, ...]]
 
     status: _BareStatus = _BareStatus()
@@ -53,9 +55,16 @@ class _BareComponent(_Bare):
     CONDITIONS = ("Available", "DynamoComponentReady")
 
 
+class _BareAdapter(_Bare):
+    KIND = DynamoGraphDeploymentScalingAdapter.KIND
+    REASON = ScalingReason.DECODE_FAILED
+    CONDITIONS = ("Ready",)
+
+
 _BARE: dict[type[Resource], type[_Bare]] = {
     DynamoGraphDeployment: _BareGraph,
     DynamoComponentDeployment: _BareComponent,
+    DynamoGraphDeploymentScalingAdapter: _BareAdapter,
 }
 
 

@@ -208,8 +208,11 @@ class Client:
         *,
         subresource: str = "",
         uid: str | None = None,
+        field_manager: str = "",
     ) -> R:
         """The object after a JSON merge patch.
+
+        `field_manager` owns what is changed; "" means: the client's own.
 
         For the status of a custom resource the API server does not look at the uid, so that there the
         conflict is found afterwards. Put a `metadata.resourceVersion` into the patch to prevent it.
@@ -221,7 +224,7 @@ class Client:
         request = Request(
             "PATCH",
             type_.KIND.path(*key, subresource),
-            self._query,
+            {"fieldManager": field_manager} if field_manager else self._query,
             msgspec.json.encode(_guarded(patch, uid)),
             MERGE_PATCH,
         )

@@ -79,12 +79,17 @@ class Writer:
         *,
         subresource: str = "",
         uid: str | None = None,
+        field_manager: str = "",
     ) -> R:
         """Merge-patch an object or its subresource; see `Client.merge_patch`."""
         async with self._turn(type_, key) as turn:
-            return turn.wrote(
-                await self._client.merge_patch(type_, key, patch, subresource=subresource, uid=uid)
+            answer = await self._client.merge_patch(
+                *(type_, key, patch),
+                subresource=subresource,
+                uid=uid,
+                field_manager=field_manager,
             )
+            return turn.wrote(answer)
 
     async def delete(
         self, type_: type[Resource], key: Key, *, uid: str, resource_version: str | None = None

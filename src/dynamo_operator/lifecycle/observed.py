@@ -9,9 +9,9 @@ from typing import TypeAlias
 class ServiceObserved:
     """What the API server holds of a service's workload.
 
-    `exists` is whether there is one. `restart` is the id of the restart that its newest template carries, ""
-    for none. `is_ready` is whether it runs that template only, in the wanted number (rule R8). `wanted` is the
-    number of replicas that it asks for, `replicas` how many exist, `ready` how many serve.
+    `exists` is whether there is one. `restart` is the id of the restart that its newest template carries,
+    "" for none. `is_ready` is whether it runs that template only, in the wanted number (rule R8). `wanted`
+    is the number of replicas that it asks for, `replicas` how many exist, `ready` how many serve.
     """
 
     exists: bool = False

@@ -6,7 +6,7 @@ something happens keeps counting objects that are gone.
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Any
 
 from prometheus_client import GCCollector, Info, PlatformCollector, ProcessCollector
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -14,18 +14,13 @@ from prometheus_client.registry import Collector, CollectorRegistry
 
 from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.kube.types.meta import R, Resource, condition
+from dynamo_operator.api.scaling import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.kube.types.meta import Resource, condition
+from dynamo_operator.observability.graphs import Graphs
+from dynamo_operator.observability.listing import Listing
 from dynamo_operator.version import version
 
 _UNKNOWN = "unknown"
-
-
-class Listing(Protocol):
-    """The part of the cache that counting needs."""
-
-    def list(self, type_: type[R], namespace: str = "") -> Iterator[R]:
-        """The objects of a type."""
-        ...
 
 
 def graph_state(graph: DynamoGraphDeployment) -> str:
@@ -39,9 +34,15 @@ def component_state(component: DynamoComponentDeployment) -> str:
     return "ready" if available and available.status == "True" else "not_ready"
 
 
+def adapter_state(adapter: DynamoGraphDeploymentScalingAdapter) -> str:
+    """`ready` while there is something to scale, else `not_ready`."""
+    return "ready" if adapter.status.selector and adapter.status.replicas else "not_ready"
+
+
 _STATES: tuple[tuple[type[Resource], Callable[[Any], str]], ...] = (
     (DynamoGraphDeployment, graph_state),
     (DynamoComponentDeployment, component_state),
+    (DynamoGraphDeploymentScalingAdapter, adapter_state),
 )
 
 
@@ -71,6 +72,7 @@ class Resources(Collector):
 def register(registry: CollectorRegistry, cache: Listing) -> None:
     """Adds to the registry what is counted of the product and of the process."""
     registry.register(Resources(cache))
+    registry.register(Graphs(cache))
     Info("dynamo_operator_build", "The running version.", registry=registry).info(
         {"version": version()}
     )

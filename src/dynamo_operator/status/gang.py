@@ -82,6 +82,21 @@ def _obstacle(member: GangMember) -> str | None:
     return next((text for stands, text in checks if stands), None)
 
 
+def is_settled(clique_set: PodCliqueSet, member: GangMember) -> bool:
+    """Whether a service runs the newest template of its set only, in the wanted number.
+
+    Grove tells with a hash which template a clique is made of. Without it, counts from before the newest
+    template would pass for those after it. Source: specification `controllers` O-15.
+    """
+    if _behind(clique_set.metadata.generation, clique_set.status.observed_generation):
+        return False
+    wanted, live = clique_set.status.current_generation_hash, member.live
+    made_of = live.status.current_pod_clique_set_generation_hash if live else None
+    if wanted and made_of and wanted != made_of:
+        return False
+    return _obstacle(member) is None
+
+
 def _behind(generation: int, observed: int | None) -> str | None:
     """That a status is about an older spec. A status that tells no generation counts as up to date."""
     if observed is None or observed >= generation:

@@ -98,6 +98,11 @@ def summary(
     return {**status, "services": msgspec.to_builtins(services)}
 
 
+def is_ready(component: DynamoComponentDeployment) -> bool:
+    """Whether a component says that its newest spec runs, and nothing older."""
+    return _obstacle(component) is None
+
+
 def _obstacle(component: DynamoComponentDeployment | None) -> str | None:
     """Why a component is not ready. None means: it is."""
     if component is None:

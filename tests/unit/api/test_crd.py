@@ -4,11 +4,13 @@ from typing import Any
 
 import pytest
 
+from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.api.crd import (
     RESOURCES,
     custom_resource_definition,
     custom_resource_definitions,
 )
+from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.api.model import DynamoModel
 from dynamo_operator.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.api.worker_metadata import DynamoWorkerMetadata
@@ -70,14 +72,20 @@ def test_helm_leaves_every_definition_where_it_is() -> None:
         assert "keep" == definition["metadata"]["annotations"]["helm.sh/resource-policy"]
 
 
-def test_only_the_scaling_adapter_can_be_scaled() -> None:
-    scaled = [each for each in RESOURCES if "scale" in version(each).get("subresources", {})]
-    assert [DynamoGraphDeploymentScalingAdapter] == scaled
-    assert {
+def test_graphs_components_and_scaling_adapters_can_be_scaled() -> None:
+    found = {each: version(each).get("subresources", {}) for each in RESOURCES}
+    scaled = {each: parts["scale"] for each, parts in found.items() if "scale" in parts}
+    usual = {
         "specReplicasPath": ".spec.replicas",
         "statusReplicasPath": ".status.replicas",
         "labelSelectorPath": ".status.selector",
-    } == version(DynamoGraphDeploymentScalingAdapter)["subresources"]["scale"]
+    }
+    of_component = {**usual, "statusReplicasPath": ".status.service.replicas"}
+    assert {
+        DynamoComponentDeployment: of_component,
+        DynamoGraphDeployment: usual,
+        DynamoGraphDeploymentScalingAdapter: usual,
+    } == scaled
 
 
 def test_every_kind_but_worker_metadata_has_a_status_of_its_own() -> None:

@@ -13,9 +13,10 @@ _GROUP, _VERSION = "grove.io", "v1alpha1"
 
 
 class PodCliqueSetStatus(Struct):
-    """What Grove observed of a set."""
+    """What Grove observed of a set; the hash stands for the template that it works towards."""
 
     observed_generation: int | None = None
+    current_generation_hash: str | None = None
 
 
 class PodCliqueSet(Resource):
@@ -76,9 +77,10 @@ class ReplicasSpec(Struct):
 
 
 class PodCliqueStatus(Struct):
-    """What Grove observed of the pods of one clique."""
+    """What Grove observed of the pods of one clique; the hash tells of which template of the set."""
 
     observed_generation: int | None = None
+    current_pod_clique_set_generation_hash: str | None = None
     replicas: int = 0
     updated_replicas: int = 0
     ready_replicas: int = 0
@@ -97,6 +99,7 @@ class PodCliqueScalingGroupStatus(Struct):
     """What Grove observed of the replicas of a scaling group, each a gang of cliques."""
 
     observed_generation: int | None = None
+    current_pod_clique_set_generation_hash: str | None = None
     replicas: int = 0
     updated_replicas: int = 0
     available_replicas: int = 0

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from dynamo_operator.api.component import DisruptionBudget
 from dynamo_operator.api.declare import Rule
 from dynamo_operator.api.graph import PersistentVolumeClaimSpec
 from dynamo_operator.kube.kind import Object
@@ -10,7 +11,9 @@ from dynamo_operator.validation import Problem, ProblemKind
 from dynamo_operator.validation.schema.paths import dotted
 from dynamo_operator.validation.schema.wording import joined
 
-RULES: dict[str, Rule] = {rule.expression: rule for rule in PersistentVolumeClaimSpec.RULES}
+RULES: dict[str, Rule] = {
+    rule.expression: rule for rule in (*DisruptionBudget.RULES, *PersistentVolumeClaimSpec.RULES)
+}
 """The rules of all kinds by their expression in the schema."""
 
 

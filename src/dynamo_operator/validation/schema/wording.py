@@ -6,7 +6,7 @@ from typing import Any
 
 from jsonschema_rs import ValidationError, ValidationErrorKind
 
-from dynamo_operator.api.quantity import PATTERN
+from dynamo_operator.api.quantity import INT_OR_PERCENT_PATTERN, PATTERN
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.validation import Problem, ProblemKind
 from dynamo_operator.validation.schema.paths import dotted
@@ -79,6 +79,8 @@ def _message(kind: ValidationErrorKind, error: ValidationError) -> str:
         case ValidationErrorKind.Pattern(pattern=pattern):
             if pattern == PATTERN:
                 return f"{_shown(got)} is not a quantity such as 8Gi, 500m or 2"
+            if pattern == INT_OR_PERCENT_PATTERN:
+                return f"{_shown(got)} is neither a number of pods nor a percentage such as 25%"
             return f"{_shown(got)} does not match {pattern}"
         case ValidationErrorKind.Format():
             return f"{_shown(got)} is not a time such as 2026-01-31T12:00:00Z"

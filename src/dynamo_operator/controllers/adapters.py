@@ -1,0 +1,201 @@
+"""The scaling adapters of a graph, for its controller: made, looked after, asked for their numbers.
+
+The hard part is to make an adapter without ever owning its number. It starts with the number that the
+service has, and from then on `spec.replicas` belongs to whoever scales: nothing here writes it again.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from dynamo_operator.api import labels, names
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.api.scaling import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.controllers.observe import observe
+from dynamo_operator.controllers.pause import is_paused
+from dynamo_operator.kube.applied import (
+    Applied,
+    Attempt,
+    Change,
+    Obstructed,
+    Verb,
+    controls,
+    each_applied,
+    rejected,
+    taken,
+)
+from dynamo_operator.kube.apply import controller_reference
+from dynamo_operator.kube.cache import Cache
+from dynamo_operator.kube.controller import Watches
+from dynamo_operator.kube.errors import Forbidden, Invalid
+from dynamo_operator.kube.kind import Key, Object, key_of
+from dynamo_operator.kube.types.meta import Resource
+from dynamo_operator.kube.writer import Writer
+from dynamo_operator.lifecycle.replicas import has_adapter, is_worker
+from dynamo_operator.status.scaling import replicas_of
+
+
+@dataclass(frozen=True, slots=True)
+class Adapters:
+    """What was done about a graph's adapters, and the replicas that they want, by service."""
+
+    applied: Applied
+    replicas: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Orphaned(Change):
+    """The deletion of the adapter of a service that is not in the graph any more."""
+
+    service: str = ""
+
+    @property
+    def reason(self) -> str:
+        return "AdapterDeleted"
+
+    @property
+    def message(self) -> str:
+        return f"Deleted orphaned scaling adapter {self.name} for removed service {self.service}"
+
+
+async def keep_adapters(graph: DynamoGraphDeployment, cache: Cache, writer: Writer) -> Adapters:
+    """Make what is missing and delete what is not wanted any more.
+
+    A service whose adapter is paused, or could not be made, is not in the result: its own number counts.
+
+    Raises:
+        Conflict: somebody made or changed one a moment ago; the caller tries again at once.
+        OperatorError: the API server could not be reached or failed.
+    """
+    if graph.metadata.deletion_timestamp:
+        return Adapters(Applied(), {})
+    wanted = {each["metadata"]["name"]: each for each in _wanted(graph, cache)}
+    types = (DynamoGraphDeploymentScalingAdapter,)
+    progress = await each_applied(
+        tuple(wanted.values()), types, partial(_attempt, graph, cache, writer)
+    )
+    for adapter in list(cache.list(*types, graph.metadata.namespace)):
+        is_ours = controls(graph, adapter) and not adapter.metadata.deletion_timestamp
+        if not is_ours or adapter.metadata.name in wanted:
+            continue
+        try:
+            await writer.delete(*types, adapter.key, uid=adapter.metadata.uid)
+        except (Invalid, Forbidden) as error:
+            blocked = rejected(adapter.KIND.name, adapter.metadata.name, error)
+            progress.blocked.append(blocked)
+        else:
+            progress.changes.append(_deletion(graph, adapter))
+    return Adapters(progress.applied, dict(_numbers(graph, progress.objects)))
+
+
+def adapter_watch() -> Watches:
+    """What wakes a graph when one of its adapters, or one in the way, is changed or deleted."""
+
+    def keys(changed: DynamoGraphDeploymentScalingAdapter) -> Iterator[Key]:
+        namespace, controller = changed.metadata.namespace, changed.metadata.controller
+        if changed.spec is not None:
+            yield Key(namespace, changed.spec.dgd_ref.name)
+        if controller is not None and controller.kind == DynamoGraphDeployment.KIND.name:
+            yield Key(namespace, controller.name)
+
+    return Watches(DynamoGraphDeploymentScalingAdapter, keys)
+
+
+def number(adapter: DynamoGraphDeploymentScalingAdapter, own: int) -> int | None:
+    """The replicas that a service shall have that has this adapter and says `own` in the graph.
+
+    A number that is not yet in the graph waits for it, so that several in a row become one change of the
+    workload. But a number that somebody else put into the graph is not for a moment taken for ours.
+    None means: the adapter has no say.
+    """
+    if adapter.spec is None or adapter.metadata.deletion_timestamp or is_paused(adapter):
+        return None
+    return own if own == adapter.status.desired_replicas else adapter.spec.replicas
+
+
+def _numbers(graph: DynamoGraphDeployment, adapters: list[Resource]) -> Iterator[tuple[str, int]]:
+    for each in adapters:
+        if isinstance(each, DynamoGraphDeploymentScalingAdapter) and each.spec is not None:
+            key = each.spec.dgd_ref.service_name
+            said = number(each, replicas_of(graph, key))
+            if said is not None:
+                yield key, said
+
+
+def _wanted(graph: DynamoGraphDeployment, cache: Cache) -> Iterator[Object]:
+    """An adapter, as it is made, for each service that is to have one."""
+    namespace, name = graph.metadata.namespace, graph.metadata.name
+    for key, service in sorted(graph.spec.services.items()):
+        if has_adapter(service):
+            yield {
+                "apiVersion": DynamoGraphDeploymentScalingAdapter.KIND.api_version,
+                "kind": DynamoGraphDeploymentScalingAdapter.KIND.name,
+                "metadata": {
+                    "name": names.component_name(name, key),
+                    "namespace": namespace,
+                    "labels": {
+                        labels.GRAPH: names.label_value(name),
+                        labels.COMPONENT: names.label_value(key),
+                    },
+                    "ownerReferences": [controller_reference(graph)],
+                },
+                "spec": {
+                    "replicas": _first_number(graph, key, cache),
+                    "dgdRef": {"name": name, "serviceName": key},
+                },
+            }
+
+
+def _first_number(graph: DynamoGraphDeployment, key: str, cache: Cache) -> int:
+    """What the service has, so that nothing changes by making the adapter.
+
+    The graph's factor does not count for services with an adapter; a service that has grown by it stays so.
+    """
+    own, factor = replicas_of(graph, key), graph.spec.replicas
+    if factor in (None, 1) or not is_worker(graph.spec.services[key]):
+        return own
+    live = observe(graph, cache).get(key)
+    grown = own * (factor or 0)
+    return grown if live is not None and live.exists and live.wanted == grown else own
+
+
+async def _attempt(
+    graph: DynamoGraphDeployment, cache: Cache, writer: Writer, attempt: Attempt
+) -> None:
+    wanted, type_ = attempt.wanted, DynamoGraphDeploymentScalingAdapter
+    live = cache.get(type_, key_of(wanted))
+    if live is None:
+        attempt.present = await writer.create(type_, wanted)
+        attempt.verb = Verb.CREATE
+    elif not controls(graph, live):
+        raise Obstructed(taken(live, graph))
+    elif live.metadata.deletion_timestamp:
+        return  # its removal wakes the graph, and then it is made anew
+    elif patch := _correction(live, wanted):
+        attempt.present = await writer.merge_patch(type_, live.key, patch, uid=live.metadata.uid)
+        attempt.verb = Verb.UPDATE
+    else:
+        attempt.present = live
+
+
+def _correction(live: DynamoGraphDeploymentScalingAdapter, wanted: Object) -> Object:
+    """The patch of what is ours in an adapter, its labels and whom it scales; empty when all is right."""
+    patch: Object = {}
+    ours: Mapping[str, str] = wanted["metadata"]["labels"]
+    if not ours.items() <= live.metadata.labels.items():
+        patch["metadata"] = {"labels": ours}
+    if live.spec is None:
+        patch["spec"] = wanted["spec"]
+    elif (live.spec.dgd_ref.name, live.spec.dgd_ref.service_name) != tuple(
+        wanted["spec"]["dgdRef"].values()
+    ):
+        patch["spec"] = {"dgdRef": wanted["spec"]["dgdRef"]}
+    return patch
+
+
+def _deletion(graph: DynamoGraphDeployment, adapter: DynamoGraphDeploymentScalingAdapter) -> Change:
+    kind, name = adapter.KIND.name, adapter.metadata.name
+    service = adapter.spec.dgd_ref.service_name if adapter.spec else ""
+    if not service or service in graph.spec.services:
+        return Change(Verb.DELETE, kind, name)
+    return _Orphaned(Verb.DELETE, kind, name, service)

@@ -1,0 +1,93 @@
+"""The services of a graph as they run now: what decisions about the next step look at."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+import msgspec
+
+from dynamo_operator.api import labels
+from dynamo_operator.api.component import DynamoComponentDeployment
+from dynamo_operator.api.gang_names import LEADER_SUFFIX, gang_names_of
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.api.provider import is_on_grove
+from dynamo_operator.controllers.gang import members
+from dynamo_operator.kube.applied import controls
+from dynamo_operator.kube.cache import Cache
+from dynamo_operator.kube.kind import Key
+from dynamo_operator.kube.types.grove import PodCliqueScalingGroup, PodCliqueSet, PodCliqueSetSpec
+from dynamo_operator.lifecycle.observed import Observed, ServiceObserved
+from dynamo_operator.status.gang import GangMember, is_settled
+from dynamo_operator.status.graph import is_ready
+
+
+def observe(graph: DynamoGraphDeployment, cache: Cache) -> Observed:
+    """The services that have a workload, by their keys."""
+    return _on_grove(graph, cache) if is_on_grove(graph) else _components(graph, cache)
+
+
+def components_of(
+    graph: DynamoGraphDeployment, cache: Cache
+) -> Mapping[str, list[DynamoComponentDeployment]]:
+    """The components that the graph controls and that are not being deleted, by service."""
+    found: dict[str, list[DynamoComponentDeployment]] = defaultdict(list)
+    for each in cache.owned_by(graph.metadata.uid, (DynamoComponentDeployment,)):
+        if not isinstance(each, DynamoComponentDeployment) or each.metadata.deletion_timestamp:
+            continue
+        if controls(graph, each):
+            found[each.spec.service_name or ""].append(each)
+    return found
+
+
+def _components(graph: DynamoGraphDeployment, cache: Cache) -> Observed:
+    return {key: _component(each) for key, each in components_of(graph, cache).items()}
+
+
+def _component(components: Iterable[DynamoComponentDeployment]) -> ServiceObserved:
+    """A service; it has several components while its workers are replaced."""
+    every = list(components)
+    restarts = {each.spec.annotations.get(labels.RESTART_AT, "") for each in every}
+    counts = [each.status.service for each in every if each.status.service is not None]
+    return ServiceObserved(
+        exists=True,
+        restart=restarts.pop() if len(restarts) == 1 else "",
+        is_ready=all(is_ready(each) for each in every),
+        wanted=sum(1 if each.spec.replicas is None else each.spec.replicas for each in every),
+        replicas=sum(each.replicas for each in counts),
+        ready=sum(each.ready_replicas or 0 for each in counts),
+    )
+
+
+def _on_grove(graph: DynamoGraphDeployment, cache: Cache) -> Observed:
+    names = gang_names_of(graph)
+    clique_set = cache.get(PodCliqueSet, Key(graph.metadata.namespace, names.set))
+    if clique_set is None or not controls(graph, clique_set):
+        return {}
+    template = msgspec.json.decode(clique_set.spec, type=PodCliqueSetSpec).template
+    restarts = {each.name: each.annotations.get(labels.RESTART_AT, "") for each in template.cliques}
+    found = {}
+    for key, member in members(graph, cache).items():
+        clique = names.services[key]
+        if clique in restarts or f"{clique}{LEADER_SUFFIX}" in restarts:
+            id_ = restarts.get(clique, restarts.get(f"{clique}{LEADER_SUFFIX}", ""))
+            found[key] = _member(member, id_, clique_set)
+    return found
+
+
+def _member(member: GangMember, restart: str, clique_set: PodCliqueSet) -> ServiceObserved:
+    live = member.live
+    if live is None:
+        return ServiceObserved(exists=True, restart=restart)
+    if isinstance(live, PodCliqueScalingGroup):
+        ready = live.status.available_replicas
+    else:
+        ready = live.status.ready_replicas
+    return ServiceObserved(
+        exists=True,
+        restart=restart,
+        # Whether its number is the wanted one is decided later, from this.
+        is_ready=is_settled(clique_set, replace(member, wanted=None)),
+        wanted=live.spec.replicas or 0,
+        replicas=live.status.replicas,
+        ready=ready,
+    )

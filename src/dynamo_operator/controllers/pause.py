@@ -1,0 +1,26 @@
+"""A paused object: it says so, and nothing else is done for it until the annotation goes."""
+
+from dynamo_operator.api import labels
+from dynamo_operator.api.component import DynamoComponentDeployment
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.kube.controller import DONE, Outcome
+from dynamo_operator.kube.events import Recorder
+from dynamo_operator.kube.status import patch_status
+from dynamo_operator.kube.types.meta import Resource
+from dynamo_operator.kube.writer import Writer
+from dynamo_operator.status.pause import paused_condition
+
+
+def is_paused(object_: Resource) -> bool:
+    """Whether nothing shall be written for the object. Source: specification `beyond` F6."""
+    return object_.metadata.annotations.get(labels.PAUSED) == "true"
+
+
+async def report_paused(
+    found: DynamoGraphDeployment | DynamoComponentDeployment, writer: Writer, recorder: Recorder
+) -> Outcome:
+    """Say that the object is paused. Its next change wakes us, the end of the pause too."""
+    stored = await patch_status(writer, found, {"conditions": [paused_condition(found)]})
+    if stored is not found:
+        recorder.event(found, reason="Paused", message=f"{labels.PAUSED} is true: nothing is done")
+    return DONE

@@ -1,0 +1,37 @@
+"""Who set `spec.replicas`, of kinds with a scale subresource.
+
+It is the one thing that is read of `managedFields`, and it comes with every object, so it costs no request.
+"""
+
+import msgspec
+
+from dynamo_operator.kube.kind import Object
+from dynamo_operator.kube.types.meta import Metadata, Struct
+
+
+class _OwnedSpec(Struct):
+    replicas: Object | None = msgspec.field(name="f:replicas", default=None)
+
+
+class _Owned(Struct):
+    spec: _OwnedSpec = msgspec.field(name="f:spec", default=_OwnedSpec())
+
+
+class FieldOwner(Struct):
+    """One entry of `metadata.managedFields`, as far as it is about the replicas."""
+
+    manager: str = ""
+    time: str | None = None
+    fields_v1: _Owned = _Owned()
+
+
+class ScaledMetadata(Metadata):
+    """Metadata with those who set the fields."""
+
+    managed_fields: tuple[FieldOwner, ...] = ()
+
+    @property
+    def replicas_set_by(self) -> str:
+        """The field manager that set `spec.replicas` last; "" when nobody is known."""
+        owners = [each for each in self.managed_fields if each.fields_v1.spec.replicas is not None]
+        return max(owners, key=lambda each: each.time or "").manager if owners else ""

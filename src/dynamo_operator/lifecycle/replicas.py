@@ -1,0 +1,80 @@
+"""How many replicas a service shall have now, given all who have a say in it.
+
+Strongest first: a suspended graph, the service's scaling adapter, the graph's factor on the number in the
+spec. Whoever writes the number in the spec is not asked while an adapter is there, so the two cannot pull
+at one service. Source: specification `beyond` A1 to A6 and F7.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from dynamo_operator.api import labels, names
+from dynamo_operator.api.component import ComponentSpec
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.lifecycle.observed import Observed
+
+WORKERS = frozenset(("worker", "prefill", "decode"))
+"""The values of `componentType` that load a model."""
+
+
+def is_worker(service: ComponentSpec) -> bool:
+    """Whether the service loads a model."""
+    return service.component_type in WORKERS
+
+
+def has_adapter(service: ComponentSpec) -> bool:
+    """Whether the service's replicas are to be set through a scaling adapter."""
+    return service.scaling_adapter is not None and service.scaling_adapter.enabled
+
+
+def effective_replicas(
+    graph: DynamoGraphDeployment, adapters: Mapping[str, int], zero: Collection[str]
+) -> dict[str, int | None]:
+    """The replicas of each service; `adapters` are what scaling adapters say, `zero` is suspended.
+
+    None means: nobody says a number.
+    """
+    return {
+        key: 0 if key in zero else adapters.get(key, _own(graph, service))
+        for key, service in graph.spec.services.items()
+    }
+
+
+def _own(graph: DynamoGraphDeployment, service: ComponentSpec) -> int | None:
+    factor = graph.spec.replicas
+    if factor is None or factor == 1 or not is_worker(service) or has_adapter(service):
+        return service.replicas
+    return _base(service) * factor
+
+
+def _base(service: ComponentSpec) -> int:
+    return 1 if service.replicas is None else service.replicas
+
+
+@dataclass(frozen=True, slots=True)
+class GraphScale:
+    """What the scale subresource of a graph shows: the factor that is reached, and whose pods count."""
+
+    replicas: int
+    selector: str
+
+
+def graph_scale(graph: DynamoGraphDeployment, observed: Observed) -> GraphScale:
+    """The factor that all services under it have reached."""
+    covered = dict(_covered(graph))
+    reached = [
+        found.replicas // _base(service) if (found := observed.get(key)) else 0
+        for key, service in covered.items()
+        if _base(service)
+    ]
+    wanted = 1 if graph.spec.replicas is None else graph.spec.replicas
+    values = ",".join(sorted(names.label_value(key) for key in covered))
+    named = f"{labels.GRAPH}={names.label_value(graph.metadata.name)}"
+    selector = f"{named},{labels.COMPONENT} in ({values})" if values else named
+    return GraphScale(min(reached, default=wanted), selector)
+
+
+def _covered(graph: DynamoGraphDeployment) -> Iterator[tuple[str, ComponentSpec]]:
+    for key, service in sorted(graph.spec.services.items()):
+        if is_worker(service) and not has_adapter(service):
+            yield key, service

@@ -1,0 +1,98 @@
+"""Which services have no replicas because the graph is suspended.
+
+The hard part is the way back. Workers wait for the frontends, and that a graph is on its way back can only
+be seen from the condition `Suspended`, which says so until it is done. Source: specification `beyond` F6.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from dynamo_operator.api import labels
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.kube.types.meta import Condition, condition
+from dynamo_operator.lifecycle.observed import Observed
+from dynamo_operator.lifecycle.replicas import is_worker
+
+TYPE = "Suspended"
+
+
+class SuspensionReason(StrEnum):
+    """Reasons of the condition `Suspended`."""
+
+    SUSPENDING = "suspending"
+    SUSPENDED = "suspended"
+    RESUMING = "resuming"
+    RESUMED = "resumed"
+
+
+@dataclass(frozen=True, slots=True)
+class Suspension:
+    """`zero` are the services that have no replicas now.
+
+    None means: `condition` is None when the graph has never been suspended.
+    """
+
+    is_wanted: bool = False
+    zero: frozenset[str] = frozenset()
+    condition: Condition | None = None
+
+
+def suspension(graph: DynamoGraphDeployment, observed: Observed) -> Suspension:
+    """What is suspended now, and the condition that says how far that is."""
+    if graph.metadata.annotations.get(labels.SUSPEND) == "true":
+        return _suspended(graph, observed)
+    stored = condition(graph.status.conditions, TYPE)
+    if stored is None:
+        return Suspension()
+    waiting = _frontends_to_come(graph, observed) if stored.status != "False" else []
+    if not waiting:
+        text = "All services have the replicas that the spec gives them"
+        return Suspension(condition=_condition(graph, "False", SuspensionReason.RESUMED, text))
+    text = f"Workers wait for: {', '.join(waiting)}"
+    return Suspension(
+        zero=_workers(graph),
+        condition=_condition(graph, "Unknown", SuspensionReason.RESUMING, text),
+    )
+
+
+def _suspended(graph: DynamoGraphDeployment, observed: Observed) -> Suspension:
+    """Workers first, then the rest: a frontend without workers can at least say so."""
+    workers, services = _workers(graph), frozenset(graph.spec.services)
+    if left := _with_replicas(workers, observed):
+        text = f"Replicas are going, workers first: {', '.join(left)}"
+        found = _condition(graph, "Unknown", SuspensionReason.SUSPENDING, text)
+        return Suspension(is_wanted=True, zero=workers, condition=found)
+    if left := _with_replicas(services, observed):
+        text = f"Replicas are going: {', '.join(left)}"
+        found = _condition(graph, "Unknown", SuspensionReason.SUSPENDING, text)
+        return Suspension(is_wanted=True, zero=services, condition=found)
+    text = f"No service has replicas; take the annotation {labels.SUSPEND} away to go on"
+    found = _condition(graph, "True", SuspensionReason.SUSPENDED, text)
+    return Suspension(is_wanted=True, zero=services, condition=found)
+
+
+def _with_replicas(services: frozenset[str], observed: Observed) -> list[str]:
+    found = ((key, observed.get(key)) for key in sorted(services))
+    return [key for key, each in found if each and each.exists and (each.wanted or each.replicas)]
+
+
+def _frontends_to_come(graph: DynamoGraphDeployment, observed: Observed) -> list[str]:
+    """Frontends that should serve and do not."""
+    waiting = []
+    for key, service in sorted(graph.spec.services.items()):
+        if service.component_type == "frontend" and service.replicas != 0:
+            found = observed.get(key)
+            if found is None or not found.ready:
+                waiting.append(key)
+    return waiting
+
+
+def _workers(graph: DynamoGraphDeployment) -> frozenset[str]:
+    return frozenset(key for key, each in graph.spec.services.items() if is_worker(each))
+
+
+def _condition(
+    graph: DynamoGraphDeployment, status: str, reason: SuspensionReason, text: str
+) -> Condition:
+    generation = graph.metadata.generation
+    return Condition(TYPE, status, reason, text, observed_generation=generation)

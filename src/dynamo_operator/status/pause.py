@@ -1,0 +1,48 @@
+"""The condition of an object that is paused.
+
+On a graph it is `Progressing`, which is Unknown then. A component has no such condition otherwise, so it has
+one of its own, which stays and says when the pause is over.
+"""
+
+from enum import StrEnum
+
+from dynamo_operator.api import labels
+from dynamo_operator.api.component import DynamoComponentDeployment
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.kube.types.meta import Condition, condition
+
+_COMPONENT_TYPE = "Paused"
+
+
+class PauseReason(StrEnum):
+    """Reasons of `Progressing` on a paused graph, and of a component's `Paused`."""
+
+    GRAPH_PAUSED = "paused"
+    COMPONENT_PAUSED = "Paused"
+    COMPONENT_NOT_PAUSED = "NotPaused"
+
+
+_TEXT = f"{labels.PAUSED} is true: nothing is written for this object"
+
+
+def paused_condition(found: DynamoGraphDeployment | DynamoComponentDeployment) -> Condition:
+    """The condition while the object is paused."""
+    generation = found.metadata.generation
+    if isinstance(found, DynamoGraphDeployment):
+        return Condition(
+            *("Progressing", "Unknown", PauseReason.GRAPH_PAUSED, _TEXT),
+            observed_generation=generation,
+        )
+    return Condition(
+        *(_COMPONENT_TYPE, "True", PauseReason.COMPONENT_PAUSED, _TEXT),
+        observed_generation=generation,
+    )
+
+
+def pause_over(component: DynamoComponentDeployment) -> tuple[Condition, ...]:
+    """That a component is not paused any more; empty if it never was."""
+    if condition(component.status.conditions, _COMPONENT_TYPE) is None:
+        return ()
+    generation = component.metadata.generation
+    text, reason = "The component is reconciled", PauseReason.COMPONENT_NOT_PAUSED
+    return (Condition(_COMPONENT_TYPE, "False", reason, text, observed_generation=generation),)

@@ -1,0 +1,195 @@
+"""The status of a scaling adapter: what it may do, and what came of it.
+
+The hard part is not to repeat the wish as if it were the truth: an autoscaler computes from these numbers, so
+`replicas` is what the graph has observed, and absent while nobody has.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from dynamo_operator.api import labels, names
+from dynamo_operator.api.gang_names import LEADER_SUFFIX, gang_names_of
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.api.provider import is_on_grove
+from dynamo_operator.api.scaling import (
+    DynamoGraphDeploymentScalingAdapter,
+    DynamoGraphDeploymentScalingAdapterSpec,
+)
+from dynamo_operator.kube.applied import controls
+from dynamo_operator.kube.kind import Object
+from dynamo_operator.kube.types.meta import Condition, Resource
+from dynamo_operator.lifecycle.replicas import has_adapter
+
+_GROVE_CLIQUE = "grove.io/podclique"
+"""Label that Grove puts on each pod: the name of its PodClique."""
+
+_MESSAGE_LIMIT = 1024
+
+
+class ScalingReason(StrEnum):
+    """Reasons of an adapter's `Ready`. Source: specification `beyond` F7."""
+
+    SCALED = "scaled"
+    SCALING = "scaling"
+    GRAPH_NOT_FOUND = "dgd_not_found"
+    SERVICE_NOT_FOUND = "service_not_found"
+    DISABLED = "disabled"
+    SUPERSEDED = "superseded"
+    SUSPENDED = "suspended"
+    PAUSED = "paused"
+    REJECTED = "rejected_by_api_server"
+    DECODE_FAILED = "decode_failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Why an adapter does not change the graph now."""
+
+    reason: ScalingReason
+    message: str
+
+
+def replicas_of(graph: DynamoGraphDeployment, service: str) -> int:
+    """The replicas that a service of the graph asks for itself."""
+    number = graph.spec.services[service].replicas
+    return 1 if number is None else number
+
+
+def hold(
+    adapter: DynamoGraphDeploymentScalingAdapter,
+    spec: DynamoGraphDeploymentScalingAdapterSpec,
+    graph: DynamoGraphDeployment | None,
+) -> Hold | None:
+    """What keeps the adapter from acting. None means: nothing.
+
+    Of several adapters for one service, the one that the graph made acts.
+    """
+    name, key = spec.dgd_ref.name, spec.dgd_ref.service_name
+    found: tuple[ScalingReason, str] | None = None
+    if _says(adapter, labels.PAUSED):
+        found = ScalingReason.PAUSED, f"{labels.PAUSED} is true: the adapter does nothing"
+    elif graph is None:
+        found = ScalingReason.GRAPH_NOT_FOUND, f"There is no DynamoGraphDeployment {name}"
+    elif key not in graph.spec.services:
+        known = ", ".join(sorted(graph.spec.services))
+        text = f"Graph {name} has no service {key}; it has: {known}"
+        found = ScalingReason.SERVICE_NOT_FOUND, text
+    elif not has_adapter(graph.spec.services[key]):
+        text = f"spec.services.{key}.scalingAdapter.enabled of graph {name} is not true"
+        found = ScalingReason.DISABLED, text
+    elif not is_made_by(graph, adapter):
+        rightful = names.component_name(name, key)
+        text = f"Service {key} of graph {name} is scaled by the adapter {rightful} that the operator makes"
+        found = ScalingReason.SUPERSEDED, f"{text}; this one does nothing: delete it"
+    elif _says(graph, labels.PAUSED):
+        found = ScalingReason.PAUSED, f"{labels.PAUSED} is true on graph {name}"
+    elif _says(graph, labels.SUSPEND):
+        found = ScalingReason.SUSPENDED, f"Graph {name} is suspended; the number is kept for later"
+    return Hold(*found) if found else None
+
+
+def is_made_by(graph: DynamoGraphDeployment, adapter: DynamoGraphDeploymentScalingAdapter) -> bool:
+    """Whether it is the adapter that the operator made for the service that it names."""
+    if adapter.spec is None or not controls(graph, adapter):
+        return False
+    key = adapter.spec.dgd_ref.service_name
+    return adapter.metadata.name == names.component_name(graph.metadata.name, key)
+
+
+def _says(object_: Resource, annotation: str) -> bool:
+    return object_.metadata.annotations.get(annotation) == "true"
+
+
+def held_status(
+    adapter: DynamoGraphDeploymentScalingAdapter,
+    spec: DynamoGraphDeploymentScalingAdapterSpec,
+    graph: DynamoGraphDeployment | None,
+    why: Hold,
+) -> Object:
+    """The status of an adapter that does not act; what it did last stays there."""
+    is_paused = why.reason is ScalingReason.PAUSED
+    ready = _condition(adapter, "Unknown" if is_paused else "False", why)
+    if _says(adapter, labels.PAUSED):
+        return {"conditions": [ready]}
+    return {**_observed(adapter, spec, graph), "conditions": [ready]}
+
+
+def acting_status(
+    adapter: DynamoGraphDeploymentScalingAdapter,
+    spec: DynamoGraphDeploymentScalingAdapterSpec,
+    graph: DynamoGraphDeployment,
+    scaled_at: str | None,
+) -> Object:
+    """The status of an adapter whose number stands in the graph.
+
+    `scaled_at` is when it was written there. None means: earlier.
+    """
+    status = _observed(adapter, spec, graph)
+    key, wanted, present = spec.dgd_ref.service_name, spec.replicas, status["replicas"]
+    whole = f"Service {key} of graph {graph.metadata.name}"
+    # A status from before the change may name the same number by chance.
+    is_fresh = graph.status.observed_generation >= graph.metadata.generation
+    if is_fresh and present == wanted:
+        why = Hold(ScalingReason.SCALED, f"{whole} has {_replicas(wanted)}")
+        ready = _condition(adapter, "True", why)
+    else:
+        is_known = is_fresh and present is not None
+        text = (
+            f"has {present} of {_replicas(wanted)}" if is_known else f"goes to {_replicas(wanted)}"
+        )
+        ready = _condition(adapter, "False", Hold(ScalingReason.SCALING, f"{whole} {text}"))
+    status |= {"desiredReplicas": wanted, "conditions": [ready]}
+    return status | ({"lastScaleTime": scaled_at} if scaled_at else {})
+
+
+def _observed(
+    adapter: DynamoGraphDeploymentScalingAdapter,
+    spec: DynamoGraphDeploymentScalingAdapterSpec,
+    graph: DynamoGraphDeployment | None,
+) -> Object:
+    """What is true whether the adapter acts or not."""
+    key = spec.dgd_ref.service_name
+    found = graph.status.services.get(key) if graph else None
+    present = found.replicas if found else None
+    status: Object = {"observedGeneration": adapter.metadata.generation, "replicas": present}
+    if graph and key in graph.spec.services:
+        most = max(spec.replicas, present or 0)
+        status["selector"] = selector(graph, key, most)
+    return status
+
+
+def selector(graph: DynamoGraphDeployment, service: str, replicas: int) -> str:
+    """The label selector of a service's pods as text: one pod for each of so many replicas.
+
+    An autoscaler takes means over pods, so of a replica that spans several nodes only the leader counts.
+    """
+    terms = [
+        f"{labels.GRAPH}={names.label_value(graph.metadata.name)}",
+        f"{labels.COMPONENT}={names.label_value(service)}",
+    ]
+    if graph.spec.services[service].nodes > 1:
+        terms.append(
+            _grove_leaders(graph, service, replicas)
+            if is_on_grove(graph)
+            else f"{labels.ROLE}=leader"
+        )
+    return ",".join(terms)
+
+
+def _grove_leaders(graph: DynamoGraphDeployment, service: str, replicas: int) -> str:
+    """Grove labels a pod with its clique, whose name has the number of the replica; 0 always counts."""
+    gang = gang_names_of(graph)
+    group, leader = gang.child(service), f"{gang.services[service]}{LEADER_SUFFIX}"
+    cliques = (f"{group}-{index}-{leader}" for index in range(max(1, replicas)))
+    return f"{_GROVE_CLIQUE} in ({','.join(cliques)})"
+
+
+def _condition(adapter: DynamoGraphDeploymentScalingAdapter, status: str, why: Hold) -> Condition:
+    generation, text = adapter.metadata.generation, why.message
+    if len(text) > _MESSAGE_LIMIT:
+        text = text[: _MESSAGE_LIMIT - 1] + "…"
+    return Condition("Ready", status, why.reason, text, observed_generation=generation)
+
+
+def _replicas(number: int) -> str:
+    return "1 replica" if number == 1 else f"{number} replicas"

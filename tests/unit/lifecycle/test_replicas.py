@@ -1,0 +1,75 @@
+"""Who decides how many replicas a service has."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dynamo_operator.api.component import ComponentSpec, ScalingAdapterSwitch
+from dynamo_operator.api.graph import DynamoGraphDeployment, DynamoGraphDeploymentSpec
+from dynamo_operator.kube.types.meta import Metadata
+from dynamo_operator.lifecycle.observed import ServiceObserved
+from dynamo_operator.lifecycle.replicas import effective_replicas, graph_scale
+
+SWITCH = ScalingAdapterSwitch(enabled=True)
+SERVICES = {
+    "Frontend": ComponentSpec(component_type="frontend", replicas=2),
+    "prefill": ComponentSpec(component_type="worker", sub_component_type="prefill", replicas=3),
+    "decode": ComponentSpec(component_type="decode"),
+    "scaled": ComponentSpec(component_type="worker", replicas=1, scaling_adapter=SWITCH),
+    "off": ComponentSpec(component_type="worker", replicas=0),
+}
+
+
+def a_graph(factor: int | None = None) -> DynamoGraphDeployment:
+    spec = DynamoGraphDeploymentSpec(services=SERVICES, replicas=factor)
+    return DynamoGraphDeployment(Metadata("g"), spec=spec)
+
+
+def test_by_default_the_spec_decides() -> None:
+    wanted = {"Frontend": 2, "prefill": 3, "decode": None, "scaled": 1, "off": 0}
+    assert wanted == effective_replicas(a_graph(), {}, ())
+    assert wanted == effective_replicas(a_graph(1), {}, ())
+
+
+def test_the_factor_multiplies_workers_without_an_adapter() -> None:
+    wanted = {"Frontend": 2, "prefill": 6, "decode": 2, "scaled": 1, "off": 0}
+    assert wanted == effective_replicas(a_graph(2), {}, ())
+
+
+def test_a_factor_of_zero_leaves_the_frontend() -> None:
+    wanted = {"Frontend": 2, "prefill": 0, "decode": 0, "scaled": 7, "off": 0}
+    assert wanted == effective_replicas(a_graph(0), {"scaled": 7}, ())
+
+
+def test_an_adapter_wins_over_the_spec_and_a_suspended_graph_over_both() -> None:
+    assert 7 == effective_replicas(a_graph(3), {"scaled": 7}, ())["scaled"]
+    assert 0 == effective_replicas(a_graph(3), {"scaled": 7}, ("scaled",))["scaled"]
+
+
+def test_the_scale_is_the_factor_that_all_services_have_reached() -> None:
+    observed = {"prefill": ServiceObserved(replicas=6), "decode": ServiceObserved(replicas=1)}
+    assert 1 == graph_scale(a_graph(2), observed).replicas
+    observed["decode"] = ServiceObserved(replicas=2)
+    assert 2 == graph_scale(a_graph(2), observed).replicas
+
+
+def test_the_selector_names_the_services_under_the_factor() -> None:
+    selector = graph_scale(a_graph(), {}).selector
+    assert (
+        "nvidia.com/dynamo-graph-deployment-name=g,"
+        "nvidia.com/dynamo-component in (decode,off,prefill)" == selector
+    )
+
+
+def test_a_graph_without_such_services_has_the_scale_that_it_asks_for() -> None:
+    spec = DynamoGraphDeploymentSpec(services={"Frontend": SERVICES["Frontend"]}, replicas=3)
+    scale = graph_scale(DynamoGraphDeployment(Metadata("g"), spec=spec), {})
+    assert (3, "nvidia.com/dynamo-graph-deployment-name=g") == (scale.replicas, scale.selector)
+
+
+@given(st.integers(0, 50))
+def test_once_everything_runs_the_scale_is_the_factor(factor: int) -> None:
+    graph = a_graph(factor)
+    wanted = effective_replicas(graph, {}, ())
+    observed = {key: ServiceObserved(replicas=number or 0) for key, number in wanted.items()}
+    observed["decode"] = ServiceObserved(replicas=factor)
+    assert factor == graph_scale(graph, observed).replicas

@@ -1,0 +1,80 @@
+"""A suspended graph goes to zero in order, and comes back in the other order."""
+
+from dynamo_operator.api import labels
+from dynamo_operator.api.component import ComponentSpec
+from dynamo_operator.api.graph import (
+    DynamoGraphDeployment,
+    DynamoGraphDeploymentSpec,
+    DynamoGraphDeploymentStatus,
+)
+from dynamo_operator.kube.types.meta import Condition, Metadata
+from dynamo_operator.lifecycle.observed import ServiceObserved
+from dynamo_operator.lifecycle.step import next_step
+from dynamo_operator.lifecycle.suspension import Suspension, suspension
+
+SERVICES = {
+    "Frontend": ComponentSpec(component_type="frontend"),
+    "decode": ComponentSpec(component_type="worker", replicas=4),
+    "router": ComponentSpec(),
+}
+RUNS = ServiceObserved(exists=True, is_ready=True, wanted=1, replicas=1, ready=1)
+GONE = ServiceObserved(exists=True, is_ready=True)
+GOING = ServiceObserved(exists=True, replicas=1)
+ALL = dict.fromkeys(SERVICES, RUNS)
+
+
+def a_graph(*, suspend: str | None = None, stored: str | None = None) -> DynamoGraphDeployment:
+    conditions = (Condition("Suspended", stored, "any"),) if stored else ()
+    return DynamoGraphDeployment(
+        Metadata("g", annotations={labels.SUSPEND: suspend} if suspend else {}),
+        spec=DynamoGraphDeploymentSpec(services=SERVICES),
+        status=DynamoGraphDeploymentStatus(conditions=conditions),
+    )
+
+
+def said(found: Suspension) -> tuple[str, str]:
+    assert found.condition is not None
+    return found.condition.status, found.condition.reason
+
+
+def test_a_graph_that_was_never_suspended_has_no_such_condition() -> None:
+    assert Suspension() == suspension(a_graph(), ALL)
+    assert Suspension() == suspension(a_graph(suspend="yes"), ALL)
+
+
+def test_workers_go_first() -> None:
+    found = suspension(a_graph(suspend="true"), ALL)
+    assert (frozenset(["decode"]), ("Unknown", "suspending")) == (found.zero, said(found))
+
+
+def test_the_rest_goes_when_the_pods_of_the_workers_are_gone() -> None:
+    still = suspension(a_graph(suspend="true"), ALL | {"decode": GOING})
+    assert frozenset(["decode"]) == still.zero
+    found = suspension(a_graph(suspend="true"), ALL | {"decode": GONE})
+    assert (frozenset(SERVICES), ("Unknown", "suspending")) == (found.zero, said(found))
+
+
+def test_a_graph_without_pods_is_suspended() -> None:
+    found = suspension(a_graph(suspend="true"), dict.fromkeys(SERVICES, GONE))
+    assert (frozenset(SERVICES), ("True", "suspended")) == (found.zero, said(found))
+
+
+def test_workers_come_back_when_the_frontend_serves() -> None:
+    waits = suspension(a_graph(stored="True"), dict.fromkeys(SERVICES, GONE))
+    assert (frozenset(["decode"]), ("Unknown", "resuming")) == (waits.zero, said(waits))
+    found = suspension(
+        a_graph(stored="Unknown"), dict.fromkeys(SERVICES, GONE) | {"Frontend": RUNS}
+    )
+    assert (frozenset(), ("False", "resumed")) == (found.zero, said(found))
+
+
+def test_what_has_come_back_does_not_wait_again() -> None:
+    found = suspension(a_graph(stored="False"), dict.fromkeys(SERVICES, GONE))
+    assert (frozenset(), ("False", "resumed")) == (found.zero, said(found))
+
+
+def test_the_replicas_of_the_spec_survive() -> None:
+    graph = a_graph(suspend="true")
+    step = next_step(graph, dict.fromkeys(SERVICES, GONE), {"decode": 9})
+    assert {0} == {each.replicas for each in step.graph.spec.services.values()}
+    assert 4 == graph.spec.services["decode"].replicas

@@ -1,0 +1,78 @@
+"""What is counted of each graph."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from prometheus_client import CollectorRegistry, generate_latest
+
+from dynamo_operator.api.component import ComponentSpec, ServiceReplicaStatus
+from dynamo_operator.api.graph import (
+    DynamoGraphDeployment,
+    DynamoGraphDeploymentSpec,
+    DynamoGraphDeploymentStatus,
+)
+from dynamo_operator.kube.types.meta import Condition, Metadata, R, Resource
+from dynamo_operator.observability.graphs import Graphs
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+class Objects:
+    """A cache with these objects."""
+
+    def __init__(self, *objects: Resource) -> None:
+        self._objects = objects
+
+    def list(self, type_: type[R], namespace: str = "") -> Iterator[R]:  # noqa: ARG002  the cache's
+        return (each for each in self._objects if isinstance(each, type_))
+
+
+def lines(*objects: Resource) -> list[str]:
+    registry = CollectorRegistry()
+    registry.register(Graphs(Objects(*objects), now=lambda: NOW))
+    text = generate_latest(registry).decode()
+    return [line for line in text.splitlines() if not line.startswith("#")]
+
+
+def a_graph(ready: str, **annotations: str) -> DynamoGraphDeployment:
+    moment = "2026-01-02T03:03:05Z"
+    return DynamoGraphDeployment(
+        Metadata("chat", "lab", annotations=annotations),
+        spec=DynamoGraphDeploymentSpec(services={"decode": ComponentSpec(replicas=4)}),
+        status=DynamoGraphDeploymentStatus(
+            conditions=(Condition("Ready", ready, last_transition_time=moment),),
+            services={"decode": ServiceReplicaStatus("Deployment", "chat-decode", 4, 4, 3)},
+            gpus=8,
+        ),
+    )
+
+
+def test_a_graph_that_waits() -> None:
+    assert [
+        'dynamo_operator_graph_ready{graph="chat",namespace="lab"} 0.0',
+        'dynamo_operator_graph_state_seconds{graph="chat",namespace="lab",ready="false"} 60.0',
+        'dynamo_operator_graph_gpus_desired{graph="chat",namespace="lab"} 8.0',
+        'dynamo_operator_graph_replicas_desired{graph="chat",namespace="lab",service="decode"} 4.0',
+        'dynamo_operator_graph_replicas_ready{graph="chat",namespace="lab",service="decode"} 3.0',
+    ] == lines(a_graph("False"))
+
+
+def test_a_ready_graph() -> None:
+    found = lines(a_graph("True"))
+    assert 'dynamo_operator_graph_ready{graph="chat",namespace="lab"} 1.0' in found
+
+
+def test_a_graph_without_a_status_counts_as_not_ready_and_has_no_guesses() -> None:
+    bare = DynamoGraphDeployment(Metadata("chat", "lab"))
+    assert ['dynamo_operator_graph_ready{graph="chat",namespace="lab"} 0.0'] == lines(bare)
+
+
+def test_paused_objects_are_counted_by_kind() -> None:
+    found = lines(a_graph("True", **{"nvidia.com/paused": "true"}))
+    name, labels = "dynamo_operator_paused_objects", 'resource_type="DynamoGraphDeployment"'
+    assert f'{name}{{namespace="lab",{labels}}} 1.0' in found
+    assert not any(name in line for line in lines(a_graph("True", **{"nvidia.com/paused": "yes"})))
+
+
+def test_without_graphs_there_is_nothing() -> None:
+    assert [] == lines()

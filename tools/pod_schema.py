@@ -24,6 +24,7 @@ DOCUMENTS = (
     "/openapi/v3/apis/apps/v1",
     "/openapi/v3/apis/autoscaling/v2",
     "/openapi/v3/apis/networking.k8s.io/v1",
+    "/openapi/v3/apis/policy/v1",
     "/openapi/v3/apis/rbac.authorization.k8s.io/v1",
 )
 TARGET = Path(__file__).parents[1] / "src/dynamo_operator/kube/schemas/kubernetes.json"
@@ -37,6 +38,7 @@ ROOTS = (
     "IngressSpec",
     "MetricSpec",
     "ObjectMeta",
+    "PodDisruptionBudgetSpec",
     "PodSpec",
     "PolicyRule",
     "Probe",

@@ -13,6 +13,7 @@ from dynamo_operator.controllers.component import ComponentController
 from dynamo_operator.controllers.foreign import OPERATOR, reduced_unless_ours
 from dynamo_operator.controllers.gather import registries_only
 from dynamo_operator.controllers.graph import GraphController
+from dynamo_operator.controllers.scaling import ScalingController
 from dynamo_operator.controllers.ssh_keys import ssh_key_informers
 from dynamo_operator.controllers.startup import StartupWatch
 from dynamo_operator.kube import in_cluster
@@ -141,6 +142,8 @@ def manager(client: Client, settings: Settings, metrics: RuntimeMetrics) -> Mana
                 settings=settings.render,
             )
         )
+    recorder = events.recorder("dynamographdeploymentscalingadapter")
+    built.control(ScalingController(client, writer, cache, recorder, StatusPace()))
     product_metrics.register(metrics.registry, cache)
     _serve(built, settings, metrics)
     built.serve(StartupWatch(informers))

@@ -141,6 +141,22 @@ class RenderSettings(Section, frozen=True, kw_only=True):
             ("epp-cluster-role-name",),
         ),
     ] = ""
+    worker_rollout: Annotated[
+        Literal["native", "managed"],
+        Setting(
+            "How workers of new graphs are replaced: `native` by their Deployments, `managed` as "
+            "generations that find only each other, which needs Dynamo 1.0 or newer.",
+            ("worker-rollout",),
+        ),
+    ] = "native"
+    disruption_budget_max_unavailable: Annotated[
+        str,
+        Setting(
+            "Pods that an eviction may take at a time, a number or a percentage, from services with "
+            "several replicas that say nothing themselves. Empty means no limit.",
+            ("disruption-budget-max-unavailable",),
+        ),
+    ] = ""
     restricted_namespace: Annotated[
         str,
         Setting(

@@ -1,5 +1,55 @@
-"""The same control plane and world as in `tests/cluster`."""
+"""The same control plane and world as in `tests/cluster`, and a stage for operators that die."""
 
-from cluster.conftest import control_plane, kinds, namespace, world
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cluster.conftest import ControlPlane, control_plane, kinds, namespace, world
+from faults.crash import Executioner
+from faults.nursery import nursery
+from faults.proxy import kubeconfig
+from faults.stage import Stage
 
 __all__ = ["control_plane", "kinds", "namespace", "world"]
+
+SURVIVED = pytest.StashKey[list[tuple[str, int, int]]]()
+
+
+@pytest.fixture(scope="session")
+def tls(kinds: ControlPlane) -> ssl.SSLContext:
+    """What the administrator connects with."""
+    context = ssl.create_default_context(cafile=kinds.ca)
+    context.load_cert_chain(kinds.cert, kinds.key)
+    return context
+
+
+@pytest.fixture(scope="module")
+def stage(
+    kinds: ControlPlane, tls: ssl.SSLContext, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Stage]:
+    """A stage on the session's control plane."""
+    folder: Path = tmp_path_factory.mktemp("stage")
+    with Executioner(kinds.server, tls).running() as proxy:
+        config = kubeconfig(proxy, folder / "config")
+        with nursery(config, folder) as running:
+            yield Stage(proxy, running)
+
+
+@pytest.fixture
+def survived(request: pytest.FixtureRequest) -> list[tuple[str, int, int]]:
+    """Where to note a scenario, how many points there are, and how many an operator died at."""
+    return request.config.stash.setdefault(SURVIVED, [])
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Say what was survived."""
+    if noted := config.stash.get(SURVIVED, []):
+        terminalreporter.section("crashes survived")
+        for name, points, died in noted:
+            terminalreporter.write_line(f"{name}: {died} of {points}")
+        total, died = sum(each[1] for each in noted), sum(each[2] for each in noted)
+        terminalreporter.write_line(f"{len(noted)} scenarios x {total} points: {died} survived")

@@ -1,20 +1,24 @@
 """A proxy between the operator and the API server: the place where requests are counted and faults happen.
 
-`Proxy` forwards everything and fails nothing. Its subclasses say what goes wrong by overriding `met` (before a
-request is forwarded), `answered` (after it took effect) and `passed` (each line of a watch).
+`Proxy` forwards everything and fails nothing. Its subclasses say what goes wrong by overriding `met` (before
+a request is forwarded), `answered` (after it took effect) and `passed` (each line of a watch).
 """
 
 import asyncio
 import json
+import math
 import random
 import ssl
 import threading
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple, Self
 
+import yaml
 from aiohttp import ClientSession, ClientTimeout, StreamReader, TCPConnector, web
 
 OPERATOR = "dynamo-operator"
@@ -22,15 +26,16 @@ _WRITES = ("POST", "PUT", "PATCH", "DELETE")
 _UNCOUNTED = frozenset(("events", "leases"))
 """What is written beside the work: it is neither counted nor a place to crash at."""
 
-_STREAM_FAULTS = ("cut", "torn", "expired", "none")
+_STREAM_FAULTS = ("cut", "torn", "expired")
 
 
 class Write(NamedTuple):
-    """A write of the operator that reached the API server."""
+    """A write of the operator that reached the API server, and when, on the clock that only goes forward."""
 
     namespace: str
     method: str
     path: str
+    seconds: float
 
 
 @dataclass
@@ -40,7 +45,7 @@ class Proxy:
     server: str
     tls: ssl.SSLContext
     url: str = field(default="", init=False)
-    writes: list[Write] = field(default_factory=list, init=False)
+    writes: list[Write] = field(default_factory=list[Write], init=False)
     loop: asyncio.AbstractEventLoop = field(init=False, repr=False)
 
     async def met(self, request: web.Request) -> web.StreamResponse | None:
@@ -51,12 +56,19 @@ class Proxy:
         """What is answered instead of the API server's answer. None means: that answer."""
         return None
 
-    async def passed(
-        self, request: web.Request, response: web.StreamResponse, line: bytes
-    ) -> bool:
+    async def passed(self, request: web.Request, response: web.StreamResponse, line: bytes) -> bool:
         """Pass a line of a watch on; whether the stream goes on."""
         await response.write(line)
         return True
+
+    def writes_in(self, namespace: str) -> list[Write]:
+        """The writes to that namespace, in order."""
+        return [each for each in tuple(self.writes) if each.namespace == namespace]
+
+    def quiet_seconds(self, namespace: str) -> float:
+        """How long nothing has been written there."""
+        written = self.writes_in(namespace)
+        return time.monotonic() - written[-1].seconds if written else math.inf
 
     @contextmanager
     def running(self) -> Iterator[Self]:
@@ -123,13 +135,13 @@ def write_of(request: web.Request) -> Write | None:
     is_ours = request.headers.get("User-Agent", "").startswith(OPERATOR)
     if not is_ours or request.method not in _WRITES:
         return None
-    parts = request.path.strip("/").split("/")
+    now, parts = time.monotonic(), request.path.strip("/").split("/")
     if "namespaces" not in parts:
-        return Write("", request.method, request.path)
+        return Write("", request.method, request.path, now)
     at = parts.index("namespaces")
     if len(parts) > at + 2 and parts[at + 2] in _UNCOUNTED:
         return None
-    return Write(parts[at + 1], request.method, request.path)
+    return Write(parts[at + 1], request.method, request.path, now)
 
 
 @dataclass
@@ -164,9 +176,7 @@ class FaultyProxy(Proxy):
     async def answered(self, request: web.Request) -> web.StreamResponse | None:
         return cut(request) if "cut after" in request else None
 
-    async def passed(
-        self, request: web.Request, response: web.StreamResponse, line: bytes
-    ) -> bool:
+    async def passed(self, request: web.Request, response: web.StreamResponse, line: bytes) -> bool:
         match self._drawn(_STREAM_FAULTS, prefix="watch "):
             case "watch cut":
                 cut(request)
@@ -207,6 +217,20 @@ def cut(request: web.Request) -> web.Response:
     if request.transport is not None:
         request.transport.abort()
     return web.Response()
+
+
+def kubeconfig(proxy: Proxy, target: Path) -> Path:
+    """A kubeconfig that leads to the proxy."""
+    body = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "c", "cluster": {"server": proxy.url}}],
+        "users": [{"name": "u", "user": {}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "x",
+    }
+    target.write_text(yaml.safe_dump(body), encoding="utf-8")
+    return target
 
 
 def refusal(code: int, reason: str, headers: dict[str, str] | None = None) -> web.Response:

@@ -5,32 +5,17 @@ import time
 from pathlib import Path
 
 import pytest
-import yaml
 
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph
 from cluster.graph.test_graph import COMPONENT, DEPLOYMENT, GRAPH, SERVICE, is_ready
 from cluster.operator_process import OFF, OperatorProcess
 from cluster.world import EVENTS, World
-from faults.proxy import FaultyProxy
+from faults.proxy import FaultyProxy, kubeconfig
 
 GRAPHS = ("one", "two", "three")
 
 pytestmark = pytest.mark.cluster
-
-
-def kubeconfig(proxy: FaultyProxy, target: Path) -> Path:
-    """A kubeconfig that leads to the proxy."""
-    body = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "c", "cluster": {"server": proxy.url}}],
-        "users": [{"name": "u", "user": {}}],
-        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
-        "current-context": "x",
-    }
-    target.write_text(yaml.safe_dump(body), encoding="utf-8")
-    return target
 
 
 @pytest.mark.timeout(120)

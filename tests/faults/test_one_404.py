@@ -13,8 +13,7 @@ from cluster.graph.graphs import graph, service
 from cluster.graph.test_graph import DEPLOYMENT, GRAPH, is_ready
 from cluster.operator_process import OFF, OperatorProcess
 from cluster.world import World
-from faults.proxy import FaultyProxy
-from faults.test_faults import kubeconfig
+from faults.proxy import FaultyProxy, kubeconfig
 
 pytestmark = pytest.mark.cluster
 

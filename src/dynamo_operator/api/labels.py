@@ -271,6 +271,13 @@ CURRENT_WORKER_HASH = _key(
     "DynamoGraphDeployment",
     "Generation of the workers that serves; changes when a managed rolling update is complete.",
 )
+WORKER_CONTENT = _key(
+    "nvidia.com/worker-content",
+    Use.WRITTEN,
+    "components of workers whose rollouts the operator manages",
+    "Stands for what the user said of the workers that the component was made for: the version of the "
+    "hash, a colon, eight hexadecimal digits.",
+)
 WORKLOAD_PROVIDER = _key(
     "nvidia.com/workload-provider",
     Use.WRITTEN,
@@ -300,6 +307,7 @@ SELECTING = frozenset(
         GRAPH,
         BASE_MODEL_HASH,
         TARGET_TYPE,
+        WORKER_HASH,
     )
 )
 """Labels that tell our pods apart. A user's value for one of them is not taken over."""

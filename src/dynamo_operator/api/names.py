@@ -61,6 +61,15 @@ def component_name(graph: str, service: str) -> str:
     return dns_label(f"{graph}-{service}")
 
 
+def generation_component_name(graph: str, service: str, generation: str) -> str:
+    """A service's component in one generation of the workers: `{graph}-{service}-{generation}`.
+
+    What is too long gives way, never the generation: two of them live side by side.
+    """
+    head = shortened(f"{graph}-{service}", LABEL_LIMIT - 1 - len(generation))
+    return f"{head}-{generation}"
+
+
 def workload_name(component: str) -> str:
     """The Deployment and the Ingress of a component."""
     return dns_label(component)
@@ -94,6 +103,20 @@ def volume_name(claim: str) -> str:
 def dynamo_namespace(kubernetes_namespace: str, graph: str) -> str:
     """Where a graph's processes find each other; without dots, at which its readers split it."""
     return label_value(f"{kubernetes_namespace}-{graph}".replace(".", "-"))
+
+
+def generations_dynamo_namespace(kubernetes_namespace: str, graph: str) -> str:
+    """What the Dynamo namespaces of all generations of a graph's workers begin with.
+
+    Readers look for a prefix, and `prod-chat` is one of `prod-chat-beta` too. Names of Kubernetes have no
+    underscore, so behind one no other graph can begin.
+    """
+    return f"{dynamo_namespace(kubernetes_namespace, graph)}_"
+
+
+def generation_dynamo_namespace(kubernetes_namespace: str, graph: str, generation: str) -> str:
+    """Where the workers of one generation find each other, and nobody else."""
+    return f"{generations_dynamo_namespace(kubernetes_namespace, graph)}-{generation}"
 
 
 def model_hash(model: str) -> str:

@@ -10,7 +10,8 @@ from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.api.gang_names import gang_names_of
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.api.names import component_name
-from dynamo_operator.api.provider import is_on_grove, recorded
+from dynamo_operator.api.provider import COMPONENT, is_on_grove, recorded
+from dynamo_operator.controllers.adapters import adapter_watch, keep_adapters
 from dynamo_operator.controllers.gang import gang_watches, members, old_provider_left, scale
 from dynamo_operator.controllers.gather import claim_watch, gather_for_graph, orchestrator_watches
 from dynamo_operator.controllers.observe import observe
@@ -90,6 +91,7 @@ class GraphController:
         shared = (shared_watch(each, self.reconciles.KIND) for each in shares)
         return (
             *shared,
+            adapter_watch(),
             claim_watch(self.cache),
             *orchestrator_watches(),
             *gang_watches(self.cache),
@@ -128,8 +130,9 @@ class GraphController:
             report(self.recorder, graph, stored, lack=("PrerequisiteMissing", text))
             return DONE  # what is missing is watched
         graph = await self._recorded(found, chosen)
-        step = next_step(graph, observe(graph, self.cache), {})
-        applied = await self._applied(step.graph, facts)
+        adapters = await keep_adapters(graph, self.cache, self.writer)
+        step = next_step(graph, observe(graph, self.cache), adapters.replicas)
+        applied = together((adapters.applied, await self._applied(step.graph, facts)))
         status = self._status(graph, step, applied)
         if wait := self.pace.wait(graph, status):
             report(self.recorder, graph, graph, applied=applied)
@@ -194,10 +197,11 @@ class GraphController:
         metadata = graph.metadata
         if labels.WORKLOAD_PROVIDER in metadata.annotations:
             return graph
-        record = {
-            "annotations": {labels.WORKLOAD_PROVIDER: chosen},
-            "resourceVersion": metadata.resource_version,
-        }
+        annotations = {labels.WORKLOAD_PROVIDER: chosen}
+        is_managed = chosen == COMPONENT and self.settings.worker_rollout == "managed"
+        if is_managed and labels.WORKER_ROLLOUT not in metadata.annotations:
+            annotations[labels.WORKER_ROLLOUT] = "managed"
+        record = {"annotations": annotations, "resourceVersion": metadata.resource_version}
         return await self.writer.merge_patch(
             DynamoGraphDeployment, graph.key, {"metadata": record}, uid=metadata.uid
         )

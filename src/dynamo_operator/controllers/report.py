@@ -5,11 +5,13 @@ They are queued after the status was written, so that who reads an event finds t
 
 from collections.abc import Sequence
 
+from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.kube.applied import Applied, Obstacle
 from dynamo_operator.kube.controller import DONE, Again, Outcome
 from dynamo_operator.kube.events import Recorder
 from dynamo_operator.kube.restraint import CONTEST_SECONDS
 from dynamo_operator.kube.types.meta import Resource
+from dynamo_operator.status.transitions import happenings
 from dynamo_operator.validation import Problem
 
 REJECTED_RETRY_SECONDS = 120.0
@@ -54,9 +56,14 @@ def report(
         recorder.event(before, reason="Contested", message=text, warning=True)
     if after is before:
         return
-    for each in applied.blocked:
-        if not each.passes_by_itself:
-            recorder.event(before, reason=each.obstacle, message=each.message, warning=True)
+    if isinstance(before, DynamoGraphDeployment) and isinstance(after, DynamoGraphDeployment):
+        for each in happenings(before, after):
+            recorder.event(
+                before, reason=each.reason, message=each.message, warning=each.is_warning
+            )
+    for obstacle in applied.blocked:
+        if not obstacle.passes_by_itself:
+            recorder.event(before, reason=obstacle.obstacle, message=obstacle.message, warning=True)
     if problems:
         text = "; ".join(str(each) for each in problems)
         recorder.event(before, reason="ValidationFailed", message=text, warning=True)

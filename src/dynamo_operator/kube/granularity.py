@@ -110,6 +110,7 @@ _KINDS: dict[tuple[Any, Any], dict[str, Object]] = {
     ("v1", "ConfigMap"): {"data": _TEXTS},
     ("v1", "Service"): {"spec": {"$ref": "ServiceSpec"}},
     ("networking.k8s.io/v1", "Ingress"): {"spec": {"$ref": "IngressSpec"}},
+    ("policy/v1", "PodDisruptionBudget"): {"spec": {"$ref": "PodDisruptionBudgetSpec"}},
     ("rbac.authorization.k8s.io/v1", "Role"): {"rules": _list_of("PolicyRule")},
     ("rbac.authorization.k8s.io/v1", "RoleBinding"): {
         "roleRef": {"$ref": "RoleRef"},

@@ -4,6 +4,7 @@ from dynamo_operator.api.graph import DynamoGraphDeployment, PersistentVolumeCla
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.types.core import PersistentVolumeClaim
 from dynamo_operator.render.canonical import canonical
+from dynamo_operator.render.metadata import with_graph_metadata
 
 
 def claim_objects(graph: DynamoGraphDeployment) -> tuple[Object, ...]:
@@ -12,7 +13,8 @@ def claim_objects(graph: DynamoGraphDeployment) -> tuple[Object, ...]:
     They are created once and never changed: what is on a volume is the user's.
     """
     namespace = graph.metadata.namespace
-    return tuple(canonical(_claim(namespace, each)) for each in graph.spec.pvcs if each.create)
+    wanted = (_claim(namespace, each) for each in graph.spec.pvcs if each.create)
+    return tuple(canonical(with_graph_metadata(graph, each)) for each in wanted)
 
 
 def _claim(namespace: str, wanted: PersistentVolumeClaimSpec) -> Object:

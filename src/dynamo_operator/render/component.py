@@ -4,6 +4,7 @@ from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.facts import Facts
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.render.canonical import canonical
+from dynamo_operator.render.disruption import component_disruption_budgets
 from dynamo_operator.render.network import (
     ingresses,
     model_services,
@@ -20,7 +21,8 @@ def component_objects(
     """The objects that the component controls, without owner references, in order of creation."""
     plan = component_plan(component, facts, settings)
     outside = (*ingresses(plan), *virtual_services(plan))
-    found = (*services(plan), *outside, *plan.orchestrator.workloads(plan))
+    budgets = () if plan.graph else component_disruption_budgets(component, settings)
+    found = (*services(plan), *outside, *budgets, *plan.orchestrator.workloads(plan))
     return tuple(map(canonical, found))
 
 

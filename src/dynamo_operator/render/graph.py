@@ -8,7 +8,9 @@ from dynamo_operator.facts import Facts
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.render import deployment_config
 from dynamo_operator.render.canonical import canonical
+from dynamo_operator.render.disruption import graph_disruption_budgets
 from dynamo_operator.render.gang import gang_model_objects, gang_objects
+from dynamo_operator.render.metadata import with_graph_metadata
 from dynamo_operator.render.picker import picker_objects
 from dynamo_operator.render.plan import discovery_backend
 from dynamo_operator.render.rbac import cluster_role_objects, discovery_objects
@@ -32,7 +34,9 @@ def graph_objects(
             for key, service in sorted(graph.spec.services.items())
         )
     )
-    return tuple(map(canonical, (*discovery, *picker_objects(graph), *workloads)))
+    budgets = graph_disruption_budgets(graph, settings)
+    found = (*discovery, *picker_objects(graph), *budgets, *workloads)
+    return tuple(canonical(with_graph_metadata(graph, each)) for each in found)
 
 
 def graph_shared_objects(

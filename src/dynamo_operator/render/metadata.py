@@ -1,12 +1,13 @@
 """Labels and annotations of a component's objects: the user's, and ours, which tell its pods apart.
 
-The hard part is who wins where. On every object ours win; on pods the user's `extraPodMetadata`
-wins over the rest, but for the labels by which we select.
+The hard part is who wins where. On every object ours win, then the service's, then the graph's; on
+pods the user's `extraPodMetadata` wins over the rest, but for the labels by which we select.
 """
 
 from dynamo_operator.api import labels, names
 from dynamo_operator.api.component import ComponentSpec, DynamoComponentDeployment
 from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.kube.kind import Object
 
 
 def component_labels(component: DynamoComponentDeployment, graph: str) -> dict[str, str]:
@@ -28,6 +29,31 @@ def service_dynamo_namespace(graph: DynamoGraphDeployment, service: ComponentSpe
     if service.global_dynamo_namespace:
         return names.GLOBAL_DYNAMO_NAMESPACE
     return names.dynamo_namespace(graph.metadata.namespace, graph.metadata.name)
+
+
+def service_labels(graph: DynamoGraphDeployment, service: ComponentSpec) -> dict[str, str]:
+    """The user's labels of every object of a graph's service; the service's own win."""
+    both = graph.spec.labels | service.labels
+    return {key: text for key, text in both.items() if key not in labels.SELECTING}
+
+
+def service_annotations(graph: DynamoGraphDeployment, service: ComponentSpec) -> dict[str, str]:
+    """The user's annotations of every object of a graph's service; the service's own win."""
+    both = graph.spec.annotations | service.annotations
+    return {key: text for key, text in both.items() if key not in labels.BOOKKEEPING}
+
+
+def with_graph_metadata(graph: DynamoGraphDeployment, wanted: Object) -> Object:
+    """An object of the graph with the labels and annotations that all its objects have.
+
+    What the object says itself wins.
+    """
+    metadata: Object = wanted["metadata"]
+    both = {
+        "labels": graph.spec.labels | metadata.get("labels", {}),
+        "annotations": graph.spec.annotations | metadata.get("annotations", {}),
+    }
+    return {**wanted, "metadata": metadata | {name: each for name, each in both.items() if each}}
 
 
 def user_labels(component: DynamoComponentDeployment) -> dict[str, str]:

@@ -14,7 +14,11 @@ from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.types.meta import OwnerReference
 from dynamo_operator.render.merge import merged_environment, pruned
-from dynamo_operator.render.metadata import service_dynamo_namespace
+from dynamo_operator.render.metadata import (
+    service_annotations,
+    service_dynamo_namespace,
+    service_labels,
+)
 from dynamo_operator.settings import RenderSettings
 
 _HANDED_ON = (labels.ENABLE_METRICS, labels.DISCOVERY_BACKEND)
@@ -32,8 +36,9 @@ def service_object(
         labels.DYNAMO_NAMESPACE: dynamo_namespace,
         labels.GRAPH: names.label_value(name),
     }
-    users = {each: text for each, text in service.labels.items() if each not in labels.SELECTING}
+    users = service_labels(graph, service)
     spec: dict[str, Any] = _said(pruned(msgspec.to_builtins(service)))
+    spec.pop("disruptionBudget", None)  # the graph makes it, over all generations of the service
     spec |= {
         "serviceName": key,
         "dynamoNamespace": dynamo_namespace,
@@ -41,8 +46,17 @@ def service_object(
     }
     if graph.spec.backend_framework:
         spec["backendFramework"] = graph.spec.backend_framework
+    metadata: Object = {
+        "name": names.component_name(name, key),
+        "namespace": namespace,
+        "labels": users | system,
+    }
     if annotations := _annotations(graph, service):
         spec["annotations"] = annotations
+    if graphs := {
+        each: annotations[each] for each in graph.spec.annotations if each in annotations
+    }:
+        metadata["annotations"] = graphs
     if graph.spec.envs:
         spec["envs"] = pruned(merged_environment(graph.spec.envs, service.envs))
     if service.component_type == "frontend" and service.ingress is None:
@@ -50,11 +64,7 @@ def service_object(
     return {
         "apiVersion": DynamoComponentDeployment.KIND.api_version,
         "kind": DynamoComponentDeployment.KIND.name,
-        "metadata": {
-            "name": names.component_name(name, key),
-            "namespace": namespace,
-            "labels": users | system,
-        },
+        "metadata": metadata,
         "spec": spec,
     }
 
@@ -112,6 +122,7 @@ def _said(value: Any) -> Any:
 
 
 def _annotations(graph: DynamoGraphDeployment, service: ComponentSpec) -> dict[str, str]:
-    kept = {key: text for key, text in service.annotations.items() if key not in labels.BOOKKEEPING}
     graphs = graph.metadata.annotations
-    return kept | {key: graphs[key] for key in _HANDED_ON if key in graphs}
+    return service_annotations(graph, service) | {
+        key: graphs[key] for key in _HANDED_ON if key in graphs
+    }

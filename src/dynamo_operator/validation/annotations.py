@@ -1,10 +1,15 @@
-"""Labels and annotations of a component: their syntax, and those that speak to the operator."""
+"""Labels and annotations of graphs and components: their syntax, and those that are the operator's.
+
+The hard part is old manifests. A service that sets one of our labels is taken as it is, and ours win, as
+ever; the labels and annotations of a whole graph are new, so there a key of ours is refused.
+"""
 
 import re
 from collections.abc import Iterator, Mapping
 
 from dynamo_operator.api import labels
 from dynamo_operator.api.component import ComponentSpec
+from dynamo_operator.api.graph import DynamoGraphDeploymentSpec
 from dynamo_operator.validation import Problem, ProblemKind
 from dynamo_operator.validation.syntax import (
     annotation_problems,
@@ -15,7 +20,31 @@ from dynamo_operator.validation.syntax import (
 )
 
 _BACKENDS = ("etcd", "kubernetes")
+_RESERVED_LABELS = frozenset(
+    each.key
+    for each in labels.ENTRIES
+    if each.use is labels.Use.LABEL and not each.key.startswith("app.kubernetes.io/")
+)
+"""Labels that we select by or that others read as ours. Kubernetes' common ones are for everybody."""
+_RESERVED_ANNOTATIONS = frozenset(
+    each.key for each in labels.ENTRIES if each.use is not labels.Use.LABEL
+)
 _BOUND = re.compile(r"(?P<number>\d{1,9})(?P<percent>%)?", re.ASCII)
+
+
+def graph_metadata_problems(graph: DynamoGraphDeploymentSpec) -> Iterator[Problem]:
+    """What is wrong with the labels and annotations of every object of a graph."""
+    yield from label_problems(graph.labels, "spec.labels")
+    yield from annotation_problems(graph.annotations, "spec.annotations")
+    for field, found, reserved in (
+        ("labels", graph.labels, _RESERVED_LABELS),
+        ("annotations", graph.annotations, _RESERVED_ANNOTATIONS),
+    ):
+        for key in sorted(reserved & found.keys()):
+            message = (
+                f"the operator sets or reads it itself; reserved are {', '.join(sorted(reserved))}"
+            )
+            yield Problem(f"spec.{field}[{key}]", message, ProblemKind.FORBIDDEN)
 
 
 def metadata_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:

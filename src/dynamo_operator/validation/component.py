@@ -19,6 +19,7 @@ from dynamo_operator.settings import RenderSettings
 from dynamo_operator.validation import Problem, ProblemKind
 from dynamo_operator.validation.annotations import metadata_problems
 from dynamo_operator.validation.deployment_config import deployment_config_problems
+from dynamo_operator.validation.disruption import disruption_problems
 from dynamo_operator.validation.environment import environment_problems
 from dynamo_operator.validation.multinode import multinode_problems
 from dynamo_operator.validation.picker import lone_picker_problems, picker_problems
@@ -54,6 +55,7 @@ def spec_problems(
     misfits = list(_misfits(spec, path))
     yield from misfits
     yield from _size_problems(spec, path)
+    yield from disruption_problems(spec, f"{path}.disruptionBudget")
     yield from picker_problems(spec, path)
     yield from metadata_problems(spec, path)
     yield from _ingress_problems(spec.ingress, f"{path}.ingress")

@@ -175,6 +175,7 @@ def _sample(key: str) -> str:
     samples = {
         "discoveryBackend": "etcd",
         "probeProfile": "documented",
+        "workerRollout": "managed",
         "groveTerminationDelay": "1m",
         "logging.level": "debug",
         "logging.format": "json",

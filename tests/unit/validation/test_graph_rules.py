@@ -49,6 +49,67 @@ def test_a_debug_copy_may_not_take_the_name_of_a_service() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("field", "key"),
+    [
+        ("labels", "nvidia.com/dynamo-component"),
+        ("labels", "nvidia.com/selector"),
+        ("labels", "role"),
+        ("annotations", "nvidia.com/enable-grove"),
+        ("annotations", "nvidia.com/last-applied-hash"),
+    ],
+)
+def test_a_graph_cannot_take_a_key_of_the_operator_and_is_told_which_those_are(
+    field: str, key: str
+) -> None:
+    [found] = problems({"w": a_service()}, **{field: {key: "x"}})
+    path, _, message = found.partition(": ")
+    assert f"spec.{field}[{key}]" == path
+    assert key in message.partition("reserved are ")[2].split(", ")
+
+
+def test_the_labels_of_a_graph_must_be_labels() -> None:
+    wrong = {"a b": "x", "team": "-", "app.kubernetes.io/part-of": "fine"}
+    assert ["spec.labels[a b]", "spec.labels[team]"] == [
+        each.partition(": ")[0] for each in problems({"w": a_service()}, labels=wrong)
+    ]
+
+
+def test_a_service_may_name_our_labels_as_ever_and_ours_win() -> None:
+    labels = {"nvidia.com/dynamo-component": "mine"}
+    assert [] == problems({"w": a_service(labels=labels)})
+
+
+@pytest.mark.parametrize(
+    "budget",
+    [
+        {"minAvailable": 1, "maxUnavailable": 1},
+        {"minAvailable": -1},
+        {"maxUnavailable": "101%"},
+        {"maxUnavailable": "half"},
+        {"minAvailable": "9" * 5000},
+    ],
+)
+def test_a_budget_has_one_bound_that_kubernetes_understands(budget: Object) -> None:
+    [found] = problems({"w": a_service(disruptionBudget=budget)})
+    assert found.startswith("spec.services.w.disruptionBudget")
+
+
+@pytest.mark.parametrize("budget", [{}, {"minAvailable": 0}, {"maxUnavailable": "100%"}])
+def test_a_budget_may_be_empty_a_number_or_a_percentage(budget: Object) -> None:
+    assert [] == problems({"w": a_service(disruptionBudget=budget)})
+
+
+def test_a_budget_is_not_for_groups() -> None:
+    several = a_service(
+        disruptionBudget={"minAvailable": 1},
+        multinode={"nodeCount": 2},
+        extraPodSpec={"mainContainer": {"image": "x", "args": ["run"]}},
+    )
+    [found] = problems({"w": several})
+    assert "the pods of a group are one" in found
+
+
 def test_a_service_needs_a_name() -> None:
     assert ["spec.services._: a service's name needs a letter or a digit"] == (
         problems({"_": a_service()})

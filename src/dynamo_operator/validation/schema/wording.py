@@ -27,6 +27,10 @@ _BOUNDS = {
     "maxItems": "must have at most {limit} entries, got {size}",
     "maxProperties": "must have at most {limit} entries, got {size}",
 }
+_PATTERNS = {
+    INT_OR_PERCENT_PATTERN: "is neither a number of pods nor a percentage such as 25%",
+    PATTERN: "is not a quantity such as 8Gi, 500m or 2",
+}
 _LONGEST = 60
 
 
@@ -77,11 +81,7 @@ def _message(kind: ValidationErrorKind, error: ValidationError) -> str:
             expected = joined([_ARTICLES[each] for each in sorted(types)], quote="")
             return f"expected {expected}, got {_described(got)}"
         case ValidationErrorKind.Pattern(pattern=pattern):
-            if pattern == PATTERN:
-                return f"{_shown(got)} is not a quantity such as 8Gi, 500m or 2"
-            if pattern == INT_OR_PERCENT_PATTERN:
-                return f"{_shown(got)} is neither a number of pods nor a percentage such as 25%"
-            return f"{_shown(got)} does not match {pattern}"
+            return f"{_shown(got)} {_PATTERNS.get(pattern, f'does not match {pattern}')}"
         case ValidationErrorKind.Format():
             return f"{_shown(got)} is not a time such as 2026-01-31T12:00:00Z"
     if template := _BOUNDS.get(kind.name):

@@ -1,0 +1,161 @@
+"""What becomes of the workers of a graph now: the plan of every service, put together for the graph.
+
+The hard part is what belongs together. Services step on their own, but an old generation goes as a whole,
+when every service is through: its workers find nobody else. Old components only ever get another number of
+replicas; what they were made of stays as it was.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+import msgspec
+
+from dynamo_operator.api.component import ComponentSpec, DynamoComponentDeployment
+from dynamo_operator.api.generation import WorkerGeneration, digits, generation_services
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.kube.types.meta import condition
+from dynamo_operator.lifecycle.budget import budget, is_recreated
+from dynamo_operator.lifecycle.generations import Generations, Member
+from dynamo_operator.lifecycle.rollout import (
+    NOTHING,
+    Step,
+    is_through,
+    recreating_step,
+    rolling_step,
+)
+
+SETTLE_SECONDS = 10.0
+"""So long frontends may take to list workers that have become available."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """The workers as they are to be now.
+
+    `graph` is what to render, with the replicas of this moment, as `generation` says. `resized` are old
+    components that get another number of replicas. `spared` are the names of old components that stay
+    although nothing rendered has them; the others are to be deleted. `through` are the services that run
+    the new generation only. `wait_seconds` is when the plan may change without an event; 0 for never.
+    """
+
+    graph: DynamoGraphDeployment
+    generations: Generations
+    resized: tuple[tuple[DynamoComponentDeployment, int], ...] = ()
+    spared: frozenset[str] = frozenset()
+    through: tuple[str, ...] = ()
+    wait_seconds: float = 0.0
+
+    @property
+    def generation(self) -> WorkerGeneration:
+        """How workers are to be rendered."""
+        return self.generations.target
+
+    @property
+    def target_hash(self) -> str:
+        """The generation to be; "" where there are no generations."""
+        return digits(self.generation.content)
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether old workers are still there."""
+        return self.generations.is_rolling_out
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """One service: its step, whether it has arrived, when to look again without an event (0: never)."""
+
+    step: Step
+    old: tuple[Member, ...]
+    is_through: bool
+    wait_seconds: float = 0.0
+
+
+def plan_rollout(
+    graph: DynamoGraphDeployment,
+    found: Generations,
+    now: datetime,
+    *,
+    leaving: Mapping[str, int] | None = None,
+    settle_seconds: float = SETTLE_SECONDS,
+) -> Rollout:
+    """The next step of the workers of a graph whose replicas are those that are in force.
+
+    `leaving` are pods on their way out, by the name of their component; it makes a difference only where
+    old and new ones must not meet. None means: nobody counts them.
+    """
+    services = generation_services(graph)
+    if not found.old:
+        return Rollout(graph, found, through=tuple(services))
+    clock = _Clock(now, settle_seconds)
+    planned = {
+        key: _planned(key, each, found, leaving or {}, clock) for key, each in services.items()
+    }
+    through = tuple(key for key, each in planned.items() if each.is_through)
+    is_over = len(through) == len(planned)
+    waits = [each.wait_seconds for each in planned.values() if each.wait_seconds]
+    return Rollout(
+        _with_replicas(graph, {key: each.step.new for key, each in planned.items()}),
+        found,
+        () if is_over else tuple(_resized(planned.values())),
+        frozenset() if is_over else frozenset(each.name for each in found.old),
+        through,
+        min(waits, default=0.0),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Clock:
+    now: datetime
+    settle_seconds: float
+
+    def seconds_to_settle(self, new: Member | None) -> float | None:
+        """How long new workers still have to be available. None means: some are not available at all."""
+        found = condition(new.component.status.conditions, "Available") if new else None
+        if found is None or found.status != "True" or found.last_transition_time is None:
+            return None
+        since = datetime.fromisoformat(found.last_transition_time)
+        return max(0.0, self.settle_seconds - (self.now - since).total_seconds())
+
+
+def _planned(
+    key: str,
+    service: ComponentSpec,
+    found: Generations,
+    leaving: Mapping[str, int],
+    clock: _Clock,
+) -> _Planned:
+    wanted = 1 if service.replicas is None else service.replicas
+    member = next((each for each in found.new if each.service == key), None)
+    new = member.side if member else NOTHING
+    old = tuple(each for each in found.old if each.service == key)
+    sides = [each.side for each in old]
+    if is_recreated(service):
+        is_gone = not any(each.replicas or each.pods for each in sides)
+        is_gone = is_gone and not any(leaving.get(each.name) for each in old)
+        step = recreating_step(wanted, new, sides, is_gone=is_gone)
+        return _Planned(step, old, is_through(wanted, new, sides))
+    left = clock.seconds_to_settle(member)
+    step = rolling_step(wanted, budget(service, wanted), new, sides, is_settled=left == 0)
+    wait = left if left and step.awaits_settling else 0.0
+    return _Planned(step, old, is_through(wanted, new, sides), wait)
+
+
+def _resized(planned: Iterable[_Planned]) -> Iterator[tuple[DynamoComponentDeployment, int]]:
+    """Old components that are asked for another number of replicas than the step says."""
+    for each in planned:
+        for member, replicas in zip(each.old, each.step.old, strict=True):
+            if member.side.replicas != replicas:
+                yield member.component, replicas
+
+
+def _with_replicas(
+    graph: DynamoGraphDeployment, replicas: Mapping[str, int]
+) -> DynamoGraphDeployment:
+    services = {
+        key: msgspec.structs.replace(each, replicas=replicas[key]) if key in replicas else each
+        for key, each in graph.spec.services.items()
+    }
+    spec = msgspec.structs.replace(graph.spec, services=services)
+    return msgspec.structs.replace(graph, spec=spec)

@@ -1,0 +1,80 @@
+"""What has just happened to a graph, as events: told once, when the status that says it was written.
+
+The hard part is to tell only what somebody on call wants to find later: a restart, a rollout or a pause
+that began or ended, and work that stands still. That a pod is ready is in the status, and is no event.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.kube.types.meta import Condition, condition
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """The reason and the message of an event, and whether it is a warning."""
+
+    reason: str
+    message: str
+    is_warning: bool = False
+
+
+def happenings(
+    before: DynamoGraphDeployment, after: DynamoGraphDeployment
+) -> tuple[Happening, ...]:
+    """What changed from one status of a graph to the next; empty when nothing of note did."""
+    return (
+        *_restart(before, after),
+        *_rolling_update(before, after),
+        *_conditions(before, after),
+    )
+
+
+def _restart(before: DynamoGraphDeployment, after: DynamoGraphDeployment) -> Iterator[Happening]:
+    old, new = before.status.restart, after.status.restart
+    if new is None:
+        return
+    was = (old.observed_id, old.phase) if old else (None, None)
+    if was == (new.observed_id, new.phase):
+        return
+    if new.phase == "Restarting":
+        yield Happening("RestartStarted", f'Restart "{new.observed_id}" began')
+    elif new.phase == "Superseded":
+        text = f'Restart "{new.observed_id}" gives way to the rolling update of the workers'
+        yield Happening("RestartSuperseded", text, is_warning=True)
+    elif new.phase == "Completed" and was[1] == "Restarting":
+        yield Happening("RestartCompleted", f'Restart "{new.observed_id}" is complete')
+
+
+def _rolling_update(
+    before: DynamoGraphDeployment, after: DynamoGraphDeployment
+) -> Iterator[Happening]:
+    old, new = before.status.rolling_update, after.status.rolling_update
+    if new is None or (old and (old.phase, old.to_hash) == (new.phase, new.to_hash)):
+        return
+    change = f"workers {new.from_hash or 'of no generation'} by {new.to_hash}"
+    if new.phase == "InProgress":
+        yield Happening("RollingUpdateStarted", f"Replacing {change}")
+    elif new.phase == "Completed" and old is not None:
+        yield Happening("RollingUpdateCompleted", f"Replaced {change}")
+
+
+_TOLD = {
+    ("Suspended", "True"): ("Suspended", False),
+    ("Suspended", "False"): ("Resumed", False),
+    ("Progressing", "False"): ("ProgressDeadlineExceeded", True),
+}
+"""Conditions whose flip is an event."""
+
+
+def _conditions(before: DynamoGraphDeployment, after: DynamoGraphDeployment) -> Iterator[Happening]:
+    for (type_, status), (reason, is_warning) in _TOLD.items():
+        new = condition(after.status.conditions, type_)
+        old = condition(before.status.conditions, type_)
+        if new is not None and new.status == status and not _is(old, status):
+            yield Happening(reason, new.message, is_warning)
+
+
+def _is(found: Condition | None, status: str) -> bool:
+    return found is not None and found.status == status

@@ -1,0 +1,130 @@
+"""The state that a namespace has come to, so that it can be compared with another one's.
+
+The hard part is what to leave out: what differs between two runs that end alike (identities, times, names that are
+drawn by lot), and nothing else. Pods and ReplicaSets have such names, so they are told by their owners.
+"""
+
+import difflib
+import json
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from cluster.world import PODS, World
+from dynamo_operator.api.component import DynamoComponentDeployment
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.api.scaling import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.kube.kind import Kind, Object
+from dynamo_operator.kube.types.apps import Deployment
+from dynamo_operator.kube.types.core import (
+    ConfigMap,
+    PersistentVolumeClaim,
+    Service,
+    ServiceAccount,
+)
+from dynamo_operator.kube.types.networking import Ingress
+from dynamo_operator.kube.types.rbac import Role, RoleBinding
+
+REPLICA_SETS = Kind("apps", "v1", "ReplicaSet", "replicasets")
+BUDGETS = Kind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
+OURS = (DynamoGraphDeployment.KIND, DynamoComponentDeployment.KIND)
+KINDS = (
+    *OURS,
+    *(DynamoGraphDeploymentScalingAdapter.KIND, BUDGETS, PersistentVolumeClaim.KIND),
+    *(Deployment.KIND, Service.KIND, Ingress.KIND, ConfigMap.KIND),
+    *(ServiceAccount.KIND, Role.KIND, RoleBinding.KIND),
+)
+_EVERY_NAMESPACES = frozenset(("default", "kube-root-ca.crt"))
+_VOLATILE = frozenset(
+    (
+        *("uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink"),
+        *("clusterIP", "clusterIPs", "lastTransitionTime", "lastUpdateTime"),
+        "nvidia.com/last-applied-hash",  # of a text that holds the namespace
+    )
+)
+_HISTORY = frozenset(
+    ("generation", "observedGeneration", "observedID", "deployment.kubernetes.io/revision")
+)
+"""What tells how an object came to be as it is."""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """All that there is in a namespace. `uids` and `orphans` are by kind and name, and not compared."""
+
+    content: dict[str, Any]
+    uids: dict[str, str]
+    orphans: tuple[str, ...]
+
+    def difference(self, other: "Ending") -> str:
+        """What the other one has instead, as lines; empty when they are alike."""
+        lines = (
+            json.dumps(each.content, indent=1, sort_keys=True).splitlines()
+            for each in (self, other)
+        )
+        return "\n".join(difflib.unified_diff(*lines, "expected", "actual", lineterm="", n=12))
+
+
+def ending(world: World, *, with_history: bool = True) -> Ending:
+    """The state of the world now. Without history, all ways to a spec end alike."""
+    found = {kind: _listed(world, kind) for kind in (*KINDS, REPLICA_SETS, PODS)}
+    names = {
+        each["metadata"]["uid"]: f"{kind.name} {each['metadata']['name']}"
+        for kind, items in found.items()
+        for each in items
+    }
+    left_out = _VOLATILE if with_history else _VOLATILE | _HISTORY
+    content = {
+        f"{kind.name} {each['metadata']['name']}": _lasting(each, world.namespace, left_out, kind)
+        for kind in KINDS
+        for each in found[kind]
+    }
+    content["Pods"] = _told_by_owner(found[REPLICA_SETS], found[PODS])
+    if with_history:
+        content["Templates"] = _told_by_owner((), found[REPLICA_SETS])
+    orphans = tuple(
+        f"{kind.name} {each['metadata']['name']}"
+        for kind, items in found.items()
+        for each in items
+        for owner in each["metadata"].get("ownerReferences", ())
+        if owner["uid"] not in names
+    )
+    return Ending(content, {names[uid]: uid for uid in names if names[uid] in content}, orphans)
+
+
+def _listed(world: World, kind: Kind) -> list[Object]:
+    return [each for each in world.list(kind) if each["metadata"]["name"] not in _EVERY_NAMESPACES]
+
+
+def _told_by_owner(owners: Any, owned: list[Object]) -> dict[str, int]:
+    """How many there are of each sort: by the owner of their owner, and whether they are on their way out."""
+    above = {each["metadata"]["uid"]: _owner(each)["name"] for each in owners}
+    counts = Counter(
+        (
+            above.get(_owner(each)["uid"], _owner(each)["name"])
+            + (" replicas " + str(each["spec"]["replicas"]) if "replicas" in each["spec"] else "")
+            + (" going" if "deletionTimestamp" in each["metadata"] else "")
+        )
+        for each in owned
+    )
+    return dict(sorted(counts.items()))
+
+
+def _owner(each: Object) -> Object:
+    owners: list[Object] = each["metadata"].get("ownerReferences", [{"name": "-", "uid": "-"}])
+    return owners[0]
+
+
+def _lasting(value: Any, namespace: str, left_out: frozenset[str], kind: Kind) -> Any:
+    """A JSON value without what differs between two runs."""
+    if isinstance(value, dict):
+        texts = () if kind in OURS else ("message",)  # others name their ReplicaSets in them
+        kept = {
+            name: _lasting(each, namespace, left_out, kind)
+            for name, each in value.items()
+            if name not in left_out and name not in texts
+        }
+        return dict(sorted(kept.items()))
+    if isinstance(value, list):
+        return [_lasting(each, namespace, left_out, kind) for each in value]
+    return value.replace(namespace, "NAMESPACE") if isinstance(value, str) else value

@@ -1,0 +1,101 @@
+"""What is done to a graph, and how one sees that the operator is through with it: one entry for each."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from cluster.graph.graphs import graph, service, worker
+from cluster.graph.test_graph import COMPONENT, DEPLOYMENT, GRAPH, SERVICE, condition, is_ready
+from cluster.world import World
+from dynamo_operator.api import labels
+from dynamo_operator.kube.kind import Object
+
+NEWER = "nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.9.1"
+
+
+def a_graph(**services: Object) -> Object:
+    """A frontend and a worker, small enough that many fit on the nodes, and further services."""
+    decode = worker("decode", resources=None)
+    return graph("chat", Frontend=service("frontend"), Decode=decode, **services)
+
+
+def is_quite_ready(world: World) -> bool:
+    """Whether the graph says that its newest spec is ready."""
+    body = world.get(GRAPH, "chat")
+    return body is not None and is_ready(body)
+
+
+def is_gone(world: World) -> bool:
+    """Whether nothing is left of the graph."""
+    kinds = (GRAPH, COMPONENT, DEPLOYMENT, SERVICE)
+    return not any(world.list(kind) for kind in kinds)
+
+
+def is_suspended(world: World) -> bool:
+    """Whether the graph says that it has no replicas."""
+    body = world.get(GRAPH, "chat")
+    return body is not None and condition(body, "Suspended").get("status") == "True"
+
+
+def is_restarted(world: World) -> bool:
+    """Whether the restart is over and the graph ready."""
+    body = world.get(GRAPH, "chat")
+    if body is None or not is_ready(body):
+        return False
+    return bool(body["status"].get("restart", {}).get("phase") == "Completed")
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """`before` is the graph that is there and ready. None means: no graph."""
+
+    name: str
+    before: Object | None
+    act: Callable[[World], object]
+    is_over: Callable[[World], bool] = is_quite_ready
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def edit(**fields: object) -> Callable[[World], object]:
+    """Have the user change fields of the spec."""
+    return lambda world: world.patch(GRAPH, "chat", {"spec": fields})
+
+
+def edit_service(key: str, fields: Object | None) -> Callable[[World], object]:
+    """Have the user change fields of a service. None means: take it away."""
+    return edit(services={key: fields})
+
+
+def annotate(name: str, value: str | None) -> Callable[[World], object]:
+    """Have the user annotate the graph."""
+    return lambda world: world.patch(GRAPH, "chat", {"metadata": {"annotations": {name: value}}})
+
+
+IMAGE = {"extraPodSpec": {"mainContainer": {"image": NEWER}}}
+PREFILL = worker("prefill", resources=None)
+SUSPENDED = {**a_graph(), "metadata": {"name": "chat", "annotations": {labels.SUSPEND: "true"}}}
+RESTART = {"id": "one", "strategy": {"type": "Sequential"}}
+
+SCENARIOS = (
+    Scenario("create", None, lambda world: world.create(GRAPH, a_graph())),
+    Scenario("edit the image of a frontend", a_graph(), edit_service("Frontend", IMAGE)),
+    Scenario("edit the image of a worker", a_graph(), edit_service("Decode", IMAGE)),
+    Scenario("scale a service", a_graph(), edit_service("Decode", {"replicas": 2})),
+    Scenario("scale the graph", a_graph(), edit(replicas=2)),
+    Scenario("add a service", a_graph(), edit_service("Prefill", PREFILL)),
+    Scenario("remove a service", a_graph(Prefill=PREFILL), edit_service("Prefill", None)),
+    Scenario("restart", a_graph(), edit(restart=RESTART), is_restarted),
+    Scenario("suspend", a_graph(), annotate(labels.SUSPEND, "true"), is_suspended),
+    Scenario(
+        "delete a workload by hand",
+        a_graph(),
+        lambda world: world.delete(DEPLOYMENT, "chat-frontend"),
+    ),
+    Scenario(
+        "delete a component by hand",
+        a_graph(),
+        lambda world: world.delete(COMPONENT, "chat-frontend"),
+    ),
+    Scenario("delete", a_graph(), lambda world: world.delete(GRAPH, "chat"), is_gone),
+)

@@ -1,0 +1,171 @@
+"""Where scenarios are played: namespaces of their own, with operators that can be killed.
+
+A scenario is first played calmly. That run says how many writes there are and what the end looks like; every
+other run must come to the same end, whenever its operator died. The hard part is the middle: an object that
+was deleted and made again looks right in the end. So identities are compared as well, and the deletions.
+"""
+
+import ssl
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum
+
+from cluster.graph.test_graph import GRAPH
+from cluster.world import NAMESPACES, World
+from dynamo_operator.kube.types.core import ServiceAccount
+from faults.crash import Executioner, Moment, Point, Sentence
+from faults.ending import Ending, ending
+from faults.nursery import Nursery
+from faults.proxy import Proxy, Write
+from faults.scenarios import Scenario, is_quite_ready
+
+QUIET_SECONDS = 1.6
+"""Without a write for this long there will be none: a status waits for at most a second."""
+
+PATIENCE_SECONDS = 60.0
+AT_ONCE = 6
+"""Namespaces that are played in at the same time."""
+
+
+class Outcome(Enum):
+    """What became of an operator that was to die."""
+
+    SURVIVED = "died, and the next one brought it to the right end"
+    NOT_REACHED = "came to the right end in fewer writes"
+
+
+@dataclass(frozen=True)
+class Calm:
+    """An undisturbed run: how many writes it took, and the states before and after."""
+
+    writes: int
+    prepared: Ending
+    end: Ending
+    deleted: frozenset[str]
+
+    @property
+    def kept(self) -> list[str]:
+        """What was there before and is the same object after, by kind and name."""
+        return [name for name, uid in self.prepared.uids.items() if self.end.uids.get(name) == uid]
+
+    def points(self) -> list[Point]:
+        """Every place to crash at, in order."""
+        return [Point(n, moment) for n in range(1, self.writes + 1) for moment in Moment]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A control plane behind a proxy that kills."""
+
+    proxy: Executioner
+    nursery: Nursery
+
+    def calm(self, scenario: Scenario) -> Calm:
+        """The scenario without any fault."""
+        with namespace(self.proxy) as world, self.nursery.operator(world.namespace):
+            if scenario.before is not None:
+                world.create(GRAPH, scenario.before)
+                at_rest(world, self.proxy, is_quite_ready)
+            prepared = ending(world)
+            first = len(self.proxy.writes_in(world.namespace))
+            scenario.act(world)
+            at_rest(world, self.proxy, scenario.is_over)
+            written = self.proxy.writes_in(world.namespace)[first:]
+            return Calm(len(written), prepared, ending(world), deletions(written, world))
+
+    def crash(self, scenario: Scenario, calm: Calm, point: Point) -> Outcome:
+        """The scenario with an operator that dies at that point, and one that is started after it.
+
+        Raises:
+            AssertionError: it did not come to the same end, or not by a right way.
+        """
+        with namespace(self.proxy) as world:
+            try:
+                return self._crash(world, scenario, calm, point)
+            except AssertionError as error:
+                raise AssertionError(f"{scenario}, killed {point}: {error}") from error
+            finally:
+                self.proxy.sentences.pop(world.namespace, None)
+
+    def _crash(self, world: World, scenario: Scenario, calm: Calm, point: Point) -> Outcome:
+        with self.nursery.operator(world.namespace) as first:
+            if scenario.before is not None:
+                world.create(GRAPH, scenario.before)
+                at_end(world, calm.prepared, is_quite_ready)
+            before = ending(world)
+            begun = len(self.proxy.writes_in(world.namespace))
+            sentence = Sentence(point, first.kill)
+            self.proxy.sentences[world.namespace] = sentence
+            scenario.act(world)
+            while not sentence.is_carried_out.wait(0.05):
+                assert not first.has_ended, first.log.read_text()
+                is_quiet = self.proxy.quiet_seconds(world.namespace) > QUIET_SECONDS
+                if is_quiet and scenario.is_over(world):
+                    at_end(world, calm.end, scenario.is_over)
+                    return Outcome.NOT_REACHED
+            first.ended()
+        del self.proxy.sentences[world.namespace]
+        with self.nursery.operator(world.namespace) as second:
+            after = at_end(world, calm.end, scenario.is_over)
+            assert not second.has_ended, second.log.read_text()
+            assert '"level": "error"' not in second.log.read_text()
+        replaced = [each for each in calm.kept if before.uids[each] != after.uids.get(each)]
+        assert [] == replaced, f"deleted and made again: {replaced}"
+        deleted = deletions(self.proxy.writes_in(world.namespace)[begun:], world)
+        assert deleted <= calm.deleted, f"deleted without need: {deleted - calm.deleted}"
+        assert () == after.orphans
+        return Outcome.SURVIVED
+
+    def crashes(self, scenario: Scenario, calm: Calm, points: Sequence[Point]) -> list[Outcome]:
+        """What became of the operator at each of the points, several at a time."""
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            return list(pool.map(lambda at: self.crash(scenario, calm, at), points))
+
+
+@contextmanager
+def namespace(proxy: Proxy) -> Iterator[World]:
+    """A namespace of its own, as its user sees it through the proxy."""
+    name = f"test-{uuid.uuid4().hex[:10]}"
+    world = World(proxy.url, ssl.create_default_context(), name)
+    world.create(NAMESPACES, {"metadata": {"name": name, "namespace": ""}})
+    world.eventually(ServiceAccount.KIND, "default", within_seconds=PATIENCE_SECONDS)
+    try:
+        yield world
+    finally:
+        world.delete(NAMESPACES, name)
+
+
+def at_rest(world: World, proxy: Proxy, is_over: Callable[[World], bool]) -> None:
+    """Return when it is over and nothing is written any more."""
+    world.until(
+        lambda: proxy.quiet_seconds(world.namespace) > QUIET_SECONDS and is_over(world),
+        what=lambda: str(ending(world).content),
+        within_seconds=PATIENCE_SECONDS,
+    )
+
+
+def at_end(world: World, expected: Ending, is_over: Callable[[World], bool]) -> Ending:
+    """The state, as soon as it is the expected one."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    difference = "it is not over"
+    while time.monotonic() < deadline:
+        if is_over(world):
+            found = ending(world)
+            difference = expected.difference(found)
+            if not difference:
+                return found
+        time.sleep(0.2)
+    raise AssertionError(f"another end:\n{difference}")
+
+
+def deletions(written: Sequence[Write], world: World) -> frozenset[str]:
+    """What the operator has deleted, by path."""
+    return frozenset(
+        each.path.replace(world.namespace, "NAMESPACE")
+        for each in written
+        if each.method == "DELETE"
+    )

@@ -1,0 +1,183 @@
+"""A simulated cluster with graphs, their adapters and nobody who runs pods: what scaling is tested on.
+
+The graph's controller is a small one: it keeps adapters as the real one does, and says in the status that the
+number which they want is there at once. `asked` is every number that a workload would have been given.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import msgspec
+
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.api.scaling import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.api.service_status import ServiceReplicaStatus
+from dynamo_operator.controllers.adapters import adapter_watch, keep_adapters
+from dynamo_operator.controllers.report import outcome, report
+from dynamo_operator.controllers.scaling import ScalingController
+from dynamo_operator.kube.cache import Cache
+from dynamo_operator.kube.client import Client
+from dynamo_operator.kube.controller import DONE, Outcome, Watches
+from dynamo_operator.kube.events import EventWriter
+from dynamo_operator.kube.informer import Informer
+from dynamo_operator.kube.kind import Key, Object
+from dynamo_operator.kube.manager import Manager
+from dynamo_operator.kube.metrics import RuntimeMetrics
+from dynamo_operator.kube.status import StatusPace, patch_status
+from dynamo_operator.kube.types.meta import Resource
+from dynamo_operator.kube.writer import Writer
+from dynamo_operator.lifecycle.replicas import effective_replicas
+from simulated.server import Server
+
+GRAPHS = DynamoGraphDeployment.KIND.path()
+ADAPTERS = DynamoGraphDeploymentScalingAdapter.KIND.path()
+EVENTS = "/api/v1/events"
+NAMESPACE = "prod"
+GRAPH = Key(NAMESPACE, "chat")
+ADAPTER = Key(NAMESPACE, "chat-decode")
+
+
+@dataclass
+class _GraphController:
+    """Keeps adapters and reports; renders nothing."""
+
+    cluster: "Cluster"
+
+    reconciles: ClassVar[type[Resource]] = DynamoGraphDeployment
+    owns: ClassVar[tuple[type[Resource], ...]] = ()
+
+    @property
+    def watches(self) -> tuple[Watches, ...]:
+        return (adapter_watch(),)
+
+    async def reconcile(self, key: Key) -> Outcome:
+        cluster = self.cluster
+        graph = cluster.cache.get(DynamoGraphDeployment, key)
+        if graph is None or graph.metadata.deletion_timestamp:
+            return DONE
+        adapters = await keep_adapters(graph, cluster.cache, cluster.writer)
+        replicas = effective_replicas(graph, adapters.replicas, ())
+        counts = {name: 1 if number is None else number for name, number in replicas.items()}
+        if not cluster.asked or cluster.asked[-1] != counts:
+            cluster.asked.append(counts)
+        services = {
+            name: ServiceReplicaStatus("Deployment", name, replicas=number, updated_replicas=number)
+            for name, number in counts.items()
+        }
+        status = {
+            "observedGeneration": graph.metadata.generation,
+            "services": msgspec.json.decode(msgspec.json.encode(services)),
+        }
+        stored = await patch_status(cluster.writer, graph, status)
+        report(cluster.recorder, graph, stored, applied=adapters.applied)
+        return outcome(adapters.applied)
+
+
+class Cluster:
+    """An API server, and the operator, which can be stopped and started again."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.server = Server(seed)
+        self.storage = self.server.storage
+        self.asked: list[dict[str, int]] = []
+
+    @asynccontextmanager
+    async def operator(self) -> AsyncIterator[None]:
+        """Have a fresh operator run meanwhile, its caches full."""
+        client, self.cache = Client(self.server), Cache()
+        metrics = RuntimeMetrics()
+        events = EventWriter(client, instance="a", metrics=metrics)
+        self.writer, self.recorder = Writer(client, self.cache), events.recorder("operator")
+        manager = Manager(client, self.cache, metrics=metrics, events=events)
+        manager.inform(Informer(DynamoGraphDeployment))
+        manager.inform(Informer(DynamoGraphDeploymentScalingAdapter))
+        manager.control(_GraphController(self))
+        manager.control(
+            ScalingController(client, self.writer, self.cache, self.recorder, StatusPace())
+        )
+        stop = asyncio.Event()
+        running = asyncio.create_task(manager.run(stop))
+        await asyncio.sleep(5)
+        try:
+            yield
+        finally:
+            stop.set()
+            await running
+
+    # What users and autoscalers do.
+
+    def has_graph(self, **services: Any) -> None:
+        """Have a graph, of a service `decode` with an adapter unless others are named."""
+        chosen = services or {"decode": scaled(1)}
+        metadata = {"name": GRAPH.name, "namespace": GRAPH.namespace}
+        self.storage.create(GRAPHS, {"metadata": metadata, "spec": {"services": chosen}})
+
+    def edit(self, **decode: Any) -> None:
+        """Change the service `decode` of the graph."""
+        self.edit_graph({"spec": {"services": {"decode": decode}}})
+
+    def edit_graph(self, patch: Object) -> None:
+        """Change the graph."""
+        self.storage.merge(GRAPHS, GRAPH, patch)
+
+    def scale(self, replicas: int, key: Key = ADAPTER) -> None:
+        """Set the number of an adapter, as its scale subresource does."""
+        self.storage.merge(ADAPTERS, key, {"spec": {"replicas": replicas}})
+
+    def has_adapter(self, name: str, replicas: int, service: str = "decode") -> None:
+        """Have an adapter that a user made."""
+        metadata = {"name": name, "namespace": NAMESPACE}
+        reference = {"name": GRAPH.name, "serviceName": service}
+        spec = {"replicas": replicas, "dgdRef": reference}
+        self.storage.create(ADAPTERS, {"metadata": metadata, "spec": spec})
+
+    # What there is.
+
+    def graph(self) -> Object:
+        """The graph."""
+        return self.storage.read(GRAPHS, GRAPH)
+
+    def adapter(self, key: Key = ADAPTER) -> Object:
+        """An adapter."""
+        return self.storage.read(ADAPTERS, key)
+
+    def adapters(self) -> list[str]:
+        """The names of all adapters."""
+        return sorted(key.name for key in self.storage.objects.get(ADAPTERS, {}))
+
+    def numbers(self) -> tuple[int, int, int]:
+        """Of `decode`: what the adapter wants, the graph says, and the workload was given."""
+        own = self.graph()["spec"]["services"]["decode"].get("replicas", 1)
+        return self.adapter()["spec"]["replicas"], own, self.asked[-1]["decode"]
+
+    def ready(self, key: Key = ADAPTER) -> tuple[str, str]:
+        """Status and reason of an adapter's `Ready`."""
+        (each,) = self.adapter(key)["status"]["conditions"]
+        return each["status"], each["reason"]
+
+    def events(self) -> set[tuple[str, str, str]]:
+        """Whom events are about, their reasons and messages."""
+        return {
+            (each["involvedObject"]["name"], each["reason"], each["message"])
+            for each in self.storage.objects.get(EVENTS, {}).values()
+        }
+
+    def writes(self, collection: str, subresource: str = "") -> int:
+        """How many writes reached objects of that collection, or their subresource."""
+        plural = collection.rpartition("/")[2]
+        return sum(
+            1
+            for each in self.server.requests
+            if each.method in ("PATCH", "POST", "PUT", "DELETE")
+            and plural in (parts := each.path.split("/"))
+            and (parts[-1] == subresource if subresource else parts[-1] != "status")
+        )
+
+
+def scaled(replicas: int | None, **fields: Any) -> Object:
+    """A service with an adapter."""
+    number = {} if replicas is None else {"replicas": replicas}
+    return {"componentType": "worker", "scalingAdapter": {"enabled": True}, **number, **fields}

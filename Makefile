@@ -4,10 +4,10 @@ UV_VERSION := 0.13.8
 UV := .make/bin/uv
 RUN := $(UV) run --locked --no-sync
 # Each has a control plane of its own: what one installs there must not be what another finds.
-PARTS := $(addprefix tests/cluster/,api controlplane epp gang graph kube multinode) tests/faults tests/conformance
+PARTS := $(addprefix tests/cluster/,admission api charts controlplane epp gang graph kube multinode permissions rollout scaling takeover tenancy) tests/faults tests/conformance
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fmt lint types unit cluster conformance golden crds docs bench
+.PHONY: help demo test fmt lint types unit cluster crash long properties conformance golden crds docs bench
 
 help: ## List the recipes
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  \1|/' | column -t -s '|'
@@ -40,11 +40,24 @@ types: .venv/.synced ## mypy strict and pyright
 	@$(RUN) pyright
 
 unit: .venv/.synced ## Tests without a control plane
-	@$(RUN) pytest tests/unit tests/golden
+	@$(RUN) pytest tests/unit tests/golden tests/lifecycle
 
 cluster: .venv/.synced ## Tests on the real control plane
 	@$(RUN) dynamoctl dev build
 	@for part in $(PARTS); do $(RUN) pytest $$part || exit 1; done
+
+crash: .venv/.synced ## Kill the operator before and after each of its writes (10 minutes; ARGS="-k scale")
+	@$(RUN) dynamoctl dev build
+	@DYNAMO_TEST_LONG=1 $(RUN) pytest tests/faults/test_crash.py $(ARGS)
+
+properties: .venv/.synced ## The properties of rendering, with 10,000 examples each
+	@$(RUN) pytest tests/unit/render/test_odd_documents.py tests/unit/render/test_properties.py \
+		tests/unit/render/test_quoting.py tests/unit/render/test_shell.py \
+		--hypothesis-profile=properties --timeout=0
+
+long: .venv/.synced ## All faults in full: every crash point, 200 sequences of edits
+	@$(RUN) dynamoctl dev build
+	@DYNAMO_TEST_LONG=1 $(RUN) pytest tests/faults $(ARGS)
 
 conformance: .venv/.synced ## Compare with the recorded Go operator, in all modes (ARGS="grove --case agg-vllm")
 	@$(RUN) dynamoctl dev build
@@ -57,7 +70,7 @@ crds: .venv/.synced ## Print the CustomResourceDefinitions
 	@$(RUN) dynamoctl crds
 
 docs: .venv/.synced ## Rewrite the generated reference pages
-	@for page in reference labels_page settings_page metrics_page conditions_page; do \
+	@for page in reference labels_page settings_page admission_page metrics_page status_page charts chart_values permissions_page install_manifests; do \
 		$(RUN) python tools/$$page.py || exit 1; done
 
 bench: .venv/.synced ## API requests per graph and other measurements

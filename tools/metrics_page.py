@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry
 from dynamo_operator.kube.metrics import RuntimeMetrics
 from dynamo_operator.kube.types.meta import R
 from dynamo_operator.observability.metrics import register
+from dynamo_operator.observability.scope import register as register_scope
 
 PAGE = Path(__file__).parents[1] / "docs" / "metrics.md"
 HEAD = """\
@@ -47,6 +48,7 @@ def page() -> str:
     """The page."""
     registry = RuntimeMetrics().registry
     register(registry, _Nothing())
+    register_scope(registry, lambda: 0)
     rows = sorted(_rows(registry), key=lambda row: (row[0] not in _FIRST, row[0]))
     table = ["| name | type | labels | what it counts |", "|---|---|---|---|"]
     table += [f"| `{name}` | {kind} | {labels} | {text} |" for name, kind, labels, text in rows]

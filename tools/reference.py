@@ -142,8 +142,8 @@ def scalar_text(bare: Any, marks: tuple[Any, ...], field: Field) -> str:
         return "integer or percentage"
     if field.free_form:
         return "any value" if bare is msgspec.Raw else "any fields"
-    if get_origin(bare) is Literal:
-        return " or ".join(f"`{option}`" for option in get_args(bare))
+    if options := field.options or (get_args(bare) if get_origin(bare) is Literal else ()):
+        return " or ".join(f"`{option}`" for option in options)
     return field.format or {str: "text", bool: "true or false", int: "integer"}[bare]
 
 

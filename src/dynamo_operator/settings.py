@@ -92,6 +92,13 @@ class RenderSettings(Section, frozen=True, kw_only=True):
         str,
         Setting("Namespace of that Secret.", ("mpi-run-ssh-secret-namespace",)),
     ] = ""
+    mpi_secret_made: Annotated[
+        bool,
+        Setting(
+            "Make that Secret, with new keys, when a graph needs it and it does not exist.",
+            ("mpi-run-ssh-keygen",),
+        ),
+    ] = False
     grove_termination_delay_seconds: Annotated[
         int,
         Setting(
@@ -241,9 +248,6 @@ class LeaderElectionSettings(Section, frozen=True, kw_only=True):
     ] = 2.0
 
 
-_NO_SCOPE_LEASE = "that Lease is not written yet; let no two operators serve one namespace"
-
-
 class NamespaceScopeSettings(Section, frozen=True, kw_only=True):
     """The Lease that tells a cluster-wide operator to keep out of our namespace."""
 
@@ -252,7 +256,6 @@ class NamespaceScopeSettings(Section, frozen=True, kw_only=True):
         Setting(
             "How long that Lease counts without renewal. With a restricted namespace only.",
             ("namespace-scope-lease-duration",),
-            pending=_NO_SCOPE_LEASE,
         ),
     ] = 30.0
     renew_interval_seconds: Annotated[
@@ -260,7 +263,6 @@ class NamespaceScopeSettings(Section, frozen=True, kw_only=True):
         Setting(
             "How often that Lease is renewed. With a restricted namespace only.",
             ("namespace-scope-lease-renew-interval",),
-            pending=_NO_SCOPE_LEASE,
         ),
     ] = 10.0
 
@@ -270,12 +272,55 @@ class WebhookSettings(Section, frozen=True, kw_only=True):
 
     enabled: Annotated[
         bool,
-        Setting(
-            "Serve the admission webhooks.",
-            ("enable-webhooks",),
-            pending="there are no admission webhooks yet; problems are reported as conditions",
-        ),
+        Setting("Serve the admission webhooks.", ("enable-webhooks",)),
     ] = False
+    bind_address: Annotated[
+        str,
+        Setting("Where they listen, over TLS.", ("webhook-bind-address",)),
+    ] = ":9443"
+    certificates: Annotated[
+        Literal["self", "cert-manager", "external"],
+        Setting(
+            "Who makes the certificate: `self` is the operator, in a Secret that it keeps fresh; "
+            "with the others it comes as files, and they fill the `caBundle`.",
+            ("webhook-certificates",),
+        ),
+    ] = "self"
+    certificate_folder: Annotated[
+        str,
+        Setting(
+            "Folder with `tls.crt` and `tls.key`, where they are files.", ("webhook-cert-dir",)
+        ),
+    ] = "/tmp/k8s-webhook-server/serving-certs"  # noqa: S108  # the reference's, a mounted Secret
+    certificate_life_seconds: Annotated[
+        float,
+        Setting(
+            "How long a certificate of `self` lives. It is replaced when a third of it is left.",
+            ("webhook-certificate-life",),
+        ),
+    ] = 7776000.0
+    secret_name: Annotated[
+        str,
+        Setting("Secret of `self`.", ("webhook-secret-name",)),
+    ] = "webhook-server-cert"  # noqa: S105  # a name
+    service_name: Annotated[
+        str,
+        Setting("Service through which the webhooks are called.", ("webhook-service-name",)),
+    ] = "dynamo-platform-dynamo-operator-webhook-service"
+    namespace: Annotated[
+        str,
+        Setting(
+            "Namespace of that Service and Secret. Empty means the operator's own.",
+            ("webhook-namespace",),
+        ),
+    ] = ""
+    configuration_name: Annotated[
+        str,
+        Setting(
+            "ValidatingWebhookConfiguration whose `caBundle` is looked after.",
+            ("webhook-configuration-name",),
+        ),
+    ] = "dynamo-platform-dynamo-operator-validating"
 
 
 class LoggingSettings(Section, frozen=True, kw_only=True):

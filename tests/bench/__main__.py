@@ -3,12 +3,16 @@
 python -m tests.bench
 """
 
+import resource
 import ssl
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import median
 
 import msgspec
 
@@ -36,6 +40,7 @@ GRAPHS = 20
 def main() -> None:
     """Print all measurements."""
     pure()
+    command()
     with tempfile.TemporaryDirectory() as folder, a_world(Path(folder)) as (world, audit):
         requests(world, audit)
         convergence(world, audit)
@@ -59,6 +64,31 @@ def pure() -> None:
     per("render its own objects", lambda: graph_objects(loaded, facts, settings))
     per("render one component", lambda: component_objects(components[0], facts, settings))
     per("compare one Deployment with the live one", lambda: contained(deployment, deployment))
+
+
+def command() -> None:
+    """The whole process `dynamoctl render` for a graph of ten services, and an empty one beside it."""
+    service = next(iter(graph()["spec"]["services"].values()))
+    body: Object = {**graph(), "apiVersion": GRAPH.api_version, "kind": GRAPH.name}
+    body["spec"]["services"] = {f"S{number}": service for number in range(10)}
+    program = str(Path(sys.executable).with_name("dynamoctl"))
+    text = msgspec.json.encode(body)
+    print("whole processes, median of ten:")
+    process("dynamoctl render, ten services", [program, "render", "-f", "-"], text)
+    process("python, which does nothing", [sys.executable, "-c", "pass"], b"")
+
+
+def process(what: str, command: list[str], text: bytes) -> None:
+    """Print how long a program takes, by the clock and of the processor."""
+    clock, processor = [], []
+    for _ in range(10):
+        started, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(command, input=text, stdout=subprocess.DEVNULL, check=True)  # noqa: S603
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        clock.append(time.monotonic() - started)
+        spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        processor.append(spent)
+    print(f"  {what:<44} {median(clock):8.3f} s, of the processor {median(processor):.3f} s")
 
 
 def per(what: str, step: Callable[[], object], times: int = 300) -> None:

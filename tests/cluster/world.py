@@ -60,6 +60,18 @@ class World:
         items = self._request("GET", kind.path(self.namespace))["items"]
         return sorted(items, key=lambda each: str(each["metadata"]["name"]))
 
+    def version(self) -> str:
+        """The present moment, as the API server counts: a resource version to ask for what came later."""
+        found: str = self._request("GET", NAMESPACES.path())["metadata"]["resourceVersion"]
+        return found
+
+    def changes(self, kind: Kind, *, since: str) -> tuple[Object, ...]:
+        """Each change in the namespace since that version, as `{"type": …, "object": …}`; takes a second."""
+        query = f"?watch=true&resourceVersion={since}&timeoutSeconds=1"
+        request = urllib.request.Request(self.server + kind.path(self.namespace) + query)  # noqa: S310
+        with urllib.request.urlopen(request, context=self.tls, timeout=20) as lines:  # noqa: S310
+            return tuple(json.loads(line) for line in lines)
+
     def patch(self, kind: Kind, name: str, patch: Object, subresource: str = "") -> Object:
         """The object after a merge patch."""
         path = kind.path(self.namespace, name, subresource)

@@ -15,6 +15,7 @@ from faults.stage import Stage
 __all__ = ["control_plane", "kinds", "namespace", "world"]
 
 SURVIVED = pytest.StashKey[list[tuple[str, int, int]]]()
+MEASURED = pytest.StashKey[list[str]]()
 
 
 @pytest.fixture(scope="session")
@@ -43,10 +44,20 @@ def survived(request: pytest.FixtureRequest) -> list[tuple[str, int, int]]:
     return request.config.stash.setdefault(SURVIVED, [])
 
 
+@pytest.fixture
+def measured(request: pytest.FixtureRequest) -> list[str]:
+    """Where to note a line of numbers for the end of the session."""
+    return request.config.stash.setdefault(MEASURED, [])
+
+
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
     """Say what was survived."""
+    if lines := config.stash.get(MEASURED, []):
+        terminalreporter.section("measured")
+        for line in lines:
+            terminalreporter.write_line(line)
     if noted := config.stash.get(SURVIVED, []):
         terminalreporter.section("crashes survived")
         for name, points, died in noted:

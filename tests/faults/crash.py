@@ -32,6 +32,10 @@ class Point:
         return f"{self.moment} write {self.write}"
 
 
+ABSENT = Point(0, Moment.BEFORE)
+"""The operator is dead already when the user acts."""
+
+
 @dataclass
 class Sentence:
     """What is to happen to the operator of a namespace."""
@@ -68,7 +72,7 @@ class Executioner(Proxy):
             request["last of"] = sentence
         return None
 
-    async def answered(self, request: web.Request) -> web.StreamResponse | None:
+    async def answered(self, request: web.Request, _: bytes) -> web.StreamResponse | None:
         sentence = request.get("last of")
         if not isinstance(sentence, Sentence):
             return None

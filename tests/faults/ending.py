@@ -1,16 +1,19 @@
 """The state that a namespace has come to, so that it can be compared with another one's.
 
-The hard part is what to leave out: what differs between two runs that end alike (identities, times, names that are
-drawn by lot), and nothing else. Pods and ReplicaSets have such names, so they are told by their owners.
+The hard part is what to leave out: what differs between two runs that end alike (identities, times, names
+that are drawn by lot), and nothing else. Pods and ReplicaSets have such names; their owners tell of them.
 """
 
 import difflib
 import json
 from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 from cluster.world import PODS, World
+from dynamo_operator.api import labels
 from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.api.scaling import DynamoGraphDeploymentScalingAdapter
@@ -39,11 +42,15 @@ _VOLATILE = frozenset(
     (
         *("uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink"),
         *("clusterIP", "clusterIPs", "lastTransitionTime", "lastUpdateTime"),
-        "nvidia.com/last-applied-hash",  # of a text that holds the namespace
+        *("since", "startTime", "endTime", "lastScaleTime"),
+        labels.LAST_APPLIED_HASH,  # of a text that holds the namespace
     )
 )
 _HISTORY = frozenset(
-    ("generation", "observedGeneration", "observedID", "deployment.kubernetes.io/revision")
+    (
+        *("generation", "observedGeneration", "deployment.kubernetes.io/revision"),
+        *(labels.RESTART_AT, "restart", "progress", "rollingUpdate"),
+    )
 )
 """What tells how an object came to be as it is."""
 
@@ -58,11 +65,13 @@ class Ending:
 
     def difference(self, other: "Ending") -> str:
         """What the other one has instead, as lines; empty when they are alike."""
-        lines = (
+        mine, theirs = (
             json.dumps(each.content, indent=1, sort_keys=True).splitlines()
             for each in (self, other)
         )
-        return "\n".join(difflib.unified_diff(*lines, "expected", "actual", lineterm="", n=12))
+        return "\n".join(
+            difflib.unified_diff(mine, theirs, "expected", "actual", lineterm="", n=12)
+        )
 
 
 def ending(world: World, *, with_history: bool = True) -> Ending:
@@ -92,22 +101,36 @@ def ending(world: World, *, with_history: bool = True) -> Ending:
     return Ending(content, {names[uid]: uid for uid in names if names[uid] in content}, orphans)
 
 
+def births_and_deaths(world: World, *, since: str) -> Counter[str]:
+    """How often an object of each kind and name was created and deleted, by anybody, since that version."""
+
+    def of(kind: Kind) -> list[str]:
+        return [
+            f"{each['type']} {kind.name} {each['object']['metadata']['name']}"
+            for each in world.changes(kind, since=since)
+            if each["type"] in ("ADDED", "DELETED")
+        ]
+
+    with ThreadPoolExecutor(len(KINDS)) as pool:  # each takes a second
+        return Counter(each for found in pool.map(of, KINDS) for each in found)
+
+
 def _listed(world: World, kind: Kind) -> list[Object]:
     return [each for each in world.list(kind) if each["metadata"]["name"] not in _EVERY_NAMESPACES]
 
 
-def _told_by_owner(owners: Any, owned: list[Object]) -> dict[str, int]:
+def _told_by_owner(owners: Sequence[Object], owned: Sequence[Object]) -> dict[str, int]:
     """How many there are of each sort: by the owner of their owner, and whether they are on their way out."""
-    above = {each["metadata"]["uid"]: _owner(each)["name"] for each in owners}
-    counts = Counter(
-        (
-            above.get(_owner(each)["uid"], _owner(each)["name"])
-            + (" replicas " + str(each["spec"]["replicas"]) if "replicas" in each["spec"] else "")
-            + (" going" if "deletionTimestamp" in each["metadata"] else "")
-        )
-        for each in owned
-    )
-    return dict(sorted(counts.items()))
+    above: dict[str, str] = {each["metadata"]["uid"]: _owner(each)["name"] for each in owners}
+
+    def sort(each: Object) -> str:
+        owner = _owner(each)
+        replicas = f" replicas {each['spec']['replicas']}" if "replicas" in each["spec"] else ""
+        going = " going" if "deletionTimestamp" in each["metadata"] else ""
+        name = above.get(owner["uid"], owner["name"])
+        return f"{name}{replicas}{going}"
+
+    return dict(sorted(Counter(map(sort, owned)).items()))
 
 
 def _owner(each: Object) -> Object:
@@ -126,5 +149,13 @@ def _lasting(value: Any, namespace: str, left_out: frozenset[str], kind: Kind) -
         }
         return dict(sorted(kept.items()))
     if isinstance(value, list):
-        return [_lasting(each, namespace, left_out, kind) for each in value]
+        items = [_lasting(each, namespace, left_out, kind) for each in value]
+        return (
+            sorted(items, key=lambda each: str(each["type"])) if _are_conditions(items) else items
+        )
     return value.replace(namespace, "NAMESPACE") if isinstance(value, str) else value
+
+
+def _are_conditions(items: list[Any]) -> bool:
+    """Whether the order of the list means nothing."""
+    return all(isinstance(each, dict) and {"type", "status"} <= each.keys() for each in items)

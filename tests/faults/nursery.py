@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -67,10 +67,10 @@ class Nursery:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @contextmanager
-    def operator(self, namespace: str) -> Iterator[Operator]:
+    def operator(self, namespace: str, *flags: str) -> Iterator[Operator]:
         """An operator for that namespace; whatever becomes of it, it does not run afterwards."""
         with self._lock:
-            operator = self._born(namespace)
+            operator = self._born(namespace, flags)
         try:
             yield operator
         finally:
@@ -78,11 +78,12 @@ class Nursery:
             operator.ended()
             os.close(operator.descriptor)
 
-    def _born(self, namespace: str) -> Operator:
+    def _born(self, namespace: str, more: Sequence[str]) -> Operator:
         self._count += 1
         log = self.folder / f"{namespace}-{self._count}.log"
         log.touch()
         flags = ["--kubeconfig", str(self.kubeconfig), *OFF, f"--restrictedNamespace={namespace}"]
+        flags.extend(more)
         line = json.dumps({"log": str(log), "arguments": ["run", *flags]}) + "\n"
         self._requests.write(line.encode())
         self._requests.flush()
@@ -92,7 +93,8 @@ class Nursery:
 @contextmanager
 def nursery(kubeconfig: Path, folder: Path) -> Iterator[Nursery]:
     """A nursery, meanwhile."""
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    folders = (str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", ""))
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, folders))}
     with subprocess.Popen(
         [sys.executable, "-m", "faults.nursery"],
         stdin=subprocess.PIPE,

@@ -12,8 +12,8 @@ import ssl
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -46,20 +46,28 @@ class Proxy:
     tls: ssl.SSLContext
     url: str = field(default="", init=False)
     writes: list[Write] = field(default_factory=list[Write], init=False)
+    streams: list[web.Request] = field(default_factory=list[web.Request], init=False)
     loop: asyncio.AbstractEventLoop = field(init=False, repr=False)
 
-    async def met(self, request: web.Request) -> web.StreamResponse | None:
+    async def met(self, _: web.Request, /) -> web.StreamResponse | None:
         """What is answered instead of forwarding the request. None means: it is forwarded."""
         return None
 
-    async def answered(self, request: web.Request) -> web.StreamResponse | None:
+    async def answered(self, _: web.Request, __: bytes, /) -> web.StreamResponse | None:
         """What is answered instead of the API server's answer. None means: that answer."""
         return None
 
-    async def passed(self, request: web.Request, response: web.StreamResponse, line: bytes) -> bool:
+    async def passed(self, _: web.Request, response: web.StreamResponse, line: bytes, /) -> bool:
         """Pass a line of a watch on; whether the stream goes on."""
         await response.write(line)
         return True
+
+    def lines(self, _: web.Request, content: StreamReader, /) -> AsyncGenerator[bytes, None]:
+        """The lines of a watch, when it is time for each."""
+        return whole_lines(content)
+
+    async def beside(self) -> None:
+        """What goes on all the time."""
 
     def writes_in(self, namespace: str) -> list[Write]:
         """The writes to that namespace, in order."""
@@ -98,8 +106,11 @@ class Proxy:
         connector = TCPConnector(ssl=self.tls, limit=0)
         async with ClientSession(connector=connector, timeout=ClientTimeout(total=None)) as session:
             self._session = session
+            beside = asyncio.create_task(self.beside())
             started.set()
             await stop.wait()
+            beside.cancel()
+            await asyncio.gather(beside, return_exceptions=True)
             await runner.cleanup()
 
     async def _forward(self, request: web.Request) -> web.StreamResponse:
@@ -115,7 +126,7 @@ class Proxy:
         ) as answer:
             is_watch = "watch" in request.query
             content = b"" if is_watch else await answer.read()
-            if instead := await self.answered(request):
+            if instead := await self.answered(request, content):
                 return instead
             if not is_watch:
                 return web.Response(
@@ -124,9 +135,16 @@ class Proxy:
             response = web.StreamResponse(status=answer.status)
             response.content_type = "application/json"
             await response.prepare(request)
-            async for line in _lines(answer.content):
-                if not await self.passed(request, response, line):
-                    break
+            self.streams.append(request)
+            try:
+                async with aclosing(self.lines(request, answer.content)) as lines:
+                    async for line in lines:
+                        if not await self.passed(request, response, line):
+                            break
+            except ConnectionResetError:
+                pass  # nobody is there to read on
+            finally:
+                self.streams.remove(request)
             return response
 
 
@@ -173,7 +191,7 @@ class FaultyProxy(Proxy):
                 await asyncio.sleep(self.dice.uniform(0.1, 1.0))
         return None
 
-    async def answered(self, request: web.Request) -> web.StreamResponse | None:
+    async def answered(self, request: web.Request, _: bytes) -> web.StreamResponse | None:
         return cut(request) if "cut after" in request else None
 
     async def passed(self, request: web.Request, response: web.StreamResponse, line: bytes) -> bool:
@@ -203,7 +221,7 @@ class FaultyProxy(Proxy):
 _KEPT = ("Content-Type", "Accept", "User-Agent")
 
 
-async def _lines(content: StreamReader) -> AsyncIterator[bytes]:
+async def whole_lines(content: StreamReader) -> AsyncGenerator[bytes, None]:
     """Whole lines, however long."""
     rest = b""
     async for chunk in content.iter_any():

@@ -7,15 +7,17 @@ from cluster.graph.graphs import graph, service, worker
 from cluster.graph.test_graph import COMPONENT, DEPLOYMENT, GRAPH, SERVICE, condition, is_ready
 from cluster.world import World
 from dynamo_operator.api import labels
+from dynamo_operator.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.kube.kind import Object
 
+ADAPTER = DynamoGraphDeploymentScalingAdapter.KIND
 NEWER = "nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.9.1"
 
 
 def a_graph(**services: Object) -> Object:
     """A frontend and a worker, small enough that many fit on the nodes, and further services."""
-    decode = worker("decode", resources=None)
-    return graph("chat", Frontend=service("frontend"), Decode=decode, **services)
+    usual = {"Frontend": service("frontend"), "Decode": worker("decode", resources=None)}
+    return graph("chat", **{**usual, **services})
 
 
 def is_quite_ready(world: World) -> bool:
@@ -44,17 +46,43 @@ def is_restarted(world: World) -> bool:
     return bool(body["status"].get("restart", {}).get("phase") == "Completed")
 
 
-@dataclass(frozen=True)
+def is_scaled(world: World) -> bool:
+    """Whether the number that the adapter was given has reached the graph and the pods."""
+    body, adapter = world.get(GRAPH, "chat"), world.get(ADAPTER, "chat-decode")
+    if body is None or adapter is None or not is_ready(body):
+        return False
+    numbers = (
+        body["spec"]["services"]["Decode"]["replicas"],
+        adapter.get("status", {}).get("replicas"),
+    )
+    return numbers == (2, 2)
+
+
+def is_rolled_out(world: World) -> bool:
+    """Whether the managed rollout is over and the graph ready."""
+    body = world.get(GRAPH, "chat")
+    if body is None or not is_ready(body):
+        return False
+    return bool(body["status"].get("rollingUpdate", {}).get("phase") == "Completed")
+
+
+@dataclass(frozen=True, eq=False)
 class Scenario:
-    """`before` is the graph that is there and ready. None means: no graph."""
+    """`before` is the graph that is there and settled. None means: no graph."""
 
     name: str
     before: Object | None
     act: Callable[[World], object]
     is_over: Callable[[World], bool] = is_quite_ready
+    is_prepared: Callable[[World], bool] = is_quite_ready
 
     def __str__(self) -> str:
         return self.name
+
+
+def annotated(name: str, value: str) -> Object:
+    """That graph with an annotation."""
+    return {**a_graph(), "metadata": {"name": "chat", "annotations": {name: value}}}
 
 
 def edit(**fields: object) -> Callable[[World], object]:
@@ -74,7 +102,7 @@ def annotate(name: str, value: str | None) -> Callable[[World], object]:
 
 IMAGE = {"extraPodSpec": {"mainContainer": {"image": NEWER}}}
 PREFILL = worker("prefill", resources=None)
-SUSPENDED = {**a_graph(), "metadata": {"name": "chat", "annotations": {labels.SUSPEND: "true"}}}
+ADAPTED = {"scalingAdapter": {"enabled": True}}
 RESTART = {"id": "one", "strategy": {"type": "Sequential"}}
 
 SCENARIOS = (
@@ -87,6 +115,25 @@ SCENARIOS = (
     Scenario("remove a service", a_graph(Prefill=PREFILL), edit_service("Prefill", None)),
     Scenario("restart", a_graph(), edit(restart=RESTART), is_restarted),
     Scenario("suspend", a_graph(), annotate(labels.SUSPEND, "true"), is_suspended),
+    Scenario(
+        "resume",
+        annotated(labels.SUSPEND, "true"),
+        annotate(labels.SUSPEND, None),
+        is_prepared=is_suspended,
+    ),
+    Scenario("enable a scaling adapter", a_graph(), edit_service("Decode", ADAPTED)),
+    Scenario(
+        "scale through an adapter",
+        a_graph(Decode=worker("decode", resources=None, **ADAPTED)),
+        lambda world: world.patch(ADAPTER, "chat-decode", {"spec": {"replicas": 2}}),
+        is_scaled,
+    ),
+    Scenario(
+        "roll out workers, managed",
+        annotated(labels.WORKER_ROLLOUT, "managed"),
+        edit_service("Decode", IMAGE),
+        is_rolled_out,
+    ),
     Scenario(
         "delete a workload by hand",
         a_graph(),

@@ -5,11 +5,11 @@ other run must come to the same end, whenever its operator died. The hard part i
 was deleted and made again looks right in the end. So identities are compared as well, and the deletions.
 """
 
+import os
 import ssl
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
@@ -17,11 +17,14 @@ from enum import Enum
 from cluster.graph.test_graph import GRAPH
 from cluster.world import NAMESPACES, World
 from dynamo_operator.kube.types.core import ServiceAccount
-from faults.crash import Executioner, Moment, Point, Sentence
+from faults.crash import ABSENT, Executioner, Moment, Point, Sentence
 from faults.ending import Ending, ending
 from faults.nursery import Nursery
 from faults.proxy import Proxy, Write
-from faults.scenarios import Scenario, is_quite_ready
+from faults.scenarios import Scenario
+
+IS_LONG = os.environ.get("DYNAMO_TEST_LONG") == "1"
+"""Whether there is time for everything."""
 
 QUIET_SECONDS = 1.6
 """Without a write for this long there will be none: a status waits for at most a second."""
@@ -54,7 +57,8 @@ class Calm:
 
     def points(self) -> list[Point]:
         """Every place to crash at, in order."""
-        return [Point(n, moment) for n in range(1, self.writes + 1) for moment in Moment]
+        writes = range(1, self.writes + 1)
+        return [ABSENT, *(Point(n, moment) for n in writes for moment in Moment)]
 
 
 @dataclass(frozen=True)
@@ -69,7 +73,7 @@ class Stage:
         with namespace(self.proxy) as world, self.nursery.operator(world.namespace):
             if scenario.before is not None:
                 world.create(GRAPH, scenario.before)
-                at_rest(world, self.proxy, is_quite_ready)
+                at_rest(world, self.proxy, scenario.is_prepared)
             prepared = ending(world)
             first = len(self.proxy.writes_in(world.namespace))
             scenario.act(world)
@@ -95,16 +99,22 @@ class Stage:
         with self.nursery.operator(world.namespace) as first:
             if scenario.before is not None:
                 world.create(GRAPH, scenario.before)
-                at_end(world, calm.prepared, is_quite_ready)
+                at_end(world, calm.prepared, scenario.is_prepared)
             before = ending(world)
             begun = len(self.proxy.writes_in(world.namespace))
             sentence = Sentence(point, first.kill)
+            if point == ABSENT:
+                sentence.carry_out()
+                first.ended()
             self.proxy.sentences[world.namespace] = sentence
             scenario.act(world)
+            earliest = time.monotonic() + QUIET_SECONDS
             while not sentence.is_carried_out.wait(0.05):
-                assert not first.has_ended, first.log.read_text()
+                if first.has_ended:  # which is seen a moment before it is told
+                    assert sentence.is_carried_out.wait(5), first.log.read_text()
+                    break
                 is_quiet = self.proxy.quiet_seconds(world.namespace) > QUIET_SECONDS
-                if is_quiet and scenario.is_over(world):
+                if is_quiet and time.monotonic() > earliest and scenario.is_over(world):
                     at_end(world, calm.end, scenario.is_over)
                     return Outcome.NOT_REACHED
             first.ended()
@@ -120,11 +130,6 @@ class Stage:
         assert () == after.orphans
         return Outcome.SURVIVED
 
-    def crashes(self, scenario: Scenario, calm: Calm, points: Sequence[Point]) -> list[Outcome]:
-        """What became of the operator at each of the points, several at a time."""
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            return list(pool.map(lambda at: self.crash(scenario, calm, at), points))
-
 
 @contextmanager
 def namespace(proxy: Proxy) -> Iterator[World]:
@@ -139,10 +144,21 @@ def namespace(proxy: Proxy) -> Iterator[World]:
         world.delete(NAMESPACES, name)
 
 
-def at_rest(world: World, proxy: Proxy, is_over: Callable[[World], bool]) -> None:
-    """Return when it is over and nothing is written any more."""
+def at_rest(
+    world: World,
+    proxy: Proxy,
+    is_over: Callable[[World], bool],
+    *,
+    quiet_seconds: float = QUIET_SECONDS,
+) -> None:
+    """Return when it is over and nothing is written any more, seen from now on."""
+    earliest = time.monotonic() + quiet_seconds
     world.until(
-        lambda: proxy.quiet_seconds(world.namespace) > QUIET_SECONDS and is_over(world),
+        lambda: (
+            time.monotonic() > earliest
+            and proxy.quiet_seconds(world.namespace) > quiet_seconds
+            and is_over(world)
+        ),
         what=lambda: str(ending(world).content),
         within_seconds=PATIENCE_SECONDS,
     )

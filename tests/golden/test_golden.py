@@ -17,6 +17,7 @@ from dynamo_operator.settings import RenderSettings
 from dynamo_operator.validation import Problem
 from dynamo_operator.validation.component import component_problems
 from dynamo_operator.validation.graph import graph_problems
+from golden_yaml import PlainDumper
 
 CASES = sorted(Path(__file__).parent.joinpath("cases").iterdir())
 
@@ -73,13 +74,6 @@ def problems(case: Path) -> tuple[Problem, ...]:
             component = msgspec.convert(document, DynamoComponentDeployment)
             found.extend(component_problems(component, facts, settings))
     return tuple(found)
-
-
-class PlainDumper(yaml.SafeDumper):
-    """Without anchors: two objects that share a value are two objects."""
-
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002  # the shape of a dumper
-        return True
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda path: path.name)

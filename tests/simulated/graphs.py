@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.api.service_status import ServiceReplicaStatus
@@ -26,6 +27,7 @@ from dynamo_operator.kube.informer import Informer
 from dynamo_operator.kube.kind import Key, Object
 from dynamo_operator.kube.manager import Manager
 from dynamo_operator.kube.metrics import RuntimeMetrics
+from dynamo_operator.kube.restraint import Restraint
 from dynamo_operator.kube.status import StatusPace, patch_status
 from dynamo_operator.kube.types.meta import Resource
 from dynamo_operator.kube.writer import Writer
@@ -58,7 +60,7 @@ class _GraphController:
         graph = cluster.cache.get(DynamoGraphDeployment, key)
         if graph is None or graph.metadata.deletion_timestamp:
             return DONE
-        adapters = await keep_adapters(graph, cluster.cache, cluster.writer)
+        adapters = await keep_adapters(graph, cluster.cache, cluster.writer, cluster.restraint)
         replicas = effective_replicas(graph, adapters.replicas, ())
         counts = {name: 1 if number is None else number for name, number in replicas.items()}
         if not cluster.asked or cluster.asked[-1] != counts:
@@ -91,9 +93,11 @@ class Cluster:
         metrics = RuntimeMetrics()
         events = EventWriter(client, instance="a", metrics=metrics)
         self.writer, self.recorder = Writer(client, self.cache), events.recorder("operator")
+        self.restraint = Restraint()
         manager = Manager(client, self.cache, metrics=metrics, events=events)
         manager.inform(Informer(DynamoGraphDeployment))
         manager.inform(Informer(DynamoGraphDeploymentScalingAdapter))
+        manager.inform(Informer(DynamoComponentDeployment))
         manager.control(_GraphController(self))
         manager.control(
             ScalingController(client, self.writer, self.cache, self.recorder, StatusPace())

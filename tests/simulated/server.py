@@ -294,10 +294,13 @@ class Server:
 
 
 def selects(target: Target, query: Mapping[str, str], each: Object) -> bool:
-    """Whether an object is in the namespace and has the labels that were asked for."""
+    """Whether an object is in the namespace and has the labels, or the name, that were asked for."""
     metadata = each["metadata"]
     labels = metadata.get("labels", {})
     wanted = filter(None, query.get("labelSelector", "").split(","))
+    named = query.get("fieldSelector", "").removeprefix("metadata.name=")
+    if "metadata.name=" in query.get("fieldSelector", "") and named != metadata["name"]:
+        return False
     return target.namespace in ("", metadata.get("namespace", "")) and all(
         labels.get(name) == value for name, _, value in (term.partition("=") for term in wanted)
     )

@@ -143,6 +143,28 @@ services: st.SearchStrategy[Object] = st.fixed_dictionaries(
 )
 """Services of every sort; nearly all of them are fine."""
 
+several_nodes: st.SearchStrategy[Object] = st.builds(
+    lambda script, replicas, model: {
+        "componentType": "worker",
+        "multinode": {"nodeCount": 3},
+        "replicas": replicas,
+        "resources": {"limits": {"gpu": "4"}},
+        "extraPodSpec": {"mainContainer": {"image": IMAGE, "args": [script]}},
+        **({"modelRef": {"name": "acme/chat-7b"}} if model else {}),
+    },
+    st.sampled_from(
+        (
+            "python3 -m dynamo.vllm -tp 16",
+            "python3 -m dynamo.vllm -dp 8",
+            "python3 -m dynamo.sglang",
+            "python3 -m dynamo.trtllm",
+        )
+    ),
+    st.integers(0, 2),
+    st.booleans(),
+)
+"""Services on several nodes, of each framework."""
+
 _wrong: st.SearchStrategy[Object] = st.sampled_from(
     (
         {},

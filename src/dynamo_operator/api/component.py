@@ -1,8 +1,9 @@
 """DynamoComponentDeployment: one component, with the spec that a graph's services share."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from dynamo_operator.api.autoscaling import Autoscaling
+from dynamo_operator.api.backends import NAMES
 from dynamo_operator.api.declare import AGE, Column, Definition, Field, Rule, Rules, Scale
 from dynamo_operator.api.epp import EppConfig
 from dynamo_operator.api.ingress import IngressSpec, IngressTls
@@ -22,7 +23,6 @@ __all__ = [
     "DynamoComponentDeploymentStatus",
     "EppConfig",
     "ExtraPodMetadata",
-    "Framework",
     "IngressSpec",
     "IngressTls",
     "ModelReference",
@@ -38,8 +38,6 @@ __all__ = [
 
 GROUP = "nvidia.com"
 VERSION = "v1alpha1"
-
-Framework = Literal["sglang", "vllm", "trtllm"]
 
 
 class VolumeMount(Struct):
@@ -281,8 +279,11 @@ class DynamoComponentDeploymentSpec(ComponentSpec):
     """A component spec with the backend framework of its graph."""
 
     backend_framework: Annotated[
-        Framework | None,
-        Field("Backend that a worker runs. Left out, it is read from the worker's command."),
+        str | None,
+        Field(
+            "Backend that a worker runs. Left out, it is read from the worker's command.",
+            options=NAMES,
+        ),
     ] = None
 
 

@@ -6,13 +6,17 @@ are inlined here; the parts are shared in memory, hence not to be changed.
 """
 
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from dynamo_operator import kube
 from dynamo_operator.api.quantity import INT_OR_PERCENT_PATTERN, PATTERN
 from dynamo_operator.kube.kind import Object
+
+_DATA = Path(kube.__file__).parent / "schemas" / "kubernetes.json"
+"""A plain path: `importlib.resources` costs a command line more than all that is in the file."""
 
 INT_OR_STRING: Object = {
     "anyOf": [{"type": "integer"}, {"type": "string"}],
@@ -52,8 +56,7 @@ def _without(schema: Object, name: str) -> Object:
 
 @cache
 def _definitions() -> Object:
-    data = files("dynamo_operator.kube").joinpath("schemas/kubernetes.json").read_bytes()
-    definitions: Object = msgspec.json.decode(data)
+    definitions: Object = msgspec.json.decode(_DATA.read_bytes())
     return definitions
 
 

@@ -7,19 +7,20 @@ is, since another one would move live graphs from one launch to another.
 import re
 from dataclasses import dataclass
 
+from dynamo_operator.api.backends import BACKENDS, NAMES, NOOP
 from dynamo_operator.api.component import ComponentSpec, DynamoComponentDeploymentSpec
 from dynamo_operator.api.graph import DynamoGraphDeployment
 
-NOOP = "noop"
-FRAMEWORKS = ("sglang", "trtllm", "vllm")
 WORKER_TYPES = frozenset(("worker", "prefill", "decode"))
 
 # Source: specification `rendering` 8. `[^|&;]` holds newlines; space is ASCII without vertical tab.
 _SPACE = r"[\t\n\f\r ]+"
 _PATTERNS = {
     name: re.compile(rf"python[0-9.]*{_SPACE}[^|&;]*-m{_SPACE}[^|&;]*dynamo\.{name}[^|&;]*")
-    for name in FRAMEWORKS
+    for name in sorted(NAMES)
 }
+_CACHE_PATHS = {each.name: each.cache_path for each in BACKENDS}
+_WITH_SSH_KEYS = frozenset(each.name for each in BACKENDS if each.needs_ssh_keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,8 @@ def framework(spec: DynamoComponentDeploymentSpec) -> Framework:
     if spec.component_type not in WORKER_TYPES:
         return Framework()
     explicit = spec.backend_framework or ""
+    if explicit and explicit not in NAMES:
+        return Framework(problem=f'"{explicit}" is no backend framework; use {", ".join(NAMES)}')
     command = " ".join(_words(spec))
     found = [name for name, pattern in _PATTERNS.items() if pattern.search(command)]
     if len(found) > 1:
@@ -59,13 +62,9 @@ def _words(spec: DynamoComponentDeploymentSpec) -> list[str]:
     return [str(part) for part in parts]
 
 
-CACHE_PATHS = {"vllm": "/root/.cache/vllm"}
-"""Where a framework's compilation cache is mounted when the user names no path."""
-
-
 def cache_path(name: str, mount_point: str | None, *, is_cache: bool) -> str:
     """Where a volume is mounted. Empty means: the user must say."""
-    return mount_point or (CACHE_PATHS.get(name, "") if is_cache else "")
+    return mount_point or (_CACHE_PATHS.get(name, "") if is_cache else "")
 
 
 def as_component(
@@ -77,6 +76,6 @@ def as_component(
 
 
 def needs_ssh_keys(graph: DynamoGraphDeployment) -> bool:
-    """Whether pods of the graph start processes in each other: TensorRT-LLM on several nodes."""
+    """Whether pods of the graph start processes in each other, as a framework on several nodes may."""
     several = (each for each in graph.spec.services.values() if each.nodes > 1)
-    return any("trtllm" == framework(as_component(graph, each)).name for each in several)
+    return any(framework(as_component(graph, each)).name in _WITH_SSH_KEYS for each in several)

@@ -7,7 +7,7 @@ without rolling the workers that run. What a version hashes is fixed for ever.
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -24,6 +24,9 @@ MODES = (MANAGED, NATIVE)
 LATEST = 1
 VERSIONS = frozenset((1,))
 """The versions of the hash that we can compute."""
+
+FOUND_BY = "DYN_NAMESPACE_PREFIX"
+"""The variable that tells frontends what the Dynamo namespaces of their workers begin with."""
 
 _WORKERS = frozenset(("worker", "prefill", "decode"))
 _BESIDE_PODS_1 = frozenset(
@@ -57,12 +60,14 @@ class WorkerGeneration:
     `suffix` is the generation's own part of names; "" for workers under the plain names that every graph
     has without managed rollouts. `content` is the versioned hash to note on the components; "" for none.
     `found_by` is what the Dynamo namespaces of workers begin with, for those who look for them; "" when
-    these look in the graph's own Dynamo namespace only.
+    these look in the graph's own Dynamo namespace only. `replicas` are those of services that shall not have
+    as many as the graph says yet, by name.
     """
 
     suffix: str = ""
     content: str = ""
     found_by: str = ""
+    replicas: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 PLAIN = WorkerGeneration()

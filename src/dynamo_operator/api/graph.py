@@ -4,11 +4,11 @@ from typing import Annotated, ClassVar, Literal
 
 import msgspec
 
+from dynamo_operator.api.backends import NAMES
 from dynamo_operator.api.component import (
     GROUP,
     VERSION,
     ComponentSpec,
-    Framework,
     Quantity,
     ServiceReplicaStatus,
 )
@@ -120,8 +120,11 @@ class DynamoGraphDeploymentSpec(Struct):
         ),
     ] = ()
     backend_framework: Annotated[
-        Framework | None,
-        Field("Backend that the workers run. Left out, it is read from each worker's command."),
+        str | None,
+        Field(
+            "Backend that the workers run. Left out, it is read from each worker's command.",
+            options=NAMES,
+        ),
     ] = None
     restart: Annotated[Restart | None, Field("Restarts the services on demand.")] = None
     replicas: Annotated[

@@ -154,6 +154,11 @@ def epp_config_map(graph: str) -> str:
     return dns_subdomain(f"{graph}-epp-config")
 
 
+def leader_wait_config_map(component: str) -> str:
+    """The ConfigMap with the script that makes the workers of a group wait for their leader."""
+    return dns_subdomain(f"{component}-wait-for-leader")
+
+
 def inference_pool(graph: str) -> str:
     """The InferencePool over a graph's frontends."""
     return dns_label(f"{graph}-pool")

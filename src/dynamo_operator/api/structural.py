@@ -6,7 +6,7 @@ looks.
 """
 
 import types
-from collections.abc import Iterator
+from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
 import msgspec
@@ -43,14 +43,17 @@ class Declared(NamedTuple):
     required: bool
 
 
-def declared(struct: type[msgspec.Struct]) -> Iterator[Declared]:
+@cache
+def declared(struct: type[msgspec.Struct]) -> tuple[Declared, ...]:
     """The fields of a struct that carry a text, in the order of the struct."""
+    found: list[Declared] = []
     for info in msgspec.structs.fields(struct):
         _, marks = unwrapped(info.type)
         field = next((mark for mark in marks if isinstance(mark, Field)), None)
         if field is not None:
             required = info.required if field.required is None else field.required
-            yield Declared(info.encode_name, info.type, field, required)
+            found.append(Declared(info.encode_name, info.type, field, required))
+    return tuple(found)
 
 
 def object_schema(struct: type[msgspec.Struct], *, is_open: bool = False) -> Object:
@@ -78,6 +81,8 @@ def field_schema(type_: Any, field: Field, *, is_open: bool = False) -> Object:
     for attribute, keyword in _KEYWORDS.items():
         if (value := getattr(field, attribute)) is not None:
             schema[keyword] = value
+    if field.options:
+        schema["enum"] = list(field.options)
     if field.default is not msgspec.UNSET:
         schema["default"] = field.default
     if field.embedded_resource:

@@ -184,6 +184,7 @@ def _bad_addresses(settings: Settings) -> Iterator[ConfigError]:
     for source, address in (
         ("metrics.bindAddress", settings.metrics.bind_address),
         ("health.bindAddress", settings.health.bind_address),
+        ("webhooks.bindAddress", settings.webhooks.bind_address),
     ):
         try:
             listen_address(source, address)

@@ -28,6 +28,7 @@ _GROUPS = {
     "health": "Health",
     "leader_election": "Leader election",
     "namespace_scope": "Namespace scope",
+    "webhooks": "Webhooks",
     "logging": "Logs",
 }
 _NO_EFFECT = "Accepted, without effect"

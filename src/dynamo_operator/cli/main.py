@@ -4,6 +4,7 @@ Starting must be quick, so a command's code is imported when it is called; only 
 help stand here.
 """
 
+import gc
 import sys
 from pathlib import Path
 from typing import Annotated, Literal
@@ -19,9 +20,13 @@ def app(program: str = "dynamoctl") -> App:
     """The commands, under the name of the program as it was called."""
     tool = application(program, "Look at, check and try out NVIDIA Dynamo graphs on Kubernetes.")
     tool.command(render)
+    tool.command(lint)
     package = "dynamo_operator.cli"
     tool.command(f"{package}.crds:app", name="crds", help="Print the CustomResourceDefinitions.")
     tool.command(f"{package}.dev:app", name="dev", help="Local control planes to try things on.")
+    tool.command(install)
+    tool.command(images)
+    tool.command(check)
     tool.command(version)
     return tool
 
@@ -57,11 +62,127 @@ def render(
     output
         `yaml` prints one document for each object, `json` a list.
     """
+    gc.disable()  # the process ends before there is any garbage worth looking for
     from dynamo_operator.cli.render import print_objects
 
     print_objects(
         files, orchestrator=orchestrator, settings=settings, namespace=namespace, output=output
     )
+
+
+def lint(
+    *,
+    files: Annotated[
+        list[str], Parameter(name=["--filename", "-f"], metavar="FILE", allow_leading_hyphen=True)
+    ],
+    settings: Annotated[Path | None, Parameter(metavar="FILE")] = None,
+    namespace: Annotated[
+        str, Parameter(name=["--namespace", "-n"], metavar="NAME", show_default=False)
+    ] = "",
+    output: Annotated[
+        Literal["table", "json", "sarif"], Parameter(name=["--output", "-o"])
+    ] = "table",
+) -> int:
+    """Say what admission would say about objects in files, without a cluster.
+
+    All rules, in the words of the webhooks. Ends with 1 if anything would be
+    refused; warnings alone are fine. Objects of other kinds are not looked at.
+
+    Parameters
+    ----------
+    files
+        YAML or JSON file, folder of such files, or `-` for standard input. May be repeated.
+    settings
+        Settings file of the operator. Without one, nothing is blamed on the operator.
+    namespace
+        Namespace of objects that name none.
+    output
+        `table` is for people, `sarif` for code hosts that annotate changes.
+    """
+    from dynamo_operator.cli import lint as command
+
+    return command.lint(files, settings=settings, namespace=namespace, output=output)
+
+
+def install(
+    *,
+    print_: Annotated[bool, Parameter(name="--print")] = False,
+    namespace: Annotated[
+        str, Parameter(name=["--namespace", "-n"], metavar="NAME")
+    ] = "dynamo-system",
+    image: Annotated[str, Parameter(metavar="IMAGE", show_default=False)] = "",
+    restricted: bool = False,
+) -> None:
+    """Print the objects of an installation, for `kubectl apply --server-side -f -`.
+
+    They are those of the charts with their defaults. For any other choice use
+    the charts.
+
+    Parameters
+    ----------
+    print_
+        Print them. It does nothing else.
+    namespace
+        Namespace of the operator.
+    image
+        Image of the operator. Without it, the one of this version.
+    restricted
+        Let the operator work in its namespace only.
+    """
+    from dynamo_operator.cli.install import print_manifests
+    from dynamo_operator.installation.manifests import Choices
+
+    print_manifests(Choices(namespace, image, restricted), prints=print_)
+
+
+def images(*, registry: Annotated[str, Parameter(metavar="HOST", show_default=False)] = "") -> None:
+    """Print the images that an installation may pull, one per line.
+
+    Parameters
+    ----------
+    registry
+        Registry that takes the place of theirs, as the chart's `global.imageRegistry`.
+    """
+    from dynamo_operator.cli.install import print_images
+
+    print_images(registry)
+
+
+def check(
+    *,
+    kubeconfig: Annotated[Path | None, Parameter(metavar="FILE")] = None,
+    context: Annotated[str, Parameter(metavar="NAME", show_default=False)] = "",
+    before_install: bool = False,
+    account: Annotated[str, Parameter(metavar="NAMESPACE/NAME", show_default=False)] = "",
+    namespace: Annotated[
+        str, Parameter(name=["--namespace", "-n"], metavar="NAME", show_default=False)
+    ] = "",
+    output: Annotated[Literal["text", "json"], Parameter(name=["--output", "-o"])] = "text",
+) -> int:
+    """Look at a cluster and say what it lacks. Nothing is changed.
+
+    Each line says ok, warning or fail, and what to do. Ends with 1 if anything
+    fails, with 3 if the cluster does not answer.
+
+    Parameters
+    ----------
+    kubeconfig
+        Kubeconfig file. Without it, the one that kubectl takes.
+    context
+        Context in it.
+    before_install
+        It is no fault that our kinds are not there yet.
+    account
+        ServiceAccount of an operator, whose permissions are looked at.
+    namespace
+        Namespace of that operator, if it works in one only.
+    output
+        `text` is for people, `json` for machines.
+    """
+    from dynamo_operator.cli.check import Options, print_findings
+
+    options = Options(kubeconfig, context, before_install, account, namespace)
+    return int(print_findings(options, output))
 
 
 def main() -> None:

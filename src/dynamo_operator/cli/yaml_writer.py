@@ -6,6 +6,7 @@ A string that some reader would take for something else is quoted: `yes`, `1e3`,
 
 import sys
 from collections.abc import Iterable
+from functools import cache
 from typing import Any, TextIO
 
 import msgspec
@@ -27,7 +28,13 @@ class _Dumper(yaml.CSafeDumper):
     def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:
         tag = super().resolve(kind, value, implicit)  # type: ignore[no-untyped-call]
         is_string = kind is yaml.ScalarNode and implicit[0] and tag == _STRING
-        return _AMBIGUOUS if is_string and not isinstance(scalar(value), str) else tag
+        return _AMBIGUOUS if is_string and not _is_read_as_text(value) else tag
+
+
+@cache
+def _is_read_as_text(value: str) -> bool:
+    """Whether every reader takes the plain scalar for a text. The same few words come again and again."""
+    return isinstance(scalar(value), str)
 
 
 def _string(dumper: _Dumper, text: str) -> yaml.ScalarNode:

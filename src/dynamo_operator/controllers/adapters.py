@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
+import msgspec
+
 from dynamo_operator.api import labels, names
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.api.scaling import DynamoGraphDeploymentScalingAdapter
@@ -16,7 +18,9 @@ from dynamo_operator.controllers.pause import is_paused
 from dynamo_operator.kube.applied import (
     Applied,
     Attempt,
+    Blocked,
     Change,
+    Obstacle,
     Obstructed,
     Verb,
     controls,
@@ -29,6 +33,7 @@ from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.controller import Watches
 from dynamo_operator.kube.errors import Forbidden, Invalid
 from dynamo_operator.kube.kind import Key, Object, key_of
+from dynamo_operator.kube.restraint import Restraint, Wish, digest_of
 from dynamo_operator.kube.types.meta import Resource
 from dynamo_operator.kube.writer import Writer
 from dynamo_operator.lifecycle.replicas import has_adapter, is_worker
@@ -58,7 +63,9 @@ class _Orphaned(Change):
         return f"Deleted orphaned scaling adapter {self.name} for removed service {self.service}"
 
 
-async def keep_adapters(graph: DynamoGraphDeployment, cache: Cache, writer: Writer) -> Adapters:
+async def keep_adapters(
+    graph: DynamoGraphDeployment, cache: Cache, writer: Writer, restraint: Restraint
+) -> Adapters:
     """Make what is missing and delete what is not wanted any more.
 
     A service whose adapter is paused, or could not be made, is not in the result: its own number counts.
@@ -72,11 +79,10 @@ async def keep_adapters(graph: DynamoGraphDeployment, cache: Cache, writer: Writ
     wanted = {each["metadata"]["name"]: each for each in _wanted(graph, cache)}
     types = (DynamoGraphDeploymentScalingAdapter,)
     progress = await each_applied(
-        tuple(wanted.values()), types, partial(_attempt, graph, cache, writer)
+        tuple(wanted.values()), types, partial(_attempt, graph, cache, writer, restraint)
     )
-    for adapter in list(cache.list(*types, graph.metadata.namespace)):
-        is_ours = controls(graph, adapter) and not adapter.metadata.deletion_timestamp
-        if not is_ours or adapter.metadata.name in wanted:
+    for adapter in _made_by(graph, cache):
+        if adapter.metadata.name in wanted:
             continue
         try:
             await writer.delete(*types, adapter.key, uid=adapter.metadata.uid)
@@ -111,6 +117,16 @@ def number(adapter: DynamoGraphDeploymentScalingAdapter, own: int) -> int | None
     if adapter.spec is None or adapter.metadata.deletion_timestamp or is_paused(adapter):
         return None
     return own if own == adapter.status.desired_replicas else adapter.spec.replicas
+
+
+def _made_by(
+    graph: DynamoGraphDeployment, cache: Cache
+) -> Iterator[DynamoGraphDeploymentScalingAdapter]:
+    """The adapters that the graph controls and that are not being deleted."""
+    for each in cache.owned_by(graph.metadata.uid, (DynamoGraphDeploymentScalingAdapter,)):
+        is_ours = controls(graph, each) and not each.metadata.deletion_timestamp
+        if is_ours and isinstance(each, DynamoGraphDeploymentScalingAdapter):
+            yield each
 
 
 def _numbers(graph: DynamoGraphDeployment, adapters: list[Resource]) -> Iterator[tuple[str, int]]:
@@ -160,12 +176,22 @@ def _first_number(graph: DynamoGraphDeployment, key: str, cache: Cache) -> int:
 
 
 async def _attempt(
-    graph: DynamoGraphDeployment, cache: Cache, writer: Writer, attempt: Attempt
+    graph: DynamoGraphDeployment,
+    cache: Cache,
+    writer: Writer,
+    restraint: Restraint,
+    attempt: Attempt,
 ) -> None:
     wanted, type_ = attempt.wanted, DynamoGraphDeploymentScalingAdapter
-    live = cache.get(type_, key_of(wanted))
+    key = key_of(wanted)
+    live = cache.get(type_, key)
+    if live is None and (unreadable := cache.broken(type_, key)):
+        text = f"{type_.KIND.name} {key.name} cannot be read: {unreadable.message}"
+        raise Obstructed(Blocked(Obstacle.REJECTED, type_.KIND.name, key.name, text))
     if live is None:
-        attempt.present = await writer.create(type_, wanted)
+        wish = Wish(graph.metadata.uid, type_.KIND.name, key)
+        with restraint.attempting(wish, digest_of(wanted), ""):
+            attempt.present = await writer.create(type_, wanted)
         attempt.verb = Verb.CREATE
     elif not controls(graph, live):
         raise Obstructed(taken(live, graph))
@@ -186,9 +212,7 @@ def _correction(live: DynamoGraphDeploymentScalingAdapter, wanted: Object) -> Ob
         patch["metadata"] = {"labels": ours}
     if live.spec is None:
         patch["spec"] = wanted["spec"]
-    elif (live.spec.dgd_ref.name, live.spec.dgd_ref.service_name) != tuple(
-        wanted["spec"]["dgdRef"].values()
-    ):
+    elif msgspec.to_builtins(live.spec.dgd_ref) != wanted["spec"]["dgdRef"]:
         patch["spec"] = {"dgdRef": wanted["spec"]["dgdRef"]}
     return patch
 

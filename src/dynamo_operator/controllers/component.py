@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import ClassVar
 
 from dynamo_operator.api import names
 from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.controllers.gather import fact_watches, gather
 from dynamo_operator.controllers.opening import to_reconcile
-from dynamo_operator.controllers.report import outcome, report
+from dynamo_operator.controllers.pods import PodIndex, component_pod_watch
+from dynamo_operator.controllers.report import outcome, report, soonest
 from dynamo_operator.kube.applied import Applied, together
 from dynamo_operator.kube.apply import Applier
 from dynamo_operator.kube.cache import Cache
@@ -18,11 +20,12 @@ from dynamo_operator.kube.kind import Key, Object
 from dynamo_operator.kube.shared import SharedApplier, shared_watch
 from dynamo_operator.kube.status import StatusPace, patch_status
 from dynamo_operator.kube.types.apps import Deployment, StatefulSet
-from dynamo_operator.kube.types.core import Service
+from dynamo_operator.kube.types.core import ConfigMap, Pod, Service
 from dynamo_operator.kube.types.istio import VirtualService
 from dynamo_operator.kube.types.leaderworkerset import SET_NAME, LeaderWorkerSet
 from dynamo_operator.kube.types.meta import Resource
 from dynamo_operator.kube.types.networking import Ingress
+from dynamo_operator.kube.types.policy import PodDisruptionBudget
 from dynamo_operator.kube.types.volcano import PodGroup
 from dynamo_operator.kube.writer import Writer
 from dynamo_operator.render.component import component_objects, component_shared_objects
@@ -32,6 +35,7 @@ from dynamo_operator.status.component import (
     refused_status,
     unorchestrated_status,
 )
+from dynamo_operator.status.diagnosis import Diagnosis, diagnose
 from dynamo_operator.status.groups import (
     NO_ORCHESTRATOR,
     Group,
@@ -53,12 +57,14 @@ class ComponentController:
     shared: SharedApplier
     recorder: Recorder
     pace: StatusPace
+    pods: PodIndex
     settings: RenderSettings
 
     reconciles: ClassVar[type[Resource]] = DynamoComponentDeployment
     owns: ClassVar[tuple[type[Resource], ...]] = (
         *(Service, Ingress, VirtualService, Deployment),
         *(PodGroup, LeaderWorkerSet),
+        *(ConfigMap, PodDisruptionBudget),
     )
     shares: ClassVar[tuple[type[Resource], ...]] = (Service,)
 
@@ -66,7 +72,8 @@ class ComponentController:
     def watches(self) -> tuple[Watches, ...]:
         """What else is read: what is beside a component, shared objects, leaders of groups."""
         shared = (shared_watch(each, self.reconciles.KIND) for each in self.shares)
-        return (*fact_watches(self.cache), *shared, _leaders_watch(self.cache))
+        beside = (_leaders_watch(self.cache), component_pod_watch(self.cache))
+        return (*fact_watches(self.cache), *shared, *beside)
 
     async def reconcile(self, key: Key) -> Outcome:
         """Make the world what this component wants, and its status what the world is."""
@@ -101,31 +108,47 @@ class ComponentController:
         wanted = component_objects(component, facts, self.settings)
         owned = await self.applier.apply(component, wanted=wanted, owns=self.owns)
         applied = together((shared, owned))
-        status = _status(component, wanted, applied, self.cache)
+        now = datetime.now(UTC)
+        diagnosis = diagnose(self._pods(component, wanted), nodes=component.spec.nodes, now=now)
+        status = _status(component, wanted, applied, diagnosis, self.cache)
         if wait := self.pace.wait(component, status):
             report(self.recorder, component, component, applied=applied)
             return Again(wait)
         stored = await patch_status(self.writer, component, status)
         report(self.recorder, component, stored, applied=applied)
-        return outcome(applied)
+        return soonest(outcome(applied), diagnosis.again_seconds)
+
+    def _pods(
+        self, component: DynamoComponentDeployment, wanted: Sequence[Object]
+    ) -> tuple[Pod, ...]:
+        """The pods of the workloads that serve; a debug copy is not waited for."""
+        namespace, name = component.key
+        if component.spec.nodes == 1:
+            return self.pods.of_workload(namespace, names.workload_name(name))
+        groups = (
+            each["metadata"]["name"] for each in wanted if each["kind"] == LeaderWorkerSet.KIND.name
+        )
+        return tuple(pod for each in groups for pod in self.pods.of_workload(namespace, each))
 
 
 def _status(
     component: DynamoComponentDeployment,
     wanted: Sequence[Object],
     applied: Applied,
+    diagnosis: Diagnosis,
     cache: Cache,
 ) -> Object:
     blocked = applied.blocked
     if component.spec.nodes > 1:
         groups = _groups(component.metadata.namespace, wanted, applied, cache)
         replicas = groups_replicas(groups, names.group_name(component.metadata.name, 0))
-        return component_status(component, groups_readiness(groups), replicas, blocked)
+        readiness = groups_readiness(groups)
+        return component_status(component, readiness, replicas, blocked, diagnosis)
     deployment = applied.get(Deployment, names.workload_name(component.metadata.name))
     if deployment is None:
         return component_status(component, NO_DEPLOYMENT, None, blocked)
-    readiness = deployment_readiness(deployment)
-    return component_status(component, readiness, deployment_replicas(deployment), blocked)
+    readiness, replicas = deployment_readiness(deployment), deployment_replicas(deployment)
+    return component_status(component, readiness, replicas, blocked, diagnosis)
 
 
 def _groups(

@@ -3,20 +3,24 @@
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-import msgspec
-
 from dynamo_operator.api import labels
 from dynamo_operator.api.component import DynamoComponentDeployment
-from dynamo_operator.api.gang_names import gang_names_of
 from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.api.names import component_name
 from dynamo_operator.api.provider import COMPONENT, is_on_grove, recorded
 from dynamo_operator.controllers.adapters import adapter_watch, keep_adapters
 from dynamo_operator.controllers.gang import gang_watches, members, old_provider_left, scale
 from dynamo_operator.controllers.gather import claim_watch, gather_for_graph, orchestrator_watches
+from dynamo_operator.controllers.graph_state import graph_state
 from dynamo_operator.controllers.observe import observe
 from dynamo_operator.controllers.opening import to_reconcile
-from dynamo_operator.controllers.report import outcome, report
+from dynamo_operator.controllers.pods import PodIndex, graph_pod_watch
+from dynamo_operator.controllers.report import outcome, report, soonest
+from dynamo_operator.controllers.rollout import (
+    carry_out,
+    leaving_pod_watch,
+    next_rollout,
+    observed_generations,
+)
 from dynamo_operator.controllers.ssh_keys import ssh_key_copies, ssh_key_types, ssh_key_watches
 from dynamo_operator.facts import Facts
 from dynamo_operator.kube.applied import Applied, together
@@ -24,7 +28,7 @@ from dynamo_operator.kube.apply import Applier
 from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.controller import DONE, Again, Outcome, Watches
 from dynamo_operator.kube.events import Recorder
-from dynamo_operator.kube.kind import Key, Object
+from dynamo_operator.kube.kind import Key
 from dynamo_operator.kube.once import OnceCreator
 from dynamo_operator.kube.shared import SharedApplier, shared_watch
 from dynamo_operator.kube.status import StatusPace, patch_status
@@ -39,10 +43,11 @@ from dynamo_operator.kube.types.inference import InferencePool
 from dynamo_operator.kube.types.istio import VirtualService
 from dynamo_operator.kube.types.meta import Resource
 from dynamo_operator.kube.types.networking import Ingress
+from dynamo_operator.kube.types.policy import PodDisruptionBudget
 from dynamo_operator.kube.types.rbac import Role, RoleBinding
 from dynamo_operator.kube.writer import Writer
-from dynamo_operator.lifecycle.replicas import graph_scale
-from dynamo_operator.lifecycle.step import Step, next_step
+from dynamo_operator.lifecycle.step import next_step
+from dynamo_operator.lifecycle.workers import Rollout
 from dynamo_operator.render.claims import claim_objects
 from dynamo_operator.render.graph import (
     graph_model_objects,
@@ -51,8 +56,7 @@ from dynamo_operator.render.graph import (
 )
 from dynamo_operator.render.provider import is_available, provider
 from dynamo_operator.settings import RenderSettings
-from dynamo_operator.status.gang import gang_status
-from dynamo_operator.status.graph import graph_status, refused_status, unavailable_status
+from dynamo_operator.status.graph import refused_status, unavailable_status
 from dynamo_operator.status.prerequisites import lacking_status, missing
 from dynamo_operator.validation.graph import graph_problems
 
@@ -67,6 +71,7 @@ class GraphController:
     shared: SharedApplier
     recorder: Recorder
     pace: StatusPace
+    pods: PodIndex
     settings: RenderSettings
 
     reconciles: ClassVar[type[Resource]] = DynamoGraphDeployment
@@ -79,6 +84,7 @@ class GraphController:
         Service,
         Ingress,
         VirtualService,
+        PodDisruptionBudget,
         DynamoComponentDeployment,
         PodCliqueSet,
     )
@@ -96,6 +102,8 @@ class GraphController:
             *orchestrator_watches(),
             *gang_watches(self.cache),
             *ssh_key_watches(self.cache),
+            graph_pod_watch(self.cache),
+            leaving_pod_watch(self.cache),
         )
 
     async def reconcile(self, key: Key) -> Outcome:
@@ -130,18 +138,29 @@ class GraphController:
             report(self.recorder, graph, stored, lack=("PrerequisiteMissing", text))
             return DONE  # what is missing is watched
         graph = await self._recorded(found, chosen)
-        adapters = await keep_adapters(graph, self.cache, self.writer)
-        step = next_step(graph, observe(graph, self.cache), adapters.replicas)
-        applied = together((adapters.applied, await self._applied(step.graph, facts)))
-        status = self._status(graph, step, applied)
-        if wait := self.pace.wait(graph, status):
+        adapters = await keep_adapters(graph, self.cache, self.writer, self.applier.restraint)
+        workers = observed_generations(graph, self.cache, self.settings)
+        step = next_step(
+            graph,
+            observe(graph, self.cache),
+            adapters.replicas,
+            is_rolling_out=workers.is_rolling_out,
+        )
+        rollout = next_rollout(step.graph, workers, self.settings, self.pods)
+        made = await self._applied(step.graph, rollout, facts)
+        graph, resized = await carry_out(graph, rollout, self.writer)
+        applied = together((adapters.applied, made, resized))
+        state = graph_state(graph, step, rollout, applied, cache=self.cache, pods=self.pods)
+        if wait := self.pace.wait(graph, state.status):
             report(self.recorder, graph, graph, applied=applied)
             return Again(wait)
-        stored = await patch_status(self.writer, graph, status)
+        stored = await patch_status(self.writer, graph, state.status)
         report(self.recorder, graph, stored, applied=applied)
-        return outcome(applied)
+        return soonest(outcome(applied), state.again_seconds, rollout.wait_seconds)
 
-    async def _applied(self, graph: DynamoGraphDeployment, facts: Facts) -> Applied:
+    async def _applied(
+        self, graph: DynamoGraphDeployment, rollout: Rollout, facts: Facts
+    ) -> Applied:
         """Everything that the graph wants, in the order in which its parts need each other."""
         models = replace(self.shared, marker=(labels.MANAGED_BY, labels.MANAGER))
         once = OnceCreator(self.writer, self.cache)
@@ -161,36 +180,15 @@ class GraphController:
                 graph, wanted=graph_model_objects(graph, facts, settings), types=(Service,)
             ),
             await self.applier.apply(
-                graph, wanted=graph_objects(graph, facts, settings), owns=self.owns
+                graph,
+                wanted=graph_objects(graph, facts, settings, rollout.workers),
+                owns=self.owns,
+                spared=rollout.spared,
             ),
         ]
         if is_on_grove(graph):
             parts.append(await scale(graph, members(graph, self.cache), self.writer))
         return together(parts)
-
-    def _status(self, graph: DynamoGraphDeployment, step: Step, applied: Applied) -> Object:
-        status = self._services_status(step.graph, applied)
-        scale = graph_scale(graph, observe(graph, self.cache))
-        suspended = step.suspension.condition
-        return {
-            **status,
-            "conditions": [*status["conditions"], *([suspended] if suspended else [])],
-            "restart": msgspec.to_builtins(step.restart.status) if step.restart.status else None,
-            "replicas": scale.replicas,
-            "selector": scale.selector,
-        }
-
-    def _services_status(self, graph: DynamoGraphDeployment, applied: Applied) -> Object:
-        if is_on_grove(graph):
-            clique_set = applied.get(PodCliqueSet, gang_names_of(graph).set)
-            return gang_status(graph, clique_set, members(graph, self.cache), applied.blocked)
-        names = {
-            key: component_name(graph.metadata.name, key) for key in sorted(graph.spec.services)
-        }
-        components = {
-            key: (name, applied.get(DynamoComponentDeployment, name)) for key, name in names.items()
-        }
-        return graph_status(graph, components, applied.blocked)
 
     async def _recorded(self, graph: DynamoGraphDeployment, chosen: str) -> DynamoGraphDeployment:
         """The graph with its provider written on it, before anything is made for it."""

@@ -17,8 +17,8 @@ from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.kind import Key
 from dynamo_operator.kube.types.grove import PodCliqueScalingGroup, PodCliqueSet, PodCliqueSetSpec
 from dynamo_operator.lifecycle.observed import Observed, ServiceObserved
+from dynamo_operator.status.components import is_ready
 from dynamo_operator.status.gang import GangMember, is_settled
-from dynamo_operator.status.graph import is_ready
 
 
 def observe(graph: DynamoGraphDeployment, cache: Cache) -> Observed:

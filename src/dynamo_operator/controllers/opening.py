@@ -4,6 +4,7 @@ from typing import TypeVar
 
 from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.controllers.finalizer import without_finalizer
 from dynamo_operator.controllers.pause import is_paused, report_paused
 from dynamo_operator.controllers.unreadable import report_unreadable
 from dynamo_operator.kube.cache import Cache
@@ -32,9 +33,12 @@ async def to_reconcile(
         )
         return None
     found = cache.get(type_, key)
-    if found is None or found.metadata.deletion_timestamp:
+    if found is None:
+        return None
+    if found.metadata.deletion_timestamp:
+        await without_finalizer(found, writer)
         return None
     if is_paused(found):
         await report_paused(found, writer, recorder)
         return None
-    return found
+    return await without_finalizer(found, writer)

@@ -35,6 +35,17 @@ def outcome(applied: Applied) -> Outcome:
     return Again(REJECTED_RETRY_SECONDS)
 
 
+def soonest(found: Outcome, *others: float | None) -> Outcome:
+    """The outcome, or to look again after the shortest of the other times, if that is sooner.
+
+    None or 0 means: nothing will change by time alone.
+    """
+    times = [each for each in others if each]
+    if isinstance(found, Again):
+        times.append(found.after_seconds)
+    return Again(min(times)) if times else DONE
+
+
 def report(
     recorder: Recorder,
     before: Resource,

@@ -3,13 +3,11 @@
 The adapter always wins, whoever wrote the graph's number. The hard part is to write into an object that is
 the user's: one field, as a field manager of its own, and never into a service that has just been taken out.
 
-It is a merge patch and no server-side apply: an apply takes away what its manager applied before, so one for
-a service would have to repeat those for all others. What a patch has changed stays, is taken from whoever
-applied it, and so is kept by an apply that leaves it out.
+It is a merge patch and no server-side apply. An apply would have to repeat the numbers of all services each
+time, and what one manager has applied stays when another takes the service around it out. What a patch has
+changed is taken from whoever applied it, so that an apply without it keeps it, and it goes with its service.
 """
 
-import asyncio
-from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -22,12 +20,15 @@ from dynamo_operator.api.scaling import (
 )
 from dynamo_operator.controllers.report import REJECTED_RETRY_SECONDS
 from dynamo_operator.controllers.unreadable import report_unreadable
+from dynamo_operator.kube.applied import Blocked, Obstructed
 from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.client import Client
 from dynamo_operator.kube.controller import DONE, Again, Outcome, Watches
-from dynamo_operator.kube.errors import Forbidden, Invalid, NotFound
+from dynamo_operator.kube.errors import NotFound
 from dynamo_operator.kube.events import Recorder
 from dynamo_operator.kube.kind import Key, Object
+from dynamo_operator.kube.pace import WritePace
+from dynamo_operator.kube.restraint import Restraint, Wish, digest_of
 from dynamo_operator.kube.status import StatusPace, patch_status
 from dynamo_operator.kube.types.meta import Resource
 from dynamo_operator.kube.writer import Writer
@@ -44,26 +45,6 @@ FIELD_MANAGER = "dynamo-operator-scaling"
 """Owns the replicas of services with an adapter, in the `managedFields` of their graphs."""
 
 
-class WritePace:
-    """Keeps an adapter from writing into its graph more than once in a while. The first write never waits."""
-
-    def __init__(self, seconds: float = 1.0) -> None:
-        self._seconds = seconds
-        self._written: OrderedDict[str, float] = OrderedDict()  # by uid, the oldest first
-
-    def wait(self, uid: str) -> float:
-        """Seconds until this adapter may write; 0 means: now."""
-        now = asyncio.get_running_loop().time()
-        while self._written and now - next(iter(self._written.values())) >= self._seconds:
-            self._written.popitem(last=False)
-        return self._seconds - (now - self._written[uid]) if uid in self._written else 0.0
-
-    def note(self, uid: str) -> None:
-        """Take note of a write."""
-        self._written[uid] = asyncio.get_running_loop().time()
-        self._written.move_to_end(uid)
-
-
 @dataclass(frozen=True, slots=True)
 class ScalingController:
     """Has graphs ask for the replicas that their adapters say."""
@@ -74,6 +55,7 @@ class ScalingController:
     recorder: Recorder
     pace: StatusPace
     write_pace: WritePace = field(default_factory=WritePace)
+    restraint: Restraint = field(default_factory=Restraint)
 
     reconciles: ClassVar[type[Resource]] = DynamoGraphDeploymentScalingAdapter
     owns: ClassVar[tuple[type[Resource], ...]] = ()
@@ -130,9 +112,9 @@ class ScalingController:
             if wait := self.write_pace.wait(found.metadata.uid):
                 return Again(wait)
             try:
-                graph = await self._write(graph, spec)
-            except (Invalid, Forbidden) as error:
-                return await self._refused(found, spec, graph, error)
+                graph = await self._write(found, spec, graph)
+            except Obstructed as refusal:
+                return await self._refused(found, spec, graph, refusal.blocked)
             except NotFound:
                 return DONE  # the cache is about to hear of it, which wakes us
             self.write_pace.note(found.metadata.uid)
@@ -145,19 +127,30 @@ class ScalingController:
         return DONE
 
     async def _write(
-        self, graph: DynamoGraphDeployment, spec: DynamoGraphDeploymentScalingAdapterSpec
+        self,
+        found: DynamoGraphDeploymentScalingAdapter,
+        spec: DynamoGraphDeploymentScalingAdapterSpec,
+        graph: DynamoGraphDeployment,
     ) -> DynamoGraphDeployment:
-        """The graph with the adapter's number. The version keeps us from making a service that is gone."""
-        services = {spec.dgd_ref.service_name: {"replicas": spec.replicas}}
+        """The graph with the adapter's number. The version keeps us from making a service that is gone.
+
+        Raises:
+            Obstructed: refused, now or a moment ago.
+        """
+        services: Object = {spec.dgd_ref.service_name: {"replicas": spec.replicas}}
+        version, generation = graph.metadata.resource_version, graph.metadata.generation
         patch: Object = {
-            "metadata": {"resourceVersion": graph.metadata.resource_version},
+            "metadata": {"resourceVersion": version},
             "spec": {"services": services},
         }
-        return await self.writer.merge_patch(
-            *(DynamoGraphDeployment, graph.key, patch),
-            uid=graph.metadata.uid,
-            field_manager=FIELD_MANAGER,
-        )
+        wish = Wish(found.metadata.uid, graph.KIND.name, graph.key)
+        digest = digest_of({"services": services, "generation": generation})
+        with self.restraint.attempting(wish, digest, graph.metadata.uid):
+            return await self.writer.merge_patch(
+                *(DynamoGraphDeployment, graph.key, patch),
+                uid=graph.metadata.uid,
+                field_manager=FIELD_MANAGER,
+            )
 
     def _report(
         self,
@@ -181,10 +174,10 @@ class ScalingController:
         found: DynamoGraphDeploymentScalingAdapter,
         spec: DynamoGraphDeploymentScalingAdapterSpec,
         graph: DynamoGraphDeployment,
-        error: Invalid | Forbidden,
+        blocked: Blocked,
     ) -> Outcome:
         """Say that the API server, or an admission webhook, does not take the number."""
-        text = f"Failed to update DGD {graph.metadata.name}: {error.message}"
+        text = f"Failed to update DGD {blocked.message.removeprefix(f'{blocked.kind} ')}"
         why = Hold(ScalingReason.REJECTED, text)
         stored = await patch_status(self.writer, found, held_status(found, spec, graph, why))
         if stored is not found:

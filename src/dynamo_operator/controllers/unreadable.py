@@ -10,6 +10,7 @@ from typing import ClassVar
 from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.api.scaling import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.controllers.finalizer import without_finalizer
 from dynamo_operator.controllers.report import report
 from dynamo_operator.kube.client import Client
 from dynamo_operator.kube.controller import DONE, Outcome
@@ -85,6 +86,7 @@ async def report_unreadable(
     """
     bare = await client.get(_BARE[type_], key)
     if bare.metadata.deletion_timestamp:
+        await without_finalizer(bare, writer)
         return DONE
     generation = bare.metadata.generation
     text = f"The newest state cannot be read: {error.message}"[:_MESSAGE_LIMIT]

@@ -9,7 +9,7 @@ The hard part is to write only when something is different, and never to write w
 - What our owner controls and is no longer wanted is deleted, by uid, after everything else exists.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
@@ -37,6 +37,7 @@ from dynamo_operator.kube.emptied import without_emptied
 from dynamo_operator.kube.errors import Conflict, Forbidden, Invalid, NotFound
 from dynamo_operator.kube.kind import Key, Object, key_of
 from dynamo_operator.kube.restraint import Recent, Restraint, Wish, digest_of
+from dynamo_operator.kube.takeover import TakeOver
 from dynamo_operator.kube.types.meta import Resource
 from dynamo_operator.kube.writer import Writer
 
@@ -47,22 +48,31 @@ R = TypeVar("R", bound=Resource)
 class Applier:
     """Applies the objects of one owner after the other.
 
-    `hash_annotation` is the key of the annotation that remembers what was applied last.
+    `hash_annotation` is the key of the annotation that remembers what was applied last. `take_over` is for
+    objects that an earlier operator made; None means: there are none.
     """
 
     client: Client
     writer: Writer
     cache: Cache
     hash_annotation: str
+    take_over: TakeOver | None = None
     restraint: Restraint = field(default_factory=Restraint)
     # What our own last apply returned, for objects that the API server changes beyond recognition:
     # by uid, the hash that was applied and the content that came back. Empty in a normal cluster.
     _accepted: Recent[tuple[str, bytes]] = field(default_factory=Recent[tuple[str, bytes]])
 
     async def apply(
-        self, owner: Resource, *, wanted: Sequence[Object], owns: Iterable[type[Resource]]
+        self,
+        owner: Resource,
+        *,
+        wanted: Sequence[Object],
+        owns: Iterable[type[Resource]],
+        spared: Collection[tuple[str, Key]] = (),
     ) -> Applied:
         """Write what differs, in the order of `wanted`, then delete what `owner` controls beyond it.
+
+        `spared` are kinds and keys of objects that are neither written nor deleted.
 
         A refusal of one object (400, 403, 422, a name that is taken, a kind that is not served) does
         not stop the others. While a name is taken or a kind is missing nothing is deleted: what is to
@@ -75,7 +85,7 @@ class Applier:
         types = tuple(owns)
         progress = await each_applied(wanted, types, partial(self._attempt, owner))
         if all(each.obstacle is Obstacle.REJECTED for each in progress.blocked):
-            kept = {(each["kind"], key_of(each)) for each in wanted}
+            kept = {(each["kind"], key_of(each)) for each in wanted} | set(spared)
             await self._prune(owner, types, kept, progress)
         return progress.applied
 
@@ -114,6 +124,8 @@ class Applier:
             )
             return
         self.restraint.note_write(uid, digest)
+        if self.take_over is not None and self.take_over.is_due(live):
+            live = await self.take_over(live)
         applied = await self._update(type(live), body, live)
         if not contained(content(body), content_of(applied)):
             self._accepted.put(uid, (digest, msgspec.json.encode(content_of(applied))))

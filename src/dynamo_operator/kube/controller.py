@@ -24,6 +24,7 @@ from dynamo_operator.kube.errors import (
     OperatorError,
 )
 from dynamo_operator.kube.events import held
+from dynamo_operator.kube.exclusion import NamespaceExcluded
 from dynamo_operator.kube.kind import Key
 from dynamo_operator.kube.metrics import RuntimeMetrics
 from dynamo_operator.kube.queue import Backoff, Priority, Queue
@@ -118,7 +119,11 @@ class Pace:
 
 
 class Runner:
-    """Feeds one controller from the cache, with a bounded number of workers."""
+    """Feeds one controller from the cache, with a bounded number of workers.
+
+    `skips` tells of a namespace whether nothing is to be done in it now. It is asked when a key's turn comes,
+    not when it is queued; `wake_namespace` brings back what was skipped.
+    """
 
     def __init__(
         self,
@@ -128,8 +133,11 @@ class Runner:
         metrics: RuntimeMetrics,
         pace: Pace | None = None,
         jitter: random.Random | None = None,
+        skips: Callable[[str], bool] | None = None,
     ) -> None:
         self._controller = controller
+        self._skips = skips
+        self._is_subscribed = False
         self._cache = cache
         self._metrics = metrics
         self._pace = pace or Pace()
@@ -152,6 +160,7 @@ class Runner:
         Not earlier than work begins: a standby would collect the keys of all that ever was.
         """
         pace, controller = self._pace, self._controller
+        self._is_subscribed = True
         self._cache.subscribe(controller.reconciles, partial(self._wake, _own_key, 0.0))
         self._cache.subscribe_broken(controller.reconciles, self._queue.add)
         for type_ in controller.owns:
@@ -192,10 +201,18 @@ class Runner:
             for key in keys(state) if state is not None else ():
                 self._queue.add(key, priority=priority, after_seconds=after_seconds)
 
-    def _wake_all(self) -> None:
+    def wake_namespace(self, namespace: str) -> None:
+        """Wake every key of a namespace that was skipped; it may have changed in the meantime."""
+        if self._is_subscribed:  # who begins to work later begins with all that exists
+            self._wake_all(namespace)
+
+    def _wake_all(self, namespace: str = "") -> None:
         """Wake every key: a kind that they need has come, or gone."""
-        for object_ in self._cache.list(self._controller.reconciles):
-            self._queue.add(object_.key, priority=Priority.BACKLOG)
+        type_ = self._controller.reconciles
+        unreadable = self._cache.store(type_).broken
+        for key in (*(each.key for each in self._cache.list(type_, namespace)), *unreadable):
+            if namespace in ("", key.namespace):
+                self._queue.add(key, priority=Priority.BACKLOG)
 
     def _controlling_key(self, child: Resource) -> tuple[Key, ...]:
         owner = child.metadata.controller
@@ -211,7 +228,12 @@ class Runner:
             with structlog.contextvars.bound_contextvars(
                 controller=self.kind.name, key=str(taken.key)
             ):
-                await self._attempt(taken.key)
+                if self._skips is not None and self._skips(taken.key.namespace):
+                    _log.debug("skipped, the namespace belongs to another operator")
+                    self._queue.succeeded(taken.key)
+                    self._queue.done(taken.key)
+                else:
+                    await self._attempt(taken.key)
 
     async def _attempt(self, key: Key) -> None:
         """Reconcile once. This is the one place where any exception is caught."""
@@ -227,8 +249,8 @@ class Runner:
             self._failed(key, error)  # something inside was cancelled; the worker lives on
             result = "error"
         except Exception as error:  # noqa: BLE001  # a bug in one reconcile must not end the others
-            if self._is_of_absent(key, error):
-                _log.debug("gone while it was reconciled", error=str(error))
+            if isinstance(error, NamespaceExcluded) or self._is_of_absent(key, error):
+                _log.debug("nothing is left to do", error=str(error))
                 result = self._succeeded(key, DONE)
             else:
                 self._failed(key, error)

@@ -59,7 +59,10 @@ _BEAT_SECONDS = 1.0
 
 
 class Manager:
-    """One process's informers, controllers and servers. Built, filled, then run once."""
+    """One process's informers, controllers and servers. Built, filled, then run once.
+
+    `skips` tells of a namespace whether nothing is to be done in it now. None means: of no namespace.
+    """
 
     def __init__(
         self,
@@ -70,6 +73,7 @@ class Manager:
         events: EventWriter,
         election: Election | None = None,
         limits: Limits = LIMITS,
+        skips: Callable[[str], bool] | None = None,
     ) -> None:
         self._client = client
         self._cache = cache
@@ -77,6 +81,7 @@ class Manager:
         self._events = events
         self._election = election
         self._limits = limits
+        self._skips = skips
         self._informers: dict[type[Resource], Informer[Any]] = {}
         self._runners: list[Runner] = []
         self._servers: list[Server] = []
@@ -99,9 +104,16 @@ class Manager:
 
     def control(self, controller: Controller, pace: Pace | None = None) -> Runner:
         """Run that controller while this process leads."""
-        runner = Runner(controller, self._cache, metrics=self._metrics, pace=pace)
+        runner = Runner(
+            controller, self._cache, metrics=self._metrics, pace=pace, skips=self._skips
+        )
         self._runners.append(runner)
         return runner
+
+    def wake_namespace(self, namespace: str) -> None:
+        """Have every controller look at all of its objects in that namespace, which was skipped until now."""
+        for runner in self._runners:
+            runner.wake_namespace(namespace)
 
     def serve(self, server: Server) -> None:
         """Run that server on every replica."""

@@ -27,6 +27,7 @@ from dynamo_operator.kube.controller import Watches
 from dynamo_operator.kube.errors import Forbidden, Invalid
 from dynamo_operator.kube.kind import Key, Kind, Object, key_of
 from dynamo_operator.kube.restraint import Restraint, Wish, digest_of
+from dynamo_operator.kube.takeover import TakeOver
 from dynamo_operator.kube.types.meta import OwnerReference, Resource
 from dynamo_operator.kube.writer import Writer
 
@@ -35,12 +36,14 @@ from dynamo_operator.kube.writer import Writer
 class SharedApplier:
     """Applies shared objects for one user after the other.
 
-    `marker` is the label that tells our shared objects from those of others, as name and value.
+    `marker` is the label that tells our shared objects from those of others, as name and value. An earlier
+    operator made such objects with one controller; `take_over` makes them shared.
     """
 
     writer: Writer
     cache: Cache
     marker: tuple[str, str]
+    take_over: TakeOver | None = None
     restraint: Restraint = field(default_factory=Restraint)
 
     async def apply(
@@ -62,10 +65,13 @@ class SharedApplier:
 
     async def _attempt(self, user: Resource, attempt: Attempt) -> None:
         live: Resource | None = self.cache.get(attempt.type_, key_of(attempt.wanted))
-        if live is not None and not self._is_ours(live):
+        earlier = self._earlier(user, live)
+        if live is not None and earlier is not None:
+            live = await earlier(live)
+        elif live is not None and not self._is_ours(live):
             raise Obstructed(taken(live, user))
         body = self._body(user, attempt.wanted, live)
-        if live is not None and contained(content(body), content_of(live)):
+        if live is not None and earlier is None and contained(content(body), content_of(live)):
             attempt.present = live
             return
         uid = live.metadata.uid if live else ABSENT
@@ -79,6 +85,17 @@ class SharedApplier:
     def _is_ours(self, live: Resource) -> bool:
         name, value = self.marker
         return live.metadata.controller is None and live.metadata.labels.get(name) == value
+
+    def _earlier(self, user: Resource, live: Resource | None) -> TakeOver | None:
+        """What takes over an object that an earlier operator made for one owner of our kinds."""
+        if self.take_over is None or live is None or not self.take_over.is_due(live):
+            return None
+        name, value = self.marker
+        controller = live.metadata.controller
+        is_marked = live.metadata.labels.get(name) == value
+        if controller is None or not is_marked or controller.api_version != user.KIND.api_version:
+            return None
+        return self.take_over
 
     async def _leave(self, user: Resource, live: Resource, progress: Progress) -> None:
         """Take one user away; the object goes when nobody is left."""

@@ -4,8 +4,6 @@ The hard part is time: a transition time is the moment when a condition's status
 over from the stored condition unless the status really changed.
 """
 
-import asyncio
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -13,6 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from dynamo_operator.kube.kind import Object
+from dynamo_operator.kube.pace import WritePace
 from dynamo_operator.kube.types.meta import Condition, Resource
 from dynamo_operator.kube.writer import Writer
 
@@ -51,26 +50,21 @@ class StatusPace:
     """
 
     def __init__(self, seconds: float = 1.0) -> None:
-        self._seconds = seconds
-        self._written: OrderedDict[str, float] = OrderedDict()  # by uid, the oldest first
+        self._pace = WritePace(seconds)
 
     @property
     def remembered(self) -> int:
         """Of how many objects a recent write is remembered."""
-        return len(self._written)
+        return self._pace.remembered
 
     def wait(self, resource: Resource, wanted: Mapping[str, Any]) -> float:
         """Seconds to wait before this status is to be written; 0 means at once. Takes note of the write."""
-        patch = _difference(resource, wanted)
-        if not patch:
+        if not _difference(resource, wanted):
             return 0.0
-        now, uid = asyncio.get_running_loop().time(), resource.metadata.uid
-        while self._written and now - next(iter(self._written.values())) >= self._seconds:
-            self._written.popitem(last=False)
-        if uid in self._written and not _decides(resource, wanted):
-            return self._seconds - (now - self._written[uid])
-        self._written[uid] = now
-        self._written.move_to_end(uid)
+        uid = resource.metadata.uid
+        if (left := self._pace.wait(uid)) and not _decides(resource, wanted):
+            return left
+        self._pace.note(uid)
         return 0.0
 
 
@@ -91,12 +85,19 @@ def _verdict(condition: Condition) -> tuple[str, str, str, int | None]:
 
 def _difference(resource: Resource, wanted: Mapping[str, Any]) -> Object:
     """The merge patch from the stored status to the wanted one, as far as it is ours."""
-    stored, status = _status(resource), dict(wanted)
-    if "conditions" in status:
+    stored, status = _status(resource), _as_json(wanted)
+    if "conditions" in wanted:
         old = msgspec.convert(stored.get("conditions", ()), tuple[Condition, ...])
         stored["conditions"] = [_complete(each) for each in old]
-        status["conditions"] = with_transition_times(status["conditions"], old, now=_now())
+        status["conditions"] = with_transition_times(wanted["conditions"], old, now=_now())
     return merge_patch({name: stored.get(name) for name in status}, status)
+
+
+def _as_json(wanted: Mapping[str, Any]) -> Object:
+    """What a status is on the wire; a tuple, for one, is a list there."""
+    plain = {name: each for name, each in wanted.items() if name != "conditions"}
+    status: Object = msgspec.json.decode(msgspec.json.encode(plain))
+    return status
 
 
 def _status(resource: Resource) -> Object:

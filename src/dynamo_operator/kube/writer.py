@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 
 from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.client import Client
+from dynamo_operator.kube.exclusion import NamespaceExcluded
 from dynamo_operator.kube.kind import Key, Object, key_of
 from dynamo_operator.kube.lease import LeadershipLost
 from dynamo_operator.kube.own_writes import Flight
@@ -42,18 +43,26 @@ class _Turn(Generic[R]):
 class Writer:
     """A client for writes; what it returns is already in the cache, if the type is watched.
 
-    `may_write` is asked before each request. None means: always.
+    `may_write` is asked before each request, and `skips` with its namespace. None means: write always,
+    and everywhere.
 
     Raises:
-        LeadershipLost: it said no; nothing was sent.
+        LeadershipLost: `may_write` said no; nothing was sent.
+        NamespaceExcluded: `skips` said yes; nothing was sent.
         OperatorError: as `Client` does; nothing is shown then, the watch tells what came of it.
     """
 
     def __init__(
-        self, client: Client, cache: Cache, *, may_write: Callable[[], bool] | None = None
+        self,
+        client: Client,
+        cache: Cache,
+        *,
+        may_write: Callable[[], bool] | None = None,
+        skips: Callable[[str], bool] | None = None,
     ) -> None:
         self._client = client
         self._may_write = may_write
+        self._skips = skips
         self._cache = cache
         self._turns: WeakValueDictionary[tuple[type[Resource], Key], asyncio.Lock] = (
             WeakValueDictionary()
@@ -104,6 +113,8 @@ class Writer:
         async with self._turns.setdefault((type_, key), asyncio.Lock()):
             if self._may_write is not None and not self._may_write():
                 raise LeadershipLost(f"{type_.KIND} {key}: not written, another process may lead")
+            if self._skips is not None and self._skips(key.namespace):
+                raise NamespaceExcluded(f"{type_.KIND} {key}: not written, another operator's now")
             if not self._cache.holds(type_):
                 yield _Turn(None, Flight())
                 return

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from dynamo_operator.api import labels, names
 from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.api.generation import (
+    FOUND_BY,
     LATEST,
     PLAIN,
     WorkerGeneration,
@@ -26,9 +27,6 @@ from dynamo_operator.api.generation import (
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.api.provider import is_on_grove
 from dynamo_operator.lifecycle.rollout import Side
-
-FOUND_BY = "DYN_NAMESPACE_PREFIX"
-"""The variable that tells frontends what the Dynamo namespaces of their workers begin with."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,7 @@ def rolling_step(
 
 
 def recreating_step(wanted: int, new: Side, old: Sequence[Side], *, is_gone: bool) -> Step:
-    """The next step where old and new pods must not exist together; `is_gone` is whether the old ones do not."""
+    """The next step where old and new pods must not meet; `is_gone` is whether no old one is left."""
     replicas = wanted if is_gone else min(new.replicas, wanted)
     return Step(replicas, (0,) * len(old))
 

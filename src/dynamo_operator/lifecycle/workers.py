@@ -6,14 +6,13 @@ replicas; what they were made of stays as it was.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-
-import msgspec
 
 from dynamo_operator.api.component import ComponentSpec, DynamoComponentDeployment
 from dynamo_operator.api.generation import WorkerGeneration, digits, generation_services
 from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.kube.kind import Key
 from dynamo_operator.kube.types.meta import condition
 from dynamo_operator.lifecycle.budget import budget, is_recreated
 from dynamo_operator.lifecycle.generations import Generations, Member
@@ -25,6 +24,8 @@ from dynamo_operator.lifecycle.rollout import (
     rolling_step,
 )
 
+_KIND = DynamoComponentDeployment.KIND.name
+
 SETTLE_SECONDS = 10.0
 """So long frontends may take to list workers that have become available."""
 
@@ -33,28 +34,23 @@ SETTLE_SECONDS = 10.0
 class Rollout:
     """The workers as they are to be now.
 
-    `graph` is what to render, with the replicas of this moment, as `generation` says. `resized` are old
-    components that get another number of replicas. `spared` are the names of old components that stay
-    although nothing rendered has them; the others are to be deleted. `through` are the services that run
-    the new generation only. `wait_seconds` is when the plan may change without an event; 0 for never.
+    `workers` is how to render them. `resized` are old components that get another number of replicas.
+    `spared` are kinds and keys of old components that stay although nothing rendered has them; the others
+    are to be deleted. `through` are the services that run the new generation only. `wait_seconds` is when
+    the plan may change without an event; 0 for never.
     """
 
-    graph: DynamoGraphDeployment
     generations: Generations
+    workers: WorkerGeneration
     resized: tuple[tuple[DynamoComponentDeployment, int], ...] = ()
-    spared: frozenset[str] = frozenset()
+    spared: frozenset[tuple[str, Key]] = frozenset()
     through: tuple[str, ...] = ()
     wait_seconds: float = 0.0
 
     @property
-    def generation(self) -> WorkerGeneration:
-        """How workers are to be rendered."""
-        return self.generations.target
-
-    @property
     def target_hash(self) -> str:
         """The generation to be; "" where there are no generations."""
-        return digits(self.generation.content)
+        return digits(self.workers.content)
 
     @property
     def is_under_way(self) -> bool:
@@ -87,7 +83,7 @@ def plan_rollout(
     """
     services = generation_services(graph)
     if not found.old:
-        return Rollout(graph, found, through=tuple(services))
+        return Rollout(found, found.target, through=tuple(services))
     clock = _Clock(now, settle_seconds)
     planned = {
         key: _planned(key, each, found, leaving or {}, clock) for key, each in services.items()
@@ -96,10 +92,10 @@ def plan_rollout(
     is_over = len(through) == len(planned)
     waits = [each.wait_seconds for each in planned.values() if each.wait_seconds]
     return Rollout(
-        _with_replicas(graph, {key: each.step.new for key, each in planned.items()}),
         found,
+        replace(found.target, replicas={key: each.step.new for key, each in planned.items()}),
         () if is_over else tuple(_resized(planned.values())),
-        frozenset() if is_over else frozenset(each.name for each in found.old),
+        frozenset() if is_over else frozenset((_KIND, each.component.key) for each in found.old),
         through,
         min(waits, default=0.0),
     )
@@ -148,14 +144,3 @@ def _resized(planned: Iterable[_Planned]) -> Iterator[tuple[DynamoComponentDeplo
         for member, replicas in zip(each.old, each.step.old, strict=True):
             if member.side.replicas != replicas:
                 yield member.component, replicas
-
-
-def _with_replicas(
-    graph: DynamoGraphDeployment, replicas: Mapping[str, int]
-) -> DynamoGraphDeployment:
-    services = {
-        key: msgspec.structs.replace(each, replicas=replicas[key]) if key in replicas else each
-        for key, each in graph.spec.services.items()
-    }
-    spec = msgspec.structs.replace(graph.spec, services=services)
-    return msgspec.structs.replace(graph, spec=spec)

@@ -5,6 +5,7 @@ from dynamo_operator.facts import Facts
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.render.canonical import canonical
 from dynamo_operator.render.disruption import component_disruption_budgets
+from dynamo_operator.render.leader_wait import wait_config_maps
 from dynamo_operator.render.network import (
     ingresses,
     model_services,
@@ -22,7 +23,8 @@ def component_objects(
     plan = component_plan(component, facts, settings)
     outside = (*ingresses(plan), *virtual_services(plan))
     budgets = () if plan.graph else component_disruption_budgets(component, settings)
-    found = (*services(plan), *outside, *budgets, *plan.orchestrator.workloads(plan))
+    scripts = wait_config_maps(plan)
+    found = (*services(plan), *outside, *budgets, *scripts, *plan.orchestrator.workloads(plan))
     return tuple(map(canonical, found))
 
 

@@ -15,6 +15,7 @@ from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.api.provider import kai_queue
 from dynamo_operator.facts import Facts
 from dynamo_operator.kube.kind import Object
+from dynamo_operator.render.leader_wait import wait_config_maps
 from dynamo_operator.render.network import ingresses, model_services, services, virtual_services
 from dynamo_operator.render.orchestrators.grove import Gang, Member, pod_clique_set
 from dynamo_operator.render.plan import component_plan, discovery_backend
@@ -34,6 +35,8 @@ def gang_objects(
     for plan in plans.values():
         if plan.component_type == "frontend":
             found += (*ingresses(plan), *virtual_services(plan))
+    for plan in plans.values():
+        found += wait_config_maps(plan)
     named = gang_names_of(graph)
     gang = Gang(
         name=named.set,

@@ -2,6 +2,7 @@
 
 from dynamo_operator.api import names
 from dynamo_operator.api.component import ComponentSpec
+from dynamo_operator.api.generation import PLAIN, WorkerGeneration, first_generation
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.api.provider import is_on_grove
 from dynamo_operator.facts import Facts
@@ -19,9 +20,16 @@ from dynamo_operator.settings import RenderSettings
 
 
 def graph_objects(
-    graph: DynamoGraphDeployment, facts: Facts, settings: RenderSettings
+    graph: DynamoGraphDeployment,
+    facts: Facts,
+    settings: RenderSettings,
+    workers: WorkerGeneration | None = None,
 ) -> tuple[Object, ...]:
-    """The objects that the graph controls, without owner references, in order of creation."""
+    """The objects that the graph controls, without owner references, in order of creation.
+
+    `workers` is the generation of workers to be. None means: nothing exists of the graph yet.
+    """
+    generation = first_generation(graph) if workers is None else workers
     namespace, name = graph.metadata.namespace, graph.metadata.name
     discovery: tuple[Object, ...] = ()
     if discovery_backend(graph.metadata.annotations, settings) == "kubernetes":
@@ -30,7 +38,7 @@ def graph_objects(
         gang_objects(graph, facts, settings)
         if is_on_grove(graph)
         else (
-            _component(graph, key, service, settings)
+            component_object(graph, key, service, settings, generation)
             for key, service in sorted(graph.spec.services.items())
         )
     )
@@ -70,11 +78,15 @@ def graph_model_objects(
     return tuple(map(canonical, gang_model_objects(graph, facts, settings)))
 
 
-def _component(
-    graph: DynamoGraphDeployment, key: str, service: ComponentSpec, settings: RenderSettings
+def component_object(
+    graph: DynamoGraphDeployment,
+    key: str,
+    service: ComponentSpec,
+    settings: RenderSettings,
+    generation: WorkerGeneration = PLAIN,
 ) -> Object:
     """A service's DynamoComponentDeployment, as its own controller shall read it."""
-    wanted = service_object(graph, key, service, settings)
+    wanted = service_object(graph, key, service, settings, generation)
     spec: Object = wanted["spec"]
     if service.component_type == "planner":
         account = {"serviceAccountName": names.PLANNER_SERVICE_ACCOUNT}

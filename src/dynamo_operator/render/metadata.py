@@ -19,16 +19,20 @@ def component_labels(component: DynamoComponentDeployment, graph: str) -> dict[s
     }
     if graph:
         found[labels.GRAPH] = names.label_value(graph)
+    if graph and (generation := component.metadata.labels.get(labels.WORKER_HASH)):
+        found[labels.WORKER_HASH] = generation
     if spec.model_ref and spec.model_ref.name:
         found[labels.BASE_MODEL_HASH] = names.model_hash(spec.model_ref.name)
     return found
 
 
-def service_dynamo_namespace(graph: DynamoGraphDeployment, service: ComponentSpec) -> str:
-    """Where the processes of a graph's service are found by the others."""
+def service_dynamo_namespace(
+    graph: DynamoGraphDeployment, service: ComponentSpec, generation: str = ""
+) -> str:
+    """Where the processes of a graph's service are found by the others, as labels have it."""
     if service.global_dynamo_namespace:
         return names.GLOBAL_DYNAMO_NAMESPACE
-    return names.dynamo_namespace(graph.metadata.namespace, graph.metadata.name)
+    return _graphs_dynamo_namespace(graph.metadata.namespace, graph.metadata.name, generation)
 
 
 def service_labels(graph: DynamoGraphDeployment, service: ComponentSpec) -> dict[str, str]:
@@ -101,5 +105,13 @@ def _dynamo_namespace(component: DynamoComponentDeployment, graph: str) -> str:
     if component.spec.global_dynamo_namespace:
         return names.GLOBAL_DYNAMO_NAMESPACE
     if graph:
-        return names.dynamo_namespace(component.metadata.namespace, graph)
+        generation = component.metadata.labels.get(labels.WORKER_HASH, "")
+        return _graphs_dynamo_namespace(component.metadata.namespace, graph, generation)
     return names.label_value(component.spec.dynamo_namespace or component.metadata.name)
+
+
+def _graphs_dynamo_namespace(kubernetes_namespace: str, graph: str, generation: str) -> str:
+    if not generation:
+        return names.dynamo_namespace(kubernetes_namespace, graph)
+    found = names.generation_dynamo_namespace(kubernetes_namespace, graph, generation)
+    return names.label_value(found)

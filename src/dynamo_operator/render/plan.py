@@ -1,13 +1,17 @@
 """The plan of a component: its spec made tight, with role, backend and orchestrator chosen.
 
-Three tables at the top are the only places where a new role, backend or orchestrator is entered.
+Three tables at the top are where roles, backends and orchestrators are chosen from. A backend is entered
+in `api.backends`, which validation knows too.
 The hard part is to be total: validation has refused what cannot be rendered, and for everything
 else there is a default here.
 """
 
 from collections.abc import Mapping
+from importlib import import_module
+from typing import cast
 
 from dynamo_operator.api import labels, names
+from dynamo_operator.api.backends import NAMES, NOOP
 from dynamo_operator.api.component import (
     ComponentSpec,
     DynamoComponentDeployment,
@@ -15,11 +19,10 @@ from dynamo_operator.api.component import (
     SharedMemory,
 )
 from dynamo_operator.api.devices import gpus
-from dynamo_operator.api.framework import NOOP, cache_path, framework
+from dynamo_operator.api.framework import cache_path, framework
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.facts import Facts, registry_of_image
 from dynamo_operator.kube.kind import Object
-from dynamo_operator.render.backends import noop, sglang, trtllm, vllm
 from dynamo_operator.render.components import base, epp, frontend, planner, worker
 from dynamo_operator.render.merge import pruned
 from dynamo_operator.render.metadata import (
@@ -51,8 +54,11 @@ ROLES: dict[str, Role] = {
 }
 """By `componentType`; every other type is `base`."""
 
-BACKENDS: dict[str, Backend] = {NOOP: noop, "sglang": sglang, "trtllm": trtllm, "vllm": vllm}
-"""By the name that `framework` finds."""
+BACKENDS: dict[str, Backend] = {
+    name: cast("Backend", import_module(f"dynamo_operator.render.backends.{name}"))
+    for name in (NOOP, *NAMES)
+}
+"""By the name that `framework` finds. The table is `api.backends`; a line there has a module here."""
 
 ORCHESTRATORS: dict[str, Orchestrator] = {"deployment": deployment, "lws": leaderworkerset}
 """By the name on the command line. Components on one node run as Deployments under each of them."""

@@ -11,6 +11,7 @@ from dynamo_operator.api import labels
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.render.container import main_container
 from dynamo_operator.render.group import Node
+from dynamo_operator.render.leader_wait import wait_containers, wait_volumes
 from dynamo_operator.render.merge import merged
 from dynamo_operator.render.seams import ComponentPlan
 from dynamo_operator.render.volumes import volumes
@@ -43,10 +44,13 @@ def pod_spec(plan: ComponentPlan, node: Node | None, *, is_debug: bool = False) 
     pod: Object = dict(merged(defaults, plan.pod))
     if "securityContext" not in pod:
         pod["securityContext"] = {"fsGroup": _FS_GROUP}
+    main = main_container(plan, node)
     launched = plan.backend.launch_volumes(plan) if node else ()
+    added = (*roles.get("volumes", ()), *launched, *wait_volumes(plan, node))
     lists: dict[str, list[Any]] = {
-        "containers": [*pod.get("containers", ()), main_container(plan, node)],
-        "volumes": volumes(plan, [*roles.get("volumes", ()), *launched]),
+        "initContainers": [*pod.get("initContainers", ()), *wait_containers(plan, node, main)],
+        "containers": [*pod.get("containers", ()), main],
+        "volumes": volumes(plan, added),
         "imagePullSecrets": _pull_secrets(plan),
     }
     if is_debug or plan.is_on(labels.DEBUG_MODE):

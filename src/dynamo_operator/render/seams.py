@@ -90,6 +90,14 @@ class ComponentPlan:
         return self.switches.get(switch) == "true"
 
 
+@dataclass(frozen=True, slots=True)
+class LeaderService:
+    """Where the leader of a group takes its workers. `is_ray`: an open port is not enough there."""
+
+    port: int
+    is_ray: bool = False
+
+
 class Role(Protocol):
     """What a kind of component is by default."""
 
@@ -124,6 +132,13 @@ class Backend(Protocol):
 
     def launch_volumes(self, plan: ComponentPlan) -> list[Object]:
         """Volumes of the pod that the launch on several nodes mounts; [] is usual."""
+        ...
+
+    def leader_service(self, plan: ComponentPlan) -> LeaderService | None:
+        """What a worker of a group must reach before it starts.
+
+        None means: it may start at any time, since it waits by itself or is waited for.
+        """
         ...
 
 

@@ -10,10 +10,17 @@ import msgspec
 
 from dynamo_operator.api import labels, names
 from dynamo_operator.api.component import ComponentSpec, DynamoComponentDeployment
+from dynamo_operator.api.generation import (
+    FOUND_BY,
+    PLAIN,
+    WorkerGeneration,
+    can_be_isolated,
+    worker_component_name,
+)
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.types.meta import OwnerReference
-from dynamo_operator.render.merge import merged_environment, pruned
+from dynamo_operator.render.merge import merged_environment, pruned, variable
 from dynamo_operator.render.metadata import (
     service_annotations,
     service_dynamo_namespace,
@@ -25,12 +32,21 @@ _HANDED_ON = (labels.ENABLE_METRICS, labels.DISCOVERY_BACKEND)
 """Annotations of the graph that its components follow."""
 
 
+_FINDS_WORKERS = ("frontend", "epp")
+"""Types of components that look for workers by a prefix of their Dynamo namespace."""
+
+
 def service_object(
-    graph: DynamoGraphDeployment, key: str, service: ComponentSpec, settings: RenderSettings
+    graph: DynamoGraphDeployment,
+    key: str,
+    service: ComponentSpec,
+    settings: RenderSettings,
+    generation: WorkerGeneration = PLAIN,
 ) -> Object:
     """The DynamoComponentDeployment that says of a service what the graph says of it."""
     namespace, name = graph.metadata.namespace, graph.metadata.name
-    dynamo_namespace = service_dynamo_namespace(graph, service)
+    suffix = generation.suffix if can_be_isolated(service) else ""
+    dynamo_namespace = service_dynamo_namespace(graph, service, suffix)
     system = {
         labels.COMPONENT: names.label_value(key),
         labels.DYNAMO_NAMESPACE: dynamo_namespace,
@@ -47,9 +63,9 @@ def service_object(
     if graph.spec.backend_framework:
         spec["backendFramework"] = graph.spec.backend_framework
     metadata: Object = {
-        "name": names.component_name(name, key),
+        "name": worker_component_name(graph, key, generation),
         "namespace": namespace,
-        "labels": users | system,
+        "labels": users | system | ({labels.WORKER_HASH: suffix} if suffix else {}),
     }
     if annotations := _annotations(graph, service):
         spec["annotations"] = annotations
@@ -57,8 +73,14 @@ def service_object(
         each: annotations[each] for each in graph.spec.annotations if each in annotations
     }:
         metadata["annotations"] = graphs
+    if key in generation.replicas:
+        spec["replicas"] = generation.replicas[key]
+    if generation.content and can_be_isolated(service):
+        metadata["annotations"] = graphs | {labels.WORKER_CONTENT: generation.content}
     if graph.spec.envs:
         spec["envs"] = pruned(merged_environment(graph.spec.envs, service.envs))
+    if ours := _whereabouts(graph, service, generation):
+        spec["envs"] = merged_environment(ours, spec.get("envs", ()))
     if service.component_type == "frontend" and service.ingress is None:
         spec["ingress"] = default_ingress(name, settings)
     return {
@@ -67,6 +89,24 @@ def service_object(
         "metadata": metadata,
         "spec": spec,
     }
+
+
+def _whereabouts(
+    graph: DynamoGraphDeployment, service: ComponentSpec, generation: WorkerGeneration
+) -> list[Object]:
+    """How the runtime puts workers into the Dynamo namespace of their generation, and finds them there.
+
+    A variable that the user sets on the container stays the user's.
+    """
+    found: dict[str, str] = {}
+    if generation.suffix and can_be_isolated(service):
+        base = names.generations_dynamo_namespace(graph.metadata.namespace, graph.metadata.name)
+        found = {"DYN_NAMESPACE": base, "DYN_NAMESPACE_WORKER_SUFFIX": generation.suffix}
+    elif generation.found_by and service.component_type in _FINDS_WORKERS:
+        found = {"DYN_NAMESPACE": generation.found_by, FOUND_BY: generation.found_by}
+    container = (service.extra_pod_spec or {}).get("mainContainer") or {}
+    users = {entry["name"] for entry in container.get("env") or ()}
+    return [variable(name, value) for name, value in found.items() if name not in users]
 
 
 def component_of(graph: DynamoGraphDeployment, wanted: Object) -> DynamoComponentDeployment:

@@ -1,15 +1,24 @@
-"""The status of a DynamoComponentDeployment."""
+"""The status of a DynamoComponentDeployment.
+
+The hard part is two readers: programs go by the reasons that the Go operator has, and a person wants to know
+which pod it is. So a condition keeps its reason, and the cause stands in its message and beside the counts.
+"""
 
 from collections.abc import Sequence
 
-import msgspec
+from msgspec.structs import replace
 
+from dynamo_operator.api import labels, names
 from dynamo_operator.api.component import DynamoComponentDeployment, ServiceReplicaStatus
 from dynamo_operator.kube.applied import Blocked, Obstacle
 from dynamo_operator.kube.kind import Object
-from dynamo_operator.kube.types.meta import Condition
+from dynamo_operator.kube.types.meta import Condition, condition
+from dynamo_operator.render.metadata import component_labels
+from dynamo_operator.render.plan import parent_graph
+from dynamo_operator.status.diagnosis import UNKNOWN, Diagnosis
 from dynamo_operator.status.groups import NO_ORCHESTRATOR
-from dynamo_operator.status.reasons import ComponentReason
+from dynamo_operator.status.reasons import ComponentReason, GraphReason
+from dynamo_operator.status.service import cause, diagnosed, explained, service_json, unexplained
 from dynamo_operator.status.workload import Readiness
 from dynamo_operator.validation import Problem
 
@@ -52,18 +61,67 @@ def component_status(
     readiness: Readiness,
     replicas: ServiceReplicaStatus | None,
     blocked: Sequence[Blocked],
+    diagnosis: Diagnosis = UNKNOWN,
 ) -> Object:
     """The status after an apply. An object that could not be written makes the component unavailable."""
     generation = component.metadata.generation
+    service = _service(component, readiness, replicas, diagnosis) if replicas else None
     if blocked:
         text = "; ".join(each.message for each in blocked)
         readiness = _unready(_OBSTACLE_REASONS[blocked[0].obstacle], text)
+    elif not readiness.is_ready and diagnosis.message:
+        readiness = _unready(readiness.reason, f"{readiness.message}; {diagnosis.message}")
     status: Object = {
         "conditions": [_valid(generation), *_availability(readiness, generation)],
-        "service": msgspec.to_builtins(replicas) if replicas else None,
+        "service": service_json(service) if service else None,
+        **_selectors(component),
     }
     # The observed generation says that nothing stood in the way of that spec.
     return status if blocked else {**status, "observedGeneration": generation}
+
+
+def _service(
+    component: DynamoComponentDeployment,
+    readiness: Readiness,
+    replicas: ServiceReplicaStatus,
+    diagnosis: Diagnosis,
+) -> ServiceReplicaStatus:
+    """The counts of the component's workload, and why it is not ready."""
+    runtime = _labels(component)[labels.DYNAMO_NAMESPACE]
+    counts = replace(diagnosed(replicas, diagnosis), runtime_namespace=runtime)
+    if readiness.is_ready:
+        return unexplained(counts)
+    reason = cause(diagnosis.reason, is_updating=_is_updating(component, readiness))
+    named = f"{component.metadata.name}: {readiness.message}"
+    return explained(counts, reason, diagnosis.message or named)
+
+
+def _is_updating(component: DynamoComponentDeployment, readiness: Readiness) -> bool:
+    """Whether something newer takes the place of something that served."""
+    if readiness.has_older:
+        return True
+    status = component.status
+    if status.service is not None and status.service.reason == GraphReason.UPDATING:
+        return True
+    available = condition(status.conditions, "Available")
+    was_ready = available is not None and available.status == "True"
+    return was_ready and readiness.is_rolling
+
+
+def _selectors(component: DynamoComponentDeployment) -> Object:
+    """What selects the component's pods, and as text one pod of each replica."""
+    if component.spec.nodes == 1:
+        found = {labels.SELECTOR: names.workload_name(component.metadata.name)}
+        one = found
+    else:
+        found = _labels(component)
+        one = found | {labels.ROLE: "leader"}
+    text = ",".join(f"{name}={value}" for name, value in sorted(one.items()))
+    return {"podSelector": found, "selector": text}
+
+
+def _labels(component: DynamoComponentDeployment) -> dict[str, str]:
+    return component_labels(component, parent_graph(component))
 
 
 def _valid(generation: int) -> Condition:

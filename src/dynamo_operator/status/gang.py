@@ -1,19 +1,21 @@
-"""The status of a graph on Grove, from what Grove made of its PodCliqueSet.
+"""The services of a graph on Grove, from what Grove made of its PodCliqueSet.
 
 The hard part is not to believe old news, as with every workload: counts say something about the wanted
 pods only when Grove has read the newest set, when a clique's size is the wanted one, and when its status
 is about its newest spec. Source: specification `controllers` 2.7.5 and rule R8.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+
+import msgspec
 
 from dynamo_operator.api.component import ServiceReplicaStatus
 from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.kube.applied import Blocked
-from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from dynamo_operator.status.graph import summary
+from dynamo_operator.render.metadata import service_dynamo_namespace
+from dynamo_operator.status.diagnosis import UNKNOWN, Diagnosis
+from dynamo_operator.status.service import ServiceView, diagnosed
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,25 +31,60 @@ class GangMember:
     wanted: int | None
 
 
-def gang_status(
+def gang_views(
     graph: DynamoGraphDeployment,
     clique_set: PodCliqueSet | None,
     members: Mapping[str, GangMember],
-    blocked: Sequence[Blocked],
-) -> Object:
-    """The status after an apply; `members` are the services by their keys."""
-    services = {key: _replicas(each) for key, each in members.items()}
-    if clique_set is None:
-        return summary(graph, services, {graph.metadata.name: "it is being created"}, blocked)
-    causes = sorted(
-        f"{'pcsg' if each.is_group else 'podclique'}/{each.name}: {cause}"
-        for each in members.values()
-        if (cause := _obstacle(each)) is not None
+    diagnoses: Mapping[str, Diagnosis] | None = None,
+) -> dict[str, ServiceView]:
+    """The services as Grove runs them; `members` and `diagnoses` are by their keys."""
+    found = diagnoses or {}
+    return {
+        key: _view(graph, key, clique_set, member, found.get(key, UNKNOWN))
+        for key, member in members.items()
+    }
+
+
+def _view(
+    graph: DynamoGraphDeployment,
+    key: str,
+    clique_set: PodCliqueSet | None,
+    member: GangMember,
+    diagnosis: Diagnosis,
+) -> ServiceView:
+    service, live, name = graph.spec.services[key], member.live, graph.metadata.name
+    counts = msgspec.structs.replace(
+        diagnosed(_replicas(member), diagnosis),
+        runtime_namespace=service_dynamo_namespace(graph, service),
+        component_names=(member.name,) if live else (),
     )
+    # A new scaling group counts its replicas before they are updated; a clique counts pods.
+    has_older = isinstance(live, PodClique) and live.status.replicas > live.status.updated_replicas
+    desired = (live.spec.replicas or 0) if live else 0
+    return ServiceView(
+        name=clique_set.metadata.name if clique_set else name,
+        counts=counts,
+        wanted=desired if member.wanted is None else member.wanted,
+        obstacles=tuple(_obstacles(clique_set, member)),
+        exists=clique_set is not None,
+        is_rolling=live is None
+        or has_older
+        or live.status.updated_replicas < desired
+        or _behind(live.metadata.generation, live.status.observed_generation) is not None,
+        has_older=has_older,
+        again_seconds=diagnosis.again_seconds,
+    )
+
+
+def _obstacles(clique_set: PodCliqueSet | None, member: GangMember) -> Iterator[str]:
+    """Why a service is not ready: because of what all share, and for itself."""
+    if clique_set is None:
+        yield "it is being created"
+        return
     if behind := _behind(clique_set.metadata.generation, clique_set.status.observed_generation):
-        causes.insert(0, f"podcliqueset/{clique_set.metadata.name}: {behind}")
-    waiting = {clique_set.metadata.name: "; ".join(causes)} if causes else {}
-    return summary(graph, services, waiting, blocked)
+        yield f"podcliqueset/{clique_set.metadata.name}: {behind}"
+    if (own := _obstacle(member)) is not None:
+        yield f"{'pcsg' if member.is_group else 'podclique'}/{member.name}: {own}"
 
 
 def _obstacle(member: GangMember) -> str | None:

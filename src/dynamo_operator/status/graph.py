@@ -1,26 +1,33 @@
-"""The status of a DynamoGraphDeployment, put together from its components.
+"""The status of a DynamoGraphDeployment, put together from its services.
 
-The hard part is a component that has not caught up: right after an edit its conditions speak of the old
-spec, so they count only when they were computed for the generation that the graph has just applied.
+The hard part is to name the one cause that somebody on call needs, out of many services with many pods, and
+to go on naming it in the same words as long as it is the same.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import StrEnum
 
 import msgspec
 
-from dynamo_operator.api.component import (
-    ComponentSpec,
-    DynamoComponentDeployment,
-    ServiceReplicaStatus,
-)
+from dynamo_operator.api.devices import gpus
 from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.api.names import group_name
 from dynamo_operator.kube.applied import Blocked, Obstacle
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.types.meta import Condition, condition
-from dynamo_operator.status.limits import limits
+from dynamo_operator.lifecycle.suspension import SuspensionReason
+from dynamo_operator.status.components import wanted_replicas
+from dynamo_operator.status.progress import Advance, advance
 from dynamo_operator.status.reasons import GraphReason
+from dynamo_operator.status.service import (
+    ServiceView,
+    cause,
+    explained,
+    service_json,
+    unexplained,
+)
 from dynamo_operator.validation import Problem
 
 _OBSTACLE_REASONS = {
@@ -30,9 +37,14 @@ _OBSTACLE_REASONS = {
 }
 
 
+_SUSPENDED = frozenset((SuspensionReason.SUSPENDING, SuspensionReason.SUSPENDED))
+"""A graph that resumes is like any other that is not ready yet. Source: specification `beyond` F6."""
+
+
 class State(StrEnum):
     """`status.state`. Source: specification `beyond` S6."""
 
+    INITIALIZING = "initializing"
     PENDING = "pending"
     SUCCESSFUL = "successful"
     FAILED = "failed"
@@ -50,85 +62,139 @@ def unavailable_status(graph: DynamoGraphDeployment, provider: str) -> Object:
     return graph_condition(graph, State.FAILED, GraphReason.PROVIDER_UNAVAILABLE, text)
 
 
+@dataclass(frozen=True, slots=True)
+class GraphStatus:
+    """A status to write, and when it may be another one although nothing has changed.
+
+    None means: never.
+    """
+
+    status: Object
+    again_seconds: float | None = None
+
+
 def graph_status(
     graph: DynamoGraphDeployment,
-    components: Mapping[str, tuple[str, DynamoComponentDeployment | None]],
+    services: Mapping[str, ServiceView],
     blocked: Sequence[Blocked],
-) -> Object:
-    """The status after an apply.
+    *,
+    now: datetime,
+    suspended: Condition | None = None,
+) -> GraphStatus:
+    """The status after an apply. `graph` has the replicas that are wanted now; `services` are by its keys.
 
-    `components` maps each service to the name of its DynamoComponentDeployment and to the object that the
-    API server holds, or None when it does not exist.
+    `suspended` is the graph's condition of that name. None means: it never was.
     """
-    services = {
-        service: _replicas(name, component, graph.spec.services.get(service))
-        for service, (name, component) in components.items()
+    seen = _explained(graph, services)
+    late = {key: each for key, each in seen.items() if not each.is_ready}
+    state, reason, text = _verdict(graph, seen, late, blocked)
+    if suspended and suspended.reason in _SUSPENDED and state is not State.FAILED:
+        state, reason, text = State.PENDING, GraphReason.SUSPENDED, suspended.message
+    is_arrived = state is State.SUCCESSFUL or reason is GraphReason.SUSPENDED
+    ready = sum(each.ready_of_newest for each in seen.values())
+    done = advance(
+        graph.status.progress,
+        ready=None if is_arrived else ready,
+        generation=graph.metadata.generation,
+        now=now,
+        deadline_seconds=graph.spec.progress_deadline_seconds,
+    )
+    said = graph_condition(graph, state, reason, text)
+    status: Object = {
+        **said,
+        "conditions": [*said["conditions"], _progressing(graph, seen, done)],
+        "services": {key: service_json(each.counts) for key, each in seen.items()},
+        "readyServices": f"{len(seen) - len(late)}/{len(seen)}",
+        "gpus": sum(
+            gpus(each) * each.nodes * wanted_replicas(each) for each in graph.spec.services.values()
+        ),
+        "progress": msgspec.to_builtins(done.progress) if done.progress else None,
     }
-    waiting = {
-        name: cause
-        for name, component in components.values()
-        if (cause := _obstacle(component)) is not None
-    }
-    return summary(graph, services, waiting, blocked)
-
-
-def summary(
-    graph: DynamoGraphDeployment,
-    services: Mapping[str, ServiceReplicaStatus],
-    waiting: Mapping[str, str],
-    blocked: Sequence[Blocked],
-) -> Object:
-    """The status from the counts of each service and the causes to wait, by the name of the object."""
-    hard = [each for each in blocked if not each.passes_by_itself]
-    if hard:
-        text = "; ".join(each.message for each in hard)
-        status = graph_condition(graph, State.FAILED, _OBSTACLE_REASONS[hard[0].obstacle], text)
+    if any(not each.passes_by_itself for each in blocked):
         del status["observedGeneration"]  # it says that nothing stood in the way of that spec
-    elif blocked:
-        text = "; ".join(each.message for each in blocked)
-        status = graph_condition(graph, State.PENDING, GraphReason.SOME_NOT_READY, text)
-    elif waiting:
-        causes = "; ".join(f"{name}: {waiting[name]}" for name in sorted(waiting))
-        text = f"Resources not ready: {causes}"
-        status = graph_condition(graph, State.PENDING, GraphReason.SOME_NOT_READY, text)
-    else:
-        status = graph_condition(
-            graph, State.SUCCESSFUL, GraphReason.ALL_READY, "All resources are ready"
+    times = [done.again_seconds, *(each.again_seconds for each in seen.values())]
+    return GraphStatus(status, min((each for each in times if each is not None), default=None))
+
+
+def _verdict(
+    graph: DynamoGraphDeployment,
+    services: Mapping[str, ServiceView],
+    late: Mapping[str, ServiceView],
+    blocked: Sequence[Blocked],
+) -> tuple[State, GraphReason, str]:
+    """State, and reason and message of `Ready`."""
+    if hard := [each for each in blocked if not each.passes_by_itself]:
+        text = "; ".join(each.message for each in hard)
+        return State.FAILED, _OBSTACLE_REASONS[hard[0].obstacle], text
+    waiting = State.INITIALIZING if _is_new(graph, services) else State.PENDING
+    if blocked:
+        return waiting, GraphReason.SOME_NOT_READY, "; ".join(each.message for each in blocked)
+    if late:
+        return waiting, *_why(late)
+    return State.SUCCESSFUL, GraphReason.ALL_READY, "All resources are ready"
+
+
+def _is_new(graph: DynamoGraphDeployment, services: Mapping[str, ServiceView]) -> bool:
+    """Whether nothing has been seen of any workload, now or before. Source: specification `beyond` S6."""
+    is_first = graph.status.state in (None, State.INITIALIZING)
+    return is_first and bool(services) and not any(each.exists for each in services.values())
+
+
+def _why(late: Mapping[str, ServiceView]) -> tuple[GraphReason, str]:
+    """Reason and message of a graph with services that are not ready. Source: specification `beyond` F1."""
+    found = {each.counts.reason for each in late.values() if each.counts.reason is not None}
+    if not found:
+        causes: dict[str, set[str]] = defaultdict(set)
+        for each in late.values():
+            causes[each.name].update(each.obstacles)
+        texts = (f"{name}: {'; '.join(sorted(causes[name]))}" for name in sorted(causes))
+        return GraphReason.SOME_NOT_READY, f"Resources not ready: {'; '.join(texts)}"
+    texts = (
+        f"{key}: {each.ready}/{each.wanted} ready; {each.counts.message}"
+        for key, each in sorted(late.items())
+    )
+    reason = GraphReason(found.pop()) if len(found) == 1 else GraphReason.MIXED
+    return reason, " | ".join(texts)
+
+
+def _explained(
+    graph: DynamoGraphDeployment, services: Mapping[str, ServiceView]
+) -> dict[str, ServiceView]:
+    """The services, each with the reason and the message that its status shows."""
+    ready = condition(graph.status.conditions, "Ready")
+    was_ready = ready is not None and ready.status == "True"
+    found = {}
+    for key, each in sorted(services.items()):
+        if each.is_ready:
+            found[key] = replace(each, counts=unexplained(each.counts))
+            continue
+        before = graph.status.services.get(key)
+        was_updating = before is not None and before.reason == GraphReason.UPDATING
+        is_updating = each.has_older or was_updating or (was_ready and each.is_rolling)
+        said = each.counts.reason
+        reason = cause(said, is_updating=is_updating or said == GraphReason.UPDATING)
+        message = each.counts.message or f"{each.name}: {'; '.join(each.obstacles)}"
+        found[key] = replace(each, counts=explained(each.counts, reason, message))
+    return found
+
+
+def _progressing(
+    graph: DynamoGraphDeployment, services: Mapping[str, ServiceView], done: Advance
+) -> Condition:
+    """Whether the graph comes nearer to its newest spec. Source: specification `beyond` F1 and F12."""
+    status, reason, text = "True", GraphReason.UPDATE_COMPLETE, "All services run the newest spec"
+    if done.progress is not None:
+        reached, wanted = done.progress, sum(each.wanted for each in services.values())
+        status, reason = "True", GraphReason.UPDATING
+        text = (
+            f"{reached.ready_replicas} of {wanted} replicas of the newest spec are ready, "
+            f"since {reached.since}"
         )
-    return {**status, "services": msgspec.to_builtins(services)}
-
-
-def is_ready(component: DynamoComponentDeployment) -> bool:
-    """Whether a component says that its newest spec runs, and nothing older."""
-    return _obstacle(component) is None
-
-
-def _obstacle(component: DynamoComponentDeployment | None) -> str | None:
-    """Why a component is not ready. None means: it is."""
-    if component is None:
-        return "it is being created"
-    available = condition(component.status.conditions, "Available")
-    if available is None:
-        return "it has no status yet"
-    observed = available.observed_generation or component.status.observed_generation
-    if observed < component.metadata.generation:
-        return "its newest spec has not been observed yet"
-    return None if available.status == "True" else available.message
-
-
-def _replicas(
-    name: str, component: DynamoComponentDeployment | None, wanted: ComponentSpec | None
-) -> ServiceReplicaStatus:
-    """What the component reports; before it does, its kind and name with zero counts.
-
-    Source: specification `beyond` S5 (the schema requires both).
-    """
-    if component is not None and component.status.service is not None:
-        return component.status.service
-    if wanted is None or wanted.nodes == 1:
-        return ServiceReplicaStatus("Deployment", name, replicas=0, updated_replicas=0)
-    first = group_name(name, 0)
-    return ServiceReplicaStatus("LeaderWorkerSet", first, replicas=0, updated_replicas=0)
+    if done.is_exceeded:
+        status, reason = "False", GraphReason.DEADLINE_EXCEEDED
+        text = f"No progress within the deadline: {text}"
+    generation = graph.metadata.generation
+    return Condition("Progressing", status, reason, text, observed_generation=generation)
 
 
 # A condition's message may have 32,768 characters; this leaves a listing readable.
@@ -139,15 +205,12 @@ _MESSAGE_LIMIT = 1024
 def graph_condition(
     graph: DynamoGraphDeployment, state: State, reason: GraphReason, message: str
 ) -> Object:
-    """The part of the status that says how the graph is: its state, `Ready` and what limits that."""
+    """The part of the status that says how the graph is: its state and `Ready`."""
     generation = graph.metadata.generation
     text = message if len(message) <= _MESSAGE_LIMIT else message[: _MESSAGE_LIMIT - 1] + "…"
     ready = "True" if state is State.SUCCESSFUL else "False"
     return {
         "observedGeneration": generation,
         "state": str(state),
-        "conditions": [
-            Condition("Ready", ready, reason, text, observed_generation=generation),
-            *limits(graph),
-        ],
+        "conditions": [Condition("Ready", ready, reason, text, observed_generation=generation)],
     }

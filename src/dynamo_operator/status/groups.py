@@ -54,6 +54,8 @@ def groups_readiness(groups: Mapping[str, Group]) -> Readiness:
         is_ready=False,
         reason=ComponentReason.GROUPS_NOT_READY,
         message=f"Some LeaderWorkerSets are not ready: {'; '.join(texts)}",
+        is_rolling=any(_is_rolling(each) for each in groups.values()),
+        has_older=any(_has_older(each) for each in groups.values()),
     )
 
 
@@ -66,6 +68,7 @@ def groups_replicas(groups: Mapping[str, Group], first: str) -> ServiceReplicaSt
         replicas=sum(each.replicas for each in found),
         updated_replicas=sum(each.updated_replicas for each in found),
         ready_replicas=sum(each.ready_replicas for each in found),
+        component_names=tuple(name for name, each in groups.items() if each.pods is not None),
     )
 
 
@@ -97,6 +100,20 @@ def _obstacles(group: Group) -> Iterator[str]:
     if not _is_true(pods, "Available"):
         progress = condition(status.conditions, "Progressing")
         yield f"it is not available{f'; {progress.message}' if progress else ''}"
+
+
+def _is_rolling(group: Group) -> bool:
+    """Whether a group is not made of its newest templates yet."""
+    if group.pods is None or group.leaders is None:
+        return True
+    spec, status = msgspec.json.decode(group.pods.spec, type=LeaderWorkerSetSpec), group.pods.status
+    newest = _digest(spec.leader_worker_template.leader_template)
+    is_behind = newest != _digest(group.leaders.spec.template)
+    return is_behind or status.updated_replicas < spec.replicas or _has_older(group)
+
+
+def _has_older(group: Group) -> bool:
+    return group.pods is not None and _is_true(group.pods, "UpdateInProgress")
 
 
 def _digest(template: PodTemplate) -> str:

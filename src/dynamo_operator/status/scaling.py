@@ -128,16 +128,13 @@ def acting_status(
     key, wanted, present = spec.dgd_ref.service_name, spec.replicas, status["replicas"]
     whole = f"Service {key} of graph {graph.metadata.name}"
     # A status from before the change may name the same number by chance.
-    is_fresh = graph.status.observed_generation >= graph.metadata.generation
-    if is_fresh and present == wanted:
+    if graph.status.observed_generation >= graph.metadata.generation and present == wanted:
         why = Hold(ScalingReason.SCALED, f"{whole} has {_replicas(wanted)}")
         ready = _condition(adapter, "True", why)
     else:
-        is_known = is_fresh and present is not None
-        text = (
-            f"has {present} of {_replicas(wanted)}" if is_known else f"goes to {_replicas(wanted)}"
-        )
-        ready = _condition(adapter, "False", Hold(ScalingReason.SCALING, f"{whole} {text}"))
+        # No count here: it is in `replicas`, and each new text would be one more write.
+        why = Hold(ScalingReason.SCALING, f"{whole} is on its way to {_replicas(wanted)}")
+        ready = _condition(adapter, "False", why)
     status |= {"desiredReplicas": wanted, "conditions": [ready]}
     return status | ({"lastScaleTime": scaled_at} if scaled_at else {})
 

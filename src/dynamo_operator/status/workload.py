@@ -16,11 +16,17 @@ from dynamo_operator.status.reasons import ComponentReason
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """Whether a workload is ready, the condition's reason, and the cause in words."""
+    """Whether a workload is ready, the condition's reason, and the cause in words.
+
+    `is_rolling` is whether its newest template has not got to all replicas yet; `has_older`, whether
+    replicas of an older one remain.
+    """
 
     is_ready: bool
     reason: ComponentReason
     message: str
+    is_rolling: bool = False
+    has_older: bool = False
 
 
 NO_DEPLOYMENT = Readiness(
@@ -35,7 +41,9 @@ def deployment_readiness(deployment: Deployment) -> Readiness:
 
     Source: rule R8 (ready means the new spec); reasons of specification `controllers` 3.3.
     """
-    cause = _deployment_obstacle(deployment)
+    status = deployment.status
+    spec = msgspec.json.decode(deployment.spec, type=DeploymentSpec)
+    cause = _deployment_obstacle(deployment, spec)
     if cause is None:
         return Readiness(
             is_ready=True, reason=ComponentReason.DEPLOYMENT_READY, message="Deployment is ready"
@@ -44,12 +52,14 @@ def deployment_readiness(deployment: Deployment) -> Readiness:
         is_ready=False,
         reason=ComponentReason.DEPLOYMENT_NOT_READY,
         message=f"Deployment is not ready: {cause}",
+        is_rolling=status.observed_generation < deployment.metadata.generation
+        or status.updated_replicas < max(spec.replicas, status.replicas),
+        has_older=status.replicas > status.updated_replicas,
     )
 
 
-def _deployment_obstacle(deployment: Deployment) -> str | None:
+def _deployment_obstacle(deployment: Deployment, spec: DeploymentSpec) -> str | None:
     """The first thing that is not as it should be, in the order in which a rollout gets there."""
-    spec = msgspec.json.decode(deployment.spec, type=DeploymentSpec)
     status, wanted = deployment.status, spec.replicas
     older = status.replicas - status.updated_replicas
     checks = (
@@ -92,4 +102,5 @@ def deployment_replicas(deployment: Deployment) -> ServiceReplicaStatus:
         updated_replicas=status.updated_replicas,
         ready_replicas=status.ready_replicas,
         available_replicas=status.available_replicas,
+        component_names=(deployment.metadata.name,),
     )

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from dynamo_operator.api import labels
 from dynamo_operator.api.component import ComponentSpec
+from dynamo_operator.api.generation import MODES
 from dynamo_operator.api.graph import DynamoGraphDeploymentSpec
 from dynamo_operator.validation import Problem, ProblemKind
 from dynamo_operator.validation.syntax import (
@@ -74,6 +75,18 @@ def discovery_problems(annotations: Mapping[str, str], path: str) -> Iterator[Pr
             f"{path}[{labels.DISCOVERY_BACKEND}]",
             f'"{value}" is no discovery backend: expected etcd or kubernetes'
             f"{nearest(value, _BACKENDS)}",
+            ProblemKind.NOT_SUPPORTED,
+        )
+
+
+def rollout_problems(annotations: Mapping[str, str], path: str) -> Iterator[Problem]:
+    """One problem if it is not known who shall replace the workers."""
+    value = annotations.get(labels.WORKER_ROLLOUT)
+    if value is not None and value not in MODES:
+        yield Problem(
+            f"{path}[{labels.WORKER_ROLLOUT}]",
+            f'"{value}" is no way to replace workers: expected managed or native'
+            f"{nearest(value, MODES)}",
             ProblemKind.NOT_SUPPORTED,
         )
 

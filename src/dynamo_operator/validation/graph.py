@@ -17,7 +17,11 @@ from dynamo_operator.facts import Facts
 from dynamo_operator.kube.quantity import amount
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.validation import Problem, ProblemKind
-from dynamo_operator.validation.annotations import discovery_problems, graph_metadata_problems
+from dynamo_operator.validation.annotations import (
+    discovery_problems,
+    graph_metadata_problems,
+    rollout_problems,
+)
 from dynamo_operator.validation.component import host_problems, spec_problems
 from dynamo_operator.validation.deployment_config import deployment_config_problems
 from dynamo_operator.validation.environment import environment_problems
@@ -44,6 +48,7 @@ def _problems(graph: DynamoGraphDeployment, settings: RenderSettings) -> Iterato
         message = "a graph needs at least one service"
         yield Problem("spec.services", message, ProblemKind.REQUIRED)
     yield from discovery_problems(graph.metadata.annotations, "metadata.annotations")
+    yield from rollout_problems(graph.metadata.annotations, "metadata.annotations")
     yield from graph_metadata_problems(spec)
     misfits = list(shape_problems(spec.envs, ENVIRONMENT, "spec.envs"))
     yield from misfits or environment_problems(spec.envs, "spec.envs")

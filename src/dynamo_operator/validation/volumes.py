@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from dynamo_operator.api.backends import NOOP
 from dynamo_operator.api.component import DynamoComponentDeploymentSpec, SharedMemory, VolumeMount
-from dynamo_operator.api.framework import NOOP, cache_path
+from dynamo_operator.api.framework import cache_path
 from dynamo_operator.api.names import volume_name
 from dynamo_operator.kube.quantity import amount
 from dynamo_operator.validation import Problem, ProblemKind

@@ -176,6 +176,7 @@ def _sample(key: str) -> str:
         "discoveryBackend": "etcd",
         "probeProfile": "documented",
         "workerRollout": "managed",
+        "mpiSecretMade": "true",
         "groveTerminationDelay": "1m",
         "logging.level": "debug",
         "logging.format": "json",

@@ -1,10 +1,11 @@
 """A service with an adapter has the number that the adapter says, whatever else happens to the graph."""
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynamo_operator.controllers.scaling import FIELD_MANAGER
@@ -18,27 +19,6 @@ SECOND = Key(NAMESPACE, "by-hand")
 
 async def settle(seconds: float = 5) -> None:
     await asyncio.sleep(seconds)
-
-
-@on_simulated_clock
-async def test_an_adapter_starts_with_the_number_of_its_service() -> None:
-    cluster = Cluster()
-    cluster.has_graph(decode=scaled(3), unset=scaled(None), off={"replicas": 2})
-    async with cluster.operator():
-        assert ["chat-decode", "chat-unset"] == cluster.adapters()
-        adapter = cluster.adapter()
-        assert 3 == adapter["spec"]["replicas"]
-        assert {"name": "chat", "serviceName": "decode"} == adapter["spec"]["dgdRef"]
-        assert {
-            "nvidia.com/dynamo-graph-deployment-name": "chat",
-            "nvidia.com/dynamo-component": "decode",
-        } == adapter["metadata"]["labels"]
-        (owner,) = adapter["metadata"]["ownerReferences"]
-        assert owner["controller"]
-        assert cluster.graph()["metadata"]["uid"] == owner["uid"]
-        assert 1 == cluster.adapter(Key(NAMESPACE, "chat-unset"))["spec"]["replicas"]
-        assert ("True", "scaled") == cluster.ready()
-        assert 0 == cluster.writes(GRAPHS), "nothing was to be said to the graph"
 
 
 @on_simulated_clock
@@ -233,55 +213,12 @@ async def test_a_refusal_is_told_and_tried_again_slowly() -> None:
         await settle(60)
         assert ("False", "rejected_by_api_server") == cluster.ready()
         assert [1] == [each["decode"] for each in cluster.asked], "what the graph says"
-        assert 1 == sum(reason == "UpdateFailed" for _, reason, _ in cluster.events())
-        assert 3 > cluster.writes(GRAPHS)
+        (text,) = [text for _, reason, text in cluster.events() if reason == "UpdateFailed"]
+        assert text.startswith("Failed to update DGD chat: ")
+        assert 1 == cluster.writes(GRAPHS)
         refusal.times = 0
         await settle(120)
         assert (4, 4, 4) == cluster.numbers()
-
-
-@on_simulated_clock
-async def test_a_deleted_adapter_comes_back_with_the_number_of_the_graph() -> None:
-    cluster = Cluster()
-    cluster.has_graph()
-    async with cluster.operator():
-        cluster.scale(4)
-        await settle()
-        cluster.storage.delete(ADAPTERS, ADAPTER, {})
-        await settle()
-        assert (4, 4, 4) == cluster.numbers()
-        assert ("True", "scaled") == cluster.ready()
-
-
-@on_simulated_clock
-async def test_a_disabled_adapter_goes_and_its_number_stays() -> None:
-    cluster = Cluster()
-    cluster.has_graph()
-    async with cluster.operator():
-        cluster.scale(4)
-        await settle()
-        cluster.edit(scalingAdapter={"enabled": False})
-        await settle()
-        assert [] == cluster.adapters()
-        assert 4 == cluster.graph()["spec"]["services"]["decode"]["replicas"]
-        cluster.edit(replicas=2)
-        await settle()
-        assert [1, 4, 2] == [each["decode"] for each in cluster.asked]
-    reasons = {reason for _, reason, _ in cluster.events()}
-    assert "DeleteDynamoGraphDeploymentScalingAdapter" in reasons
-
-
-@on_simulated_clock
-async def test_an_adapter_goes_with_its_service() -> None:
-    cluster = Cluster()
-    cluster.has_graph(decode=scaled(1), other={})
-    async with cluster.operator():
-        cluster.edit_graph({"spec": {"services": {"decode": None}}})
-        await settle()
-        assert [] == cluster.adapters()
-        assert ["other"] == list(cluster.graph()["spec"]["services"])
-    text = "Deleted orphaned scaling adapter chat-decode for removed service decode"
-    assert ("chat", "AdapterDeleted", text) in cluster.events()
 
 
 @on_simulated_clock
@@ -295,21 +232,6 @@ async def test_a_scale_never_makes_a_service_that_was_just_taken_out() -> None:
         await settle(20)
         assert ["other"] == list(cluster.graph()["spec"]["services"])
         assert [] == cluster.adapters()
-
-
-@on_simulated_clock
-async def test_nothing_is_done_for_a_graph_that_is_being_deleted() -> None:
-    cluster = Cluster()
-    cluster.has_graph()
-    async with cluster.operator():
-        await settle()
-        cluster.edit_graph({"metadata": {"finalizers": ["example.com/wait"]}})
-        cluster.storage.delete(GRAPHS, GRAPH, {})
-        cluster.storage.delete(ADAPTERS, ADAPTER, {})
-        before = cluster.writes(GRAPHS), cluster.writes(ADAPTERS)
-        await settle(30)
-        assert [] == cluster.adapters()
-        assert before == (cluster.writes(GRAPHS), cluster.writes(ADAPTERS))
 
 
 @on_simulated_clock
@@ -330,21 +252,6 @@ async def test_an_adapter_without_a_graph_waits_quietly_and_is_woken() -> None:
         await settle()
         assert ("False", "superseded") == cluster.ready(SECOND)
         assert (1, 1, 1) == cluster.numbers()
-
-
-@on_simulated_clock
-async def test_an_adapter_in_the_way_is_left_alone() -> None:
-    cluster = Cluster()
-    cluster.has_adapter("chat-decode", 7)
-    cluster.has_graph(decode=scaled(2))
-    async with cluster.operator():
-        await settle()
-        assert (7, 2, 2) == cluster.numbers()
-        assert ("False", "superseded") == cluster.ready()
-        cluster.storage.delete(ADAPTERS, ADAPTER, {})
-        await settle()
-        assert (2, 2, 2) == cluster.numbers()
-        assert ("True", "scaled") == cluster.ready()
 
 
 @pytest.mark.parametrize(
@@ -465,6 +372,7 @@ async def _play(steps: list[tuple[str, object]], seed: int) -> None:
                 assert before == cluster.storage.revision, "quiet"
 
 
+@settings(max_examples=int(os.environ.get("SIMULATED_WORLDS", "40")), deadline=None)
 @given(st.lists(_steps, max_size=12), st.integers(0, 10**6))
 def test_whatever_happens_the_last_scale_holds_and_then_it_is_quiet(
     steps: list[tuple[str, object]], seed: int

@@ -75,8 +75,8 @@ def test_pods_of_groups_and_on_grove_have_none() -> None:
 
 
 def test_a_component_of_a_graph_leaves_it_to_the_graph() -> None:
-    own = {"metadata": {"labels": {"nvidia.com/dynamo-graph-deployment-name": "chat"}}}
-    with_graph = component_objects(a_component(replicas=2, **own), Facts(), ONE)
+    own = {"labels": {"nvidia.com/dynamo-graph-deployment-name": "chat"}}
+    with_graph = component_objects(a_component(metadata=own, replicas=2), Facts(), ONE)
     alone = component_objects(a_component(replicas=2), Facts(), ONE)
     assert {} == budgets(with_graph)
     assert {"nvidia.com/selector": "w"} == budgets(alone)["w"]["selector"]["matchLabels"]

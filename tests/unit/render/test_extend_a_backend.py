@@ -61,6 +61,15 @@ def environment(container: Object) -> dict[str, Any]:
 
 
 def test_the_module_has_the_shape_of_a_backend(quill: Backend) -> None:
+    assert_has_the_shape(quill)
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_every_module_of_the_table_has_it(name: str) -> None:
+    assert_has_the_shape(BACKENDS[name])
+
+
+def assert_has_the_shape(quill: Backend) -> None:
     shape = {name: each for name, each in vars(Backend).items() if not name.startswith("_")}
     for name, wanted in shape.items():
         found = getattr(quill, name)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from dynamo_operator.api.framework import NOOP, framework
+from dynamo_operator.api.backends import NOOP
+from dynamo_operator.api.framework import framework
 from dynamo_operator.kube.kind import Object
 from specs import a_component
 
@@ -68,3 +69,7 @@ def test_only_workers_have_one(component_type: str) -> None:
 @pytest.mark.parametrize("component_type", ["worker", "prefill", "decode"])
 def test_every_sort_of_worker_has_one(component_type: str) -> None:
     assert "vllm" == found(PYTHON, component_type=component_type)
+
+
+def test_a_framework_that_nobody_knows_is_a_problem() -> None:
+    assert '"tgi" is no backend framework; use sglang, vllm, trtllm' == found(explicit="tgi")

@@ -2,12 +2,11 @@
 
 import json
 import random
-import re
-from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dynamo_operator.api.graph import DynamoGraphDeployment
@@ -18,7 +17,8 @@ from dynamo_operator.render.tree import graph_tree
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.validation.component import component_problems
 from dynamo_operator.validation.graph import graph_problems
-from specs import a_graph, graphs, odd_graphs, services
+from specs import a_graph, graphs, odd_graphs, services, several_nodes
+from specs.invariants import assert_all_hold, assert_selectors_find_their_own
 
 FACTS = Facts(pull_secrets={"registry.example.com": ("mine", "theirs")})
 SETTINGS = RenderSettings(
@@ -27,11 +27,9 @@ SETTINGS = RenderSettings(
     epp_cluster_role_name="epp",
     mpi_secret_name="mpi.keys",
 )
-DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-SUBDOMAIN = re.compile(rf"{DNS_LABEL.pattern}(\.{DNS_LABEL.pattern})*")
-VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")
 
-patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+BUDGETED = msgspec.structs.replace(SETTINGS, disruption_budget_max_unavailable="1")
 
 
 def rendered(graph: DynamoGraphDeployment) -> tuple[Object, ...]:
@@ -45,21 +43,12 @@ def of_kind(objects: tuple[Object, ...], kind: str) -> list[Object]:
     return [each for each in objects if each["kind"] == kind]
 
 
-def pod_labels(deployment: Object) -> dict[str, str]:
-    found: dict[str, str] = deployment["spec"]["template"]["metadata"]["labels"]
-    return found
-
-
-@patient
 @given(graphs())
 def test_what_validation_lets_through_is_rendered_and_takes_the_shape_of_kubernetes(
     graph: DynamoGraphDeployment,
 ) -> None:
     objects = rendered(graph)
-    counts = Counter((each["kind"], key_of(each)) for each in objects)
-    assert [] == [key for key, count in counts.items() if count > 1]
-    for each in objects:
-        assert_fits(each)
+    assert_all_hold(objects)
     for deployment in of_kind(objects, "Deployment"):
         assert_pod_holds_together(deployment["spec"]["template"]["spec"])
     for group in of_kind(objects, "LeaderWorkerSet"):
@@ -69,28 +58,6 @@ def test_what_validation_lets_through_is_rendered_and_takes_the_shape_of_kuberne
         for kind in ("leader", "worker"):
             template = group["spec"]["leaderWorkerTemplate"][f"{kind}Template"]
             assert_pod_holds_together(template["spec"])
-
-
-def assert_fits(wanted: Object) -> None:
-    """Names and label values keep their limits."""
-    name = wanted["metadata"]["name"]
-    limit = (
-        63
-        if wanted["kind"]
-        in ("Service", "Deployment", "DynamoComponentDeployment", "LeaderWorkerSet")
-        else 253
-    )
-    shape = SUBDOMAIN if limit > 63 else DNS_LABEL
-    assert len(name) <= limit
-    assert shape.fullmatch(name)
-    places = [wanted["metadata"].get("labels", {})]
-    if wanted["kind"] == "Deployment":
-        places += [pod_labels(wanted), wanted["spec"]["selector"]["matchLabels"]]
-    if wanted["kind"] == "Service":
-        places.append(wanted["spec"]["selector"])
-    for value in (value for place in places for value in place.values()):
-        assert len(value) <= 63
-        assert VALUE.fullmatch(value)
 
 
 def assert_pod_holds_together(pod: Object) -> None:
@@ -107,7 +74,6 @@ def assert_pod_holds_together(pod: Object) -> None:
         assert {mount["name"] for mount in container.get("volumeMounts", [])} <= set(volumes)
 
 
-@patient
 @given(graphs())
 def test_the_components_of_a_graph_without_problems_have_none(graph: DynamoGraphDeployment) -> None:
     components = [
@@ -120,35 +86,26 @@ def test_the_components_of_a_graph_without_problems_have_none(graph: DynamoGraph
     ]
 
 
-@patient
 @given(odd_graphs())
 def test_no_json_inside_a_pod_spec_makes_rendering_raise(graph: DynamoGraphDeployment) -> None:
     rendered(graph)
 
 
-@patient
-@given(st.dictionaries(st.sampled_from("abcde"), services, min_size=2, max_size=3))
-def test_every_selector_matches_exactly_its_own_pods(wanted: dict[str, Object]) -> None:
-    objects = rendered(a_graph(wanted))
-    deployments = of_kind(objects, "Deployment")
-    for deployment in deployments:
-        selector = deployment["spec"]["selector"]["matchLabels"].items()
-        matched = [each for each in deployments if selector <= pod_labels(each).items()]
-        assert [deployment] == matched
-    for service in of_kind(objects, "Service"):
-        name = service["metadata"]["name"]
-        if name.startswith("dynamo-model-"):
-            continue
-        suffix = name[len("chat-a") :]
-        component = name.removesuffix(suffix)
-        selector = service["spec"]["selector"].items()
-        for deployment in deployments:
-            name = deployment["metadata"]["name"]
-            is_own = name == f"{component}-d" or (suffix != "-d" and name == component)
-            assert is_own == (selector <= pod_labels(deployment).items())
+@given(
+    wanted=st.dictionaries(
+        st.sampled_from("abcde"), services | several_nodes, min_size=2, max_size=3
+    ),
+    on_grove=st.booleans(),
+)
+def test_every_selector_matches_exactly_its_own_pods(
+    wanted: dict[str, Object], *, on_grove: bool
+) -> None:
+    graph = a_graph(wanted)
+    if not graph_problems(graph, FACTS, BUDGETED):
+        facts = Facts(grove_served=on_grove, kai_served=True)
+        assert_selectors_find_their_own(graph_tree(graph, facts, BUDGETED))
 
 
-@patient
 @given(graphs(), st.randoms(use_true_random=False))
 def test_the_order_of_a_users_maps_changes_nothing(
     graph: DynamoGraphDeployment, source: random.Random
@@ -166,7 +123,6 @@ def test_the_order_of_a_users_maps_changes_nothing(
     assert json.dumps(rendered(graph)) == json.dumps(rendered(other))
 
 
-@patient
 @given(graphs())
 def test_nothing_is_null_and_no_list_is_empty(graph: DynamoGraphDeployment) -> None:
     def holes(value: Any) -> bool:
@@ -187,20 +143,38 @@ FILLED = st.recursive(
 )
 
 
-@patient
-@given(FILLED, FILLED, FILLED)
-def test_fields_that_we_do_not_know_survive(in_pod: Any, in_main: Any, in_side: Any) -> None:
+@given(FILLED, FILLED, FILLED, st.sampled_from(("one", "lws", "grove")))
+def test_fields_that_we_do_not_know_survive(
+    in_pod: Any, in_main: Any, in_side: Any, way: str
+) -> None:
     pod = {
         "unheardOf": in_pod,
         "containers": [{"name": "side", "image": "side:1", "unheardOf": in_side}],
-        "mainContainer": {"image": "main:1", "unheardOf": in_main},
+        "mainContainer": {"image": "main:1", "command": ["run"], "unheardOf": in_main},
     }
-    objects = rendered(a_graph({"W": {"componentType": "worker", "extraPodSpec": pod}}))
-    [deployment] = of_kind(objects, "Deployment")
-    spec = deployment["spec"]["template"]["spec"]
-    side, main = spec["containers"]
-    assert (in_pod, in_side, in_main) == (
-        spec["unheardOf"],
-        side["unheardOf"],
-        main["unheardOf"],
-    )
+    nodes = {} if way == "one" else {"multinode": {"nodeCount": 2}}
+    graph = a_graph({"W": {"componentType": "worker", "extraPodSpec": pod, **nodes}})
+    objects = graph_tree(graph, Facts(grove_served=way == "grove"), SETTINGS)
+    specs = list(pod_specs(objects))
+    assert (1 if way == "one" else 2) == len(specs)
+    for spec in specs:
+        side, main = spec["containers"]
+        assert (in_pod, in_side, in_main) == (
+            spec["unheardOf"],
+            side["unheardOf"],
+            main["unheardOf"],
+        )
+
+
+def pod_specs(objects: tuple[Object, ...]) -> Iterator[Object]:
+    """The pod specs of all workloads."""
+    for each in objects:
+        spec = each.get("spec", {})
+        match each["kind"]:
+            case "Deployment":
+                yield spec["template"]["spec"]
+            case "LeaderWorkerSet":
+                group = spec["leaderWorkerTemplate"]
+                yield from (group[side]["spec"] for side in ("leaderTemplate", "workerTemplate"))
+            case "PodCliqueSet":
+                yield from (clique["spec"]["podSpec"] for clique in spec["template"]["cliques"])

@@ -1,11 +1,13 @@
 """A graph on Grove says what Grove made of it, in a form that our own schema takes."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 import pytest
 
-from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.api.component import ComponentSpec
+from dynamo_operator.api.graph import DynamoGraphDeployment, DynamoGraphDeploymentSpec
 from dynamo_operator.kube.applied import Blocked, Obstacle
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.status import with_transition_times
@@ -19,10 +21,17 @@ from dynamo_operator.kube.types.grove import (
     ReplicasSpec,
 )
 from dynamo_operator.kube.types.meta import Metadata
-from dynamo_operator.status.gang import GangMember, gang_status
+from dynamo_operator.status.diagnosis import Diagnosis
+from dynamo_operator.status.gang import GangMember, gang_views
+from dynamo_operator.status.graph import graph_status
+from dynamo_operator.status.reasons import GraphReason
 from dynamo_operator.validation.schema import status_problems
 
-GRAPH = DynamoGraphDeployment(Metadata("chat", generation=2))
+SERVICES = {"S0": ComponentSpec(), "S1": ComponentSpec()}
+GRAPH = DynamoGraphDeployment(
+    Metadata("chat", "prod", generation=2), DynamoGraphDeploymentSpec(services=SERVICES)
+)
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SET = PodCliqueSet(Metadata("chat", generation=3), status=PodCliqueSetStatus(3))
 REFUSED = Blocked(Obstacle.REJECTED, "PodCliqueSet", "chat", "PodCliqueSet chat: no")
 
@@ -44,7 +53,8 @@ def group(**status: Any) -> GangMember:
 
 
 def of(*members: GangMember, clique_set: PodCliqueSet | None = SET) -> Object:
-    return gang_status(GRAPH, clique_set, {f"S{n}": each for n, each in enumerate(members)}, ())
+    views = gang_views(GRAPH, clique_set, {f"S{n}": each for n, each in enumerate(members)})
+    return graph_status(GRAPH, views, (), now=NOW).status
 
 
 def message(status: Object) -> str:
@@ -64,14 +74,42 @@ def test_all_ready_is_successful() -> None:
         (clique(observed_generation=None), "observedGeneration is nil"),
         (clique(generation=5), "spec not yet processed: generation=5, observedGeneration=4"),
         (clique(ready_replicas=1), "desired=2, ready=1"),
-        (clique(updated_replicas=0), "desired=2, updated=0"),
-        (clique(replicas=3), "performing rolling update: desired=2, replicas=3"),
+        (group(updated_replicas=0), "desired=1, updated=0"),
     ],
 )
 def test_a_clique_that_is_not_ready_says_why(member: GangMember, cause: str) -> None:
     status = of(member)
-    assert f"Resources not ready: chat: podclique/chat-0-w: {cause}" == message(status)
+    name = f"{'pcsg' if member.is_group else 'podclique'}/{member.name}"
+    assert f"Resources not ready: chat: {name}: {cause}" == message(status)
     assert "pending" == status["state"]
+
+
+@pytest.mark.parametrize(
+    ("member", "cause"),
+    [
+        (clique(updated_replicas=0), "desired=2, updated=0"),
+        (clique(replicas=3), "performing rolling update: desired=2, replicas=3"),
+    ],
+)
+def test_a_clique_with_older_pods_is_being_updated(member: GangMember, cause: str) -> None:
+    status = of(member)
+    assert "updating" == status["conditions"][0].reason
+    assert f"S0: 2/2 ready; chat: podclique/chat-0-w: {cause}" == message(status)
+
+
+def test_the_pods_of_a_clique_say_why_it_is_not_ready() -> None:
+    said = Diagnosis(GraphReason.PODS_CRASHING, "pod x-0 OOMKilled", scheduled_replicas=2)
+    views = gang_views(GRAPH, SET, {"S0": clique(ready_replicas=1)}, {"S0": said})
+    status = graph_status(GRAPH, views, (), now=NOW).status
+    assert "pods_crashing" == status["conditions"][0].reason
+    assert "S0: 1/2 ready; pod x-0 OOMKilled" == message(status)
+    found = status["services"]["S0"]
+    expected = (2, "prod-chat", ["chat-0-w"])
+    assert expected == (
+        found["scheduledReplicas"],
+        found["runtimeNamespace"],
+        list(found["componentNames"]),
+    )
 
 
 def test_the_first_cause_of_a_group_is_told_and_causes_are_sorted() -> None:
@@ -99,7 +137,7 @@ def test_cliques_are_not_believed_before_grove_has_read_the_newest_set() -> None
 
 
 def test_a_set_that_could_not_be_written_fails_the_graph() -> None:
-    status = gang_status(GRAPH, None, {}, (REFUSED,))
+    status = graph_status(GRAPH, {}, (REFUSED,), now=NOW).status
     assert ("failed", REFUSED.message) == (status["state"], message(status))
 
 
@@ -118,3 +156,27 @@ def test_our_schema_takes_our_status(status: Object) -> None:
         for name in [name for name, value in each.items() if value is None]:
             del each[name]
     assert () == status_problems(DynamoGraphDeployment, stored)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"observed_generation": 3},
+        {"replicas": 3},
+        {"updated_replicas": 1},
+        {"ready_replicas": 1},
+        {"generation": 5},
+        {"size": 3},
+    ],
+)
+def test_each_field_of_a_clique_that_is_decoded_makes_a_difference(
+    changed: dict[str, int],
+) -> None:
+    assert of(clique()) != of(clique(**changed))
+
+
+@pytest.mark.parametrize(
+    "field", ["observed_generation", "replicas", "updated_replicas", "available_replicas"]
+)
+def test_each_field_of_a_scaling_group_that_is_decoded_makes_a_difference(field: str) -> None:
+    assert of(group()) != of(group(**{field: 0}))

@@ -1,5 +1,6 @@
 """A graph's status says what its components are, in a form that our own schema takes."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -7,21 +8,27 @@ import pytest
 
 from dynamo_operator.api.component import (
     DynamoComponentDeployment,
+    DynamoComponentDeploymentSpec,
     DynamoComponentDeploymentStatus,
     ServiceReplicaStatus,
 )
+from dynamo_operator.api.generation import WorkerGeneration
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.kube.applied import Blocked, Obstacle
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.status import with_transition_times
 from dynamo_operator.kube.types.meta import Condition, Metadata, Resource
+from dynamo_operator.lifecycle.generations import Generations, Member
+from dynamo_operator.lifecycle.workers import Rollout
 from dynamo_operator.status import component as component_statuses
 from dynamo_operator.status import graph as graph_statuses
+from dynamo_operator.status.components import component_views
 from dynamo_operator.status.workload import NO_DEPLOYMENT
 from dynamo_operator.validation import Problem
 from dynamo_operator.validation.schema import status_problems
 
 GRAPH = DynamoGraphDeployment(Metadata("chat", generation=2))
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 COMPONENT = DynamoComponentDeployment(Metadata("chat-decode", generation=4))
 COUNTS = ServiceReplicaStatus("Deployment", "chat-decode", 2, 2, 1, 1)
 TAKEN = Blocked(Obstacle.NAME_CONFLICT, "Service", "chat-decode", "Service chat-decode is taken")
@@ -38,7 +45,15 @@ def component(available: str, observed: int = 4, message: str = "said so") -> An
 def of(*components: DynamoComponentDeployment | None, blocked: tuple[Blocked, ...] = ()) -> Object:
     """The status of a graph with these components."""
     named = {f"S{n}": (f"chat-s{n}", each) for n, each in enumerate(components)}
-    return graph_statuses.graph_status(GRAPH, named, blocked)
+    views = component_views(GRAPH, named)
+    return graph_statuses.graph_status(GRAPH, views, blocked, now=NOW).status
+
+
+def an_old_generation() -> Rollout:
+    """A rollout that replaces a component of service S0."""
+    old = component("True")
+    old = msgspec.structs.replace(old, spec=DynamoComponentDeploymentSpec(service_name="S0"))
+    return Rollout(Generations(old=(Member(old, "", ""),)), WorkerGeneration())
 
 
 def ready(status: Object) -> tuple[str, str, str]:
@@ -69,10 +84,26 @@ def test_counts_are_there_before_the_component_is() -> None:
         "componentName": "chat-s0",
         "replicas": 0,
         "updatedReplicas": 0,
-        "readyReplicas": None,
-        "availableReplicas": None,
+        "message": "chat-s0: it is being created",
     }
-    assert expected == of(None)["services"]["S0"]
+    found = of(None)["services"]["S0"]
+    assert expected == {name: each for name, each in found.items() if each is not None}
+
+
+def test_a_graph_initializes_until_a_component_says_anything() -> None:
+    silent = DynamoComponentDeployment(COMPONENT.metadata)
+    assert "initializing" == of(None, silent)["state"]
+    assert "pending" == of(None, component("False"))["state"]
+
+
+def test_an_older_generation_of_workers_counts_and_is_in_the_way() -> None:
+    workers = an_old_generation()
+    views = component_views(GRAPH, {"S0": ("chat-s0-new", component("True"))}, workers)
+    status = graph_statuses.graph_status(GRAPH, views, (), now=NOW).status
+    assert ("False", "updating") == ready(status)[:2]
+    assert "chat-decode: generation" in ready(status)[2]
+    assert 4 == status["services"]["S0"]["replicas"]
+    assert 2 == status["services"]["S0"]["updatedReplicas"]
 
 
 def test_a_taken_name_fails_the_graph_and_is_no_observation() -> None:

@@ -10,6 +10,7 @@ from dynamo_operator.kube.types.apps import StatefulSet
 from dynamo_operator.kube.types.leaderworkerset import LeaderWorkerSet
 from dynamo_operator.kube.types.volcano import PodGroup
 from dynamo_operator.status.groups import Group, groups_readiness, groups_replicas
+from dynamo_operator.status.service import service_json
 
 
 def a_set(*, replicas: int = 1, leaders: Object | None = None, **status: Any) -> Group:
@@ -109,9 +110,27 @@ def test_the_counts_are_those_of_all_groups_together() -> None:
     expected = {
         "componentKind": "LeaderWorkerSet",
         "componentName": "w-0",
+        "componentNames": ("w-0", "w-1"),
         "replicas": 2,
         "updatedReplicas": 2,
         "readyReplicas": 1,
-        "availableReplicas": None,
     }
-    assert expected == msgspec.to_builtins(groups_replicas(groups, "w-0"))
+    found = service_json(groups_replicas(groups, "w-0"))
+    assert expected == {name: each for name, each in found.items() if each is not None}
+
+
+@pytest.mark.parametrize(
+    ("group", "is_rolling", "has_older"),
+    [
+        (a_set(readyReplicas=0), False, False),
+        (a_set(conditions=[a_condition("UpdateInProgress")]), True, True),
+        (a_set(updatedReplicas=0), True, False),
+        (a_set(leaders={"spec": {}}), True, False),
+        (Group(None, None, None), True, False),
+    ],
+)
+def test_a_group_tells_an_update_from_pods_that_are_not_ready(
+    group: Group, *, is_rolling: bool, has_older: bool
+) -> None:
+    found = groups_readiness({"w-0": group})
+    assert (is_rolling, has_older) == (found.is_rolling, found.has_older)

@@ -72,3 +72,36 @@ def test_what_is_missing_is_the_cause(status: dict[str, Any], cause: str) -> Non
 
 def test_a_paused_deployment_is_not_ready() -> None:
     assert not deployment_readiness(_deployment(paused=True)).is_ready
+
+
+@pytest.mark.parametrize(
+    ("status", "is_rolling", "has_older"),
+    [
+        ({"available_replicas": 1}, False, False),
+        ({"updated_replicas": 1, "replicas": 1}, True, False),
+        ({"updated_replicas": 1}, True, True),
+        ({"replicas": 3}, True, True),
+        ({"observed_generation": 2}, True, False),
+    ],
+)
+def test_a_rollout_is_told_from_pods_that_are_not_ready(
+    status: dict[str, Any], *, is_rolling: bool, has_older: bool
+) -> None:
+    found = deployment_readiness(_deployment(**status))
+    assert (is_rolling, has_older) == (found.is_rolling or found.is_ready, found.has_older)
+
+
+CONSUMED: dict[str, Any] = {
+    "observed_generation": 2,
+    "replicas": 3,
+    "updated_replicas": 1,
+    "available_replicas": 1,
+    "conditions": (Condition("Progressing", "False", "r", "stuck"),),
+}
+
+
+@pytest.mark.parametrize("field", CONSUMED)
+def test_each_field_of_a_deployment_that_is_decoded_makes_a_difference(field: str) -> None:
+    base: dict[str, Any] = {"available_replicas": 0} if field == "conditions" else {}
+    old, new = _deployment(**base), _deployment(**base, **{field: CONSUMED[field]})
+    assert deployment_readiness(old) != deployment_readiness(new)

@@ -1,11 +1,11 @@
-"""v1: ServiceAccount, Service, ConfigMap, PersistentVolumeClaim, Secret and Event."""
+"""v1: ServiceAccount, Service, ConfigMap, PersistentVolumeClaim, Secret, Event and Pod."""
 
 from typing import ClassVar
 
 import msgspec
 
 from dynamo_operator.kube.kind import Kind
-from dynamo_operator.kube.types.meta import Resource
+from dynamo_operator.kube.types.meta import Condition, Resource, Struct
 
 
 class ServiceAccount(Resource):
@@ -83,3 +83,61 @@ class Event(Resource):
     KIND = Kind("", "v1", "Event", "events")
 
     count: int = 1
+
+
+class Waiting(Struct):
+    """Why a container does not run yet, or not again."""
+
+    reason: str = ""
+    message: str = ""
+
+
+class Terminated(Struct):
+    """How a container ended. `finished_at` is RFC 3339, UTC."""
+
+    exit_code: int = 0
+    reason: str = ""
+    message: str = ""
+    finished_at: str | None = None
+
+
+class ContainerState(Struct):
+    """What a container does. None in both means: it runs, or nothing is known of it."""
+
+    waiting: Waiting | None = None
+    terminated: Terminated | None = None
+
+
+class ContainerStatus(Struct):
+    """What the kubelet says of one container. `started` is whether its startup probe succeeded."""
+
+    name: str = ""
+    ready: bool = False
+    started: bool | None = None
+    restart_count: int = 0
+    state: ContainerState = ContainerState()
+    last_state: ContainerState = ContainerState()
+
+
+class PodSpec(Struct):
+    """The node that a pod was given; "" before it has one."""
+
+    node_name: str = ""
+
+
+class PodStatus(Struct):
+    """What the scheduler and the kubelet say of a pod."""
+
+    phase: str = ""
+    conditions: tuple[Condition, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+
+
+class Pod(Resource):
+    """A pod of a component, with exactly what `status.pods` reads to tell what holds it up."""
+
+    KIND = Kind("", "v1", "Pod", "pods")
+
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()

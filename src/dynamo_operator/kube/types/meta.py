@@ -37,6 +37,7 @@ class Metadata(Struct):
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     owner_references: tuple[OwnerReference, ...] = ()
+    finalizers: tuple[str, ...] = ()
 
     @property
     def controller(self) -> OwnerReference | None:

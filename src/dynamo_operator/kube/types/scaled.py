@@ -22,7 +22,12 @@ class FieldOwner(Struct):
 
     manager: str = ""
     time: str | None = None
-    fields_v1: _Owned = _Owned()
+    fields_v1: _Owned | None = None
+
+    @property
+    def owns_replicas(self) -> bool:
+        """Whether `spec.replicas` is among the fields."""
+        return self.fields_v1 is not None and self.fields_v1.spec.replicas is not None
 
 
 class ScaledMetadata(Metadata):
@@ -33,5 +38,5 @@ class ScaledMetadata(Metadata):
     @property
     def replicas_set_by(self) -> str:
         """The field manager that set `spec.replicas` last; "" when nobody is known."""
-        owners = [each for each in self.managed_fields if each.fields_v1.spec.replicas is not None]
+        owners = [each for each in self.managed_fields if each.owns_replicas]
         return max(owners, key=lambda each: each.time or "").manager if owners else ""

@@ -2,7 +2,7 @@
 
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.render.group import Node
-from dynamo_operator.render.seams import ComponentPlan
+from dynamo_operator.render.seams import ComponentPlan, LeaderService
 
 STARTS_LEADER_LAST = False
 
@@ -27,3 +27,8 @@ def launch(
 def launch_volumes(plan: ComponentPlan) -> list[Object]:  # noqa: ARG001  # the shape of a backend
     """None."""
     return []
+
+
+def leader_service(plan: ComponentPlan) -> LeaderService | None:  # noqa: ARG001
+    """None: what the nodes need of each other is the user's to say."""
+    return None

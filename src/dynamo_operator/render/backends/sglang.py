@@ -11,6 +11,8 @@ _PORT = 29500
 
 container = noop.container
 launch_volumes = noop.launch_volumes
+# SGLang meets by PyTorch's TCPStore, whose clients wait for the leader for ten minutes and then retry.
+leader_service = noop.leader_service
 
 
 def launch(

@@ -43,6 +43,7 @@ _WORKER_READINESS: Object = {
 }
 
 container = noop.container
+leader_service = noop.leader_service  # workers only let the leader in, which starts last
 
 
 def launch(container: Object, plan: ComponentPlan, node: Node) -> Object:

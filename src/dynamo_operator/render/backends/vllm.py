@@ -8,14 +8,16 @@ run on each node for itself. The sizes stand in the user's command. Source: spec
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum
+from itertools import pairwise
 
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.render.backends import noop
 from dynamo_operator.render.group import Node, Part, Reference, shell_line
 from dynamo_operator.render.launch import SHELL, in_script, with_flags, without_probes
 from dynamo_operator.render.merge import variable
-from dynamo_operator.render.seams import ComponentPlan
+from dynamo_operator.render.seams import ComponentPlan, LeaderService
 from dynamo_operator.render.shell import Fragment, is_shell
 
 CACHE_VARIABLE = "VLLM_CACHE_ROOT"
@@ -44,16 +46,29 @@ def container(container: Object, plan: ComponentPlan) -> Object:
 
 def launch(container: Object, plan: ComponentPlan, node: Node) -> Object:
     """The container as a part of a Ray cluster, as some of the ranks, or as it is."""
-    words = _words(container)
-    cut = _size(words, _TENSOR) * _size(words, _PIPELINE)
-    match _mode(plan.gpus, cut, _size(words, _DATA)):
+    wanted = _parallelism(container)
+    match _mode(plan.gpus, wanted):
         case _Mode.RAY:
             started = _ray_leader(container) if node.is_leader else _ray_worker(container, node)
         case _Mode.DATA_PARALLEL:
-            started = with_flags(container, _ranks(plan.gpus // cut, node), "vllm")
+            started = with_flags(container, _ranks(plan.gpus // wanted.cut, node), "vllm")
         case _Mode.ALONE:
             started = container
     return started if node.is_leader else without_probes(started)
+
+
+def leader_service(plan: ComponentPlan) -> LeaderService | None:
+    """Ray's head, or the place where engines report to the first; both give up after minutes.
+
+    Source: vLLM, `HANDSHAKE_TIMEOUT_MINS` of `vllm/v1/engine/core.py`, is 5.
+    """
+    match _mode(plan.gpus, _parallelism(plan.main_container)):
+        case _Mode.RAY:
+            return LeaderService(_RAY_PORT, is_ray=True)
+        case _Mode.DATA_PARALLEL:
+            return LeaderService(_DATA_PARALLEL_PORT)
+        case _Mode.ALONE:
+            return None
 
 
 class _Mode(Enum):
@@ -62,10 +77,24 @@ class _Mode(Enum):
     DATA_PARALLEL = "copies of a model over all nodes"
 
 
-def _mode(gpus: int, cut: int, copies: int) -> _Mode:
-    if gpus and cut > gpus:
+@dataclass(frozen=True, slots=True)
+class _Parallelism:
+    """Over how many GPUs a model is cut, and how many copies of it there are."""
+
+    cut: int
+    copies: int
+
+
+def _mode(gpus: int, wanted: _Parallelism) -> _Mode:
+    if gpus and wanted.cut > gpus:
         return _Mode.RAY
-    return _Mode.DATA_PARALLEL if gpus and cut * copies > gpus else _Mode.ALONE
+    is_spread = gpus and wanted.cut * wanted.copies > gpus
+    return _Mode.DATA_PARALLEL if is_spread else _Mode.ALONE
+
+
+def _parallelism(container: Object) -> _Parallelism:
+    words = _words(container)
+    return _Parallelism(_size(words, _TENSOR) * _size(words, _PIPELINE), _size(words, _DATA))
 
 
 def _words(container: Object) -> list[str]:
@@ -76,7 +105,7 @@ def _words(container: Object) -> list[str]:
 
 def _size(words: Sequence[str], names: Sequence[str]) -> int:
     """The number that the first of these flags gives, as `--flag 2` or `--flag=2`; else 1."""
-    for word, following in zip(words, [*words[1:], ""], strict=True):
+    for word, following in pairwise([*words, ""]):
         flag, has_value, value = word.partition("=")
         number = value if has_value else following
         if flag.replace("_", "-") in names and _NUMBER.fullmatch(number):

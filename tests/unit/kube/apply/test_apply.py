@@ -242,3 +242,17 @@ async def test_a_deletion_that_is_refused_is_told() -> None:
         scene.world.server.faults.append(Fault(403, method="DELETE"))
         applied = await scene.apply()
         assert [Obstacle.REJECTED] == [each.obstacle for each in applied.blocked]
+
+
+@on_simulated_clock
+async def test_what_is_spared_is_neither_written_nor_deleted() -> None:
+    async with a_scene() as scene:
+        await scene.apply(gadget("a", 1), gadget("b", 1))
+        spared = (("Gadget", key("b")),)
+        before = len(scene.writes())
+        applied = await scene.applier.apply(
+            OWNER, wanted=(gadget("a", 1),), owns=(Gadget,), spared=spared
+        )
+        assert [] == verbs(applied)
+        assert before == len(scene.writes())
+        assert [Verb.DELETE] == verbs(await scene.apply(gadget("a", 1)))

@@ -1,0 +1,41 @@
+{{- /* What cannot work is refused when the chart is rendered; each text says what to do. Nothing here asks a cluster. */ -}}
+
+{{- define "dynamo.refusals" -}}
+{{- $operator := index .Values "dynamo-operator" }}
+{{- if not $operator.enabled }}
+{{- fail "VALIDATION ERROR: dynamo-operator.enabled is false, and this chart has nothing but the operator" }}
+{{- end }}
+{{- if not (has $operator.discoveryBackend (list "kubernetes" "etcd")) }}
+{{- fail (printf "VALIDATION ERROR: discoveryBackend must be 'kubernetes' (default) or 'etcd'. Got: '%s'" $operator.discoveryBackend) }}
+{{- end }}
+{{- $election := $operator.controllerManager.leaderElection }}
+{{- if not (include "dynamo.isRestricted" .) }}
+{{- if and $election.id (ne $election.id "dynamo.nvidia.com") }}
+{{- fail (printf "VALIDATION WARNING: Using custom leader election ID '%s' in cluster-wide mode. Two cluster-wide operators would both lead; leave controllerManager.leaderElection.id empty" $election.id) }}
+{{- end }}
+{{- if eq $election.namespace .Release.Namespace }}
+{{- fail (printf "WARNING: Leader election namespace is set to the same as release namespace (%s) in cluster-wide mode. Operators of other namespaces would not see its Lease; leave controllerManager.leaderElection.namespace empty" .Release.Namespace) }}
+{{- end }}
+{{- end }}
+{{- range $part, $key := dict "nats" "dynamo-operator.natsAddr" "etcd" "dynamo-operator.etcdAddr" "grove" "dynamo-operator.optionalApis.grove" "kai-scheduler" "dynamo-operator.optionalApis.kai" }}
+{{- if (get $.Values $part).enabled }}
+{{- fail (printf "VALIDATION ERROR: %s.enabled is true, and this chart does not bundle %s. Install its own chart, then set %s" $part $part $key) }}
+{{- end }}
+{{- end }}
+{{- $registry := $operator.dynamo.dockerRegistry }}
+{{- if and $registry.useKubernetesSecret (not $registry.existingSecretName) }}
+{{- if not $registry.server }}{{ fail "docker registry server is required" }}{{ end }}
+{{- if not $registry.username }}{{ fail "docker registry username is required when not using existing secret" }}{{ end }}
+{{- if not $registry.password }}{{ fail "docker registry password is required when not using existing secret" }}{{ end }}
+{{- end }}
+{{- $webhook := $operator.webhook }}
+{{- if and $webhook.enabled (include "dynamo.isRestricted" .) (not $operator.rbac.clusterScoped) }}
+{{- fail "VALIDATION ERROR: webhooks are registered for the whole cluster; with rbac.clusterScoped=false set webhook.enabled=false" }}
+{{- end }}
+{{- if and $webhook.enabled (eq "external" (include "dynamo.certificates" .)) (not $webhook.caBundle) }}
+{{- fail "VALIDATION ERROR: webhook.certificateSecret.external needs webhook.caBundle, the authority of that certificate" }}
+{{- end }}
+{{- if and $operator.dynamo.istio.enabled (not $operator.dynamo.istio.gateway) }}
+{{- fail "VALIDATION ERROR: dynamo.istio.enabled needs dynamo.istio.gateway" }}
+{{- end }}
+{{- end }}

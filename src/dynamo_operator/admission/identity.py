@@ -1,0 +1,41 @@
+"""Who we are, in the API server's own words, to recognise our own writes among all others.
+
+It is asked and not put together: whatever the account, the release or the way of logging in, requests of
+ours carry exactly this name. Source: specification `beyond` A4.
+"""
+
+import asyncio
+from typing import Final
+
+import structlog
+
+from dynamo_operator.kube.client import Client
+from dynamo_operator.kube.errors import OperatorError
+from dynamo_operator.kube.types.admission import SelfSubjectReview
+
+_RETRY_SECONDS: Final = 5.0
+_QUESTION: Final = {
+    "apiVersion": SelfSubjectReview.KIND.api_version,
+    "kind": SelfSubjectReview.KIND.name,
+    "metadata": {"name": ""},
+}
+_log = structlog.get_logger()
+
+
+class Identity:
+    """The user that the API server sees in us; "" until it is known, which nobody is."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self.user = ""
+
+    async def ask(self) -> None:
+        """Return when it is known; until then the reason why not is logged and asked again."""
+        while not self.user:
+            try:
+                found = await self._client.create(SelfSubjectReview, _QUESTION)
+                self.user = found.status.user_info.username
+            except OperatorError as error:
+                _log.warning("who this operator is could not be asked", error=str(error))
+            if not self.user:
+                await asyncio.sleep(_RETRY_SECONDS)

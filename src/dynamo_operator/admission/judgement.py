@@ -1,0 +1,115 @@
+"""Whether an object may be stored, and what to say about it.
+
+The hard part is the update of an object that is wrong already, because it was stored before a rule existed
+or while the webhooks were off. Somebody must be able to label it, scale it and repair it bit by bit. So an
+update is refused for what it makes wrong; what was wrong before is a warning.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from dynamo_operator.admission.rules import Circumstances, Rules
+from dynamo_operator.kube.decode import UNREADABLE, decode
+from dynamo_operator.kube.errors import DecodeError
+from dynamo_operator.kube.types.meta import R
+from dynamo_operator.validation import Problem
+from dynamo_operator.validation.line import line
+from dynamo_operator.validation.schema import schema_problems
+
+_TOO_DEEP = Problem("document", "is nested too deeply")
+_OBJECTS = msgspec.json.Decoder(dict[str, Any])
+_AT = " - at `"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The answer: refused if there are problems. `odd` is what is only warned of.
+
+    `reason` is the word for the problems in metrics.
+    """
+
+    problems: tuple[Problem, ...] = ()
+    odd: tuple[Problem, ...] = ()
+    reason: str = ""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is only warned of, a line for each."""
+        return tuple(line(each) for each in self.odd)
+
+    @property
+    def allowed(self) -> bool:
+        """Whether the object may be stored."""
+        return not self.problems
+
+
+ALLOWED = Verdict()
+
+
+def judged(rules: Rules[R], new: Raw, old: Raw | None, at: Circumstances) -> Verdict:
+    """The verdict on an object, as JSON text. `old` None means: it is new."""
+    try:
+        return _judged(rules, new, old, at)
+    except RecursionError:
+        return Verdict((_TOO_DEEP,), reason="decode_failed")
+
+
+def _judged(rules: Rules[R], new_text: Raw, old_text: Raw | None, at: Circumstances) -> Verdict:
+    try:
+        new = decode(rules.type_, new_text)
+    except DecodeError as error:
+        return Verdict(_misfits(new_text, error), reason="decode_failed")
+    if new.metadata.deletion_timestamp:
+        return ALLOWED  # finalizers have to be removable, whatever the object looks like
+    old = _readable(rules, old_text)
+    problems = tuple(rules.problems(new, at))
+    inherited: tuple[Problem, ...] = ()
+    if problems and old is not None:
+        known = frozenset(rules.problems(old, at))
+        inherited = tuple(each for each in problems if each in known)
+        problems = tuple(each for each in problems if each not in known)
+    changes = () if old is None else tuple(rules.changes(old, new, at))
+    odd = [Problem(each.path, f"{each.message} (as before)", each.kind) for each in inherited]
+    if old is not None:
+        odd += rules.change_warnings(old, new)
+    if not problems and not inherited:
+        odd += rules.warnings(new, at)
+    found = tuple(dict.fromkeys((*problems, *changes)))
+    return Verdict(found, tuple(dict.fromkeys(odd)), _reason(problems, changes))
+
+
+def _readable(rules: Rules[R], text: Raw | None) -> R | None:
+    """The state before, if it can be read: one that cannot is nothing to compare with."""
+    if text is None:
+        return None
+    try:
+        return decode(rules.type_, text)
+    except DecodeError:
+        return None
+
+
+def _misfits(text: Raw, error: DecodeError) -> tuple[Problem, ...]:
+    """Why an object does not fit its type: by the schema, which has words for it, else as it is told."""
+    try:
+        document = _OBJECTS.decode(text)
+    except UNREADABLE:
+        document = {}
+    found = schema_problems(document) if document else ()
+    message, _, place = error.message.partition(_AT)
+    path = place.rstrip("`").removeprefix("$").removeprefix(".") or "document"
+    return found or (Problem(path, message),)
+
+
+def _reason(problems: tuple[Problem, ...], changes: tuple[Problem, ...]) -> str:
+    """One word for a refusal, from a closed list."""
+    if problems:
+        return problems[0].kind.value
+    if not changes:
+        return ""
+    path = changes[0].path
+    if path.endswith(".replicas"):
+        return "replicas_managed_by_adapter"
+    return "rollout_in_progress" if path == "spec.restart.id" else "immutable_field_changed"

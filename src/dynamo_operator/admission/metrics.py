@@ -1,0 +1,43 @@
+"""What the webhooks count. Source: specification `platform` 9.1."""
+
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+
+_BUCKETS: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+_OPERATIONS: Final = frozenset({"CREATE", "UPDATE", "DELETE"})
+
+
+class WebhookMetrics:
+    """Reviews by kind, operation and outcome, in `registry`."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        labels = ("resource_type", "operation")
+        self._seconds = Histogram(
+            "dynamo_operator_webhook_duration_seconds",
+            "How long reviews took.",
+            labels,
+            buckets=_BUCKETS,
+            registry=registry,
+        )
+        self._requests = Counter(
+            "dynamo_operator_webhook_requests_total",
+            "Reviews that ended; result is allowed or denied.",
+            (*labels, "result"),
+            registry=registry,
+        )
+        self._denials = Counter(
+            "dynamo_operator_webhook_denials_total",
+            "Objects that were refused, by the reason of the first problem.",
+            (*labels, "reason"),
+            registry=registry,
+        )
+
+    def reviewed(self, kind: str, operation: str, *, reason: str, seconds: float) -> None:
+        """Count one review; `reason` "" means: allowed."""
+        # Anybody who reaches the port may send any word; it must not become a label of its own.
+        known = operation if operation in _OPERATIONS else "other"
+        self._seconds.labels(kind, known).observe(seconds)
+        self._requests.labels(kind, known, "denied" if reason else "allowed").inc()
+        if reason:
+            self._denials.labels(kind, known, reason).inc()

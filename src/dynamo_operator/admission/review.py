@@ -1,0 +1,94 @@
+"""AdmissionReview v1: what the API server asks, and what it is told."""
+
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from dynamo_operator.admission.judgement import Verdict
+from dynamo_operator.kube.decode import UNREADABLE
+from dynamo_operator.kube.types.meta import Struct
+from dynamo_operator.validation.line import lines
+
+API_VERSION = "admission.k8s.io/v1"
+KIND = "AdmissionReview"
+_NULL = b"null"
+_FORBIDDEN = 403
+
+
+class UserInfo(Struct):
+    """Who asks."""
+
+    username: str = ""
+
+
+class Request(Struct):
+    """One request. `object` and `old_object` are JSON text; there is none where it says `null`."""
+
+    uid: str
+    operation: str = ""
+    namespace: str = ""
+    name: str = ""
+    sub_resource: str = ""
+    user_info: UserInfo = UserInfo()
+    object: Raw = Raw(_NULL)
+    old_object: Raw = Raw(_NULL)
+    dry_run: bool = False
+
+    @property
+    def new(self) -> Raw | None:
+        """The object as it shall be."""
+        return None if memoryview(self.object) == _NULL else self.object
+
+    @property
+    def old(self) -> Raw | None:
+        """The object as it was."""
+        return None if memoryview(self.old_object) == _NULL else self.old_object
+
+
+class Review(Struct):
+    """The envelope."""
+
+    api_version: str
+    kind: str
+    request: Request
+
+
+class NotAReview(Exception):
+    """The body is no AdmissionReview that we understand; the text says why."""
+
+
+_REVIEWS = msgspec.json.Decoder(Review)
+
+
+def request_in(body: bytes) -> Request:
+    """The request in a body.
+
+    Raises:
+        NotAReview: there is none.
+    """
+    try:
+        review = _REVIEWS.decode(body)
+    except UNREADABLE as error:
+        raise NotAReview(f"no AdmissionReview: {error}") from error
+    if (review.api_version, review.kind) != (API_VERSION, KIND):
+        raise NotAReview(
+            f"expected {KIND} of {API_VERSION}, found {review.kind} of {review.api_version}"
+        )
+    if not review.request.uid:
+        raise NotAReview("the request has no uid")
+    return review.request
+
+
+def answer(uid: str, verdict: Verdict) -> bytes:
+    """The body that tells the API server the verdict."""
+    response: dict[str, Any] = {"uid": uid, "allowed": verdict.allowed}
+    if not verdict.allowed:
+        response["status"] = {
+            "code": _FORBIDDEN,
+            "message": lines(verdict.problems),
+            "reason": "Forbidden",
+        }
+    if verdict.warnings:
+        response["warnings"] = verdict.warnings
+    return msgspec.json.encode({"apiVersion": API_VERSION, "kind": KIND, "response": response})

@@ -1,0 +1,99 @@
+"""The rules of each kind, under one face, for the webhook and for `dynamoctl lint`.
+
+The rules themselves are in `validation`, where the controllers have theirs from too.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Generic
+
+from dynamo_operator.api.component import DynamoComponentDeployment
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.api.model import DynamoModel
+from dynamo_operator.api.request import DynamoGraphDeploymentRequest
+from dynamo_operator.facts import Facts
+from dynamo_operator.kube.types.meta import R
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.validation import Problem, update
+from dynamo_operator.validation import model as models
+from dynamo_operator.validation import request as requests
+from dynamo_operator.validation.component import component_problems
+from dynamo_operator.validation.graph import graph_problems
+from dynamo_operator.validation.surroundings import UNKNOWN, Surroundings, surroundings_problems
+from dynamo_operator.validation.warnings import component_warnings, graph_warnings
+
+_FACTS = Facts()
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What a judgement depends on beside the object.
+
+    `user` is who asks, `operator` what the API server calls ourselves; "" means: not known.
+    """
+
+    settings: RenderSettings
+    user: str = ""
+    operator: str = ""
+    surroundings: Surroundings = UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class Rules(Generic[R]):
+    """What is wrong with, and what is odd about, objects of one kind and changes of them.
+
+    `problems` and `warnings` look at an object alone, `changes` and `change_warnings` at the state
+    before and the one after. `warnings` is for objects without problems.
+    """
+
+    type_: type[R]
+    problems: Callable[[R, Circumstances], Iterable[Problem]]
+    changes: Callable[[R, R, Circumstances], Iterable[Problem]]
+    warnings: Callable[[R, Circumstances], Iterable[Problem]]
+    change_warnings: Callable[[R, R], Iterable[Problem]]
+
+
+def _graph_problems(graph: DynamoGraphDeployment, at: Circumstances) -> Iterator[Problem]:
+    yield from graph_problems(graph, _FACTS, at.settings)
+    yield from surroundings_problems(graph, at.surroundings)
+
+
+def _graph_changes(
+    old: DynamoGraphDeployment, new: DynamoGraphDeployment, at: Circumstances
+) -> Iterator[Problem]:
+    yield from update.graph_update_problems(old, new)
+    if not update.may_scale(at.user, new.metadata.namespace, at.operator):
+        yield from update.adapter_problems(old, new)
+
+
+RULES: tuple[Rules[Any], ...] = (
+    Rules(
+        DynamoGraphDeployment,
+        problems=_graph_problems,
+        changes=_graph_changes,
+        warnings=lambda graph, at: graph_warnings(graph, at.surroundings),
+        change_warnings=update.framework_warnings,
+    ),
+    Rules(
+        DynamoComponentDeployment,
+        problems=lambda component, at: component_problems(component, _FACTS, at.settings),
+        changes=lambda old, new, _: update.component_update_problems(old, new),
+        warnings=lambda component, at: component_warnings(component, at.surroundings),
+        change_warnings=update.framework_warnings,
+    ),
+    Rules(
+        DynamoModel,
+        problems=lambda model, _: models.model_problems(model),
+        changes=lambda old, new, _: models.model_update_problems(old, new),
+        warnings=lambda model, _: models.model_warnings(model),
+        change_warnings=models.model_update_warnings,
+    ),
+    Rules(
+        DynamoGraphDeploymentRequest,
+        problems=lambda request, at: requests.request_problems(request, at.settings),
+        changes=lambda _old, _new, _: (),
+        warnings=lambda request, _: requests.request_warnings(request),
+        change_warnings=requests.request_update_warnings,
+    ),
+)
+"""The kinds that are reviewed."""

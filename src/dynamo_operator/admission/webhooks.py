@@ -1,0 +1,128 @@
+"""The webhooks put together: settings become servers, informers and a word on whether they are ready."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Generic
+
+from prometheus_client import CollectorRegistry
+
+from dynamo_operator.admission.bundle import Configuration
+from dynamo_operator.admission.certificates import Terms
+from dynamo_operator.admission.hosts import hosts_of
+from dynamo_operator.admission.identity import Identity
+from dynamo_operator.admission.keepers import FileKeeper, Keeper, SecretKeeper
+from dynamo_operator.admission.metrics import WebhookMetrics
+from dynamo_operator.admission.review import Request
+from dynamo_operator.admission.rules import Circumstances
+from dynamo_operator.admission.server import Certificate, WebhookServer
+from dynamo_operator.admission.upkeep import Upkeep
+from dynamo_operator.api.model import DynamoModel
+from dynamo_operator.kube.cache import Cache
+from dynamo_operator.kube.client import Client
+from dynamo_operator.kube.informer import Informer
+from dynamo_operator.kube.kind import Key
+from dynamo_operator.kube.manager import Health, Manager, Server
+from dynamo_operator.kube.types.admission import ServingSecret, ValidatingWebhookConfiguration
+from dynamo_operator.kube.types.core import PersistentVolumeClaim
+from dynamo_operator.kube.types.inference import InferencePool
+from dynamo_operator.kube.types.meta import R
+from dynamo_operator.settings import Settings
+from dynamo_operator.validation.surroundings import Surroundings
+
+
+@dataclass(frozen=True, slots=True)
+class Webhooks:
+    """What the manager has to run and to call, and what readiness has to ask."""
+
+    informers: tuple[Informer[Any], ...]
+    servers: tuple[Server, ...]
+    synced: Callable[[], Awaitable[None]]
+    ready: Callable[[], Health]
+
+    def join(self, manager: Manager) -> None:
+        """Become part of the process."""
+        for informer in self.informers:
+            manager.inform(informer)
+        for server in self.servers:
+            manager.serve(server)
+        manager.on_synced(self.synced)
+
+
+def webhooks(
+    client: Client,
+    cache: Cache,
+    registry: CollectorRegistry,
+    address: tuple[str | None, int],
+    namespace: str,
+    settings: Settings,
+    skips: Callable[[str], bool],
+) -> Webhooks:
+    """The webhooks, not started. `namespace` is that of the Service and the Secret.
+
+    `skips` tells whether another operator looks after a namespace.
+    """
+    chosen = settings.webhooks
+    configurations = Informer(
+        ValidatingWebhookConfiguration, fields=f"metadata.name={chosen.configuration_name}"
+    )
+    secrets = Informer(
+        ServingSecret, namespace=namespace, fields=f"metadata.name={chosen.secret_name}"
+    )
+    keeper: Keeper = FileKeeper(Path(chosen.certificate_folder))
+    informers: tuple[Informer[Any], ...] = (configurations,)
+    if chosen.certificates == "self":
+        informers = (configurations, secrets)
+        keeper = SecretKeeper(
+            client,
+            cache,
+            Key(namespace, chosen.secret_name),
+            hosts_of(namespace, chosen.service_name),
+            Terms.of_life(timedelta(seconds=chosen.certificate_life_seconds)),
+        )
+    identity = Identity(client)
+
+    def circumstances(request: Request) -> Circumstances:
+        around = surroundings(cache, request.namespace)
+        return Circumstances(settings.render, request.user_info.username, identity.user, around)
+
+    certificate = Certificate()
+    server = WebhookServer(address, certificate, circumstances, skips, WebhookMetrics(registry))
+    configuration = Configuration(client, cache, chosen.configuration_name)
+    upkeep = Upkeep(identity, keeper, configuration, server, certificate, informers)
+    return Webhooks(informers, (server, upkeep), upkeep.synced, upkeep.ready)
+
+
+@dataclass(frozen=True, slots=True)
+class _Named(Generic[R]):
+    """The names of objects in a namespace, looked up when they are asked for."""
+
+    cache: Cache
+    type_: type[R]
+    namespace: str
+
+    def __contains__(self, name: object) -> bool:
+        return self.cache.get(self.type_, Key(self.namespace, str(name))) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class _BaseModels:
+    """The base models of the DynamoModels in a namespace."""
+
+    cache: Cache
+    namespace: str
+
+    def __contains__(self, name: object) -> bool:
+        models = self.cache.list(DynamoModel, self.namespace)
+        return any(each.spec is not None and each.spec.base_model_name == name for each in models)
+
+
+def surroundings(cache: Cache, namespace: str) -> Surroundings:
+    """What the caches know of a namespace; nothing is asked for."""
+    claims = _Named(cache, PersistentVolumeClaim, namespace)
+    return Surroundings(
+        pools_served=cache.serves(InferencePool) if cache.holds(InferencePool) else None,
+        claims=claims if cache.serves(PersistentVolumeClaim) else None,
+        base_models=_BaseModels(cache, namespace) if cache.serves(DynamoModel) else None,
+    )

@@ -1,0 +1,33 @@
+"""The inference frameworks that the operator knows: one line each.
+
+From a line follow the values of `backendFramework`, how a worker's command is read, and, by its name,
+the module of `render/backends` that starts the framework.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """What is known of a framework outside of rendering.
+
+    `cache_path` is where a compilation cache is mounted when the user names no path; empty means that
+    the user must. `needs_ssh_keys` is whether pods of one group start processes in each other.
+    """
+
+    name: str
+    cache_path: str = ""
+    needs_ssh_keys: bool = False
+
+
+BACKENDS = (
+    Backend("sglang"),
+    Backend("vllm", cache_path="/root/.cache/vllm"),
+    Backend("trtllm", needs_ssh_keys=True),
+)
+"""In the order in which messages name them."""
+
+NOOP = "noop"
+"""The name of none of them."""
+
+NAMES = tuple(each.name for each in BACKENDS)

@@ -1,0 +1,26 @@
+"""`dynamoctl install` and `dynamoctl images`: what an installation consists of."""
+
+import sys
+
+from dynamo_operator.cli.yaml_writer import write_yaml
+from dynamo_operator.installation.images import images
+from dynamo_operator.installation.manifests import Choices, manifests
+from dynamo_operator.kube.errors import ConfigError
+from dynamo_operator.version import version
+
+
+def print_manifests(choices: Choices, *, prints: bool) -> None:
+    """Print the objects of an installation.
+
+    Raises: ConfigError if it was not asked to print: it does nothing else.
+    """
+    if not prints:
+        advice = "add --print, and hand the output to: kubectl apply --server-side -f -"
+        raise ConfigError("dynamoctl install", f"changes no cluster itself; {advice}")
+    write_yaml(manifests(choices), sys.stdout)
+
+
+def print_images(registry: str) -> None:
+    """Print the images, one per line."""
+    for image in images(version(), registry):
+        print(image)

@@ -1,0 +1,188 @@
+"""Managed rollouts: what there is of generations, and the writes that rendering and apply do not do.
+
+The hard part is the order. Old components are deleted by the apply that no longer wants them; only a later
+look that finds none of them writes the new hash on the graph, and only what is written there counts as
+complete. So each step may be repeated, and none can be skipped. Source: specification `beyond` U1.
+"""
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+
+import msgspec
+
+from dynamo_operator.api import labels
+from dynamo_operator.api.component import DynamoComponentDeployment
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.api.names import workload_name
+from dynamo_operator.controllers.observe import components_of
+from dynamo_operator.controllers.pods import PodIndex
+from dynamo_operator.kube.applied import Applied, Blocked, Change, Verb, rejected
+from dynamo_operator.kube.cache import Cache
+from dynamo_operator.kube.contained import contained, content_of
+from dynamo_operator.kube.controller import Watches
+from dynamo_operator.kube.errors import Forbidden, Invalid, NotFound
+from dynamo_operator.kube.kind import Key, Object
+from dynamo_operator.kube.types.core import Pod
+from dynamo_operator.kube.types.grove import ReplicasSpec
+from dynamo_operator.kube.types.meta import Resource
+from dynamo_operator.kube.writer import Writer
+from dynamo_operator.lifecycle.budget import is_recreated
+from dynamo_operator.lifecycle.generations import Generations, Member, generations, members, unnoted
+from dynamo_operator.lifecycle.workers import Rollout, plan_rollout
+from dynamo_operator.render.graph import component_object
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.status.rollout import rolling_update
+
+_BESIDE_PODS = frozenset(("autoscaling", "ingress", "replicas", "scalingAdapter"))
+"""What a component may say differently and still have the same pods."""
+_ENDED = frozenset(("Succeeded", "Failed"))
+"""Phases of pods that hold nothing any more, although they are still there."""
+
+
+class ComponentScale(Resource):
+    """The scale subresource of a component. It is no component, so it must not get into that store."""
+
+    KIND = DynamoComponentDeployment.KIND
+
+    spec: ReplicasSpec = ReplicasSpec()
+
+
+def observed_generations(
+    graph: DynamoGraphDeployment, cache: Cache, settings: RenderSettings
+) -> Generations:
+    """The generations of a graph, which is as the user wrote it."""
+    components = [each for several in components_of(graph, cache).values() for each in several]
+    asked = unnoted(graph, members(graph, components))
+    unchanged = frozenset(each.name for each in asked if _is_unchanged(graph, each, settings))
+    return generations(graph, components, unchanged=unchanged)
+
+
+def rolling_update_status(graph: DynamoGraphDeployment, rollout: Rollout) -> Object:
+    """The part of a graph's status that tells of its rollout, as it is now."""
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    found = rolling_update(graph, rollout, now)
+    return {"rollingUpdate": msgspec.to_builtins(found)} if found else {}
+
+
+def next_rollout(
+    graph: DynamoGraphDeployment,
+    found: Generations,
+    settings: RenderSettings,
+    pods: PodIndex | None = None,
+) -> Rollout:
+    """The next step of the workers of a graph, which has the replicas that are in force.
+
+    None as `pods` means: pods are not watched, so those on their way out do not count.
+    """
+    sized = _with_numbers(graph, settings) if found.old else graph
+    leaving = _leaving(found.old, pods) if pods else {}
+    return plan_rollout(sized, found, datetime.now(UTC), leaving=leaving)
+
+
+async def carry_out(
+    graph: DynamoGraphDeployment, rollout: Rollout, writer: Writer
+) -> tuple[DynamoGraphDeployment, Applied]:
+    """Give old components their number of replicas; when none is left, note on the graph what serves now.
+
+    Returns:
+        The graph as it is then, and what was done.
+    """
+    changes: list[Change] = []
+    blocked: list[Blocked] = []
+    kind = DynamoComponentDeployment.KIND.name
+    for component, replicas in rollout.resized:
+        # One that has never had a number has no scale subresource for the API server.
+        has_scale = component.spec.replicas is not None
+        try:
+            await writer.merge_patch(
+                ComponentScale if has_scale else DynamoComponentDeployment,
+                component.key,
+                {"spec": {"replicas": replicas}},
+                subresource="scale" if has_scale else "",
+                uid=component.metadata.uid,
+            )
+        except NotFound:
+            continue  # its removal wakes us
+        except (Invalid, Forbidden) as error:
+            blocked.append(rejected(kind, f"{component.metadata.name}/scale", error))
+        else:
+            changes.append(Change(Verb.UPDATE, kind, component.metadata.name))
+    return await _noted(graph, rollout, writer), Applied((), tuple(changes), tuple(blocked))
+
+
+def leaving_pod_watch(cache: Cache) -> Watches:
+    """What wakes a graph when a pod goes that new ones must not meet; its component says nothing of it."""
+
+    def keys(pod: Pod) -> Iterator[Key]:
+        if not pod.metadata.deletion_timestamp:
+            return
+        component = cache.get(DynamoComponentDeployment, _component(pod))
+        owner = component.metadata.controller if component else None
+        if component and owner and is_recreated(component.spec):
+            yield Key(pod.metadata.namespace, owner.name)
+
+    return Watches(Pod, keys)
+
+
+def _component(pod: Pod) -> Key:
+    """The component of a pod of a Deployment: both have one name."""
+    return Key(pod.metadata.namespace, pod.metadata.labels.get(labels.SELECTOR, ""))
+
+
+def _leaving(old: Iterable[Member], pods: PodIndex) -> dict[str, int]:
+    """The pods of old components that have not ended, those on their way out included, by component."""
+    found = {}
+    for each in old:
+        namespace, workload = each.component.metadata.namespace, workload_name(each.name)
+        of_it = pods.of_workload(namespace, workload)
+        found[each.name] = sum(pod.status.phase not in _ENDED for pod in of_it)
+    return found
+
+
+async def _noted(
+    graph: DynamoGraphDeployment, rollout: Rollout, writer: Writer
+) -> DynamoGraphDeployment:
+    serves = rollout.target_hash
+    is_noted = graph.metadata.annotations.get(labels.CURRENT_WORKER_HASH) == serves
+    if rollout.is_under_way or not serves or is_noted:
+        return graph
+    note = {"annotations": {labels.CURRENT_WORKER_HASH: serves}}
+    return await writer.merge_patch(
+        DynamoGraphDeployment, graph.key, {"metadata": note}, uid=graph.metadata.uid
+    )
+
+
+def _with_numbers(graph: DynamoGraphDeployment, settings: RenderSettings) -> DynamoGraphDeployment:
+    """The graph with replicas for services that leave them out, as their components will have them."""
+    services = dict(graph.spec.services)
+    for key, service in services.items():
+        if service.replicas is None:
+            replicas = component_object(graph, key, service, settings)["spec"].get("replicas", 1)
+            services[key] = msgspec.structs.replace(service, replicas=replicas)
+    spec = msgspec.structs.replace(graph.spec, services=services)
+    return msgspec.structs.replace(graph, spec=spec)
+
+
+def _is_unchanged(graph: DynamoGraphDeployment, found: Member, settings: RenderSettings) -> bool:
+    """Whether a component under its plain name says already what the graph says of its pods now.
+
+    The API server may have filled in defaults further down, so there only what we want must be there.
+    """
+    service = graph.spec.services.get(found.service)
+    if service is None:
+        return False
+    wanted = component_object(graph, found.service, service, settings)
+    fields = _fields(msgspec.convert(wanted, DynamoComponentDeployment))
+    if fields != _fields(found.component):
+        return False
+    return contained(_about_pods(wanted), _about_pods(content_of(found.component)))
+
+
+def _fields(component: DynamoComponentDeployment) -> frozenset[str]:
+    """The fields of the spec that say something about pods."""
+    return frozenset(msgspec.to_builtins(component.spec)) - _BESIDE_PODS
+
+
+def _about_pods(component: Object) -> Object:
+    spec = {name: each for name, each in component["spec"].items() if name not in _BESIDE_PODS}
+    return {"apiVersion": component["apiVersion"], "kind": component["kind"], "spec": spec}

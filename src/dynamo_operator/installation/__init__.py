@@ -1,0 +1,1 @@
+"""What an installation consists of: permissions, images, manifests. Nothing here runs in the operator."""

@@ -1,0 +1,122 @@
+"""What pods beside graphs may do: planners, endpoint pickers and profiling jobs.
+
+The operator binds these roles by name and holds none of them. A restricted installation has them as
+Roles of its namespace, with their accounts, because it may bind nothing itself.
+
+Source: specification `platform` 12.
+"""
+
+from dataclasses import dataclass
+
+from dynamo_operator.installation.permissions import NVIDIA, Feature, Rule
+
+_READ = ("get", "list", "watch")
+_ALL = ("get", "list", "watch", "create", "update", "patch", "delete")
+_WHOLE_CLUSTER = Feature.CLUSTER_WIDE
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """A role that is granted to pods; `name` ends the ClusterRole's.
+
+    `account`, `role` and `binding` are what they are called in a restricted installation.
+    """
+
+    name: str
+    account: str
+    role: str
+    binding: str
+    rules: tuple[Rule, ...]
+
+
+_FIND_WORKERS = (
+    Rule("discovery.k8s.io", ("endpointslices",), _READ, "Finds workers."),
+    Rule(NVIDIA, ("dynamoworkermetadatas",), _ALL, "Finds workers, and is found."),
+)
+_CHECK_TOKENS = (
+    Rule(
+        "authentication.k8s.io",
+        ("tokenreviews",),
+        ("create",),
+        "Knows who asks for its metrics.",
+        feature=_WHOLE_CLUSTER,
+    ),
+    Rule(
+        "authorization.k8s.io",
+        ("subjectaccessreviews",),
+        ("create",),
+        "Knows whether he may.",
+        feature=_WHOLE_CLUSTER,
+    ),
+)
+
+PLANNER = Granted(
+    "planner",
+    "planner-serviceaccount",
+    "planner-role",
+    "planner-binding",
+    (
+        Rule(
+            NVIDIA,
+            ("dynamographdeployments", "dynamocomponentdeployments"),
+            ("get", "list", "create", "update", "patch"),
+            "Scales the services of its graph.",
+        ),
+        Rule(
+            NVIDIA,
+            ("dynamographdeploymentscalingadapters/scale",),
+            ("patch",),
+            "Scales services that have an adapter.",
+        ),
+        *_FIND_WORKERS,
+    ),
+)
+EPP = Granted(
+    "epp",
+    "epp-serviceaccount",
+    "epp-role",
+    "epp-binding",
+    (
+        Rule(
+            "inference.networking.x-k8s.io",
+            ("inferencepools", "inferenceobjectives", "inferencemodelrewrites"),
+            _READ,
+            "Reads how to pick.",
+        ),
+        Rule("inference.networking.k8s.io", ("inferencepools",), _READ, "Reads its pool."),
+        Rule("", ("pods",), _READ, "Knows whom it can pick."),
+        *_FIND_WORKERS,
+        *_CHECK_TOKENS,
+    ),
+)
+PROFILING = Granted(
+    "dgdr-profiling",
+    "dgdr-profiling-job",
+    "dgdr-profiling-job",
+    "dgdr-profiling-job",
+    (
+        Rule(
+            "",
+            ("configmaps",),
+            ("create", "get", "update", "patch", "delete"),
+            "Writes what it found.",
+        ),
+        Rule(NVIDIA, ("dynamographdeploymentrequests",), ("get",), "Reads what is asked for."),
+        Rule(
+            NVIDIA,
+            ("dynamographdeployments",),
+            ("get", "list", "watch", "create", "delete"),
+            "Tries graphs out.",
+        ),
+        Rule("", ("pods",), ("get", "list", "create", "delete"), "Watches and clears them."),
+        Rule("", ("pods/log",), ("get",), "Reads why one failed."),
+        Rule(
+            "",
+            ("nodes",),
+            _READ,
+            "Sees which GPUs there are.",
+            feature=_WHOLE_CLUSTER,
+        ),
+    ),
+)
+GRANTED = (PLANNER, EPP, PROFILING)

@@ -1,0 +1,65 @@
+"""The objects of an installation as plain manifests, for who has no Helm.
+
+They are the chart's, rendered with its defaults and packaged (`tools/install_manifests.py`), so that there
+is one source. What a user chooses stands there as a placeholder, and is put in place object by object: never
+in text.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from dynamo_operator.api.crd import custom_resource_definitions
+from dynamo_operator.kube.kind import Object
+
+RENDERED = Path(__file__).with_name("rendered")
+RELEASE = "dynamo-platform"
+PLACEHOLDER = "namespace-of-the-installation"
+_HELM_LABEL = "helm.sh/chart"
+_MANAGED_BY = "app.kubernetes.io/managed-by"
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What a user can choose. An empty `image` is the one of this version."""
+
+    namespace: str
+    image: str = ""
+    is_restricted: bool = False
+
+
+def mode(*, is_restricted: bool) -> str:
+    """The name of a mode, as its rendered file has it."""
+    return "restricted" if is_restricted else "cluster-wide"
+
+
+def manifests(choices: Choices) -> Iterator[Object]:
+    """The namespace, our definitions, then what the chart makes, in the order in which they are applied."""
+    yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": choices.namespace}}
+    yield from custom_resource_definitions()
+    file = RENDERED / f"{mode(is_restricted=choices.is_restricted)}.yaml"
+    for each in yaml.load_all(file.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader):
+        if each:
+            yield _chosen(_named(each, choices.namespace), choices)
+
+
+def _named(value: Any, namespace: str) -> Any:
+    """The value with the namespace in place of the placeholder."""
+    if isinstance(value, dict):
+        return {key: _named(each, namespace) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_named(each, namespace) for each in value]
+    return value.replace(PLACEHOLDER, namespace) if isinstance(value, str) else value
+
+
+def _chosen(each: Object, choices: Choices) -> Object:
+    labels = each["metadata"]["labels"]
+    labels.pop(_HELM_LABEL)
+    labels[_MANAGED_BY] = "dynamoctl"
+    if choices.image and each["kind"] == "Deployment":
+        for container in each["spec"]["template"]["spec"]["containers"]:
+            container["image"] = choices.image
+    return each

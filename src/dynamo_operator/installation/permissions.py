@@ -1,0 +1,389 @@
+"""Every permission that the operator needs, with the reason. The chart, the docs and tests are made from it.
+
+The hard part is to ask for no more than the code uses and still to grant what pods need: Kubernetes lets
+nobody grant what he does not have. So the operator holds the few rights of the discovery Role itself, and may
+`bind` the ClusterRoles of planners and the like by name, without holding what is in them.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from dynamo_operator.kube.kind import Object
+
+
+class Where(Enum):
+    """Which objects a rule is about; each becomes a role of its own."""
+
+    GRAPHS = "graphs"
+    """Namespaces with graphs: all of them, or the one of a restricted operator."""
+    OWN = "own"
+    """The operator's own namespace."""
+    ELECTION = "election"
+    """The namespace of the Lease by which replicas choose their leader."""
+    CLUSTER = "cluster"
+    """Objects that are in no namespace."""
+
+
+class Feature(Enum):
+    """What an installation can do without, and then has no permission for."""
+
+    ALWAYS = "always"
+    CLUSTER_WIDE = "clusterWide"
+    RESTRICTED = "restricted"
+    WEBHOOKS = "webhooks"
+    OWN_CERTIFICATE = "ownCertificate"
+    SSH_KEYS = "sshKeys"
+    GROVE = "grove"
+    KAI = "kai"
+    LEADER_WORKER_SET = "leaderWorkerSet"
+    ISTIO = "istio"
+    INFERENCE_POOL = "inferencePool"
+
+
+class Name(Enum):
+    """Names of objects that an installation chooses; in the list they stand for themselves."""
+
+    ELECTION_LEASE = "$electionLease"
+    SSH_SECRET = "$sshSecret"  # noqa: S105  the name of one
+    WEBHOOK_SECRET = "$webhookSecret"  # noqa: S105  the name of one
+    WEBHOOK_CONFIGURATION = "$webhookConfiguration"
+    PLANNER_ROLE = "$plannerRole"
+    EPP_ROLE = "$eppRole"
+    PROFILING_ROLE = "$profilingRole"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule of a role, and why the operator needs it.
+
+    `names` limits it to objects of these names. Empty means: all objects of the resources.
+    """
+
+    group: str
+    resources: tuple[str, ...]
+    verbs: tuple[str, ...]
+    why: str
+    where: Where = Where.GRAPHS
+    feature: Feature = Feature.ALWAYS
+    names: tuple[Name | str, ...] = ()
+
+    def as_policy(self, names: Mapping[Name, str]) -> Object:
+        """The rule as roles have it."""
+        rule: Object = {
+            "apiGroups": [self.group],
+            "resources": list(self.resources),
+            "verbs": list(self.verbs),
+        }
+        if self.names:
+            rule["resourceNames"] = [
+                names[each] if isinstance(each, Name) else each for each in self.names
+            ]
+        return rule
+
+
+_READ = ("get", "list", "watch")
+# An apply is a patch; of an object that is not there yet, it is a create as well.
+_APPLY = ("create", "patch")
+_MANAGE = (*_READ, *_APPLY, "delete")
+
+NVIDIA = "nvidia.com"
+_RBAC = "rbac.authorization.k8s.io"
+_LEASES = "coordination.k8s.io"
+_GRAPH_KINDS = (
+    "dynamographdeployments",
+    "dynamocomponentdeployments",
+    "dynamographdeploymentscalingadapters",
+)
+MARKER_LEASE = "dynamo-operator-namespace-scope"
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        NVIDIA,
+        _GRAPH_KINDS,
+        _MANAGE,
+        "Reads graphs, makes their components and scaling adapters, records its choices on them.",
+    ),
+    Rule(
+        NVIDIA,
+        tuple(f"{kind}/status" for kind in _GRAPH_KINDS),
+        ("patch",),
+        "Says what is true of them.",
+    ),
+    Rule(
+        NVIDIA,
+        tuple(f"{kind}/finalizers" for kind in _GRAPH_KINDS),
+        ("update",),
+        "Names them as owners that are deleted last; some clusters check this right for it.",
+    ),
+    Rule(
+        NVIDIA,
+        ("dynamocomponentdeployments/scale",),
+        ("get", "patch"),
+        "Takes replicas away from workers of an old generation.",
+    ),
+    Rule(
+        NVIDIA,
+        ("dynamoworkermetadatas",),
+        (*_READ, "create", "update", "patch", "delete"),
+        "Grants it to the pods of a graph, which find each other through these objects.",
+    ),
+    Rule(
+        "",
+        ("endpoints",),
+        _READ,
+        "Grants it to the pods of a graph, which find each other through them.",
+    ),
+    Rule(
+        "discovery.k8s.io",
+        ("endpointslices",),
+        _READ,
+        "Grants it to the pods of a graph, which find each other through them.",
+    ),
+    Rule(
+        _RBAC,
+        ("roles", "rolebindings"),
+        _MANAGE,
+        "Makes the discovery Role of each graph, and binds it and the ClusterRoles below.",
+    ),
+    Rule(
+        _RBAC,
+        ("clusterroles",),
+        ("bind",),
+        "Binds these, and no other, to accounts of planners, endpoint pickers and profiling jobs.",
+        where=Where.CLUSTER,
+        feature=Feature.CLUSTER_WIDE,
+        names=(Name.PLANNER_ROLE, Name.EPP_ROLE, Name.PROFILING_ROLE),
+    ),
+    Rule(
+        "",
+        ("serviceaccounts", "services", "configmaps"),
+        _MANAGE,
+        "Makes those of each graph.",
+    ),
+    Rule(
+        "",
+        ("persistentvolumeclaims",),
+        (*_READ, *_APPLY),
+        "Makes claims that graphs ask for. Never deletes one.",
+    ),
+    Rule("apps", ("deployments",), _MANAGE, "Runs components on one node."),
+    Rule("networking.k8s.io", ("ingresses",), _MANAGE, "Makes frontends reachable."),
+    Rule(
+        "policy",
+        ("poddisruptionbudgets",),
+        _MANAGE,
+        "Limits what evictions may take from a service.",
+    ),
+    Rule("", ("pods",), _READ, "Says why a graph is not ready."),
+    Rule(
+        "",
+        ("events",),
+        _APPLY,
+        "Tells users what it did and what is wrong.",
+    ),
+    Rule(
+        "",
+        ("secrets",),
+        ("list", "watch"),
+        "Finds pull secrets by the registries in them. Kubernetes has no right to list only Secrets of "
+        "one type, so this one is wider than its use.",
+    ),
+    Rule(
+        "",
+        ("secrets",),
+        _MANAGE,
+        "Copies the SSH keys to where TensorRT-LLM runs on several nodes.",
+        feature=Feature.SSH_KEYS,
+        names=(Name.SSH_SECRET,),
+    ),
+    Rule(
+        "",
+        ("secrets",),
+        (*_READ, *_APPLY),
+        "Reads the SSH keys, and makes them when a graph first needs them.",
+        where=Where.OWN,
+        feature=Feature.SSH_KEYS,
+        names=(Name.SSH_SECRET,),
+    ),
+    Rule(
+        "apiextensions.k8s.io",
+        ("customresourcedefinitions",),
+        _READ,
+        "Notices which optional kinds come and go. Without it the operator looks once, at its start.",
+        where=Where.CLUSTER,
+    ),
+    Rule(
+        _LEASES,
+        ("leases",),
+        ("create",),
+        "Makes the Lease of its leader.",
+        where=Where.ELECTION,
+    ),
+    Rule(
+        _LEASES,
+        ("leases",),
+        ("get", "patch"),
+        "Takes, renews and releases that Lease.",
+        where=Where.ELECTION,
+        names=(Name.ELECTION_LEASE,),
+    ),
+    Rule(
+        _LEASES,
+        ("leases",),
+        ("list", "watch"),
+        "Keeps out of namespaces that have an operator of their own.",
+        feature=Feature.CLUSTER_WIDE,
+        names=(MARKER_LEASE,),
+    ),
+    Rule(
+        _LEASES,
+        ("leases",),
+        ("create",),
+        "Makes the Lease that marks its namespace as its own.",
+        feature=Feature.RESTRICTED,
+    ),
+    Rule(
+        _LEASES,
+        ("leases",),
+        ("get", "patch", "delete"),
+        "Renews that Lease, and takes it away when it stops.",
+        feature=Feature.RESTRICTED,
+        names=(MARKER_LEASE,),
+    ),
+    Rule(
+        "",
+        ("secrets",),
+        ("create",),
+        "Makes the Secret with the certificate of its webhooks. By this right alone it changes no Secret.",
+        where=Where.OWN,
+        feature=Feature.OWN_CERTIFICATE,
+    ),
+    Rule(
+        "",
+        ("secrets",),
+        (*_READ, "patch"),
+        "Renews that certificate, which all replicas share.",
+        where=Where.OWN,
+        feature=Feature.OWN_CERTIFICATE,
+        names=(Name.WEBHOOK_SECRET,),
+    ),
+    Rule(
+        "admissionregistration.k8s.io",
+        ("validatingwebhookconfigurations",),
+        _READ,
+        "Is ready only when the API server knows the certificate of its webhooks.",
+        where=Where.CLUSTER,
+        feature=Feature.WEBHOOKS,
+        names=(Name.WEBHOOK_CONFIGURATION,),
+    ),
+    Rule(
+        "admissionregistration.k8s.io",
+        ("validatingwebhookconfigurations",),
+        ("patch",),
+        "Tells the API server that certificate.",
+        where=Where.CLUSTER,
+        feature=Feature.OWN_CERTIFICATE,
+        names=(Name.WEBHOOK_CONFIGURATION,),
+    ),
+    Rule(
+        "grove.io",
+        ("podcliquesets",),
+        _MANAGE,
+        "Runs graphs as gangs.",
+        feature=Feature.GROVE,
+    ),
+    Rule(
+        "grove.io",
+        ("podcliques", "podcliquescalinggroups"),
+        _READ,
+        "Says how far a gang is.",
+        feature=Feature.GROVE,
+    ),
+    Rule(
+        "grove.io",
+        ("podcliques/scale", "podcliquescalinggroups/scale"),
+        ("get", "patch"),
+        "Scales members of a gang.",
+        feature=Feature.GROVE,
+    ),
+    Rule(
+        "scheduling.run.ai",
+        ("queues",),
+        _READ,
+        "Checks the queue that a gang names.",
+        where=Where.CLUSTER,
+        feature=Feature.KAI,
+    ),
+    Rule(
+        "leaderworkerset.x-k8s.io",
+        ("leaderworkersets",),
+        _MANAGE,
+        "Runs components on several nodes.",
+        feature=Feature.LEADER_WORKER_SET,
+    ),
+    Rule(
+        "scheduling.volcano.sh",
+        ("podgroups",),
+        _MANAGE,
+        "Has their pods scheduled together.",
+        feature=Feature.LEADER_WORKER_SET,
+    ),
+    Rule(
+        "apps",
+        ("statefulsets",),
+        ("list", "watch"),
+        "Learns which templates the leaders of such a component run.",
+    ),
+    Rule(
+        "networking.istio.io",
+        ("virtualservices",),
+        _MANAGE,
+        "Makes frontends reachable through a mesh.",
+        feature=Feature.ISTIO,
+    ),
+    Rule(
+        "inference.networking.k8s.io",
+        ("inferencepools",),
+        _MANAGE,
+        "Makes the pool in front of which an endpoint picker stands.",
+        feature=Feature.INFERENCE_POOL,
+    ),
+)
+"""What the operator may do. Each rule says why."""
+
+
+def needed(
+    features: Collection[Feature], where: Where, rules: Iterable[Rule] = RULES
+) -> Iterator[Rule]:
+    """The rules of one role in an installation that has these features."""
+    for rule in rules:
+        if rule.where is where and (rule.feature is Feature.ALWAYS or rule.feature in features):
+            yield rule
+
+
+def policy(
+    features: Collection[Feature],
+    where: Where,
+    names: Mapping[Name, str],
+    rules: Iterable[Rule] = RULES,
+) -> list[Object]:
+    """The `rules` of one role in an installation that has these features and names."""
+    return [rule.as_policy(names) for rule in needed(features, where, rules)]
+
+
+def as_data(rule: Rule) -> Object:
+    """The rule as the chart reads it."""
+    data: Object = {
+        "why": rule.why,
+        "where": rule.where.value,
+        "feature": rule.feature.value,
+        "apiGroups": [rule.group],
+        "resources": list(rule.resources),
+        "verbs": list(rule.verbs),
+    }
+    if rule.names:
+        data["resourceNames"] = [
+            each.value if isinstance(each, Name) else each for each in rule.names
+        ]
+    return data

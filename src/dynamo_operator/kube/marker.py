@@ -1,0 +1,207 @@
+"""Says that a namespace is ours: a marker Lease in it, for as long as a replica of ours lives.
+
+The hard part is the end. All replicas keep the one Lease, so a replica that stops must not take it away from
+the others: each has an annotation of its own on it, and only who finds no other one deletes the Lease. A
+replica that cannot renew must be gone before the Lease runs out, because then somebody else begins to act.
+"""
+
+import asyncio
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import NoReturn
+
+import structlog
+
+from dynamo_operator.kube.client import Client
+from dynamo_operator.kube.errors import Conflict, NotFound, OperatorError
+from dynamo_operator.kube.kind import Key, Object
+from dynamo_operator.kube.microtime import microtime, seconds_between
+from dynamo_operator.kube.types.coordination import Lease
+
+_log = structlog.get_logger()
+
+
+class MarkerLost(OperatorError):
+    """Another operator may act in our namespace from now on: stop at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class MarkerTerms:
+    """How long a marker counts. Source of the defaults: specification `platform` 5.2.
+
+    Raises:
+        ValueError: a value that keeps nothing marked.
+    """
+
+    lease_seconds: float = 30.0
+    renew_seconds: float = 10.0
+    release_seconds: float = 5.0
+
+    def __post_init__(self) -> None:
+        lease, renew = f"{self.lease_seconds:g}s", f"{self.renew_seconds:g}s"
+        if self.lease_seconds <= 0:
+            raise ValueError(f"lease duration must be greater than zero, got {lease}")
+        if self.renew_seconds <= 0:
+            raise ValueError(f"renew interval must be greater than zero, got {renew}")
+        if self.renew_seconds >= self.lease_seconds:
+            raise ValueError(f"renew interval ({renew}) must be less than lease duration ({lease})")
+
+    @property
+    def failures_limit(self) -> int:
+        """So many failures in a row end the process, one interval before the Lease runs out."""
+        return max(1, int(self.lease_seconds // self.renew_seconds) - 1)
+
+
+class Marker:
+    """One replica's part in the marker Lease of a namespace.
+
+    `holder` is the same for all replicas of an installation; `replicas` is the prefix of the annotations by
+    which they see each other.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        key: Key,
+        *,
+        holder: str,
+        replicas: str,
+        terms: MarkerTerms | None = None,
+        wall_clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._client = client
+        self._key = key
+        self._holder = holder
+        self._prefix = f"{replicas}/"
+        self._own = self._prefix + uuid.uuid4().hex
+        self._terms = terms or MarkerTerms()
+        self._wall_clock = wall_clock
+        self._renewed_at = 0.0
+        self._stale: tuple[str, ...] = ()
+
+    def may_write(self) -> bool:
+        """Whether the namespace still counts as ours: false once the Lease may have run out."""
+        return _now() < self._renewed_at + self._terms.lease_seconds
+
+    async def claim(self) -> None:
+        """Mark the namespace; to be called before anything is done in it.
+
+        Raises:
+            OperatorError: that did not work.
+        """
+        await self._write()
+        _log.info("namespace marked as ours", lease=str(self._key), holderIdentity=self._holder)
+
+    async def run(self) -> NoReturn:
+        """Keep the namespace marked until cancelled.
+
+        Raises:
+            MarkerLost: too many renewals in a row have failed.
+        """
+        failures, due_at = 0, _now()
+        while True:
+            due_at = max(_now(), due_at + self._terms.renew_seconds)
+            await asyncio.sleep(due_at - _now())
+            try:
+                async with asyncio.timeout_at(self._attempt_ends_at()):
+                    await self._write()
+            except (OperatorError, TimeoutError) as error:
+                failures += 1
+                self._failed(failures, error)
+            else:
+                failures = 0
+
+    async def release(self) -> None:
+        """Let go of the namespace at once, unless another replica is there. To be called after `run`.
+
+        Best effort: where it fails, the Lease runs out by itself.
+        """
+        try:
+            async with asyncio.timeout(self._terms.release_seconds):
+                await self._leave()
+        except NotFound:
+            return
+        except (OperatorError, TimeoutError) as error:
+            text = str(error) or "no answer in time"
+            _log.warning("marker lease not released", lease=str(self._key), error=text)
+
+    async def _leave(self) -> None:
+        patch: Object = {"metadata": {"annotations": {self._own: None}}}
+        lease = await self._client.merge_patch(Lease, self._key, patch)
+        if lease.spec.holder_identity != self._holder or self._others(lease, are_fresh=True):
+            _log.info("marker lease left to another replica", lease=str(self._key))
+            return
+        uid, version = lease.metadata.uid, lease.metadata.resource_version
+        try:
+            await self._client.delete(Lease, self._key, uid=uid, resource_version=version)
+        except Conflict:
+            return  # a replica has come meanwhile
+
+    def _attempt_ends_at(self) -> float:
+        """Half an interval from now, and never after the Lease has run out."""
+        runs_out_at = self._renewed_at + self._terms.lease_seconds
+        return min(_now() + self._terms.renew_seconds / 2, runs_out_at)
+
+    def _failed(self, failures: int, error: Exception) -> None:
+        limit = self._terms.failures_limit
+        text = str(error) or "no answer in time"
+        _log.warning(
+            "marker lease not renewed",
+            lease=str(self._key),
+            failures=failures,
+            limit=limit,
+            error=text,
+        )
+        if failures == limit - 1:
+            _log.warning("one more failed renewal of the marker lease ends the operator")
+        if failures >= limit:
+            raise MarkerLost(
+                f"lease renewal failed {failures} consecutive times (max: {limit}), operator must exit to "
+                "prevent split-brain with cluster-wide operator"
+            ) from error
+
+    async def _write(self) -> None:
+        """Renew the Lease, or make it: it counts from the moment that this was sent."""
+        sent_at = _now()
+        now = microtime(self._wall_clock())
+        spec: Object = {
+            "holderIdentity": self._holder,
+            "leaseDurationSeconds": int(self._terms.lease_seconds) or 1,
+            "renewTime": now,
+        }
+        annotations = {self._own: now, **dict.fromkeys(self._stale)}
+        patch: Object = {"metadata": {"annotations": annotations}, "spec": spec}
+        try:
+            lease = await self._client.merge_patch(Lease, self._key, patch)
+        except NotFound:
+            lease = await self._create(now, spec)
+        self._renewed_at = sent_at
+        self._stale = self._others(lease, are_fresh=False)
+
+    async def _create(self, now: str, spec: Object) -> Lease:
+        metadata = {
+            "namespace": self._key.namespace,
+            "name": self._key.name,
+            "annotations": {self._own: now},
+        }
+        kind = {"apiVersion": Lease.KIND.api_version, "kind": Lease.KIND.name}
+        body = {**kind, "metadata": metadata, "spec": {"acquireTime": now, **spec}}
+        return await self._client.create(Lease, body)
+
+    def _others(self, lease: Lease, *, are_fresh: bool) -> tuple[str, ...]:
+        """The annotations of other replicas: of those that live, or of those that were killed."""
+        now = self._wall_clock()
+        found: list[str] = []
+        for name, renewed in lease.metadata.annotations.items():
+            if name.startswith(self._prefix) and name != self._own:
+                age = seconds_between(renewed, now)
+                is_fresh = age is not None and abs(age) <= self._terms.lease_seconds
+                if is_fresh is are_fresh:
+                    found.append(name)
+        return tuple(found)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

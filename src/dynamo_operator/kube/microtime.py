@@ -1,0 +1,20 @@
+"""Times as Leases have them: RFC 3339 with microseconds, UTC.
+
+What stands in a Lease may come from anybody who may write it: the year 0 is valid for the API server and
+is no time in Python.
+"""
+
+from datetime import UTC, datetime
+
+
+def microtime(time: datetime) -> str:
+    """That time as a Lease has it."""
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def seconds_between(earlier: str | None, later: datetime) -> float | None:
+    """The seconds from one time to another. None means: the first is missing, or cannot be read."""
+    try:
+        return (later - datetime.fromisoformat(earlier or "")).total_seconds()
+    except (ValueError, TypeError, OverflowError):  # no time, one without a zone, or out of range
+        return None

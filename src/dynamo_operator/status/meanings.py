@@ -1,0 +1,282 @@
+"""What each reason of a condition means, and what the person on call should do about it.
+
+One table, from which the page `docs/status.md` comes. The hard part is advice that helps at night: where to
+look first, and whether anything has to be done at all.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from dynamo_operator.lifecycle.suspension import SuspensionReason
+from dynamo_operator.status.pause import PauseReason
+from dynamo_operator.status.reasons import ComponentReason, GraphReason
+from dynamo_operator.status.scaling import ScalingReason
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """One row of the page: when a condition has this reason, and what a person should do."""
+
+    kind: str
+    condition: str
+    status: str
+    reason: StrEnum
+    text: str
+    advice: str
+
+
+_GRAPH, _COMPONENT = "DynamoGraphDeployment", "DynamoComponentDeployment"
+_ADAPTER = "DynamoGraphDeploymentScalingAdapter"
+_AVAILABLE = "Available, DynamoComponentReady"
+_TAKEN = "An object that should be ours exists and is controlled by another, or by nobody."
+_RENAME = (
+    "Rename or delete the object that the message names; it is looked at again every 10 seconds."
+)
+_REFUSED = (
+    "The API server or an admission webhook refuses an object: a quota, a policy, an invalid value."
+)
+_FIX = "Remove the cause that the message gives in the API server's words; tried again every 2 minutes."
+_INSTALL = "Install LeaderWorkerSet and Volcano; the work goes on by itself then."
+_MISTAKES = (
+    "The spec has mistakes; the message lists all of them with their paths. Nothing was changed."
+)
+
+_UNREADABLE = (
+    "The newest state does not fit the schema that this version of the operator knows; the message says "
+    "where. Nothing was changed, and what runs goes on."
+)
+_REWRITE = (
+    "Correct the field that the message names, or run the operator that belongs to these CRDs."
+)
+
+MEANINGS = (
+    Meaning(
+        *(_GRAPH, "Ready", "True", GraphReason.ALL_READY),
+        "Every component runs its newest spec, in the wanted number, and nothing older is left.",
+        "Nothing.",
+    ),
+    Meaning(
+        *(_GRAPH, "Ready", "False", GraphReason.SOME_NOT_READY),
+        "Something is not ready, and no pod says why: objects are just being made, Grove has not made any "
+        "pods, or a volume claim that the graph does not make is missing. The message names each.",
+        "If it stays: look at the events of what the message names (`kubectl describe dcd NAME`), of its "
+        "Deployment and of its ReplicaSet. A quota or a webhook that refuses pods is told there.",
+    ),
+    Meaning(
+        *(_GRAPH, "Ready", "False", GraphReason.INSUFFICIENT_CAPACITY),
+        "A pod has found no node for more than 30 seconds. The message has the scheduler's words: how many "
+        "nodes lack GPUs or memory, and how many are kept off by taints or selectors.",
+        "Add nodes, free GPUs, or ask for less. When there are enough free ones: check `nodeSelector`, "
+        "tolerations and the zone of volume claims. An autoscaler of nodes needs minutes.",
+    ),
+    Meaning(
+        *(_GRAPH, "Ready", "False", GraphReason.IMAGE_PULL_FAILED),
+        "The image of a container cannot be pulled; the message has the registry's answer.",
+        "Correct the image's name or tag. If access is denied: is there a pull secret for this registry in "
+        "the namespace? The kubelet tries again within five minutes.",
+    ),
+    Meaning(
+        *(_GRAPH, "Ready", "False", GraphReason.CONFIG_ERROR),
+        "A container cannot be made, or a pod has a node for more than a minute and its volumes are not "
+        "mounted: mostly a Secret, ConfigMap or claim that is missing, or lacks a key.",
+        "`kubectl describe pod NAME`: the last events name what is missing. Make it; the pod goes on by "
+        "itself.",
+    ),
+    Meaning(
+        *(_GRAPH, "Ready", "False", GraphReason.PODS_CRASHING),
+        "A container ends and is started again; the message has its exit code and its last words.",
+        "`kubectl logs POD -c CONTAINER --previous`. `OOMKilled`, or code 137: more memory. A failed init "
+        "container is told in the same way. If an edit is the cause, take it back.",
+    ),
+    Meaning(
+        *(_GRAPH, "Ready", "False", GraphReason.PODS_NOT_READY),
+        "Pods run and are not ready; the message names the container, since when, and which probe does not "
+        "succeed. A large model takes many minutes to load while its startup probe fails.",
+        "Wait as long as loading takes, and follow `kubectl logs POD -f`. A readiness probe that fails later "
+        "means that the process does not answer. `Progressing` says when it has taken too long.",
+    ),
+    Meaning(
+        *(_GRAPH, "Ready", "False", GraphReason.UPDATING),
+        "The newest spec is being rolled out over pods of an older one, or over a graph that was ready; its "
+        "pods start, and nothing is wrong with them.",
+        "Nothing. Watch `kubectl get dgd -w`.",
+    ),
+    Meaning(
+        *(_GRAPH, "Ready", "False", GraphReason.SUSPENDED),
+        "The graph is suspended, or about to be; see the condition `Suspended`.",
+        "Take the annotation `nvidia.com/suspend` away to go on.",
+    ),
+    Meaning(
+        *(_GRAPH, "Ready", "False", GraphReason.MIXED),
+        "Several services are not ready, each for another reason; the message has a part for each.",
+        "See `status.services`: each has its own `reason` and `blockedPods`. Begin with the one that is "
+        "neither `updating` nor `pods_not_ready`.",
+    ),
+    Meaning(
+        *(_GRAPH, "Ready", "False", GraphReason.VALIDATION_FAILED), _MISTAKES, "Correct the graph."
+    ),
+    Meaning(*(_GRAPH, "Ready", "False", GraphReason.NAME_CONFLICT), _TAKEN, _RENAME),
+    Meaning(*(_GRAPH, "Ready", "False", GraphReason.REJECTED), _REFUSED, _FIX),
+    Meaning(
+        *(_GRAPH, "Ready", "False", GraphReason.FAILED),
+        "Something is not there that the graph needs and does not make: something that runs pods over "
+        "several nodes, the API of InferencePools, a queue of the KAI scheduler; the message names it. "
+        "Nothing was changed.",
+        "Install or create it; the graph goes on by itself.",
+    ),
+    Meaning(
+        *(_GRAPH, "Ready", "False", GraphReason.PROVIDER_UNAVAILABLE),
+        "The annotation `nvidia.com/workload-provider` names a provider that is not installed. "
+        "Nothing was changed, and what runs goes on.",
+        "Install it again; the graph goes on by itself. To move the graph, delete and create it.",
+    ),
+    Meaning(*(_GRAPH, "Ready", "False", GraphReason.DECODE_FAILED), _UNREADABLE, _REWRITE),
+    Meaning(
+        *(_GRAPH, "Progressing", "True", GraphReason.UPDATING),
+        "The graph is on its way to its newest spec; the message says how many replicas have got there, "
+        "and since when.",
+        "Nothing, as long as the number grows.",
+    ),
+    Meaning(
+        *(_GRAPH, "Progressing", "True", GraphReason.UPDATE_COMPLETE),
+        "All services run the newest spec.",
+        "Nothing.",
+    ),
+    Meaning(
+        *(_GRAPH, "Progressing", "False", GraphReason.DEADLINE_EXCEEDED),
+        "Not one more replica has become ready within `spec.progressDeadlineSeconds` (7800 if it is not "
+        "set). Nothing is undone, and work goes on.",
+        "See the reason of `Ready`. Take the last edit back, or set a longer time if the model needs it.",
+    ),
+    Meaning(
+        *(_GRAPH, "Progressing", "Unknown", PauseReason.GRAPH_PAUSED),
+        "The annotation `nvidia.com/paused` is `true`: nothing is written for the graph, and the rest of its "
+        "status is from before.",
+        "Take the annotation away when the graph is to be looked after again.",
+    ),
+    Meaning(
+        *(_GRAPH, "Suspended", "Unknown", SuspensionReason.SUSPENDING),
+        "The annotation `nvidia.com/suspend` is `true`; replicas are going, workers first.",
+        "Nothing. A pod that stays has a long grace period, or a finalizer.",
+    ),
+    Meaning(
+        *(_GRAPH, "Suspended", "True", SuspensionReason.SUSPENDED),
+        "No service has replicas; the spec keeps its numbers.",
+        "Take the annotation `nvidia.com/suspend` away to go on.",
+    ),
+    Meaning(
+        *(_GRAPH, "Suspended", "Unknown", SuspensionReason.RESUMING),
+        "The services come back; workers wait for the frontends that the message names.",
+        "If it stays: see why those frontends are not ready.",
+    ),
+    Meaning(
+        *(_GRAPH, "Suspended", "False", SuspensionReason.RESUMED),
+        "The graph was suspended, and has its replicas back.",
+        "Nothing.",
+    ),
+    Meaning(
+        *(_COMPONENT, "Paused", "True", PauseReason.COMPONENT_PAUSED),
+        "The annotation `nvidia.com/paused` is `true`: nothing is written for the component.",
+        "Take the annotation away when the component is to be looked after again.",
+    ),
+    Meaning(
+        *(_COMPONENT, "Paused", "False", PauseReason.COMPONENT_NOT_PAUSED),
+        "The component was paused, and is looked after again.",
+        "Nothing.",
+    ),
+    Meaning(
+        *(_COMPONENT, "Valid", "True", ComponentReason.VALID),
+        "The spec has no mistakes.",
+        "Nothing.",
+    ),
+    Meaning(
+        *(_COMPONENT, "Valid", "False", ComponentReason.VALIDATION_FAILED),
+        _MISTAKES,
+        "Correct the graph that the component belongs to, or the component itself.",
+    ),
+    Meaning(
+        *(_COMPONENT, _AVAILABLE, "True", ComponentReason.DEPLOYMENT_READY),
+        "The Deployment runs its newest template, in the wanted number, and nothing older is left.",
+        "Nothing.",
+    ),
+    Meaning(
+        *(_COMPONENT, _AVAILABLE, "False", ComponentReason.DEPLOYMENT_NOT_READY),
+        "The Deployment is paused, rolls out, or lacks pods; the message says which, and names the pod that "
+        "is worst off with its cause.",
+        "See `status.service.reason`: the words are those of a graph's `Ready`, with the same advice.",
+    ),
+    Meaning(
+        *(_COMPONENT, _AVAILABLE, "True", ComponentReason.GROUPS_READY),
+        "Every replica's LeaderWorkerSet runs its newest templates on all of its nodes.",
+        "Nothing.",
+    ),
+    Meaning(
+        *(_COMPONENT, _AVAILABLE, "False", ComponentReason.GROUPS_NOT_READY),
+        "Some replicas are not complete; the message names each LeaderWorkerSet with its cause.",
+        "`kubectl describe leaderworkerset NAME` and `podgroup NAME`, then the pods: place for all "
+        "of them at once, image, crashes, probes.",
+    ),
+    Meaning(
+        *(_COMPONENT, _AVAILABLE, "False", ComponentReason.NO_ORCHESTRATOR),
+        "The component spans several nodes, and nothing here runs pods over several nodes.",
+        _INSTALL,
+    ),
+    Meaning(
+        *(_COMPONENT, _AVAILABLE, "False", ComponentReason.VALIDATION_FAILED),
+        "The spec has mistakes; what runs was left as it is.",
+        "See `Valid`.",
+    ),
+    Meaning(*(_COMPONENT, _AVAILABLE, "False", ComponentReason.NAME_CONFLICT), _TAKEN, _RENAME),
+    Meaning(*(_COMPONENT, _AVAILABLE, "False", ComponentReason.REJECTED), _REFUSED, _FIX),
+    Meaning(
+        *(_COMPONENT, _AVAILABLE, "False", ComponentReason.NOT_SERVED),
+        "The component wants an object of a kind that is not installed, such as a VirtualService. "
+        "Everything else was made.",
+        "Install the API that the message names; the work goes on by itself then.",
+    ),
+    Meaning(
+        *(_COMPONENT, _AVAILABLE, "False", ComponentReason.DECODE_FAILED), _UNREADABLE, _REWRITE
+    ),
+    Meaning(
+        *(_ADAPTER, "Ready", "True", ScalingReason.SCALED),
+        "The service has as many replicas as the adapter says.",
+        "Nothing.",
+    ),
+    Meaning(
+        *(_ADAPTER, "Ready", "False", ScalingReason.SCALING),
+        "The service is on its way to that number.",
+        "If it stays: see the graph's `Ready`.",
+    ),
+    Meaning(
+        *(_ADAPTER, "Ready", "False", ScalingReason.GRAPH_NOT_FOUND),
+        "There is no graph of the name in `spec.dgdRef`.",
+        "Correct the name, or delete the adapter.",
+    ),
+    Meaning(
+        *(_ADAPTER, "Ready", "False", ScalingReason.SERVICE_NOT_FOUND),
+        "The graph has no such service; the message lists those that it has.",
+        "Correct `spec.dgdRef.serviceName`, or delete the adapter.",
+    ),
+    Meaning(
+        *(_ADAPTER, "Ready", "False", ScalingReason.DISABLED),
+        "The service does not want an adapter: `scalingAdapter.enabled` is not true.",
+        "Set it, or delete the adapter; until then the graph has its own number.",
+    ),
+    Meaning(
+        *(_ADAPTER, "Ready", "False", ScalingReason.SUPERSEDED),
+        "Another adapter, which the operator made, scales the service.",
+        "Delete this one.",
+    ),
+    Meaning(
+        *(_ADAPTER, "Ready", "False", ScalingReason.SUSPENDED),
+        "The graph is suspended; the number is kept for later.",
+        "Resume the graph.",
+    ),
+    Meaning(
+        *(_ADAPTER, "Ready", "Unknown", ScalingReason.PAUSED),
+        "The adapter or its graph is paused; nothing is written.",
+        "Take the annotation `nvidia.com/paused` away.",
+    ),
+    Meaning(*(_ADAPTER, "Ready", "False", ScalingReason.REJECTED), _REFUSED, _FIX),
+    Meaning(*(_ADAPTER, "Ready", "False", ScalingReason.DECODE_FAILED), _UNREADABLE, _REWRITE),
+)

@@ -1,0 +1,49 @@
+"""Whether a graph still comes nearer to its newest spec, or has stood still for too long.
+
+The hard part is to survive a restart of the operator without writing all the time: what was reached best,
+and when, is in the status, and changes only when more is reached or the spec is another.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from dynamo_operator.api.graph import Progress
+
+DEADLINE_SECONDS = 7800
+"""What a graph has that says nothing: more than the two hours that a model may take to load.
+
+Source: specification `beyond` F12.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """How far a graph has come, and whether its time is up.
+
+    None means: of `progress`, there is nothing left to reach; of `again_seconds`, time changes nothing.
+    """
+
+    progress: Progress | None = None
+    is_exceeded: bool = False
+    again_seconds: float | None = None
+
+
+def advance(
+    stored: Progress | None,
+    *,
+    ready: int | None,
+    generation: int,
+    now: datetime,
+    deadline_seconds: int | None,
+) -> Advance:
+    """What is to be stored now. `ready` counts replicas of the newest spec; None once all is ready."""
+    if ready is None:
+        return Advance()
+    deadline = DEADLINE_SECONDS if deadline_seconds is None else deadline_seconds
+    if stored is None or stored.observed_generation != generation or ready > stored.ready_replicas:
+        time = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return Advance(Progress(ready, time, generation), again_seconds=float(deadline))
+    left = deadline - (now - datetime.fromisoformat(stored.since)).total_seconds()
+    if left <= 0:
+        return Advance(stored, is_exceeded=True)
+    return Advance(stored, again_seconds=left)

@@ -1,0 +1,83 @@
+"""How far a managed rollout of workers is, as the graph's status tells it.
+
+The hard part is its beginning and its end, which nothing else keeps: they are taken over from the stored
+status for as long as that is about the same generation.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from dynamo_operator.api import labels
+from dynamo_operator.api.generation import digits
+from dynamo_operator.api.graph import DynamoGraphDeployment, RollingUpdateStatus
+from dynamo_operator.api.service_status import ServiceReplicaStatus
+from dynamo_operator.lifecycle.generations import Generations, Member
+from dynamo_operator.lifecycle.workers import Rollout
+
+PENDING, IN_PROGRESS, COMPLETED = "Pending", "InProgress", "Completed"
+
+
+def rolling_update(
+    graph: DynamoGraphDeployment, rollout: Rollout, now: str
+) -> RollingUpdateStatus | None:
+    """`status.rollingUpdate` of a graph as it is stored; `now` is RFC 3339.
+
+    None means: there has been no rollout.
+    """
+    stored = graph.status.rolling_update
+    is_open = stored is not None and stored.phase in (PENDING, IN_PROGRESS)
+    if not rollout.is_under_way and not is_open:
+        return stored
+    to = rollout.target_hash
+    known = stored if stored is not None and is_open and stored.to_hash == to else None
+    is_noted = graph.metadata.annotations.get(labels.CURRENT_WORKER_HASH, "") == to
+    is_over = not rollout.is_under_way and is_noted
+    is_begun = is_over or bool(rollout.generations.new)
+    return RollingUpdateStatus(
+        phase=COMPLETED if is_over else IN_PROGRESS if is_begun else PENDING,
+        start_time=known.start_time if known else now,
+        end_time=now if is_over else None,
+        updated_services=rollout.through,
+        from_hash=known.from_hash if known else _left(rollout.generations, to),
+        to_hash=to,
+    )
+
+
+def replacing(old: Iterable[Member], to: str) -> dict[str, str]:
+    """Why a graph is not ready while its workers are replaced: by the names of old components."""
+    return {each.name: f"generation {to} of the workers is taking over from it" for each in old}
+
+
+def with_old_generations(
+    services: Mapping[str, ServiceReplicaStatus], old: Sequence[Member]
+) -> dict[str, ServiceReplicaStatus]:
+    """The counts of services over all generations; what is updated is what the newest one has."""
+    return {
+        key: _sum(counts, [each for each in old if each.service == key])
+        for key, counts in services.items()
+    }
+
+
+def _sum(new: ServiceReplicaStatus, old: Iterable[Member]) -> ServiceReplicaStatus:
+    reported = (each.component.status.service for each in old)
+    counts = [each for each in reported if each is not None]
+    if not counts:
+        return new
+    ready = (each.ready_replicas for each in (new, *counts))
+    available = (each.available_replicas for each in (new, *counts))
+    return msgspec.structs.replace(
+        new,
+        replicas=sum(each.replicas for each in (new, *counts)),
+        ready_replicas=sum(each or 0 for each in ready),
+        available_replicas=sum(each or 0 for each in available),
+        component_names=tuple(each.component_name for each in (new, *counts)),
+    )
+
+
+def _left(found: Generations, to: str) -> str:
+    """The generation that is left behind: what is on record, or the newest of those that go."""
+    if found.current != to or not found.old:
+        return found.current
+    newest = found.old[-1]
+    return digits(newest.content) or newest.suffix

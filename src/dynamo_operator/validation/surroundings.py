@@ -1,0 +1,49 @@
+"""What only the cluster knows: one rule, and the facts that warnings are about.
+
+Nothing is asked for; what is given was in the caches anyway. The hard part is not to conclude from
+ignorance: a kind that nobody watches is None, which is not the same as empty.
+"""
+
+from collections.abc import Container, Iterator
+from dataclasses import dataclass
+
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.validation import Problem, ProblemKind
+from dynamo_operator.validation.graph import service_path
+from dynamo_operator.validation.picker import TYPE
+
+POOL_GROUP = "inference.networking.k8s.io"
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """The namespace of an object: its volume claims, Secrets and base models of DynamoModels, by name.
+
+    None means: not known.
+    """
+
+    pools_served: bool | None = None
+    claims: Container[str] | None = None
+    secrets: Container[str] | None = None
+    base_models: Container[str] | None = None
+
+
+UNKNOWN = Surroundings()
+
+
+def surroundings_problems(
+    graph: DynamoGraphDeployment, surroundings: Surroundings
+) -> Iterator[Problem]:
+    """What the graph needs and the cluster does not serve. Source: specification `admission` S7."""
+    if surroundings.pools_served is not False:
+        return
+    for key, service in sorted(graph.spec.services.items()):
+        if service.component_type == TYPE:
+            message = (
+                f"spec.services[{key}]: cannot deploy EPP component: InferencePool API group "
+                f"({POOL_GROUP}) is not available in the cluster. EPP requires the Gateway API "
+                "Inference Extension to be installed. Please install the Gateway API Inference "
+                "Extension before deploying EPP components"
+            )
+            path = f"{service_path(key)}.componentType"
+            yield Problem(path, message, ProblemKind.NOT_SUPPORTED)

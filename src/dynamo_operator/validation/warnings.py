@@ -1,0 +1,156 @@
+"""What is allowed and probably not meant: said to whoever applies it, and never refused.
+
+The hard part is to be right. A warning that comes with every apply is not read any more, so only what the
+user wrote is spoken of, never a default of ours. Source: specification `beyond` F4, `admission` S1 and S6.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dynamo_operator.api import names
+from dynamo_operator.api.component import ComponentSpec, DynamoComponentDeployment
+from dynamo_operator.api.devices import gpus
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.api.resources import ResourceItem, Resources
+from dynamo_operator.validation import Problem
+from dynamo_operator.validation.graph import service_path
+from dynamo_operator.validation.surroundings import UNKNOWN, Surroundings
+from dynamo_operator.validation.volumes import containers_of
+
+_LEAST_LIVENESS_SECONDS = 15
+_ONE_NODE = ("ReadWriteOnce", "ReadWriteOncePod")
+_OVERRIDDEN = {
+    "restartPolicy": "Always",
+    "serviceAccountName": "the account whose rights processes need to find each other",
+    "serviceAccount": "the account whose rights processes need to find each other",
+}
+
+
+def graph_warnings(
+    graph: DynamoGraphDeployment, surroundings: Surroundings = UNKNOWN
+) -> Iterator[Problem]:
+    """What is odd about a graph. The graph has no problems."""
+    at = graph.metadata
+    for key, service in sorted(graph.spec.services.items()):
+        path, shown = service_path(key), f"spec.services[{key}]"
+        yield from _deprecated(service, path, shown)
+        used = names.dynamo_namespace(at.namespace, at.name)
+        yield from _namespace_ignored(service, used, path, shown)
+        yield from _spec_warnings(service, path, surroundings)
+    yield from _claim_warnings(graph, surroundings)
+
+
+def component_warnings(
+    component: DynamoComponentDeployment, surroundings: Surroundings = UNKNOWN
+) -> Iterator[Problem]:
+    """What is odd about a component. The component has no problems.
+
+    One that a graph made is the operator's own work, and is not spoken of.
+    """
+    owner = component.metadata.controller
+    if owner is not None and owner.kind == DynamoGraphDeployment.KIND.name:
+        return
+    yield from _deprecated(component.spec, "spec", "spec")
+    yield from _spec_warnings(component.spec, "spec", surroundings)
+    for index, mount in enumerate(component.spec.volume_mounts):
+        yield from _unknown_claim(mount.name, f"spec.volumeMounts[{index}].name", surroundings)
+
+
+def _deprecated(spec: ComponentSpec, path: str, shown: str) -> Iterator[Problem]:
+    if spec.autoscaling is not None:
+        message = (
+            f"{shown}.autoscaling is deprecated and ignored. Use "
+            "DynamoGraphDeploymentScalingAdapter with HPA, KEDA, or Planner for autoscaling "
+            "instead. See docs/kubernetes/autoscaling.md"
+        )
+        yield Problem(f"{path}.autoscaling", message)
+
+
+def _namespace_ignored(spec: ComponentSpec, used: str, path: str, shown: str) -> Iterator[Problem]:
+    used = "dynamo" if spec.global_dynamo_namespace else used
+    if spec.dynamo_namespace and spec.dynamo_namespace != used:
+        message = (
+            f"{shown}.dynamoNamespace is deprecated and ignored. Value '{spec.dynamo_namespace}' "
+            f"will be replaced with '{used}'. Remove this field from your configuration"
+        )
+        yield Problem(f"{path}.dynamoNamespace", message)
+
+
+def _spec_warnings(spec: ComponentSpec, path: str, surroundings: Surroundings) -> Iterator[Problem]:
+    pod: Mapping[str, Any] = spec.extra_pod_spec or {}
+    short = spec.resources or Resources()
+    limits, requests = short.limits or ResourceItem(), short.requests or ResourceItem()
+    if requests.gpu and not limits.gpu:
+        message = "GPUs cannot be overcommitted: the limit will be the same as this request"
+        yield Problem(f"{path}.resources.requests.gpu", message)
+    for at, container in containers_of(pod, f"{path}.extraPodSpec"):
+        yield from _image_warnings(container.get("image"), f"{at}.image")
+    if gpus(spec):
+        main: Mapping[str, Any] = pod.get("mainContainer") or {}
+        yield from _probe_warnings(spec.liveness_probe, f"{path}.livenessProbe")
+        at = f"{path}.extraPodSpec.mainContainer.livenessProbe"
+        yield from _probe_warnings(main.get("livenessProbe"), at)
+    for field, default in _OVERRIDDEN.items():
+        if pod.get(field):
+            message = f"takes the place of the operator's default, {default}"
+            yield Problem(f"{path}.extraPodSpec.{field}", message)
+    secret, secrets = spec.env_from_secret, surroundings.secrets
+    if secret and secrets is not None and secret not in secrets:
+        message = f'there is no Secret "{secret}" yet; pods do not start without it'
+        yield Problem(f"{path}.envFromSecret", message)
+    models = surroundings.base_models
+    if spec.model_ref and models is not None and spec.model_ref.name not in models:
+        message = f'no DynamoModel here has the baseModelName "{spec.model_ref.name}" yet'
+        yield Problem(f"{path}.modelRef.name", message)
+
+
+def _image_warnings(image: Any, path: str) -> Iterator[Problem]:
+    """An image that may be another one tomorrow."""
+    if not isinstance(image, str) or not image or "@" in image:
+        return
+    _, colon, tag = image.rpartition("/")[2].partition(":")
+    if not colon:
+        message = f'"{image}" has no tag, which means latest: pods may run different versions'
+        yield Problem(path, message)
+    elif tag == "latest":
+        yield Problem(path, f'"{image}" may change at any time: pods may run different versions')
+
+
+def _probe_warnings(probe: Any, path: str) -> Iterator[Problem]:
+    """A liveness probe that restarts a model server after one slow answer."""
+    if not isinstance(probe, Mapping):
+        return
+    period, misses = probe.get("periodSeconds") or 10, probe.get("failureThreshold") or 3
+    if period * misses < _LEAST_LIVENESS_SECONDS:
+        message = (
+            f"restarts the container after {period * misses} s without an answer, and a model that "
+            f"is busy may be silent that long: use at least {_LEAST_LIVENESS_SECONDS} s"
+        )
+        yield Problem(path, message)
+
+
+def _claim_warnings(graph: DynamoGraphDeployment, surroundings: Surroundings) -> Iterator[Problem]:
+    """Claims that are not there, and claims of one node that pods on several will want."""
+    own = {claim.name: claim for claim in graph.spec.pvcs}
+    for index, claim in enumerate(graph.spec.pvcs):
+        if not claim.create:
+            yield from _unknown_claim(claim.name, f"spec.pvcs[{index}].name", surroundings)
+    for key, service in sorted(graph.spec.services.items()):
+        pods = (1 if service.replicas is None else service.replicas) * service.nodes
+        for index, mount in enumerate(service.volume_mounts):
+            path = f"{service_path(key)}.volumeMounts[{index}].name"
+            found = own.get(mount.name)
+            if found is None:
+                yield from _unknown_claim(mount.name, path, surroundings)
+            elif found.volume_access_mode in _ONE_NODE and pods > 1:
+                message = (
+                    f'"{mount.name}" is {found.volume_access_mode}, and {pods} pods mount it: those '
+                    "on a second node do not start"
+                )
+                yield Problem(path, message)
+
+
+def _unknown_claim(name: str, path: str, surroundings: Surroundings) -> Iterator[Problem]:
+    claims = surroundings.claims
+    if name and claims is not None and name not in claims:
+        yield Problem(path, f'there is no PersistentVolumeClaim "{name}" yet; pods wait for it')

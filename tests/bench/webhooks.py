@@ -1,0 +1,99 @@
+"""What a review costs: CPU time in the operator's process, and how long the API server waits.
+
+python -m tests.bench.webhooks
+
+A server in a process of its own gets 200 reviews a second over TLS, on connections that stay open as those of
+an API server do. Printed, never a pass or fail by time.
+"""
+
+import asyncio
+import resource
+import signal
+import ssl
+import subprocess
+import sys
+import time
+
+import aiohttp
+
+from cluster.graph.graphs import graph
+from dynamo_operator.kube.kind import Object
+from dynamo_operator.observability import logging
+from dynamo_operator.settings import LoggingSettings
+from reviews.asking import review
+from reviews.serving import new_certificate, running
+
+RATE = 200
+SECONDS = 15
+PATH = "/validate-nvidia-com-v1alpha1-dynamographdeployment"
+
+
+async def serve() -> None:
+    """Serve until SIGTERM, then print the CPU seconds that it took since the first line."""
+    logging.configure(LoggingSettings(), sys.stderr)
+    stop = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    async with running() as there:
+        print(there.server.port, flush=True)
+        started = _cpu()
+        await stop.wait()
+        print(_cpu() - started, flush=True)
+
+
+async def load(port: int) -> list[float]:
+    """How long each review took, in seconds; they start on time, whatever those before do."""
+    trust = ssl.create_default_context()
+    trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
+    body = review(_shown(), _shown())
+    taken: list[float] = []
+
+    async def one(session: aiohttp.ClientSession) -> None:
+        started = time.perf_counter()
+        headers = {"Content-Type": "application/json"}
+        async with session.post(PATH, data=body, headers=headers) as answer:
+            assert b'"allowed":true' in await answer.read()
+        taken.append(time.perf_counter() - started)
+
+    connector = aiohttp.TCPConnector(ssl=trust)
+    async with aiohttp.ClientSession(f"https://127.0.0.1:{port}", connector=connector) as session:
+        loop = asyncio.get_running_loop()
+        begin = loop.time()
+        async with asyncio.TaskGroup() as group:
+            for number in range(RATE * SECONDS):
+                await asyncio.sleep(max(0.0, begin + number / RATE - loop.time()))
+                group.create_task(one(session))
+    return sorted(taken)
+
+
+def main() -> None:
+    """Print the measurements."""
+    command = [sys.executable, "-m", "tests.bench.webhooks", "serve"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:  # noqa: S603
+        assert server.stdout is not None
+        taken = asyncio.run(load(int(server.stdout.readline())))
+        server.send_signal(signal.SIGTERM)
+        cpu = float(server.stdout.readline())
+    count = len(taken)
+    print(f"{count} reviews of an update of a graph of three services, {RATE} a second:")
+    for name, share in (("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999)):
+        print(f"  {name:<6} {taken[int(share * count)] * 1e3:8.2f} ms")
+    print(f"  CPU of the server for each {cpu / count * 1e3:8.3f} ms")
+
+
+def _shown() -> Object:
+    body = graph()
+    body["metadata"] |= {"namespace": "lab"}
+    return {"apiVersion": "nvidia.com/v1alpha1", "kind": "DynamoGraphDeployment", **body}
+
+
+def _cpu() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+if __name__ == "__main__":
+    new_certificate()  # what is imported is not measured
+    if "serve" in sys.argv:
+        asyncio.run(serve())
+    else:
+        main()

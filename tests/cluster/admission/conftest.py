@@ -1,0 +1,131 @@
+"""An operator with webhooks beside a real API server, registered there under its own account."""
+
+import json
+import ssl
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from cluster.admission.asking import Asker
+from cluster.conftest import ControlPlane
+from cluster.operator_process import OperatorProcess
+from cluster.world import World
+from dynamo_operator.admission.registration import Registration, registration
+from dynamo_operator.controlplane.ports import free_ports
+from dynamo_operator.kube.types.admission import ServingSecret, ValidatingWebhookConfiguration
+from reviews.asking import OPERATOR
+
+RELEASE = "dynamo-platform"
+NAMESPACE = "dyn"
+CONFIGURATIONS = ValidatingWebhookConfiguration.KIND
+SECRET_NAME = "webhook-server-cert"
+SECRET = ServingSecret.KIND.path(NAMESPACE, SECRET_NAME)
+
+
+@dataclass(slots=True)
+class Installation:
+    """An operator with webhooks, and what it is registered as."""
+
+    process: OperatorProcess
+    port: int
+    configuration: str
+    asker: Asker
+
+    def bundles(self) -> set[str]:
+        """The bundles of all entries; "" where there is none."""
+        found = self.asker.get(CONFIGURATIONS.path("", self.configuration))
+        return {each["clientConfig"].get("caBundle", "") for each in found.body["webhooks"]}
+
+    def certificate(self) -> str:
+        """The certificate that is served, as it is stored; "" while there is none."""
+        data: dict[str, str] = self.asker.get(SECRET).body.get("data", {})
+        return data.get("tls.crt", "")
+
+
+Install = Callable[..., AbstractContextManager[Installation]]
+
+
+@pytest.fixture(scope="session")
+def asker(kinds: ControlPlane) -> Asker:
+    """The API server."""
+    tls = ssl.create_default_context(cafile=kinds.ca)
+    tls.load_cert_chain(kinds.cert, kinds.key)
+    return Asker(kinds.server, tls)
+
+
+@pytest.fixture(scope="session")
+def account(kinds: ControlPlane) -> Path:
+    """The kubeconfig of the operator's own service account."""
+    name = OPERATOR.rpartition(":")[2]
+    kinds.kubectl("create", "namespace", NAMESPACE)
+    kinds.kubectl("create", "namespace", "lab")
+    kinds.kubectl("create", "serviceaccount", name, f"--namespace={NAMESPACE}")
+    kinds.kubectl(
+        *("create", "clusterrolebinding", "operator", "--clusterrole=cluster-admin"),
+        f"--serviceaccount={NAMESPACE}:{name}",
+    )
+    return kinds.instance.service_account_kubeconfig(NAMESPACE, name)
+
+
+@pytest.fixture(scope="session")
+def install(
+    kinds: ControlPlane, account: Path, asker: Asker, tmp_path_factory: pytest.TempPathFactory
+) -> Install:
+    """Starts an operator with webhooks; they are registered, and trusted as soon as it is ready."""
+
+    @contextmanager
+    def installed(*flags: str, url_port: int = 0) -> Iterator[Installation]:
+        port, health = free_ports(2)
+        folder = tmp_path_factory.mktemp("operator")
+        wanted = Registration(RELEASE, NAMESPACE, url=f"https://127.0.0.1:{url_port or port}")
+        if not url_port:
+            file = folder / "registration.json"
+            file.write_text(json.dumps(registration(wanted)))
+            kinds.kubectl("apply", "--server-side", "-f", file)
+        process = OperatorProcess(
+            account,
+            folder / "operator.log",
+            (
+                "--metrics-bind-address=0",
+                f"--health-probe-bind-address=127.0.0.1:{health}",
+                "--enable-webhooks",
+                f"--webhook-bind-address=127.0.0.1:{port}",
+                f"--webhook-namespace={NAMESPACE}",
+                "--epp-cluster-role-name=view",
+                *flags,
+            ),
+        )
+        with process:
+            process.ready()
+            _wait_for(process, '"message": "webhooks are ready"')
+            yield Installation(process, port, wanted.name, asker)
+        if not url_port:
+            asker.delete(CONFIGURATIONS, "", wanted.name)
+            asker.delete(ServingSecret.KIND, NAMESPACE, SECRET_NAME)
+
+    return installed
+
+
+def _wait_for(process: OperatorProcess, text: str) -> None:
+    deadline = time.monotonic() + 20
+    while text not in process.log.read_text():
+        assert time.monotonic() < deadline, process.log.read_text()
+        assert process.ended is None, process.log.read_text()
+        time.sleep(0.05)
+
+
+@pytest.fixture(scope="module")
+def webhooks(install: Install) -> Iterator[Installation]:
+    """One operator for all tests of a module."""
+    with install() as found:
+        yield found
+
+
+@pytest.fixture
+def lab(kinds: ControlPlane, asker: Asker) -> World:
+    """The namespace of the rows, as the administrator sees it."""
+    return World(kinds.server, asker.tls, "lab")

@@ -1,0 +1,126 @@
+"""Every row of the rule tables, asked of a real API server, and what users see there."""
+
+import json
+import os
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from cluster.admission.asking import Told
+from cluster.admission.conftest import Installation
+from cluster.conftest import ControlPlane
+from cluster.world import World
+from dynamo_operator.admission.registration import entry_name
+from dynamo_operator.api.crd import RESOURCES
+from dynamo_operator.kube.kind import Kind
+from reviews.mutation import mutated
+from reviews.rows import ROWS, Row, graph, model, with_service
+
+KINDS = {each.KIND.name: each.KIND for each in RESOURCES}
+ODD_MANIFESTS = int(os.environ.get("FUZZ_MANIFESTS", "300"))
+HERE = [row for row in ROWS if not row.restricted and row.pools_served is not True]
+"""What does not need another cluster or another mode."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def claims(kinds: ControlPlane, account: Path) -> None:
+    """The claims that rows speak of; one that is not there would be a warning."""
+    spec = {
+        "accessModes": ["ReadWriteMany"],
+        "resources": {"requests": {"storage": "1Gi"}},
+    }
+    items = [
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": name, "namespace": "lab"},
+            "spec": spec,
+        }
+        for name in ("c", "m")
+    ]
+    body = {"apiVersion": "v1", "kind": "List", "items": items}
+    kinds.kubectl("apply", "-f", "-", input=json.dumps(body))
+
+
+@pytest.mark.parametrize("row", HERE, ids=lambda row: row.name)
+def test_a_row_is_refused_or_stored_in_these_words(
+    row: Row, webhooks: Installation, lab: World
+) -> None:
+    kind = KINDS[row.new["kind"]]
+    told = _asked(row, kind, webhooks, lab)
+    if row.by_schema:
+        assert (422, True) == (told.code, row.by_schema in told.text)
+    elif row.refused:
+        assert 403 == told.code, told.text
+        denied = f'admission webhook "{entry_name(kind)}" denied the request: {row.refused}'
+        assert told.text.endswith(denied)
+    else:
+        assert told.code in (200, 201), told.text
+    if not row.by_schema:
+        assert row.warnings == told.warnings
+
+
+def _asked(row: Row, kind: Kind, webhooks: Installation, lab: World) -> Told:
+    if row.old is None:
+        return webhooks.asker.create(kind, row.new, user=row.user)
+    made = webhooks.asker.create(kind, row.old, is_tried_only=False)
+    assert 201 == made.code, made.text
+    try:
+        return webhooks.asker.replace(kind, row.new, user=row.user)
+    finally:
+        webhooks.asker.delete(kind, "lab", "chat")
+        lab.gone(kind, "chat")
+
+
+def test_all_problems_are_told_at_once(webhooks: Installation) -> None:
+    kind = KINDS["DynamoGraphDeployment"]
+    wrong = with_service(ingress={"enabled": True}, sharedMemory={}, envFromSecret="No Such")
+    told = webhooks.asker.create(kind, wrong)
+    assert 3 == len(told.text.partition("denied the request: ")[2].splitlines()), told.text
+
+
+def test_a_status_is_not_reviewed(webhooks: Installation) -> None:
+    kind = KINDS["DynamoModel"]
+    webhooks.asker.create(kind, model(), is_tried_only=False)
+    path = f"{kind.path('lab', 'chat')}/status"
+    patch = {"status": {"readyEndpoints": 0, "totalEndpoints": 0}}
+    told = webhooks.asker.patch(path, patch, "application/merge-patch+json")
+    webhooks.asker.delete(kind, "lab", "chat")
+    assert 200 == told.code, told.text
+
+
+def test_an_object_on_its_way_out_may_lose_its_finalizer(
+    webhooks: Installation, lab: World
+) -> None:
+    kind = KINDS["DynamoModel"]
+    held = model()
+    held["metadata"] = {**held["metadata"], "finalizers": ["example.com/hold"]}
+    webhooks.asker.create(kind, held, is_tried_only=False)
+    webhooks.asker.delete(kind, "lab", "chat")
+    patch = {"metadata": {"finalizers": None}, "spec": {"baseModelName": "other"}}
+    told = webhooks.asker.patch(kind.path("lab", "chat"), patch, "application/merge-patch+json")
+    assert 200 == told.code, told.text
+    lab.gone(kind, "chat")
+
+
+def test_a_missing_claim_is_a_warning_until_it_is_there(webhooks: Installation) -> None:
+    kind = KINDS["DynamoGraphDeployment"]
+    told = webhooks.asker.create(kind, graph(pvcs=[{"name": "weights"}]))
+    text = 'spec.pvcs[0].name: there is no PersistentVolumeClaim "weights" yet; pods wait for it'
+    assert (text,) == told.warnings
+
+
+def test_odd_manifests_are_refused_or_stored_and_nothing_breaks(webhooks: Installation) -> None:
+    chance = random.Random(7)  # noqa: S311  # the same manifests in each run
+    codes: Counter[int] = Counter()
+    for _ in range(ODD_MANIFESTS):
+        manifest = mutated(chance)
+        told = webhooks.asker.create(KINDS[manifest["kind"]], manifest)
+        codes[told.code] += 1
+        assert told.code in (201, 400, 403, 422), (told.text, manifest)
+        assert "failed calling webhook" not in told.text
+    assert codes[403]
+    assert codes[201]
+    assert webhooks.process.ended is None

@@ -1,0 +1,32 @@
+"""Helm, and the charts of the repository."""
+
+from pathlib import Path
+
+import pytest
+
+from cluster.conftest import ControlPlane
+from dynamo_operator.controlplane.helm import Helm, helm
+
+CHARTS = Path(__file__).parents[3] / "charts"
+PLATFORM = CHARTS / "dynamo-platform"
+DEFINITIONS = CHARTS / "dynamo-crds"
+
+
+@pytest.fixture(scope="session")
+def offline(tmp_path_factory: pytest.TempPathFactory) -> Helm:
+    """Helm that asks no cluster."""
+    return helm(tmp_path_factory.mktemp("helm"))
+
+
+@pytest.fixture(scope="session")
+def online(tmp_path_factory: pytest.TempPathFactory, control_plane: ControlPlane) -> Helm:
+    """Helm as administrator of the control plane."""
+    return helm(tmp_path_factory.mktemp("helm"), control_plane.kubeconfig)
+
+
+@pytest.fixture(scope="session")
+def kinds(control_plane: ControlPlane, online: Helm) -> ControlPlane:
+    """The control plane, once our definitions are installed: by their chart, as users do it."""
+    online("install", "dynamo-crds", DEFINITIONS, "--namespace=default")
+    control_plane.install_crds()  # has the garbage collector look for new kinds
+    return control_plane

@@ -1,0 +1,201 @@
+"""What the charts render, held byte by byte, and what an API server says of it.
+
+With REWRITE_GOLDEN set, the golden files are written instead; `git diff` shows the change.
+"""
+
+import os
+import runpy
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cluster.charts.conftest import DEFINITIONS, PLATFORM
+from cluster.conftest import ControlPlane
+from dynamo_operator.admission.registration import Registration, registration
+from dynamo_operator.cli import flags
+from dynamo_operator.cli.configuration import read_settings
+from dynamo_operator.controlplane.helm import Helm, HelmError
+from dynamo_operator.installation.manifests import RENDERED, mode
+from dynamo_operator.kube.kind import Object
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "charts"
+CASES = sorted(GOLDEN.iterdir())
+NAMESPACE = "dynamo-system"
+# Kinds of other projects, of which this API server has no definition.
+FOREIGN = ("monitoring.coreos.com/v1", "cert-manager.io/v1")
+NOT_RESTRICTED = {
+    "matchExpressions": [
+        {"key": "dynamo-operator", "operator": "NotIn", "values": ["namespace-restricted"]}
+    ]
+}
+
+pytestmark = pytest.mark.cluster
+
+
+def rendered(helm: Helm, *arguments: str | Path) -> str:
+    return helm("template", "dynamo-platform", PLATFORM, f"--namespace={NAMESPACE}", *arguments)
+
+
+def objects(text: str) -> list[Object]:
+    return [each for each in yaml.load_all(text, Loader=yaml.CSafeLoader) if each]
+
+
+def of_kind(kind: str, case: Path) -> Object:
+    """The one object of a kind in a golden file."""
+    found = objects((case / "objects.yaml").read_text(encoding="utf-8"))
+    [only] = [each for each in found if each["kind"] == kind]
+    return only
+
+
+@pytest.mark.parametrize("chart", [DEFINITIONS, PLATFORM], ids=lambda path: path.name)
+def test_helm_finds_no_fault(offline: Helm, chart: Path) -> None:
+    assert "0 chart(s) failed" in offline("lint", "--strict", chart)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda path: path.name)
+def test_values_render_to_their_golden_file(offline: Helm, case: Path) -> None:
+    text = rendered(offline, f"--values={case / 'values.yaml'}")
+    golden = case / "objects.yaml"
+    if "REWRITE_GOLDEN" in os.environ:
+        golden.write_text(text, encoding="utf-8")
+    assert golden.read_text(encoding="utf-8") == text
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda path: path.name)
+def test_the_api_server_accepts_what_is_rendered(kinds: ControlPlane, case: Path) -> None:
+    found = objects((case / "objects.yaml").read_text(encoding="utf-8"))
+    ours = [each for each in found if each["apiVersion"] not in FOREIGN]
+    for namespace in {each["metadata"].get("namespace", "default") for each in ours}:
+        text = kinds.kubectl("create", "namespace", namespace, "--dry-run=client", "--output=yaml")
+        kinds.kubectl("apply", "--server-side", "-f", "-", input=text)
+    kinds.kubectl(
+        *("apply", "--dry-run=server", "--validate=strict", "-f", "-"),
+        input=yaml.safe_dump_all(ours),
+    )
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda path: path.name)
+def test_the_operators_pods_pass_the_restricted_standard(kinds: ControlPlane, case: Path) -> None:
+    deployment = of_kind("Deployment", case)
+    namespace = "restricted-pods"
+    label = "pod-security.kubernetes.io/enforce=restricted"
+    text = kinds.kubectl("create", "namespace", namespace, "--dry-run=client", "--output=yaml")
+    kinds.kubectl("apply", "--server-side", "-f", "-", input=text)
+    kinds.kubectl("label", "--overwrite", "namespace", namespace, label)
+    account = deployment["spec"]["template"]["spec"]["serviceAccountName"]
+    text = kinds.kubectl(
+        *("create", "serviceaccount", account, f"--namespace={namespace}"),
+        *("--dry-run=client", "--output=yaml"),
+    )
+    kinds.kubectl("apply", "--server-side", "-f", "-", input=text)
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "operator", "namespace": namespace},
+        "spec": deployment["spec"]["template"]["spec"],
+    }
+    kinds.kubectl("create", "--dry-run=server", "-f", "-", input=yaml.safe_dump(pod))
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ("dynamo-operator.discoveryBackend=consul", "discoveryBackend must be 'kubernetes'"),
+        (
+            "dynamo-operator.controllerManager.leaderElection.id=mine",
+            "Using custom leader election ID 'mine' in cluster-wide mode",
+        ),
+        (
+            f"dynamo-operator.controllerManager.leaderElection.namespace={NAMESPACE}",
+            f"set to the same as release namespace ({NAMESPACE})",
+        ),
+        ("dynamo-operator.dynamo.dockerRegistry.useKubernetesSecret=true", "server is required"),
+        ("dynamo-operator.webhook.certificateSecret.external=true", "needs webhook.caBundle"),
+        ("dynamo-operator.dynamo.istio.enabled=true", "needs dynamo.istio.gateway"),
+        ("dynamo-operator.enabled=false", "nothing but the operator"),
+        ("nats.enabled=true", "set dynamo-operator.natsAddr"),
+        ("etcd.enabled=true", "set dynamo-operator.etcdAddr"),
+        ("grove.enabled=true", "set dynamo-operator.optionalApis.grove"),
+        ("kai-scheduler.enabled=true", "set dynamo-operator.optionalApis.kai"),
+        ("dynamo-operator.wehbook.enabled=true", "'wehbook' not allowed"),
+        ("dynamo-operator.controllerManager.replicas=0", "minimum"),
+        ("dynamo-operator.webhook.failurePolicy=Maybe", "must be one of"),
+    ],
+)
+def test_what_cannot_work_is_refused_when_it_is_rendered(
+    offline: Helm, values: str, words: str
+) -> None:
+    with pytest.raises(HelmError) as refusal:
+        rendered(offline, f"--set={values}")
+    assert words in str(refusal.value)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda path: path.name)
+def test_the_operator_understands_each_flag_and_each_has_an_effect(case: Path) -> None:
+    arguments = of_kind("Deployment", case)["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert arguments == [each for each in arguments if each.startswith("--")]
+    words = [each.removeprefix("--").partition("=") for each in flags.canonical(arguments)]
+    known = {flag.name: flag for flag in flags.flags()}
+    pending = {name for name, _, _ in words if known[name].unused}
+    assert pending <= {"dgdr-profiling-cluster-role-name"}
+    settings = read_settings({name: text or "true" for name, _, text in words}, environment={})
+    assert settings.leader_election.enabled
+
+
+@pytest.mark.parametrize(
+    ("case", "wanted"),
+    [
+        ("defaults", Registration("dynamo-platform", NAMESPACE)),
+        ("restricted", Registration("dynamo-platform", NAMESPACE, NAMESPACE)),
+        ("restricted-elsewhere", Registration("dynamo-platform", NAMESPACE, "team-a")),
+        (
+            "external-certificate",
+            Registration(
+                "dynamo-platform",
+                NAMESPACE,
+                ca_bundle="LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t",
+            ),
+        ),
+        (
+            "cert-manager-own-issuer",
+            Registration(
+                "dynamo-platform",
+                NAMESPACE,
+                failure_policy="Ignore",
+                timeout_seconds=5,
+                selector=NOT_RESTRICTED,
+            ),
+        ),
+    ],
+)
+def test_webhooks_are_registered_as_the_operator_has_it(case: str, wanted: Registration) -> None:
+    found = of_kind("ValidatingWebhookConfiguration", GOLDEN / case)
+    expected = registration(wanted)
+    assert expected["metadata"]["name"] == found["metadata"]["name"]
+    assert expected["metadata"]["labels"].items() <= found["metadata"]["labels"].items()
+    assert expected["webhooks"] == found["webhooks"]
+
+
+@pytest.mark.parametrize("is_restricted", [False, True])
+def test_the_packaged_manifests_are_what_the_chart_renders(
+    offline: Helm, is_restricted: bool
+) -> None:
+    tool = runpy.run_path(str(PLATFORM.parents[1] / "tools/install_manifests.py"))
+    packaged = RENDERED / f"{mode(is_restricted=is_restricted)}.yaml"
+    assert packaged.read_text("utf-8") == tool["rendered"](offline, is_restricted=is_restricted)
+
+
+def test_a_restricted_operator_may_choose_its_leader_election(offline: Helm) -> None:
+    text = rendered(
+        offline,
+        "--set=dynamo-operator.namespaceRestriction.enabled=true",
+        "--set=dynamo-operator.controllerManager.leaderElection.id=mine",
+    )
+    assert "--leader-election-id=mine" in text
+
+
+@pytest.mark.parametrize("word", ["lookup", ".Capabilities", "helm.sh/hook"])
+def test_rendering_depends_on_values_only(word: str) -> None:
+    for template in PLATFORM.rglob("templates/*"):
+        assert word not in template.read_text(encoding="utf-8"), template.name

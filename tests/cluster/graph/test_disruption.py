@@ -1,0 +1,46 @@
+"""A disruption budget of a graph is made, settles, follows the graph and goes."""
+
+import time
+
+import pytest
+
+from cluster.graph.graphs import graph
+from cluster.world import World
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.kube.types.policy import PodDisruptionBudget
+
+GRAPH = DynamoGraphDeployment.KIND
+BUDGETS = PodDisruptionBudget.KIND
+
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
+
+
+def test_a_budget_settles_follows_its_graph_and_goes_with_the_wish(world: World) -> None:
+    body = graph()
+    body["spec"]["labels"] = {"team": "serving"}
+    key = min(body["spec"]["services"])
+    name = f"chat-{key.lower()}"
+    body["spec"]["services"][key]["disruptionBudget"] = {"maxUnavailable": "25%"}
+    world.create(GRAPH, body)
+    made = world.eventually(
+        BUDGETS, name, lambda each: each.get("status", {}).get("observedGeneration") == 1
+    )
+    assert "25%" == made["spec"]["maxUnavailable"]
+    assert "serving" == made["metadata"]["labels"]["team"]
+    time.sleep(3)
+    again = world.get(BUDGETS, name)
+    assert again is not None
+    assert made["metadata"]["generation"] == again["metadata"]["generation"]
+    world.patch(
+        GRAPH,
+        "chat",
+        {
+            "spec": {
+                "services": {key: {"disruptionBudget": {"maxUnavailable": None, "minAvailable": 1}}}
+            }
+        },
+    )
+    changed = world.eventually(BUDGETS, name, lambda each: "minAvailable" in each["spec"])
+    assert "maxUnavailable" not in changed["spec"]
+    world.patch(GRAPH, "chat", {"spec": {"services": {key: {"disruptionBudget": None}}}})
+    world.gone(BUDGETS, name)

@@ -1,0 +1,64 @@
+"""The operator's roles, made from the list in code, for an account that has nothing else."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from dynamo_operator.installation.granted import GRANTED
+from dynamo_operator.installation.permissions import Feature, Name, Where, policy
+from dynamo_operator.kube.kind import Object
+
+NAMES = {
+    Name.ELECTION_LEASE: "dynamo.nvidia.com",
+    Name.SSH_SECRET: "mpi-run-ssh-secret",
+    Name.WEBHOOK_SECRET: "webhook-server-cert",
+    Name.WEBHOOK_CONFIGURATION: "dynamo-operator-validating",
+    Name.PLANNER_ROLE: "dynamo-operator-planner",
+    Name.EPP_ROLE: "dynamo-operator-epp",
+    Name.PROFILING_ROLE: "dynamo-operator-dgdr-profiling",
+}
+ACCOUNT = "operator"
+_RBAC = "rbac.authorization.k8s.io"
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """Where an operator runs and what it may do. Without `graphs` it works in all namespaces."""
+
+    own: str
+    features: Collection[Feature]
+    graphs: str = ""
+    reads_cluster: bool = True
+
+    def objects(self) -> Iterator[Object]:
+        """Its account, and roles with exactly the permissions that the list has for it."""
+        yield {
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": {"name": ACCOUNT, "namespace": self.own},
+        }
+        election = self.graphs or "kube-system"
+        places = [("own", Where.OWN, self.own), ("election", Where.ELECTION, election)]
+        places.append(("graphs", Where.GRAPHS, self.graphs))
+        if self.reads_cluster:
+            places.append(("cluster", Where.CLUSTER, ""))
+        for title, where, namespace in places:
+            rules = policy(self.features, where, NAMES)
+            if rules:
+                yield from self._role(f"{self.own}-{title}", namespace, rules)
+        for granted in GRANTED:
+            rules = [rule.as_policy(NAMES) for rule in granted.rules]
+            yield _object("ClusterRole", f"dynamo-operator-{granted.name}", "", {"rules": rules})
+
+    def _role(self, name: str, namespace: str, rules: list[Object]) -> Iterator[Object]:
+        kind = "Role" if namespace else "ClusterRole"
+        subject = {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": self.own}
+        reference = {"apiGroup": _RBAC, "kind": kind, "name": name}
+        yield _object(kind, name, namespace, {"rules": rules})
+        yield _object(
+            f"{kind}Binding", name, namespace, {"roleRef": reference, "subjects": [subject]}
+        )
+
+
+def _object(kind: str, name: str, namespace: str, content: Object) -> Object:
+    metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
+    return {"apiVersion": f"{_RBAC}/v1", "kind": kind, "metadata": metadata, **content}

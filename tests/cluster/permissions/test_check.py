@@ -1,0 +1,69 @@
+"""`dynamoctl check` tells of a real cluster what it lacks, and of an operator what it may not do."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.conftest import ControlPlane
+from cluster.permissions.conftest import Install
+from cluster.permissions.roles import ACCOUNT, Installation
+from dynamo_operator.installation.permissions import Feature
+
+pytestmark = pytest.mark.cluster
+
+
+def check(kubeconfig: Path, *arguments: str) -> tuple[int, dict[str, dict[str, Any]]]:
+    """The exit code and the findings by name."""
+    program = "import sys; from dynamo_operator.cli.main import main; main()"
+    done = subprocess.run(  # noqa: S603 - our own program
+        [
+            sys.executable,
+            "-c",
+            program,
+            "check",
+            f"--kubeconfig={kubeconfig}",
+            *arguments,
+            "-ojson",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.returncode, {each["name"]: each for each in json.loads(done.stdout)}
+
+
+def test_a_cluster_becomes_whole_step_by_step(kinds: ControlPlane) -> None:
+    code, found = check(kinds.kubeconfig)
+    assert 1 == code
+    verdicts = {name: each["verdict"] for name, each in found.items()}
+    assert "ok" == verdicts["kubectl Connectivity"] == verdicts["Definitions"]
+    assert "fail" == verdicts["Default StorageClass"] == verdicts["GPU Operator"]
+    assert "ok" == verdicts["Cluster GPU Resources"]
+    default = {"storageclass.kubernetes.io/is-default-class": "true"}
+    storage = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": "standard", "annotations": default},
+        "provisioner": "example.com/none",
+    }
+    kinds.kubectl("apply", "--server-side", "-f", "-", input=json.dumps(storage))
+    kinds.kubectl("run", "gpu", "--image=i", "--labels=app=gpu-operator", "--namespace=default")
+    kinds.kubectl("wait", "pod/gpu", "--for=condition=Ready", "--namespace=default")
+    code, found = check(kinds.kubeconfig)
+    assert (0, {"ok"}) == (code, {each["verdict"] for each in found.values()})
+
+
+def test_permissions_that_an_operator_lacks_are_named(
+    kinds: ControlPlane, namespace: str, install: Install
+) -> None:
+    install(Installation(namespace, {Feature.CLUSTER_WIDE, Feature.SSH_KEYS}))
+    account = f"--account={namespace}/{ACCOUNT}"
+    _, found = check(kinds.kubeconfig, account)
+    assert "ok" == found["Permissions"]["verdict"], found["Permissions"]["text"]
+    _, found = check(kinds.kubeconfig, f"--account={namespace}/default")
+    assert "fail" == found["Permissions"]["verdict"]
+    assert "create apps/deployments" in found["Permissions"]["text"]

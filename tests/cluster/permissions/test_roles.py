@@ -1,0 +1,194 @@
+"""The operator needs what its list of permissions says, and nothing else."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cluster.conftest import ControlPlane
+from cluster.graph.graphs import graph, service, worker
+from cluster.installed import installed
+from cluster.multinode.graphs import graph as several_nodes
+from cluster.operator_process import OFF, OperatorProcess
+from cluster.permissions.conftest import Install
+from cluster.permissions.roles import NAMES, Installation
+from cluster.permitted import beyond, refused
+from cluster.world import World
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.controlplane.kubectl import KubectlError
+from dynamo_operator.installation.granted import GRANTED
+from dynamo_operator.installation.permissions import RULES, Feature, Name
+from dynamo_operator.kube.kind import Object
+from dynamo_operator.kube.types.apps import Deployment
+from dynamo_operator.kube.types.core import SshKeys
+from dynamo_operator.kube.types.leaderworkerset import LeaderWorkerSet
+from dynamo_operator.kube.types.rbac import RoleBinding
+from dynamo_operator.kube.types.volcano import PodGroup
+from dynamo_operator.render.rbac import discovery_objects, role_binding
+
+GRAPH = DynamoGraphDeployment.KIND
+CLUSTER_WIDE = {Feature.CLUSTER_WIDE, Feature.SSH_KEYS}
+RESTRICTED = {Feature.RESTRICTED, Feature.SSH_KEYS}
+
+pytestmark = pytest.mark.cluster
+
+
+def flags(own: str, *more: str) -> tuple[str, ...]:
+    keys = NAMES[Name.SSH_SECRET]
+    secret = (f"--mpi-run-ssh-secret-name={keys}", f"--mpi-run-ssh-secret-namespace={own}")
+    return (*OFF, "--leader-elect", *secret, "--mpi-run-ssh-keygen", *more)
+
+
+CLUSTER_WIDE_FLAGS = (
+    "--leader-election-namespace=kube-system",
+    f"--planner-cluster-role-name={NAMES[Name.PLANNER_ROLE]}",
+    f"--epp-cluster-role-name={NAMES[Name.EPP_ROLE]}",
+)
+
+
+def is_ready(body: Object) -> bool:
+    status: Object = body.get("status", {})
+    is_current = status.get("observedGeneration", 0) >= body["metadata"]["generation"]
+    return bool(is_current) and status.get("state") == "successful"
+
+
+def live_through(world: World) -> None:
+    """A graph is made, becomes ready, is edited, scaled through its adapter, and deleted."""
+    scaled = worker("decode", scalingAdapter={"enabled": True}, replicas=2)
+    world.create(GRAPH, graph("chat", Frontend=service("frontend"), Decode=scaled))
+    world.eventually(GRAPH, "chat", is_ready)
+    edit = {"spec": {"services": {"Frontend": {"annotations": {"example.com/edited": "yes"}}}}}
+    world.patch(GRAPH, "chat", edit)
+    world.patch(GRAPH, "chat", {"spec": {"services": {"Frontend": {"replicas": 2}}}})
+    world.eventually(GRAPH, "chat", is_ready)
+    world.delete(GRAPH, "chat")
+    world.gone(GRAPH, "chat")
+    world.until(lambda: not world.list(Deployment.KIND))
+
+
+def test_a_graph_lives_and_dies_under_exactly_the_operators_role(
+    kinds: ControlPlane, world: World, install: Install, tmp_path: Path
+) -> None:
+    kubeconfig = install(Installation(world.namespace, CLUSTER_WIDE))
+    before = refused(kinds.audit_log)
+    with OperatorProcess(
+        kubeconfig, tmp_path / "log", flags(world.namespace, *CLUSTER_WIDE_FLAGS)
+    ) as operator:
+        operator.ready()
+        live_through(world)
+    assert set() == refused(kinds.audit_log) - before
+    assert set() == beyond(kinds.audit_log, RULES)
+
+
+def test_the_first_graph_that_needs_ssh_keys_has_them_made_and_copied(
+    kinds: ControlPlane, world: World, install: Install, tmp_path: Path
+) -> None:
+    features = {*CLUSTER_WIDE, Feature.LEADER_WORKER_SET}
+    kubeconfig = install(Installation(world.namespace, features))
+    elsewhere = World(world.server, world.tls, "default")
+    name = NAMES[Name.SSH_SECRET]
+    before = refused(kinds.audit_log)
+    with (
+        installed(kinds, ("lws", "podgroup"), (LeaderWorkerSet.KIND, PodGroup.KIND)),
+        OperatorProcess(
+            kubeconfig, tmp_path / "log", flags(world.namespace, *CLUSTER_WIDE_FLAGS)
+        ) as operator,
+    ):
+        operator.ready()
+        assert world.get(SshKeys.KIND, name) is None
+        elsewhere.create(GRAPH, several_nodes("trtllm"))
+        made = world.eventually(SshKeys.KIND, name)
+        copy = elsewhere.eventually(SshKeys.KIND, name)
+        elsewhere.eventually(LeaderWorkerSet.KIND, "g-w-0")
+        elsewhere.delete(GRAPH, "g")
+        elsewhere.gone(GRAPH, "g")
+        elsewhere.gone(SshKeys.KIND, name)
+        left = world.get(SshKeys.KIND, name)
+    assert made["data"] == copy["data"]
+    assert made == left
+    assert set() == refused(kinds.audit_log) - before
+
+
+def test_a_restricted_operator_needs_no_right_outside_its_namespace(
+    kinds: ControlPlane, world: World, install: Install, tmp_path: Path
+) -> None:
+    place = world.namespace
+    kubeconfig = install(Installation(place, RESTRICTED, graphs=place, reads_cluster=False))
+    before = refused(kinds.audit_log)
+    more = (f"--restrictedNamespace={place}", f"--leader-election-namespace={place}")
+    with OperatorProcess(kubeconfig, tmp_path / "log", flags(place, *more)) as operator:
+        operator.ready()
+        live_through(world)
+    assert {"customresourcedefinitions"} == {
+        each.resource for each in refused(kinds.audit_log) - before
+    }
+
+
+def test_each_role_that_the_operator_grants_can_be_granted_by_it(
+    kinds: ControlPlane, namespace: str, install: Install
+) -> None:
+    kubeconfig = install(Installation(namespace, CLUSTER_WIDE))
+    wanted = [*discovery_objects(namespace, "chat")]
+    for granted in GRANTED:
+        role = f"dynamo-operator-{granted.name}"
+        name = f"{granted.account}-binding"
+        wanted.append(role_binding(namespace, name, granted.account, "ClusterRole", role))
+    for each in wanted:
+        kinds.kubectl(
+            *(f"--kubeconfig={kubeconfig}", "apply", "--server-side", "-f", "-"),
+            input=json.dumps(each),
+        )
+    found = kinds.kubectl("get", str(RoleBinding.KIND), f"--namespace={namespace}", "--output=name")
+    assert 1 + len(GRANTED) == len([each for each in found.split() if each.endswith("-binding")])
+
+
+@pytest.mark.parametrize("role", ["cluster-admin", "edit"])
+def test_the_operator_cannot_grant_another_cluster_role(
+    kinds: ControlPlane, namespace: str, install: Install, role: str
+) -> None:
+    kubeconfig = install(Installation(namespace, CLUSTER_WIDE))
+    body = role_binding(namespace, "climb", "planner-serviceaccount", "ClusterRole", role)
+    with pytest.raises(KubectlError, match="attempting to grant RBAC permissions"):
+        kinds.kubectl(
+            *(f"--kubeconfig={kubeconfig}", "apply", "--server-side", "-f", "-"),
+            input=json.dumps(body),
+        )
+
+
+def test_the_operator_cannot_make_a_role_that_reads_a_secret(
+    kinds: ControlPlane, namespace: str, install: Install
+) -> None:
+    kubeconfig = install(Installation(namespace, CLUSTER_WIDE))
+    rule = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}
+    body = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "Role",
+        "metadata": {"name": "climb", "namespace": namespace},
+        "rules": [rule],
+    }
+    with pytest.raises(KubectlError, match="attempting to grant RBAC permissions"):
+        kinds.kubectl(
+            *(f"--kubeconfig={kubeconfig}", "apply", "--server-side", "-f", "-"),
+            input=json.dumps(body),
+        )
+
+
+def test_the_operator_writes_no_secret_but_those_of_its_own_names(
+    kinds: ControlPlane, namespace: str, install: Install
+) -> None:
+    kubeconfig = install(Installation(namespace, CLUSTER_WIDE))
+
+    def write(name: str) -> str:
+        secret = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": name, "namespace": namespace},
+        }
+        return kinds.kubectl(
+            *(f"--kubeconfig={kubeconfig}", "apply", "--server-side", "-f", "-"),
+            input=json.dumps(secret),
+        )
+
+    assert "serverside-applied" in write(NAMES[Name.SSH_SECRET])
+    with pytest.raises(KubectlError, match="forbidden"):
+        write("another")

@@ -1,0 +1,246 @@
+"""Scaling one service through its adapter, by hand, by an autoscaler and against GitOps."""
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from cluster.audit import Audit, Call
+from cluster.conftest import ControlPlane
+from cluster.graph.graphs import graph, service, worker
+from cluster.graph.test_graph import COMPONENT, DEPLOYMENT, GRAPH, condition, is_ready
+from cluster.world import EVENTS, World
+from dynamo_operator.api.scaling import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.controlplane.kubectl import KubectlError
+from dynamo_operator.kube.kind import Kind, Object
+
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
+
+Kubectl = Callable[..., str]
+ADAPTER = DynamoGraphDeploymentScalingAdapter.KIND
+AUTOSCALER = Kind("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
+NAME = "chat-decode"
+SELECTOR = "nvidia.com/dynamo-graph-deployment-name=chat,nvidia.com/dynamo-component=decode"
+
+
+def manifest(*, is_scaled: bool = True, **decode: Any) -> Object:
+    """A frontend and a worker with an adapter, as a user keeps it in Git."""
+    decode.setdefault("scalingAdapter", {"enabled": is_scaled})
+    body = graph("chat", frontend=service("frontend"), decode=worker("decode", **decode))
+    return {"apiVersion": GRAPH.api_version, "kind": GRAPH.name, **body}
+
+
+def without_number(body: Object) -> Object:
+    del body["spec"]["services"]["decode"]["replicas"]
+    return body
+
+
+def says(status: str, reason: str) -> Callable[[Object], bool]:
+    def does(body: Object) -> bool:
+        ready = condition(body, "Ready")
+        return (status, reason) == (ready.get("status"), ready.get("reason"))
+
+    return does
+
+
+def own_number(body: Object) -> int | None:
+    found: int | None = body["spec"]["services"]["decode"].get("replicas")
+    return found
+
+
+def events(world: World) -> set[tuple[str, str, str]]:
+    """Whom they are about, their reasons and messages."""
+    return {
+        (each["involvedObject"]["name"], each["reason"], each["message"])
+        for each in world.list(EVENTS)
+    }
+
+
+def scaled_to(world: World, replicas: int) -> Object:
+    """The adapter, once it says that so many exist, and the graph and the workload agree."""
+
+    def agree() -> Object | None:
+        adapter, deployment = world.get(ADAPTER, NAME), world.get(DEPLOYMENT, NAME)
+        stored = world.get(GRAPH, "chat")
+        if adapter is None or deployment is None or stored is None:
+            return None
+        said = {
+            adapter["spec"]["replicas"],
+            adapter.get("status", {}).get("replicas"),
+            own_number(stored),
+            deployment["spec"]["replicas"],
+        }
+        return adapter if {replicas} == said and says("True", "scaled")(adapter) else None
+
+    found: Object = world.until(agree, what=lambda: str(world.get(ADAPTER, NAME)))
+    return found
+
+
+def started(world: World, **decode: Any) -> None:
+    world.create(GRAPH, manifest(**decode))
+    world.eventually(GRAPH, "chat", is_ready)
+    world.eventually(ADAPTER, NAME, says("True", "scaled"))
+
+
+def test_scale_with_kubectl(world: World, kubectl: Kubectl) -> None:
+    started(world)
+    kubectl("scale", "dgdsa/chat-decode", "--replicas=4")
+    found = scaled_to(world, 4)
+    assert SELECTOR == found["status"]["selector"]
+    assert "lastScaleTime" in found["status"]
+    header, row = kubectl("get", "dgdsa").splitlines()
+    assert ["NAME", "DGD", "SERVICE", "REPLICAS", "AGE"] == header.split()
+    assert ["chat-decode", "chat", "decode", "4"] == row.split()[:-1]
+    text = "Scaled service decode from 1 to 4 replicas, as kubectl asked"
+    told = {("chat", "Scaled", text), (NAME, "Scaled", text)}
+    world.until(lambda: told <= events(world))
+    scale = json.loads(kubectl("get", "--raw", f"{ADAPTER.path(world.namespace, NAME)}/scale"))
+    assert {"replicas": 4, "selector": SELECTOR} == scale["status"]
+
+
+def test_to_zero_and_back(world: World, kubectl: Kubectl) -> None:
+    started(world, replicas=2)
+    kubectl("scale", "dgdsa/chat-decode", "--replicas=0")
+    scaled_to(world, 0)
+    frontend = world.get(DEPLOYMENT, "chat-frontend")
+    assert frontend is not None
+    assert 1 == frontend["spec"]["replicas"]
+    world.eventually(GRAPH, "chat", is_ready)
+    kubectl("scale", "dgdsa/chat-decode", "--replicas=1")
+    scaled_to(world, 1)
+
+
+def test_what_a_change_costs(world: World, kubectl: Kubectl, kinds: ControlPlane) -> None:
+    started(world)
+    time.sleep(2)  # until nothing of the start is on its way
+    audit = Audit(kinds.audit_log)
+    since = audit.now()
+    kubectl("scale", "dgdsa/chat-decode", "--replicas=2")
+    scaled_to(world, 2)
+    world.eventually(GRAPH, "chat", is_ready)
+    time.sleep(2)
+    calls = audit.calls(namespace=world.namespace, since=since)
+    decides = {
+        Call("patch", "dynamographdeployments"): 1,
+        Call("patch", "dynamocomponentdeployments"): 1,
+        Call("patch", "deployments"): 1,
+    }
+    assert decides == {call: count for call, count in calls.items() if call in decides}
+    others = {call.resource for call in calls if call not in decides}
+    assert others <= {
+        "dynamographdeployments/status",
+        "dynamocomponentdeployments/status",
+        f"{ADAPTER.plural}/status",
+        "events",
+    }
+    assert 2 >= calls[Call("patch", f"{ADAPTER.plural}/status")], calls
+    since = audit.now()
+    time.sleep(2)
+    assert not audit.calls(namespace=world.namespace, since=since)
+
+
+def test_an_apply_that_leaves_the_number_out_keeps_it(world: World, kubectl: Kubectl) -> None:
+    started(world, replicas=2)
+    kubectl("scale", "dgdsa/chat-decode", "--replicas=4")
+    scaled_to(world, 4)
+    for again in (manifest(replicas=2), without_number(manifest())):
+        world.apply(GRAPH, again)
+        world.eventually(GRAPH, "chat", lambda body: own_number(body) == 4)
+    scaled_to(world, 4)
+    stored = world.apply(GRAPH, without_number(manifest()))
+    assert 4 == own_number(stored), "it is not even gone for a moment"
+
+
+def test_an_apply_of_another_number_is_put_back(world: World, kubectl: Kubectl) -> None:
+    started(world)
+    kubectl("scale", "dgdsa/chat-decode", "--replicas=4")
+    scaled_to(world, 4)
+    with pytest.raises(KubectlError, match=r"decode.replicas") as refusal:
+        kubectl("apply", "--server-side", "--filename=-", input=json.dumps(manifest(replicas=3)))
+    assert "dynamo-operator-scaling" in str(refusal.value)
+    before = generation(world)
+    world.apply(GRAPH, manifest(replicas=3))
+    world.eventually(GRAPH, "chat", lambda body: own_number(body) == 4)
+    scaled_to(world, 4)
+    assert before == generation(world), "the workload was never given the other number"
+
+
+def generation(world: World) -> int:
+    component = world.get(COMPONENT, NAME)
+    assert component is not None
+    found: int = component["metadata"]["generation"]
+    return found
+
+
+def test_client_side_apply_is_put_back(world: World, kubectl: Kubectl) -> None:
+    kubectl("apply", "--filename=-", input=json.dumps(manifest(replicas=2)))
+    world.eventually(ADAPTER, NAME, says("True", "scaled"))
+    kubectl("scale", "dgdsa/chat-decode", "--replicas=4")
+    scaled_to(world, 4)
+    before = generation(world)
+    for again in (manifest(replicas=2), without_number(manifest())):
+        kubectl("apply", "--filename=-", input=json.dumps(again))
+        world.eventually(GRAPH, "chat", lambda body: own_number(body) == 4)
+    scaled_to(world, 4)
+    assert before == generation(world)
+
+
+def test_a_service_that_an_apply_takes_out_is_gone(world: World, kubectl: Kubectl) -> None:
+    world.apply(GRAPH, manifest())
+    world.eventually(ADAPTER, NAME, says("True", "scaled"))
+    kubectl("scale", "dgdsa/chat-decode", "--replicas=2")
+    scaled_to(world, 2)
+    smaller = manifest()
+    del smaller["spec"]["services"]["decode"]
+    world.apply(GRAPH, smaller)
+    left = world.eventually(GRAPH, "chat", lambda body: "decode" not in body["spec"]["services"])
+    assert ["frontend"] == list(left["spec"]["services"])
+    world.gone(ADAPTER, NAME)
+    world.gone(DEPLOYMENT, NAME)
+    world.eventually(GRAPH, "chat", is_ready)
+
+
+def test_the_number_is_handed_over_and_back(world: World, kubectl: Kubectl) -> None:
+    world.create(GRAPH, manifest(replicas=3, is_scaled=False))
+    world.eventually(GRAPH, "chat", is_ready)
+    assert [] == world.list(ADAPTER)
+    switch = {"spec": {"services": {"decode": {"scalingAdapter": {"enabled": True}}}}}
+    world.patch(GRAPH, "chat", switch)
+    scaled_to(world, 3)
+    kubectl("scale", "dgdsa/chat-decode", "--replicas=2")
+    scaled_to(world, 2)
+    switch["spec"]["services"]["decode"]["scalingAdapter"]["enabled"] = False
+    world.patch(GRAPH, "chat", switch)
+    world.gone(ADAPTER, NAME)
+    stored = world.eventually(GRAPH, "chat", is_ready)
+    assert 2 == own_number(stored)
+    world.patch(GRAPH, "chat", {"spec": {"services": {"decode": {"replicas": 1}}}})
+    world.eventually(DEPLOYMENT, NAME, lambda body: body["spec"]["replicas"] == 1)
+
+
+def test_a_deleted_adapter_comes_back_and_goes_with_its_graph(
+    world: World, kubectl: Kubectl
+) -> None:
+    started(world)
+    kubectl("scale", "dgdsa/chat-decode", "--replicas=2")
+    first = scaled_to(world, 2)
+    world.delete(ADAPTER, NAME)
+    world.eventually(ADAPTER, NAME, lambda b: b["metadata"]["uid"] != first["metadata"]["uid"])
+    scaled_to(world, 2)
+    world.delete(GRAPH, "chat")
+    world.gone(ADAPTER, NAME)
+
+
+def test_an_autoscaler_of_kubernetes_scales_through_the_adapter(world: World) -> None:
+    started(world)
+    target = {"apiVersion": ADAPTER.api_version, "kind": ADAPTER.name, "name": NAME}
+    spec = {"minReplicas": 3, "maxReplicas": 5, "scaleTargetRef": target}
+    world.create(AUTOSCALER, {"metadata": {"name": "decode"}, "spec": spec})
+    world.eventually(GRAPH, "chat", lambda body: own_number(body) == 3, within_seconds=45)
+    scaled_to(world, 3)
+    said = world.eventually(AUTOSCALER, "decode")
+    assert "True" == condition(said, "AbleToScale")["status"]
+    text = "Scaled service decode from 1 to 3 replicas, as kube-controller-manager asked"
+    world.until(lambda: ("chat", "Scaled", text) in events(world))

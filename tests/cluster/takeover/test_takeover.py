@@ -1,0 +1,173 @@
+"""Ours takes over where the Go operator has been: nothing restarts, and what is not wanted any more goes."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from cluster.audit import Audit
+from cluster.conftest import ControlPlane
+from cluster.installed import installed
+from cluster.operator_process import OFF, OperatorProcess
+from cluster.takeover.earlier import MANAGER, GoOperator, environment, managers
+from cluster.world import World
+from conformance.modes import COMMON
+from conformance.recordings import Case
+from dynamo_operator.api import labels
+from dynamo_operator.api.component import DynamoComponentDeployment
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.controllers.finalizer import FINALIZER
+from dynamo_operator.kube.kind import Kind, Object
+from dynamo_operator.kube.types.apps import Deployment
+from dynamo_operator.kube.types.core import Service, ServiceAccount
+from dynamo_operator.kube.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
+from dynamo_operator.kube.types.networking import Ingress
+from dynamo_operator.kube.types.rbac import Role, RoleBinding
+
+GRAPH, COMPONENT = DynamoGraphDeployment.KIND, DynamoComponentDeployment.KIND
+CHILDREN = (
+    COMPONENT,
+    Deployment.KIND,
+    Service.KIND,
+    ServiceAccount.KIND,
+    Role.KIND,
+    RoleBinding.KIND,
+    Ingress.KIND,
+)
+
+pytestmark = pytest.mark.cluster
+
+
+def recorded(control_plane: ControlPlane, world: World, name: str, mode: str = "none") -> World:
+    """The test's namespace, as the Go operator has left it."""
+    GoOperator(control_plane, world, Case(name), mode).has_run()
+    return world
+
+
+@contextmanager
+def operator(control_plane: ControlPlane, there: World, folder: Path) -> Iterator[OperatorProcess]:
+    flags = (*OFF, *COMMON, f"--restrictedNamespace={there.namespace}")
+    with OperatorProcess(control_plane.kubeconfig, folder / "operator.log", flags) as process:
+        process.ready()
+        yield process
+        assert '"level": "error"' not in process.log.read_text()
+
+
+def is_taken_over(there: World, *kinds: Kind) -> bool:
+    """Whether no owned object has the mark of the Go operator any more."""
+    mark = labels.LAST_APPLIED_GENERATION
+    children = [each for kind in kinds or CHILDREN for each in there.list(kind)]
+    owned = [each for each in children if each["metadata"].get("ownerReferences")]
+    return all(mark not in each["metadata"].get("annotations", {}) for each in owned)
+
+
+def templates(there: World) -> dict[str, Object]:
+    """The pod template of each Deployment."""
+    return {
+        each["metadata"]["name"]: each["spec"]["template"] for each in there.list(Deployment.KIND)
+    }
+
+
+@pytest.mark.parametrize(
+    "name", ["agg-vllm", "disagg-vllm", "envs-both-levels", "modelref", "ingress-full"]
+)
+def test_nothing_restarts_and_all_fields_are_ours(
+    kinds: ControlPlane, world: World, tmp_path: Path, name: str
+) -> None:
+    there = recorded(kinds, world, name)
+    before = templates(there)
+    with operator(kinds, there, tmp_path):
+        there.until(lambda: is_taken_over(there), what=lambda: str(there.list(Deployment.KIND)))
+        assert before == templates(there)
+        for kind in CHILDREN:
+            for each in there.list(kind):
+                if each["metadata"].get("ownerReferences"):
+                    assert (MANAGER, "Update") not in set(managers(each)), each
+        for kind in (GRAPH, COMPONENT):
+            for each in there.list(kind):
+                assert FINALIZER not in each["metadata"].get("finalizers", [])
+
+
+def test_a_take_over_costs_three_requests_for_each_object_and_then_none(
+    kinds: ControlPlane, world: World, tmp_path: Path
+) -> None:
+    audit = Audit(kinds.audit_log)
+    there = recorded(kinds, world, "agg-vllm")
+    with operator(kinds, there, tmp_path):
+        there.until(lambda: is_taken_over(there))
+        calls = audit.calls(namespace=there.namespace)
+        services = len(there.list(Service.KIND))
+        found = {each.verb: n for each, n in calls.items() if each.resource == "services"}
+        assert (services, 2 * services) == (found["get"], found["patch"])
+        since = audit.now()
+        time.sleep(3)
+        assert not audit.calls(namespace=there.namespace, since=since)
+
+
+def test_a_variable_that_is_taken_out_of_the_graph_leaves_the_pods(
+    kinds: ControlPlane, world: World, tmp_path: Path
+) -> None:
+    there = recorded(kinds, world, "envs-both-levels")
+    with operator(kinds, there, tmp_path):
+        there.until(lambda: is_taken_over(there))
+        assert "FROM" in environment(templates(there)["g-w"])
+        there.patch(GRAPH, "g", {"spec": {"services": {"W": {"envs": None}}}})
+        there.eventually(
+            Deployment.KIND, "g-w", lambda each: "FROM" not in environment(each["spec"]["template"])
+        )
+        component = there.get(COMPONENT, "g-w")
+        assert component is not None
+        assert "FROM" not in [each["name"] for each in component["spec"].get("envs", [])]
+
+
+def test_what_others_have_set_stays(kinds: ControlPlane, world: World, tmp_path: Path) -> None:
+    there = recorded(kinds, world, "agg-vllm")
+    kinds.kubectl("label", f"--namespace={there.namespace}", "deployment/g-frontend", "team=search")
+    with operator(kinds, there, tmp_path):
+        there.until(lambda: is_taken_over(there))
+        found = there.get(Deployment.KIND, "g-frontend")
+        assert found is not None
+        assert "search" == found["metadata"]["labels"]["team"]
+        assert "1" == found["metadata"]["annotations"]["deployment.kubernetes.io/revision"]
+
+
+@pytest.mark.parametrize("propagation", ["Background", "Foreground"])
+def test_a_graph_whose_deletion_hangs_on_the_old_finalizer_goes(
+    kinds: ControlPlane, world: World, tmp_path: Path, propagation: str
+) -> None:
+    there = recorded(kinds, world, "agg-vllm")
+    there.delete(GRAPH, "g", propagation)
+    there.eventually(GRAPH, "g", lambda each: "deletionTimestamp" in each["metadata"])
+    with operator(kinds, there, tmp_path):
+        there.gone(GRAPH, "g")
+        there.gone(COMPONENT, "g-frontend")
+        there.gone(Deployment.KIND, "g-frontend")
+
+
+def test_a_graph_that_was_taken_over_goes_without_any_operator(
+    kinds: ControlPlane, world: World, tmp_path: Path
+) -> None:
+    there = recorded(kinds, world, "agg-vllm")
+    with operator(kinds, there, tmp_path):
+        there.until(lambda: is_taken_over(there))
+    there.delete(GRAPH, "g")
+    there.gone(GRAPH, "g")
+    there.until(lambda: not there.list(COMPONENT) and not there.list(Deployment.KIND))
+
+
+def test_a_set_of_grove_stays_as_it_is_and_is_ours(
+    kinds: ControlPlane, world: World, tmp_path: Path
+) -> None:
+    grove = (PodCliqueSet.KIND, PodClique.KIND, PodCliqueScalingGroup.KIND)
+    with installed(kinds, ("grove",), grove):
+        there = recorded(kinds, world, "agg-vllm", "grove")
+        (before,) = there.list(PodCliqueSet.KIND)
+        with operator(kinds, there, tmp_path):
+            there.until(lambda: is_taken_over(there, PodCliqueSet.KIND, Service.KIND))
+            (after,) = there.list(PodCliqueSet.KIND)
+            assert before["spec"]["template"] == after["spec"]["template"]
+            assert (MANAGER, "Update") not in set(managers(after))
+        there.delete(GRAPH, "g")
+        there.gone(PodCliqueSet.KIND, before["metadata"]["name"])

@@ -1,0 +1,191 @@
+"""Several operators in one cluster: each namespace has one, and the hand-over loses nothing."""
+
+import json
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from cluster.conftest import ControlPlane
+from cluster.graph.graphs import graph, service
+from cluster.operator_process import OFF, OperatorProcess
+from cluster.permissions.roles import ACCOUNT, Installation
+from cluster.world import World
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.controllers.scope import LEASE
+from dynamo_operator.installation.permissions import Feature
+from dynamo_operator.kube.kind import Object
+from dynamo_operator.kube.types.apps import Deployment
+from dynamo_operator.kube.types.coordination import Lease
+
+GRAPH = DynamoGraphDeployment.KIND
+LEASES = Lease.KIND
+FRONTEND = "chat-frontend"
+EXCLUDES = "Excluding namespace from cluster-wide operator processing"
+RESUMES = "Resuming namespace processing in cluster-wide operator"
+SHORT = ("--namespace-scope-lease-duration=6s", "--namespace-scope-lease-renew-interval=2s")
+
+pytestmark = pytest.mark.cluster
+
+
+def small(name: str = "chat") -> Object:
+    """A graph of one frontend."""
+    return graph(name, Frontend=service("frontend"))
+
+
+def is_ready(body: Object) -> bool:
+    """Whether somebody has brought a graph to its end."""
+    return bool(body.get("status", {}).get("state") == "successful")
+
+
+def nats(body: Object) -> str:
+    """Which operator has rendered a Deployment: each is set to another address."""
+    variables = body["spec"]["template"]["spec"]["containers"][0]["env"]
+    return next((each["value"] for each in variables if each["name"] == "NATS_SERVER"), "")
+
+
+@pytest.fixture
+def lab(kinds: ControlPlane, world: World) -> Iterator[World]:
+    """A second namespace."""
+    name = f"{world.namespace}-lab"
+    kinds.kubectl("create", "namespace", name)
+    yield World(world.server, world.tls, name)
+    kinds.kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture
+def wide(kinds: ControlPlane, tmp_path: Path) -> Iterator[OperatorProcess]:
+    """A cluster-wide operator."""
+    flags = (*OFF, "--natsAddr=nats://wide")
+    with OperatorProcess(kinds.kubeconfig, tmp_path / "wide.log", flags) as process:
+        process.ready()
+        yield process
+
+
+@pytest.fixture
+def restricted(kinds: ControlPlane, world: World, tmp_path: Path) -> OperatorProcess:
+    """An operator for the test's namespace, of another version, not started."""
+    place = f"--restrictedNamespace={world.namespace}"
+    more = (place, "--natsAddr=nats://restricted", "--operator-version=v2", *SHORT)
+    return OperatorProcess(kinds.kubeconfig, tmp_path / "restricted.log", (*OFF, *more))
+
+
+def has_said(process: OperatorProcess, text: str, world: World) -> bool:
+    """Whether an operator has logged that about the namespace."""
+    lines = (json.loads(each) for each in process.log.read_text().splitlines() if each[:1] == "{")
+    return any(
+        (each.get("message"), each.get("namespace")) == (text, world.namespace) for each in lines
+    )
+
+
+def handed_over(world: World, wide: OperatorProcess, restricted: OperatorProcess) -> None:
+    """A graph that the cluster-wide operator has made is the restricted one's now."""
+    world.create(GRAPH, small())
+    world.eventually(Deployment.KIND, FRONTEND, lambda each: nats(each) == "nats://wide")
+    restricted.start()
+    restricted.ready()
+    world.until(lambda: has_said(wide, EXCLUDES, world), within_seconds=10)
+    world.eventually(Deployment.KIND, FRONTEND, lambda each: nats(each) == "nats://restricted")
+
+
+def wide_lists(audit: Path, user: str) -> set[str]:
+    """The resources that a user has listed or watched without naming a namespace."""
+    found: set[str] = set()
+    for line in audit.read_text().splitlines():
+        entry = json.loads(line) if line.endswith("}") else {}
+        about = entry.get("objectRef", {})
+        is_list = entry.get("verb") in ("list", "watch") and not about.get("namespace")
+        if is_list and entry["user"]["username"] == user:
+            found.add(about["resource"])
+    return found
+
+
+def test_a_restricted_operator_marks_its_namespace_and_works_there_only(
+    kinds: ControlPlane, world: World, lab: World, tmp_path: Path
+) -> None:
+    place = world.namespace
+    account = Installation(place, {Feature.RESTRICTED}, graphs=place, reads_cluster=False)
+    body = {"apiVersion": "v1", "kind": "List", "items": list(account.objects())}
+    kinds.kubectl("apply", "--server-side", "-f", "-", input=json.dumps(body))
+    kubeconfig = kinds.instance.service_account_kubeconfig(place, ACCOUNT)
+    flags = (*OFF, f"--restrictedNamespace={place}", "--operator-version=v2")
+    with OperatorProcess(kubeconfig, tmp_path / "log", flags) as process:
+        process.ready()
+        lease = world.get(LEASES, LEASE)
+        assert lease is not None
+        spec = lease["spec"]
+        assert ("namespace-restricted-operator-v2", 30) == (
+            spec["holderIdentity"],
+            spec["leaseDurationSeconds"],
+        )
+        assert spec["renewTime"]
+        for each in (world, lab):
+            each.create(GRAPH, small())
+        world.eventually(GRAPH, "chat", is_ready)
+        other = lab.get(GRAPH, "chat")
+        assert other is not None
+        assert ({}, []) == (other.get("status", {}), lab.list(Deployment.KIND))
+        allowed = {"customresourcedefinitions"}
+        user = f"system:serviceaccount:{place}:{ACCOUNT}"
+        assert wide_lists(kinds.audit_log, user) <= allowed
+        assert "not permitted to watch customresourcedefinitions" in process.log.read_text()
+    world.gone(LEASES, LEASE)
+
+
+def test_a_namespace_goes_to_its_own_operator_and_comes_back_when_that_stops(
+    world: World, lab: World, wide: OperatorProcess, restricted: OperatorProcess
+) -> None:
+    handed_over(world, wide, restricted)
+    world.eventually(GRAPH, "chat", is_ready)
+    generation = world.eventually(Deployment.KIND, FRONTEND)["metadata"]["generation"]
+    lab.create(GRAPH, small())
+    lab.eventually(Deployment.KIND, FRONTEND, lambda each: nats(each) == "nats://wide")
+    assert generation == world.eventually(Deployment.KIND, FRONTEND)["metadata"]["generation"]
+    assert restricted.stop() == 0
+    world.until(lambda: has_said(wide, RESUMES, world), within_seconds=3)
+    # Nobody edits anything: the graph is looked at because its namespace came back.
+    world.eventually(Deployment.KIND, FRONTEND, lambda each: nats(each) == "nats://wide")
+
+
+def test_the_namespace_of_an_operator_that_was_killed_comes_back_when_its_lease_has_run_out(
+    world: World, wide: OperatorProcess, restricted: OperatorProcess
+) -> None:
+    handed_over(world, wide, restricted)
+    restricted.kill()
+    world.patch(GRAPH, "chat", {"spec": {"services": {"Frontend": {"replicas": 2}}}})
+    lease = world.get(LEASES, LEASE)
+    assert lease is not None
+    world.until(lambda: has_said(wide, RESUMES, world), within_seconds=10)
+    since = datetime.now(UTC) - datetime.fromisoformat(lease["spec"]["renewTime"])
+    assert 5.5 < since.total_seconds() < 8
+    found = world.eventually(Deployment.KIND, FRONTEND, lambda each: each["spec"]["replicas"] == 2)
+    assert "nats://wide" == nats(found)
+
+
+def test_a_lease_that_is_renewed_keeps_the_namespace(
+    world: World, wide: OperatorProcess, restricted: OperatorProcess
+) -> None:
+    handed_over(world, wide, restricted)
+    time.sleep(7)  # longer than the lease lasts without renewal
+    assert not has_said(wide, RESUMES, world)
+    assert restricted.stop() == 0
+
+
+def test_a_forged_lease_takes_away_no_namespace_but_its_own(
+    world: World, lab: World, wide: OperatorProcess
+) -> None:
+    forever = {
+        "holderIdentity": "namespace-restricted-operator-*",
+        "renewTime": "9999-12-31T23:59:59.999999Z",
+        "leaseDurationSeconds": 2**31 - 1,
+    }
+    lab.create(LEASES, {"metadata": {"name": LEASE}, "spec": forever})
+    world.until(lambda: has_said(wide, EXCLUDES, lab))
+    for each in (world, lab):
+        each.create(GRAPH, small())
+    world.eventually(GRAPH, "chat", is_ready)
+    assert [] == lab.list(Deployment.KIND)
+    lab.delete(LEASES, LEASE)
+    lab.eventually(GRAPH, "chat", is_ready)

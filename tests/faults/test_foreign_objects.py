@@ -1,0 +1,211 @@
+"""What belongs to somebody else is left alone, whatever its kind, and the graph says what is in its way.
+
+Each case is a graph of its own with one name taken, all in one namespace: taken names are looked at again
+only every ten seconds, and the cases wait for that together.
+"""
+
+import ssl
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from cluster.conftest import ControlPlane
+from cluster.epp.test_picker import picker
+from cluster.graph.graphs import IMAGE, graph, service, worker
+from cluster.graph.test_graph import COMPONENT, DEPLOYMENT, GRAPH, SERVICE, condition, is_ready
+from cluster.installed import installed
+from cluster.world import World
+from dynamo_operator.api import names
+from dynamo_operator.api.scaling import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.kube.kind import Kind, Object
+from dynamo_operator.kube.types.core import ConfigMap, ServiceAccount
+from dynamo_operator.kube.types.inference import InferencePool
+from dynamo_operator.kube.types.networking import Ingress
+from dynamo_operator.kube.types.rbac import Role, RoleBinding
+from faults.nursery import nursery
+from faults.proxy import Proxy, kubeconfig
+from faults.stage import namespace
+
+ADAPTER = DynamoGraphDeploymentScalingAdapter.KIND
+RBAC = "rbac.authorization.k8s.io"
+ROLE_REFERENCE = {"apiGroup": RBAC, "kind": "Role", "name": "theirs"}
+POD = {
+    "metadata": {"labels": {"app": "theirs"}},
+    "spec": {"containers": [{"name": "main", "image": IMAGE}]},
+}
+THEIR_SERVICE = {"name": "theirs", "serviceName": "Frontend"}
+BACKEND = {"service": {"name": "theirs", "port": {"number": 80}}}
+
+pytestmark = pytest.mark.cluster
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """An object of that kind, with that content, under the name that the graph `graph` needs."""
+
+    graph: str
+    kind: Kind
+    name: str
+    content: Object
+    is_owned: bool
+
+    @property
+    def words(self) -> str:
+        return f"{self.kind.name} {self.name}"
+
+
+def cases(prefix: str, *, is_owned: bool) -> list[Case]:
+    """One for each kind that a graph and its components make."""
+    theirs = {"selector": {"matchLabels": {"app": "theirs"}}, "template": POD}
+    contents: list[tuple[Kind, Callable[[str], str], Object]] = [
+        (COMPONENT, frontend, {"spec": {**service("frontend"), "backendFramework": "vllm"}}),
+        (DEPLOYMENT, frontend, {"spec": theirs}),
+        (SERVICE, frontend, {"spec": {"ports": [{"port": 1}], "selector": {"app": "theirs"}}}),
+        (Ingress.KIND, frontend, {"spec": {"defaultBackend": BACKEND}}),
+        (ADAPTER, frontend, {"spec": {"replicas": 3, "dgdRef": THEIR_SERVICE}}),
+        (ServiceAccount.KIND, names.discovery_service_account, {}),
+        (Role.KIND, names.discovery_role, {"rules": []}),
+        (RoleBinding.KIND, names.discovery_role_binding, {"roleRef": ROLE_REFERENCE}),
+        (ConfigMap.KIND, names.epp_config_map, {"data": {"theirs": "yes"}}),
+    ]
+    return [
+        Case(each := f"{prefix}-{number}", kind, name(each), content, is_owned)
+        for number, (kind, name, content) in enumerate(contents)
+    ]
+
+
+def frontend(graph: str) -> str:
+    """The name that everything of the graph's frontend has."""
+    return names.component_name(graph, "Frontend")
+
+
+def a_graph(case: Case) -> Object:
+    """A graph that needs an object of every kind."""
+    reached = service(
+        "frontend",
+        ingress={"enabled": True, "host": case.graph, "ingressControllerClassName": "nginx"},
+        scalingAdapter={"enabled": True},
+    )
+    pickers = {"Epp": picker()} if case.kind is ConfigMap.KIND else {}
+    decode = worker("decode", resources=None)
+    return graph(case.graph, Frontend=reached, Decode=decode, **pickers)
+
+
+def told(live: Object) -> Object:
+    """What an object says, without what its own controller and the API server keep in it."""
+    metadata = live["metadata"]
+    kept = {each: metadata.get(each) for each in ("uid", "labels", "ownerReferences", "finalizers")}
+    rest = {key: value for key, value in live.items() if key not in ("metadata", "status")}
+    return {**rest, "metadata": kept}
+
+
+def is_told(world: World, case: Case) -> bool:
+    """Whether the graph names what is in its way."""
+    return case.words in says(world, case)
+
+
+def says(world: World, case: Case) -> str:
+    """Why the graph is not ready, with its reason."""
+    ready = condition(world.eventually(GRAPH, case.graph), "Ready")
+    return f"{ready.get('status')} {ready.get('reason')}: {ready.get('message')}"
+
+
+@pytest.fixture(scope="module")
+def proxy(kinds: ControlPlane, tls: ssl.SSLContext) -> Iterator[Proxy]:
+    """A way to the API server that knows InferencePools, which graphs with a ConfigMap need."""
+    with (
+        installed(kinds, ["inferencepool"], [InferencePool.KIND]),
+        Proxy(kinds.server, tls).running() as running,
+    ):
+        yield running
+
+
+def controller(owner: Object) -> Object:
+    """The reference by which that ConfigMap controls an object."""
+    name, uid = owner["metadata"]["name"], owner["metadata"]["uid"]
+    return {"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid, "controller": True}
+
+
+@dataclass(frozen=True)
+class Played:
+    """What became of all cases: of what is theirs, what the graphs said, which were ready in the end."""
+
+    before: Mapping[str, Object]
+    after: Mapping[str, Object]
+    said: Mapping[str, str]
+    ready: Mapping[str, bool]
+
+
+@pytest.fixture(scope="module")
+def played(proxy: Proxy, tmp_path_factory: pytest.TempPathFactory) -> Played:
+    """Every name is taken; then the graphs are made; then the names become free."""
+    folder = tmp_path_factory.mktemp("foreign")
+    with (
+        namespace(proxy) as world,
+        nursery(kubeconfig(proxy, folder / "config"), folder) as running,
+        running.operator(world.namespace, "--epp-cluster-role-name=view") as operator,
+    ):
+        # The account of pickers is the installation's when the operator is restricted to a namespace.
+        world.create(ServiceAccount.KIND, {"metadata": {"name": "epp-serviceaccount"}})
+        owner = world.create(ConfigMap.KIND, {"metadata": {"name": "owner"}})
+        every = [*cases("free", is_owned=False), *cases("owned", is_owned=True)]
+        before = {}
+        for case in every:
+            metadata: Object = {"name": case.name}
+            if case.is_owned:
+                metadata["ownerReferences"] = [controller(owner)]
+            body = {**case.content, "metadata": metadata}
+            before[case.words] = told(world.create(case.kind, body))
+            world.create(GRAPH, a_graph(case))
+        for case in every:
+            world.until(partial(is_told, world, case), within_seconds=60)
+        said = {case.words: says(world, case) for case in every}
+        after = {case.words: told(world.eventually(case.kind, case.name)) for case in every}
+        for case in every:
+            world.delete(case.kind, case.name)
+        for case in every:
+            world.eventually(GRAPH, case.graph, is_ready, within_seconds=60)
+        assert not operator.has_ended
+        ready = {case.words: is_ready(world.eventually(GRAPH, case.graph)) for case in every}
+        return Played(before, after, said, ready)
+
+
+def test_nothing_of_somebody_else_is_touched(played: Played) -> None:
+    assert played.before == played.after
+
+
+def test_the_graph_says_that_a_name_is_taken(played: Played) -> None:
+    wrong = {k: v for k, v in played.said.items() if not v.startswith("False name_conflict")}
+    assert {} == wrong
+
+
+def test_the_graph_goes_on_when_the_name_is_free(played: Played) -> None:
+    assert all(played.ready.values()), played.ready
+
+
+@pytest.mark.timeout(120)
+def test_what_an_earlier_graph_of_the_same_name_left_is_waited_for(
+    proxy: Proxy, tmp_path: Path
+) -> None:
+    """The garbage collector takes it away: its owner has the right name, and another uid."""
+    config = kubeconfig(proxy, tmp_path / "config")
+    [case, *_] = [each for each in cases("late", is_owned=False) if each.kind is SERVICE]
+    earlier = {
+        "apiVersion": GRAPH.api_version,
+        "kind": COMPONENT.name,
+        "name": f"{case.graph}-frontend",
+        "uid": "00000000-0000-4000-8000-000000000000",
+        "controller": True,
+    }
+    with namespace(proxy) as world, nursery(config, tmp_path) as running:
+        metadata = {"name": case.name, "ownerReferences": [earlier]}
+        before = world.create(case.kind, {**case.content, "metadata": metadata})
+        world.create(GRAPH, a_graph(case))
+        with running.operator(world.namespace):
+            world.eventually(GRAPH, case.graph, is_ready, within_seconds=60)
+        after = world.eventually(case.kind, case.name)
+        assert before["metadata"]["uid"] != after["metadata"]["uid"]
+        assert "DELETE" not in {each.method for each in proxy.writes_in(world.namespace)}

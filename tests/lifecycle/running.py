@@ -1,0 +1,98 @@
+"""The whole operator on a simulated API server and a simulated clock.
+
+Nobody runs pods here: a test writes the statuses of Deployments itself, field by field.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from dynamo_operator import operator
+from dynamo_operator.controllers.scope import scope_of
+from dynamo_operator.kube.client import Client
+from dynamo_operator.kube.kind import Key, Kind, Object
+from dynamo_operator.kube.metrics import RuntimeMetrics
+from dynamo_operator.kube.types.apps import Deployment
+from dynamo_operator.settings import HealthSettings, MetricsSettings, Settings
+from simulated.server import Server
+
+NAMESPACE = "default"
+REST_SECONDS = 30.0
+"""Longer than everything that is put off, shorter than a resync."""
+
+
+@dataclass
+class Running:
+    """An operator that runs, and its server."""
+
+    server: Server
+    metrics: RuntimeMetrics
+
+    def create(self, kind: Kind, body: Object) -> None:
+        """Have a user create an object."""
+        metadata = {**body["metadata"], "namespace": NAMESPACE}
+        full = {"apiVersion": kind.api_version, "kind": kind.name, **body, "metadata": metadata}
+        self.server.storage.create(kind.path(), full)
+
+    def read(self, kind: Kind, name: str) -> Object:
+        """The object as it is stored."""
+        return self.server.storage.read(kind.path(), Key(NAMESPACE, name))
+
+    def names(self, kind: Kind) -> list[str]:
+        """All objects of the kind."""
+        return sorted(key.name for key in self.server.storage.objects.get(kind.path(), {}))
+
+    def change(self, kind: Kind, name: str, patch: Object, subresource: str = "") -> None:
+        """Have somebody change an object."""
+        self.server.storage.merge(kind.path(), Key(NAMESPACE, name), patch, subresource)
+
+    def writes(self) -> list[str]:
+        """The writes that the operator has asked for, events among them."""
+        return [
+            f"{each.method} {each.path}" for each in self.server.requests if each.method != "GET"
+        ]
+
+    def reconciles(self, kind: Kind) -> int:
+        """How often the objects of that kind have been reconciled."""
+        return int(
+            sum(
+                sample.value
+                for family in self.metrics.registry.collect()
+                for sample in family.samples
+                if sample.name == "dynamo_operator_reconcile_total"
+                and sample.labels["resource_type"] == kind.name
+            )
+        )
+
+    async def deployments_run(self) -> None:
+        """Have every Deployment run what its spec says, then let everything come to rest."""
+        for name in self.names(Deployment.KIND):
+            body = self.read(Deployment.KIND, name)
+            count = body["spec"].get("replicas", 1)
+            counts = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
+            status = {
+                "observedGeneration": body["metadata"]["generation"],
+                **dict.fromkeys(counts, count),
+            }
+            self.change(Deployment.KIND, name, {"status": status}, "status")
+        await asyncio.sleep(REST_SECONDS)
+
+
+@asynccontextmanager
+async def running(seed: int = 0) -> AsyncIterator[Running]:
+    """An operator, meanwhile."""
+    server, metrics = Server(seed), RuntimeMetrics()
+    settings = Settings(
+        metrics=MetricsSettings(bind_address="0"), health=HealthSettings(bind_address="0")
+    )
+    client = Client(server)
+    manager = operator.manager(client, settings, metrics, scope_of(client, settings))
+    stop = asyncio.Event()
+    task = asyncio.create_task(manager.run(stop))
+    await asyncio.sleep(REST_SECONDS)
+    try:
+        yield Running(server, metrics)
+    finally:
+        stop.set()
+        await task

@@ -1,0 +1,1 @@
+"""Admission reviews for tests: the tables of rules with examples, and how they are asked."""

@@ -1,0 +1,50 @@
+"""Reviews as the API server sends them."""
+
+from typing import Any
+
+import msgspec
+
+from dynamo_operator.admission.judgement import Verdict, judged
+from dynamo_operator.admission.review import API_VERSION, KIND
+from dynamo_operator.admission.rules import RULES, Circumstances, Rules
+from dynamo_operator.kube.kind import Object
+from dynamo_operator.settings import RenderSettings
+
+OPERATOR = "system:serviceaccount:dyn:dynamo-platform-dynamo-operator-controller-manager"
+SETTINGS = RenderSettings(epp_cluster_role_name="epp")
+
+
+def rules_of(document: Object) -> Rules[Any]:
+    """The rules of a document's kind."""
+    return next(each for each in RULES if each.type_.KIND.name == document["kind"])
+
+
+def verdict(
+    new: Object,
+    old: Object | None = None,
+    *,
+    user: str = "alice",
+    settings: RenderSettings = SETTINGS,
+    **circumstances: Any,
+) -> Verdict:
+    """The verdict on a document, or on a change of it."""
+    at = Circumstances(settings, user, OPERATOR, **circumstances)
+    text = msgspec.Raw(msgspec.json.encode(old)) if old is not None else None
+    return judged(rules_of(new), msgspec.Raw(msgspec.json.encode(new)), text, at)
+
+
+def review(
+    new: Any, old: Any = None, *, operation: str = "", user: str = "alice", **request: Any
+) -> bytes:
+    """The body of a review."""
+    asked = {
+        "uid": "705ab4f5-6393-11e8-b7cc-42010a800002",
+        "operation": operation or ("UPDATE" if old is not None else "CREATE"),
+        "namespace": "lab",
+        "name": "chat",
+        "userInfo": {"username": user, "groups": ["system:authenticated"]},
+        "object": new,
+        "oldObject": old,
+        **request,
+    }
+    return msgspec.json.encode({"apiVersion": API_VERSION, "kind": KIND, "request": asked})

@@ -1,0 +1,77 @@
+"""A webhook server on a free port, for tests in the process."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import aiohttp
+from prometheus_client import CollectorRegistry
+
+from dynamo_operator.admission.certificates import Stored, Terms, decide
+from dynamo_operator.admission.hosts import hosts_of
+from dynamo_operator.admission.metrics import WebhookMetrics
+from dynamo_operator.admission.rules import Circumstances
+from dynamo_operator.admission.server import Certificate, WebhookServer
+from reviews.asking import OPERATOR, SETTINGS
+
+HOSTS = hosts_of("dyn", "hooks")
+
+
+def new_certificate() -> Stored:
+    """A certificate of its own authority."""
+    terms = Terms.of_life(timedelta(days=1))
+    now = datetime.now(UTC)
+    stored = decide(None, HOSTS, terms=terms, now=now, trusted_for=timedelta()).stored
+    assert stored is not None
+    return stored
+
+
+@dataclass(slots=True)
+class Running:
+    """A server that runs. `post` is a session that trusts its first certificate."""
+
+    server: WebhookServer
+    certificate: Certificate
+    registry: CollectorRegistry
+    http: aiohttp.ClientSession
+    task: asyncio.Task[None]
+
+    async def post(
+        self, path: str, body: bytes, content_type: str = "application/json"
+    ) -> tuple[int, bytes]:
+        """Status and body of the answer."""
+        headers = {"Content-Type": content_type}
+        async with self.http.post(path, data=body, headers=headers) as answer:
+            return answer.status, await answer.read()
+
+
+@asynccontextmanager
+async def running(
+    skips: Callable[[str], bool] = lambda _: False, drain_seconds: float = 0
+) -> AsyncIterator[Running]:
+    """A server with a certificate."""
+    stored, registry, certificate = new_certificate(), CollectorRegistry(), Certificate()
+    server = WebhookServer(
+        ("127.0.0.1", 0),
+        certificate,
+        lambda request: Circumstances(SETTINGS, request.user_info.username, OPERATOR),
+        skips,
+        WebhookMetrics(registry),
+        drain_seconds=drain_seconds,
+    )
+    task: asyncio.Task[None] = asyncio.create_task(server.run())
+    await certificate.load(stored.serving)
+    await server.listening.wait()
+    trust = ssl.create_default_context(cadata=stored.authorities.decode())
+    base = f"https://127.0.0.1:{server.port}"
+    connector = aiohttp.TCPConnector(ssl=trust)
+    try:
+        async with aiohttp.ClientSession(base, connector=connector) as http:
+            yield Running(server, certificate, registry, http, task)
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task

@@ -1,0 +1,244 @@
+"""The webhooks over HTTPS: reviews are answered, and everything else gets a 4xx."""
+
+import asyncio
+import gzip
+import io
+import json
+import socket
+import ssl
+from typing import Any
+
+import aiohttp
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dynamo_operator.admission.registration import path_of
+from dynamo_operator.admission.review import NotAReview, request_in
+from dynamo_operator.admission.rules import RULES
+from dynamo_operator.admission.server import LARGEST_BODY
+from reviews.asking import review
+from reviews.rows import adapted, graph, model, with_service
+from reviews.serving import Running, new_certificate, running
+
+GRAPHS = "/validate-nvidia-com-v1alpha1-dynamographdeployment"
+MODELS = "/validate-nvidia-com-v1alpha1-dynamomodel"
+JSON = {"Content-Type": "application/json"}
+BAD = with_service(ingress={"enabled": True}, sharedMemory={})
+
+
+async def reviewed(there: Running, path: str, *args: Any, **request: Any) -> Any:
+    status, body = await there.post(path, review(*args, **request))
+    assert 200 == status, body
+    return json.loads(body)["response"]
+
+
+def sample(there: Running, name: str, **labels: str) -> float | None:
+    return there.registry.get_sample_value(f"dynamo_operator_webhook_{name}", labels)
+
+
+def test_the_paths_are_those_of_the_go_operator() -> None:
+    expected = {
+        f"/validate-nvidia-com-v1alpha1-dynamo{kind}"
+        for kind in (
+            "componentdeployment",
+            "graphdeployment",
+            "model",
+            "graphdeploymentrequest",
+        )
+    }
+    assert expected == {path_of(each.type_.KIND) for each in RULES}
+
+
+async def test_a_good_object_is_allowed() -> None:
+    async with running() as there:
+        response = await reviewed(there, GRAPHS, graph())
+        assert {"uid": "705ab4f5-6393-11e8-b7cc-42010a800002", "allowed": True} == response
+
+
+async def test_a_refusal_has_all_problems_line_by_line() -> None:
+    async with running() as there:
+        response = await reviewed(there, GRAPHS, BAD)
+        assert not response["allowed"]
+        assert {
+            "code": 403,
+            "reason": "Forbidden",
+            "message": "spec.services.w.ingress.host: a host is required\n"
+            "spec.services.w.sharedMemory.size: a size is required unless disabled is true",
+        } == response["status"]
+
+
+async def test_warnings_come_with_the_answer() -> None:
+    async with running() as there:
+        response = await reviewed(there, GRAPHS, with_service(dynamoNamespace="team"))
+        assert response["allowed"]
+        assert 1 == len(response["warnings"])
+
+
+async def test_a_deletion_is_allowed_whatever_there_was() -> None:
+    async with running() as there:
+        assert (await reviewed(there, GRAPHS, None, BAD, operation="DELETE"))["allowed"]
+
+
+async def test_subresources_are_not_judged() -> None:
+    async with running() as there:
+        assert (await reviewed(there, GRAPHS, BAD, subResource="status"))["allowed"]
+
+
+async def test_a_namespace_that_another_operator_looks_after_is_left_to_it() -> None:
+    async with running(skips=lambda namespace: namespace == "lab") as there:
+        assert (await reviewed(there, GRAPHS, BAD))["allowed"]
+        assert not (await reviewed(there, GRAPHS, BAD, namespace="other"))["allowed"]
+        counted = sample(
+            there,
+            "requests_total",
+            resource_type="DynamoGraphDeployment",
+            operation="CREATE",
+            result="allowed",
+        )
+        assert 1 == counted
+
+
+async def test_decisions_are_counted_with_their_reason() -> None:
+    async with running() as there:
+        await reviewed(there, GRAPHS, BAD)
+        await reviewed(there, GRAPHS, adapted(3), adapted(1))
+        await reviewed(there, MODELS, model(baseModelName="c"), model())
+        await reviewed(there, GRAPHS, "text", operation="TRICK")
+        for kind, operation, reason in (
+            ("DynamoGraphDeployment", "CREATE", "required"),
+            ("DynamoGraphDeployment", "UPDATE", "replicas_managed_by_adapter"),
+            ("DynamoModel", "UPDATE", "immutable_field_changed"),
+            ("DynamoGraphDeployment", "other", "decode_failed"),
+        ):
+            labels = {"resource_type": kind, "operation": operation}
+            assert 1 == sample(there, "denials_total", **labels, reason=reason)
+            assert sample(there, "duration_seconds_count", **labels)
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type"),
+    [
+        (b"{}", "application/json"),
+        (b"", "application/json"),
+        (b"{", "application/json"),
+        (b"\xff\xfe", "application/json"),
+        (review(graph()), "text/plain"),
+        (review(graph(), uid=""), "application/json"),
+        (
+            review(graph()).replace(b"admission.k8s.io/v1", b"admission.k8s.io/v2"),
+            "application/json",
+        ),
+        (review(graph(), userInfo=5), "application/json"),
+        (b'{"request":' * 20_000, "application/json"),
+    ],
+    ids=["object", "empty", "cut", "bytes", "type", "uid", "version", "user", "deep"],
+)
+async def test_what_is_no_review_is_a_400(body: bytes, content_type: str) -> None:
+    async with running() as there:
+        assert 400 == (await there.post(GRAPHS, body, content_type))[0]
+
+
+async def test_a_body_that_is_too_large_is_a_413() -> None:
+    async with running() as there:
+        large, packed = b" " * (LARGEST_BODY + 1), gzip.compress(b" " * (LARGEST_BODY * 3))
+        for body, encoding in ((large, "identity"), (packed, "gzip")):
+            headers = {"Content-Type": "application/json", "Content-Encoding": encoding}
+            async with there.http.post(GRAPHS, data=io.BytesIO(body), headers=headers) as answer:
+                assert 413 == answer.status
+
+
+async def test_other_paths_and_methods_are_4xx() -> None:
+    async with running() as there:
+        assert 404 == (await there.post("/", review(graph())))[0]
+        async with there.http.get(GRAPHS) as answer:
+            assert 405 == answer.status
+
+
+@pytest.mark.parametrize("depth", [500, 5_000, 100_000])
+async def test_an_object_that_is_nested_too_deeply_is_no_500(depth: int) -> None:
+    deep = b'{"a":' * depth + b"1" + b"}" * depth
+    body = review({"spec": {"services": {"w": {"extraPodSpec": 7}}}}).replace(b"7", deep, 1)
+    async with running() as there:
+        status, answer = await there.post(GRAPHS, body)
+        assert status in (200, 400)
+        assert 400 == status or b'"allowed":false' in answer
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.binary(max_size=200) | st.text(max_size=200).map(str.encode))
+def test_no_body_at_all_makes_another_error_than_that_it_is_no_review(body: bytes) -> None:
+    try:
+        request = request_in(body)
+    except NotAReview:
+        return
+    assert request.uid
+
+
+async def test_tls_older_than_1_2_is_refused() -> None:
+    async with running() as there:
+        old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        old.check_hostname, old.verify_mode = False, ssl.CERT_NONE
+        old.set_ciphers("DEFAULT:@SECLEVEL=0")
+        with pytest.warns(DeprecationWarning, match="TLSv1_1"):
+            old.maximum_version = ssl.TLSVersion.TLSv1_1
+        with pytest.raises(OSError, match=r"(?i)protocol|version|alert|eof"):
+            await asyncio.open_connection("127.0.0.1", there.server.port, ssl=old)
+
+
+async def test_a_new_certificate_serves_new_connections_and_the_old_ones_go_on() -> None:
+    async with running() as there:
+        assert (await reviewed(there, GRAPHS, graph()))["allowed"]
+        newer = new_certificate()
+        await there.certificate.load(newer.serving)
+        assert (await reviewed(there, GRAPHS, graph()))["allowed"]  # the connection that was open
+        trust = ssl.create_default_context(cadata=newer.authorities.decode())
+        connector = aiohttp.TCPConnector(ssl=trust)
+        base = f"https://127.0.0.1:{there.server.port}"
+        async with (
+            aiohttp.ClientSession(base, connector=connector) as session,
+            session.post(
+                GRAPHS, data=review(graph()), headers={"Content-Type": "application/json"}
+            ) as answer,
+        ):
+            assert 200 == answer.status
+
+
+async def test_a_certificate_without_its_key_leaves_the_one_before() -> None:
+    async with running() as there:
+        before, other = there.certificate.pair, new_certificate()
+        assert before is not None
+        mixed = type(before)(other.serving.certificate, before.key)
+        with pytest.raises(ssl.SSLError):
+            await there.certificate.load(mixed)
+        assert before == there.certificate.pair
+        assert (await reviewed(there, GRAPHS, graph()))["allowed"]
+
+
+async def test_a_server_that_ends_still_answers_and_then_lets_go() -> None:
+    async with running(drain_seconds=0.5) as there:
+        there.task.cancel()
+        await asyncio.sleep(0)
+        async with there.http.post(GRAPHS, data=review(graph()), headers=JSON) as answer:
+            assert 200 == answer.status
+            assert "close" == answer.headers["Connection"]
+
+
+async def test_a_stranger_who_speaks_no_tls_disturbs_nobody() -> None:
+    async with running() as there:
+        with socket.create_connection(("127.0.0.1", there.server.port)) as stranger:
+            stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            assert (await reviewed(there, GRAPHS, graph()))["allowed"]
+
+
+def test_a_review_carries_what_is_asked() -> None:
+    found = request_in(review(graph(), graph()))
+    assert ("UPDATE", "lab", "alice") == (
+        found.operation,
+        found.namespace,
+        found.user_info.username,
+    )
+    assert found.new is not None
+    assert graph() == msgspec.json.decode(found.new)
+    assert request_in(review(graph())).old is None

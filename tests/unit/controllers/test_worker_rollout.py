@@ -1,0 +1,115 @@
+"""Pods on their way out: whom they wake, and what must wait for them."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from dynamo_operator.api.component import DynamoComponentDeployment
+from dynamo_operator.controllers.pods import PodIndex
+from dynamo_operator.controllers.report import soonest
+from dynamo_operator.controllers.rollout import (
+    leaving_pod_watch,
+    next_rollout,
+    observed_generations,
+)
+from dynamo_operator.kube.cache import Cache
+from dynamo_operator.kube.controller import DONE, Again
+from dynamo_operator.kube.kind import Key, Object
+from dynamo_operator.kube.store import Store
+from dynamo_operator.kube.types.core import Pod
+from dynamo_operator.kube.types.meta import Resource
+from dynamo_operator.kube.watch import Present, Started, Synced
+from dynamo_operator.lifecycle.generations import Generations
+from dynamo_operator.lifecycle.workers import Rollout
+from dynamo_operator.render.graph import component_object
+from dynamo_operator.settings import RenderSettings
+from specs import a_graph, a_service
+
+SETTINGS = RenderSettings()
+OWNER = {"kind": "DynamoGraphDeployment", "name": "chat", "uid": "uid", "controller": True}
+RECREATE = {"nvidia.com/deployment-strategy": "Recreate"}
+MANAGED = {"uid": "uid", "annotations": {"nvidia.com/worker-rollout": "managed"}}
+GRAPH = a_graph({"W": a_service(annotations=RECREATE)}, metadata=MANAGED)
+
+
+def component(**changes: Any) -> DynamoComponentDeployment:
+    """W under its plain name, as it was made when the graph rolled natively; with nothing left of it."""
+    body = component_object(GRAPH, "W", GRAPH.spec.services["W"], SETTINGS)
+    body["metadata"] |= {"ownerReferences": [OWNER]}
+    body["spec"] |= {"replicas": 0, **changes}
+    counts = {
+        "componentKind": "Deployment",
+        "componentName": "chat-w",
+        "replicas": 0,
+        "updatedReplicas": 0,
+    }
+    return msgspec.convert(
+        {**body, "status": {"conditions": [], "service": counts}}, DynamoComponentDeployment
+    )
+
+
+def pod(**metadata: Any) -> Pod:
+    found: Object = {
+        "name": "p",
+        "namespace": "prod",
+        "labels": {"nvidia.com/selector": "chat-w", "nvidia.com/dynamo-component": "W"},
+        **metadata,
+    }
+    return msgspec.convert({"metadata": found}, Pod)
+
+
+GOING = pod(deletionTimestamp="2026-01-01T00:00:00Z")
+
+
+def a_cache(*objects: Resource) -> tuple[Cache, PodIndex]:
+    types: tuple[type[Resource], ...] = (DynamoComponentDeployment, Pod)
+    stores: list[Store[Any]] = [Store(each) for each in types]
+    cache = Cache(stores)
+    index = PodIndex(cache)
+    for store, type_ in zip(stores, types, strict=True):
+        store.hear(Started())
+        for each in objects:
+            if isinstance(each, type_):
+                store.hear(Present(each))
+        store.hear(Synced())
+    return cache, index
+
+
+def test_workers_that_say_what_the_graph_says_are_adopted() -> None:
+    cache, _ = a_cache(component())
+    found = observed_generations(GRAPH, cache, SETTINGS)
+    assert "" == found.target.suffix
+    assert not found.is_rolling_out
+
+
+def test_workers_that_say_something_else_are_not() -> None:
+    cache, _ = a_cache(component(envFromSecret="old"))
+    assert observed_generations(GRAPH, cache, SETTINGS).is_rolling_out
+
+
+@pytest.mark.parametrize(("pods", "expected"), [((GOING,), 0), ((), 1)])
+def test_new_pods_of_a_recreated_service_wait_for_those_on_their_way_out(
+    pods: tuple[Pod, ...], expected: int
+) -> None:
+    cache, index = a_cache(component(envFromSecret="old"), *pods)
+    found = observed_generations(GRAPH, cache, SETTINGS)
+    assert expected == next_rollout(GRAPH, found, SETTINGS, index).workers.replicas["W"]
+
+
+def test_only_pods_on_their_way_out_of_a_recreated_service_wake_its_graph() -> None:
+    cache, _ = a_cache(component())
+    watch = leaving_pod_watch(cache)
+    assert [Key("prod", "chat")] == list(watch.keys(GOING))
+    assert [] == list(watch.keys(pod()))
+    cache, _ = a_cache(component(annotations={}))
+    assert [] == list(leaving_pod_watch(cache).keys(GOING))
+
+
+def test_a_rollout_that_may_go_on_by_itself_is_looked_at_in_time() -> None:
+    found = Generations()
+    waiting = Rollout(found, found.target, wait_seconds=5)
+    assert Again(5) == soonest(DONE, waiting.wait_seconds)
+    assert Again(5) == soonest(Again(60), waiting.wait_seconds)
+    assert Again(1) == soonest(Again(1), waiting.wait_seconds)
+    assert DONE == soonest(DONE, Rollout(found, found.target).wait_seconds)

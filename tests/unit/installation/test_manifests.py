@@ -1,0 +1,83 @@
+"""What `dynamoctl install` and `dynamoctl images` print."""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from dynamo_operator.api.crd import RESOURCES
+from dynamo_operator.cli.main import app
+from dynamo_operator.installation.images import from_registry, images
+from dynamo_operator.installation.manifests import PLACEHOLDER, Choices, manifests
+from dynamo_operator.kube.errors import ConfigError
+from dynamo_operator.kube.kind import Object
+
+
+def strings(value: Any) -> list[str]:
+    if isinstance(value, dict):
+        return [text for each in value.values() for text in strings(each)]
+    if isinstance(value, list):
+        return [text for each in value for text in strings(each)]
+    return [value] if isinstance(value, str) else []
+
+
+def deployment(objects: list[Object]) -> Object:
+    [found] = [each for each in objects if each["kind"] == "Deployment"]
+    return found
+
+
+@pytest.mark.parametrize("is_restricted", [False, True])
+def test_the_namespace_stands_wherever_it_belongs(is_restricted: bool) -> None:
+    found = list(manifests(Choices("team-a", is_restricted=is_restricted)))
+    texts = strings(found)
+    assert not [each for each in texts if PLACEHOLDER in each]
+    assert ("--restrictedNamespace=team-a" in texts) == is_restricted
+    assert "--webhook-namespace=team-a" in texts
+    assert "team-a" == deployment(found)["metadata"]["namespace"]
+
+
+def test_the_namespace_and_the_definitions_come_first() -> None:
+    kinds = [each["kind"] for each in manifests(Choices("n"))]
+    assert ["Namespace", *["CustomResourceDefinition"] * len(RESOURCES)] == kinds[
+        : 1 + len(RESOURCES)
+    ]
+
+
+def test_an_image_of_ones_own_is_used() -> None:
+    found = deployment(list(manifests(Choices("n", "registry.example.com/op:1"))))
+    [container] = found["spec"]["template"]["spec"]["containers"]
+    assert "registry.example.com/op:1" == container["image"]
+
+
+def test_nothing_says_that_helm_manages_it() -> None:
+    for each in manifests(Choices("n")):
+        assert "Helm" not in strings(each["metadata"].get("labels", {}))
+
+
+def test_install_prints_documents(capsys: pytest.CaptureFixture[str]) -> None:
+    app()(["install", "--print", "--namespace=a"], result_action="return_value")
+    found = list(yaml.load_all(capsys.readouterr().out, Loader=yaml.CSafeLoader))
+    assert list(manifests(Choices("a"))) == found
+
+
+def test_install_without_print_says_what_to_do() -> None:
+    with pytest.raises(ConfigError, match="add --print"):
+        app()(["install"])
+
+
+def test_images_may_come_from_another_registry() -> None:
+    assert images("1.2", "mirror:5000/x")[0] == "mirror:5000/x/dynamo-operator:1.2"
+    assert images("1.2")[0] == "dynamo-operator:1.2"
+
+
+@pytest.mark.parametrize(
+    ("image", "expected"),
+    [
+        ("nvcr.io/nvidia/op:1", "r/nvidia/op:1"),
+        ("localhost:5000/op", "r/op"),
+        ("library/python:3", "r/library/python:3"),
+        ("python:3.12-slim", "r/python:3.12-slim"),
+    ],
+)
+def test_a_registry_takes_the_place_of_a_registry_only(image: str, expected: str) -> None:
+    assert expected == from_registry(image, "r/")

@@ -1,0 +1,165 @@
+"""Writes the schema, the README and the reference page of the chart from the comments in its values.
+
+The hard part is that YAML forgets comments. So the parser says on which line each key stands, and the lines
+above it are read as text: what follows `# --` describes the key, what follows `# @schema` refines its type.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).parents[1]
+CHART = ROOT / "charts/dynamo-platform"
+SCHEMA = CHART / "values.schema.json"
+README = CHART / "README.md"
+PAGE = ROOT / "docs/chart-values.md"
+
+_TEXT = "# -- "
+_SCHEMA = "# @schema "
+_MORE = "# "
+_TYPES: dict[type, str] = {bool: "boolean", int: "integer", str: "string", list: "array"}
+_README_HEAD = """\
+# dynamo-platform
+
+<!-- Written by `make docs` from values.yaml. -->
+
+The Kubernetes operator for NVIDIA Dynamo inference graphs. Install the chart `dynamo-crds` first; how to
+install, upgrade and remove both, and what is different from the reference chart, is in
+[install.md](../../docs/install.md).
+
+```bash
+helm install dynamo-crds charts/dynamo-crds --namespace default
+helm install dynamo-platform charts/dynamo-platform --namespace dynamo-system --create-namespace
+```
+
+Rendering depends on values only: the chart asks no cluster, has no hooks, and needs one image. A value that
+is not in this list is refused.
+
+## Values
+
+"""
+_PAGE_HEAD = """\
+# Values of the chart
+
+<!-- Written by `make docs`. Change the texts in `charts/dynamo-platform/values.yaml`. -->
+
+A value that is not in this list is refused. Names are those of the reference chart where it has the value.
+
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One key of the values: its path, default, description and what its schema says besides."""
+
+    path: tuple[str, ...]
+    default: Any
+    text: str
+    more: dict[str, Any]
+
+    @property
+    def is_retired(self) -> bool:
+        """Whether it is accepted only because users of the reference chart have it."""
+        return bool(self.more.get("retired"))
+
+    @property
+    def is_group(self) -> bool:
+        """Whether its keys are values of their own."""
+        return isinstance(self.default, dict) and bool(self.default) and not self.text
+
+
+def values() -> Iterator[Value]:
+    """Every key, groups included, in the order of the file."""
+    text = (CHART / "values.yaml").read_text(encoding="utf-8")
+    root = yaml.compose(text, Loader=yaml.CSafeLoader)
+    yield from _below((), root, text.splitlines(), yaml.safe_load(text))
+
+
+def _below(path: tuple[str, ...], node: Any, lines: list[str], found: Any) -> Iterator[Value]:
+    for key_node, value_node in node.value:
+        key = key_node.value
+        text, more = _comment(lines, key_node.start_mark.line)
+        value = Value((*path, key), found[key], text, more)
+        yield value
+        if value.is_group:
+            yield from _below(value.path, value_node, lines, found[key])
+
+
+def _comment(lines: list[str], line: int) -> tuple[str, dict[str, Any]]:
+    """The description and the refinement that stand above a line."""
+    above: list[str] = []
+    while line and lines[line - 1].strip().startswith("#"):
+        line -= 1
+        above.insert(0, lines[line].strip())
+    words: list[str] = []
+    more: dict[str, Any] = {}
+    for each in above:
+        if each.startswith(_SCHEMA):
+            more = json.loads(each.removeprefix(_SCHEMA))
+        elif each.startswith(_TEXT):
+            words = [each.removeprefix(_TEXT)]
+        elif words:
+            words.append(each.removeprefix(_MORE))
+    return " ".join(words), more
+
+
+def schema() -> dict[str, Any]:
+    """The JSON schema of the values: unknown keys are refused."""
+    root: dict[str, Any] = {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "Values of dynamo-platform",
+        **_object(),
+    }
+    for value in values():
+        place = root
+        for key in value.path[:-1]:
+            place = place["properties"][key]
+        place["properties"][value.path[-1]] = _property(value)
+    return root
+
+
+def _property(value: Value) -> dict[str, Any]:
+    if value.is_group:
+        return _object()
+    text = {"description": value.text}
+    if value.is_retired:
+        return text
+    if isinstance(value.default, dict):
+        return text | {"type": "object"} | value.more
+    return text | {"type": _TYPES.get(type(value.default), "string")} | value.more
+
+
+def _object() -> dict[str, Any]:
+    return {"type": "object", "additionalProperties": False, "properties": {}}
+
+
+def table() -> str:
+    """The values as a table."""
+    rows = ["| key | default | what it is for |", "|---|---|---|"]
+    for value in values():
+        if not value.is_group:
+            choices = value.more.get("enum")
+            text = value.text + (
+                f" One of {', '.join(f'`{c}`' for c in choices)}." if choices else ""
+            )
+            default = "" if value.is_retired else f"`{json.dumps(value.default)}`"
+            rows.append(f"| `{'.'.join(value.path)}` | {default} | {text} |")
+    return "\n".join(rows) + "\n"
+
+
+def files() -> dict[Path, str]:
+    """The text of each file."""
+    return {
+        SCHEMA: json.dumps(schema(), indent=2, ensure_ascii=False) + "\n",
+        README: _README_HEAD + table(),
+        PAGE: _PAGE_HEAD + table(),
+    }
+
+
+if __name__ == "__main__":
+    for path, text in files().items():
+        path.write_text(text, encoding="utf-8")

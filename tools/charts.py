@@ -1,0 +1,61 @@
+"""Writes the parts of the charts that are made from code: the definitions, and the list of permissions."""
+
+import io
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from dynamo_operator.api.crd import custom_resource_definitions
+from dynamo_operator.cli.yaml_writer import write_yaml
+from dynamo_operator.installation.granted import GRANTED
+from dynamo_operator.installation.permissions import RULES, as_data
+from dynamo_operator.kube.kind import Object
+
+CHARTS = Path(__file__).parents[1] / "charts"
+_TEMPLATE_MARK = "{{"
+
+
+def files() -> dict[Path, str]:
+    """The text of each file, by its path below `charts`."""
+    return {**dict(_definitions()), Path("dynamo-platform/files/permissions.yaml"): _permissions()}
+
+
+def _definitions() -> Iterable[tuple[Path, str]]:
+    for definition in custom_resource_definitions():
+        plural = definition["spec"]["names"]["plural"]
+        text = _yaml(definition)
+        if _TEMPLATE_MARK in text:
+            raise ValueError(f"{plural}: Helm would take a description for a template")
+        yield Path(f"dynamo-crds/templates/{plural}.yaml"), text
+
+
+def _permissions() -> str:
+    head = "# Written by `make docs` from src/dynamo_operator/installation.\n"
+    granted = [
+        {
+            "name": each.name,
+            "account": each.account,
+            "role": each.role,
+            "binding": each.binding,
+            "rules": [as_data(rule) for rule in each.rules],
+        }
+        for each in GRANTED
+    ]
+    return head + _yaml({"operator": [as_data(rule) for rule in RULES], "granted": granted})
+
+
+def _yaml(value: Object) -> str:
+    stream = io.StringIO()
+    write_yaml([value], stream)
+    return stream.getvalue()
+
+
+def write(found: Mapping[Path, str]) -> None:
+    """Write them, and take away definitions that are no more."""
+    for old in (CHARTS / "dynamo-crds/templates").iterdir():
+        old.unlink()
+    for path, text in found.items():
+        (CHARTS / path).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write(files())

@@ -1,0 +1,30 @@
+"""Writes the manifests that `dynamoctl install --print` has, from the chart. Builds Helm if need be."""
+
+import tempfile
+from pathlib import Path
+
+from dynamo_operator.controlplane.helm import Helm, helm
+from dynamo_operator.controlplane.progress import Silent
+from dynamo_operator.installation.manifests import PLACEHOLDER, RELEASE, RENDERED, mode
+
+CHART = Path(__file__).parents[1] / "charts/dynamo-platform"
+
+
+def rendered(tool: Helm, *, is_restricted: bool) -> str:
+    """What the chart makes of its defaults in one mode."""
+    chosen = f"dynamo-operator.namespaceRestriction.enabled={str(is_restricted).lower()}"
+    arguments = (f"--namespace={PLACEHOLDER}", f"--set={chosen}")
+    return tool("template", RELEASE, CHART, *arguments)
+
+
+def main() -> None:
+    """Write them all."""
+    with tempfile.TemporaryDirectory() as home:
+        tool = helm(Path(home), progress=Silent())
+        for is_restricted in (False, True):
+            file = RENDERED / f"{mode(is_restricted=is_restricted)}.yaml"
+            file.write_text(rendered(tool, is_restricted=is_restricted), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

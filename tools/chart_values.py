@@ -124,7 +124,8 @@ def schema() -> dict[str, Any]:
 
 def _property(value: Value) -> dict[str, Any]:
     if value.is_group:
-        return _object()
+        # A chart that has this one as a part shares its own globals with it.
+        return _object() | ({"additionalProperties": True} if value.path == ("global",) else {})
     text = {"description": value.text}
     if value.is_retired:
         return text

@@ -15,8 +15,9 @@ from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.api.names import group_name
 from dynamo_operator.kube.types.meta import condition
 from dynamo_operator.lifecycle.workers import Rollout
+from dynamo_operator.status.reasons import ComponentReason, GraphReason
 from dynamo_operator.status.rollout import replacing, with_old_generations
-from dynamo_operator.status.service import ServiceView
+from dynamo_operator.status.service import ServiceView, explained
 
 
 def component_views(
@@ -56,9 +57,10 @@ def _view(
     older: Sequence[str],
 ) -> ServiceView:
     own = _obstacle(component)
+    refusal = _refusal(component) if own else None
     return ServiceView(
         name=name,
-        counts=counts,
+        counts=explained(counts, refusal, f"{name}: {own}") if refusal else counts,
         wanted=wanted_replicas(service) if service else 0,
         obstacles=(*([own] if own else []), *older),
         exists=bool(older) or (component is not None and bool(component.status.conditions)),
@@ -82,6 +84,20 @@ def _obstacle(component: DynamoComponentDeployment | None) -> str | None:
     if _is_behind(component):
         return "its newest spec has not been observed yet"
     return None if available.status == "True" else available.message
+
+
+_REFUSALS = {
+    ComponentReason.NAME_CONFLICT: GraphReason.NAME_CONFLICT,
+    ComponentReason.REJECTED: GraphReason.REJECTED,
+}
+"""What keeps a component from being made at all; its pods, if it has any, know nothing of it."""
+
+
+def _refusal(component: DynamoComponentDeployment | None) -> GraphReason | None:
+    available = condition(component.status.conditions, "Available") if component else None
+    if available is None or component is None or _is_behind(component):
+        return None
+    return next((mine for theirs, mine in _REFUSALS.items() if theirs == available.reason), None)
 
 
 def _is_behind(component: DynamoComponentDeployment) -> bool:

@@ -1,19 +1,12 @@
-"""The certificate of the webhooks: made, trusted, repaired, changed under load; and what happens without."""
+"""The certificate of the webhooks: made, trusted, and put right."""
 
-import threading
-import time
-
-import pytest
-
-from cluster.admission.conftest import CONFIGURATIONS, NAMESPACE, SECRET_NAME, Install, Installation
+from cluster.admission.conftest import CONFIGURATIONS, NAMESPACE, SECRET_NAME, Installation
 from cluster.world import World
 from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.kube.kind import Kind
 from dynamo_operator.kube.types.admission import ServingSecret
 from reviews.rows import graph
 
 GRAPH = DynamoGraphDeployment.KIND
-CONFIG_MAPS = Kind("", "v1", "ConfigMap", "configmaps")
 
 
 def test_a_bundle_that_somebody_takes_out_is_put_back(webhooks: Installation, lab: World) -> None:
@@ -34,53 +27,3 @@ def test_a_certificate_that_somebody_deletes_is_made_anew(
     webhooks.asker.delete(ServingSecret.KIND, NAMESPACE, SECRET_NAME)
     lab.until(lambda: webhooks.certificate() not in ("", before))
     lab.until(lambda: webhooks.asker.create(GRAPH, graph()).code == 201)
-
-
-@pytest.mark.timeout(150)  # two processes start, and a certificate lives for 12 s
-def test_certificates_of_two_replicas_change_while_objects_are_applied(
-    install: Install, lab: World
-) -> None:
-    short = "--webhook-certificate-life=12s"
-    with install(short) as first, install(short, url_port=first.port) as second:
-        seen = {first.certificate()}
-        refused: list[str] = []
-        applied = 0
-        stop = threading.Event()
-
-        def apply() -> None:
-            nonlocal applied
-            while not stop.is_set():
-                told = first.asker.create(GRAPH, graph())
-                applied += 1
-                if told.code != 201:
-                    refused.append(told.text)
-
-        thread = threading.Thread(target=apply)
-        thread.start()
-        try:
-            deadline = time.monotonic() + 45
-            while len(seen) < 2 and time.monotonic() < deadline:
-                time.sleep(0.2)
-                seen.add(first.certificate())
-            time.sleep(3)  # the new certificate is used for a while
-        finally:
-            stop.set()
-            thread.join()
-        assert second.process.ended is None
-    assert [] == refused
-    assert 2 == len(seen)
-    assert applied > 100
-
-
-def test_without_webhooks_only_our_kinds_are_refused(install: Install, lab: World) -> None:
-    with install() as found:
-        found.process.stop()
-        told = found.asker.create(GRAPH, graph())
-        other = {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {"name": "x", "namespace": "lab"},
-        }
-        assert 500 == told.code
-        assert "failed calling webhook" in told.text
-        assert 201 == found.asker.create(CONFIG_MAPS, other).code

@@ -43,6 +43,7 @@ CLUSTER_WIDE_FLAGS = (
     "--leader-election-namespace=kube-system",
     f"--planner-cluster-role-name={NAMES[Name.PLANNER_ROLE]}",
     f"--epp-cluster-role-name={NAMES[Name.EPP_ROLE]}",
+    "--disruption-budget-max-unavailable=1",
 )
 
 

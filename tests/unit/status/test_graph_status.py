@@ -149,3 +149,17 @@ def _without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _without_nulls(each) for name, each in value.items() if each is not None}
     return [_without_nulls(each) for each in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [("NameConflict", "name_conflict"), ("RejectedByApiServer", "rejected_by_api_server")],
+)
+def test_what_keeps_a_component_from_being_made_is_the_reason_of_the_graph(
+    said: str, told: str
+) -> None:
+    available = Condition("Available", "False", said, "Service x is taken", observed_generation=4)
+    status = DynamoComponentDeploymentStatus(4, (available,), service=COUNTS)
+    found = of(DynamoComponentDeployment(COMPONENT.metadata, status=status))
+    assert ("False", told) == ready(found)[:2]
+    assert "Service x is taken" in ready(found)[2]

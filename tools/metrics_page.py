@@ -5,6 +5,7 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
+from dynamo_operator.admission.metrics import WebhookMetrics
 from dynamo_operator.kube.metrics import RuntimeMetrics
 from dynamo_operator.kube.types.meta import R
 from dynamo_operator.observability.metrics import register
@@ -23,6 +24,9 @@ of the reference operator, so its dashboards work.
 `resource_type` is a kind. `result` is `success`, `requeue` or `error`. `error_type` is the API server's
 reason: `not_found`, `already_exists`, `conflict`, `validation`, `bad_request`, `unauthorized`,
 `forbidden`, `timeout`, `server_timeout`, `unavailable`, `rate_limited`, or `internal` for anything else.
+For webhooks, `result` is `allowed` or `denied`, `operation` is `CREATE`, `UPDATE` or `other`, and `reason` is that of the first
+problem: `required`, `invalid`, `unknown_field`, `not_supported`, `forbidden`, `duplicate`, `decode_failed`,
+`immutable_field_changed`, `replicas_managed_by_adapter` or `rollout_in_progress`.
 `status` is the state of a graph (`pending`, `successful`, `failed`, `unknown`), and `ready` or
 `not_ready` of a component. Objects are counted at each scrape, so what is gone is not counted.
 What was counted for reconciles in a namespace goes with its last object of that kind.
@@ -49,6 +53,7 @@ def page() -> str:
     registry = RuntimeMetrics().registry
     register(registry, _Nothing())
     register_scope(registry, lambda: 0)
+    WebhookMetrics(registry)
     rows = sorted(_rows(registry), key=lambda row: (row[0] not in _FIRST, row[0]))
     table = ["| name | type | labels | what it counts |", "|---|---|---|---|"]
     table += [f"| `{name}` | {kind} | {labels} | {text} |" for name, kind, labels, text in rows]

@@ -67,14 +67,14 @@ def page() -> str:
 
 
 def _table(rules: Iterable[Rule]) -> list[str]:
-    rows = ["| what | verbs | only | feature | why |", "|---|---|---|---|---|"]
+    rows = ["| group | what | verbs | only | feature | why |", "|---|---|---|---|---|---|"]
     for rule in rules:
-        group = f".{rule.group}" if rule.group else ""
-        what = ", ".join(f"`{each}{group}`" for each in rule.resources)
+        what = ", ".join(f"`{each}`" for each in rule.resources)
         names = [_NAMES[each] if isinstance(each, Name) else f"`{each}`" for each in rule.names]
         feature = "" if rule.feature is Feature.ALWAYS else f"`{rule.feature.value}`"
         verbs = ", ".join(rule.verbs)
-        rows.append(f"| {what} | {verbs} | {', '.join(names)} | {feature} | {rule.why} |")
+        group = f"`{rule.group}`" if rule.group else ""
+        rows.append(f"| {group} | {what} | {verbs} | {', '.join(names)} | {feature} | {rule.why} |")
     return rows
 
 

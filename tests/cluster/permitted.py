@@ -29,14 +29,16 @@ class Asked:
     name: str
 
 
-def asked(log: Path, agent: str = AGENT) -> Iterator[tuple[Asked, int]]:
-    """Each request of that client for a resource, with the status of its answer."""
+def asked(log: Path, user: str = "") -> Iterator[tuple[Asked, int]]:
+    """Each request of our client for a resource, with the status of its answer; "" is any user."""
     with log.open(encoding="utf-8") as lines:
         for line in lines:
             if not line.endswith("\n"):
                 return  # the API server is still writing it
             entry = json.loads(line)
-            if entry.get("userAgent", "").startswith(agent) and "objectRef" in entry:
+            is_ours = entry.get("userAgent", "").startswith(AGENT)
+            is_theirs = user in ("", entry["user"].get("username"))
+            if is_ours and is_theirs and "objectRef" in entry:
                 yield _asked(entry), entry.get("responseStatus", {}).get("code", 0)
 
 
@@ -48,15 +50,15 @@ def _asked(entry: dict[str, Any]) -> Asked:
     return Asked(entry["verb"], about.get("apiGroup", ""), resource, about.get("name") or name)
 
 
-def refused(log: Path) -> set[Asked]:
+def refused(log: Path, user: str = "") -> set[Asked]:
     """What the API server did refuse for want of permission."""
-    return {each for each, code in asked(log) if code == 403}
+    return {each for each, code in asked(log, user) if code == 403}
 
 
-def beyond(log: Path, rules: Iterable[Rule]) -> set[Asked]:
+def beyond(log: Path, rules: Iterable[Rule], user: str = "") -> set[Asked]:
     """What none of these rules allows, whatever its names are."""
     known = tuple(rules)
-    found = {each for each, _ in asked(log) if each.resource not in _ANYBODY}
+    found = {each for each, _ in asked(log, user) if each.resource not in _ANYBODY}
     return {each for each in found if not any(_allows(rule, each) for rule in known)}
 
 

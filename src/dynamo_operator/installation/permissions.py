@@ -333,7 +333,7 @@ RULES: tuple[Rule, ...] = (
         "apps",
         ("statefulsets",),
         ("list", "watch"),
-        "Learns which templates the leaders of such a component run.",
+        "Learns which templates the leaders of LeaderWorkerSets run.",
     ),
     Rule(
         "networking.istio.io",

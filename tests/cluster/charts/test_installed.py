@@ -19,9 +19,12 @@ from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.controlplane.helm import Helm
 from dynamo_operator.controlplane.ports import free_ports
 from dynamo_operator.installation.manifests import Choices, manifests
+from dynamo_operator.installation.permissions import MARKER_LEASE
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.types.admission import ValidatingWebhookConfiguration
 from dynamo_operator.kube.types.apps import Deployment
+from dynamo_operator.kube.types.coordination import Lease
+from dynamo_operator.version import version
 
 GRAPH = DynamoGraphDeployment.KIND
 CONFIGURATION = ValidatingWebhookConfiguration.KIND
@@ -84,6 +87,8 @@ def test_an_installed_operator_runs_graphs_with_its_chart_s_flags_and_rights(
         with running(kinds, world, tmp_path / "log"):
             world.create(GRAPH, graph())
             world.eventually(GRAPH, "chat", is_ready)
+            lease = kinds.kubectl("get", "lease", "dynamo.nvidia.com", "--namespace=kube-system")
+            assert "dynamo.nvidia.com" in lease
             world.delete(GRAPH, "chat")
             world.gone(GRAPH, "chat")
         assert set() == refused(kinds.audit_log) - before
@@ -156,12 +161,15 @@ def test_a_restricted_operator_serves_its_namespace_and_no_other(
         elsewhere.create(GRAPH, graph("foreign"))
         world.create(GRAPH, graph())
         world.eventually(GRAPH, "chat", is_ready)
+        marker = world.eventually(Lease.KIND, MARKER_LEASE)
         foreign = elsewhere.get(GRAPH, "foreign")
         elsewhere.delete(GRAPH, "foreign")
         world.delete(GRAPH, "chat")
         world.gone(GRAPH, "chat")
     assert foreign is not None
     assert "status" not in foreign
+    assert f"namespace-restricted-operator-{version()}" == marker["spec"]["holderIdentity"]
+    assert world.get(Lease.KIND, MARKER_LEASE) is None
 
 
 def test_removing_the_platform_leaves_graphs_and_their_pods(

@@ -49,6 +49,8 @@ def test_a_graph_becomes_ready(world: World) -> None:
             "updatedReplicas": 1,
             "readyReplicas": 1,
             "availableReplicas": 1,
+            "scheduledReplicas": 1,
+            "runtimeNamespace": f"{world.namespace}-chat",
         }
         assert counts == ready["status"]["services"][name]
         component = world.get(COMPONENT, f"chat-{name.lower()}")
@@ -170,7 +172,7 @@ def test_an_edit_is_not_ready_before_its_pods_are(world: World) -> None:
     )
     assert "pending" == waiting["status"]["state"]
     said = condition(waiting, "Ready")
-    assert ("False", "some_resources_are_not_ready") == (said["status"], said["reason"])
+    assert ("False", "updating") == (said["status"], said["reason"])
     assert "chat-decode" in said["message"]
     healed = {"extraPodMetadata": None}
     world.patch(GRAPH, "chat", {"spec": {"services": {"Decode": healed}}})

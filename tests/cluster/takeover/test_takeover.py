@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -157,6 +158,13 @@ def test_a_graph_that_was_taken_over_goes_without_any_operator(
     there.until(lambda: not there.list(COMPONENT) and not there.list(Deployment.KIND))
 
 
+def filled(value: Any) -> Any:
+    """A value without empty maps: to Grove, which reads it into structs, they are the same as none."""
+    if isinstance(value, dict):
+        return {name: filled(each) for name, each in value.items() if each != {}}
+    return [filled(each) for each in value] if isinstance(value, list) else value
+
+
 def test_a_set_of_grove_stays_as_it_is_and_is_ours(
     kinds: ControlPlane, world: World, tmp_path: Path
 ) -> None:
@@ -167,7 +175,7 @@ def test_a_set_of_grove_stays_as_it_is_and_is_ours(
         with operator(kinds, there, tmp_path):
             there.until(lambda: is_taken_over(there, PodCliqueSet.KIND, Service.KIND))
             (after,) = there.list(PodCliqueSet.KIND)
-            assert before["spec"]["template"] == after["spec"]["template"]
+            assert filled(before["spec"]["template"]) == filled(after["spec"]["template"])
             assert (MANAGER, "Update") not in set(managers(after))
         there.delete(GRAPH, "g")
         there.gone(PodCliqueSet.KIND, before["metadata"]["name"])

@@ -182,6 +182,7 @@ def _sample(key: str) -> str:
         "logging.format": "json",
         "logging.timeFormat": "nano",
         "metrics.bindAddress": "127.0.0.1:1",
+        "webhooks.bindAddress": "127.0.0.1:2",
         "health.bindAddress": '"0"',
         "leaderElection.leaseDuration": "16s",
         "leaderElection.renewDeadline": "9s",

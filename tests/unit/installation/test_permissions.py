@@ -11,6 +11,7 @@ from dynamo_operator import operator
 from dynamo_operator.admission.registration import REVIEWED
 from dynamo_operator.controllers.ssh_keys import ssh_key_informers
 from dynamo_operator.installation.granted import GRANTED
+from dynamo_operator.installation.images import images
 from dynamo_operator.installation.permissions import (
     RULES,
     Feature,
@@ -137,6 +138,14 @@ def test_chart_and_package_have_one_version() -> None:
     for name in ("dynamo-crds", "dynamo-platform"):
         chart = yaml.safe_load((ROOT / "charts" / name / "Chart.yaml").read_text("utf-8"))
         assert (version(), version()) == (chart["version"], chart["appVersion"])
+
+
+def test_the_chart_names_every_image() -> None:
+    from dynamo_operator.version import version
+
+    chart = yaml.safe_load((ROOT / "charts/dynamo-platform/Chart.yaml").read_text("utf-8"))
+    listed = yaml.safe_load(chart["annotations"]["artifacthub.io/images"])
+    assert images(version()) == tuple(each["image"] for each in listed)
 
 
 def test_each_kind_with_a_webhook_has_its_entry_in_the_chart() -> None:

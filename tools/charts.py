@@ -7,7 +7,8 @@ from pathlib import Path
 from dynamo_operator.api.crd import custom_resource_definitions
 from dynamo_operator.cli.yaml_writer import write_yaml
 from dynamo_operator.installation.granted import GRANTED
-from dynamo_operator.installation.permissions import RULES, as_data
+from dynamo_operator.installation.permissions import RULES
+from dynamo_operator.installation.rule import as_data
 from dynamo_operator.kube.kind import Object
 
 CHARTS = Path(__file__).parents[1] / "charts"

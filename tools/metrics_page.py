@@ -24,9 +24,10 @@ of the reference operator, so its dashboards work.
 `resource_type` is a kind. `result` is `success`, `requeue` or `error`. `error_type` is the API server's
 reason: `not_found`, `already_exists`, `conflict`, `validation`, `bad_request`, `unauthorized`,
 `forbidden`, `timeout`, `server_timeout`, `unavailable`, `rate_limited`, or `internal` for anything else.
-For webhooks, `result` is `allowed` or `denied`, `operation` is `CREATE`, `UPDATE` or `other`, and `reason` is that of the first
-problem: `required`, `invalid`, `unknown_field`, `not_supported`, `forbidden`, `duplicate`, `decode_failed`,
-`immutable_field_changed`, `replicas_managed_by_adapter` or `rollout_in_progress`.
+For webhooks, `result` is `allowed` or `denied`, `operation` is `CREATE`, `UPDATE` or `other`, and
+`reason` is that of the first problem: `required`, `invalid`, `unknown_field`, `not_supported`, `forbidden`,
+`duplicate`, `decode_failed`, `immutable_field_changed`, `replicas_managed_by_adapter` or
+`rollout_in_progress`.
 `status` is the state of a graph (`pending`, `successful`, `failed`, `unknown`), and `ready` or
 `not_ready` of a component. Objects are counted at each scrape, so what is gone is not counted.
 What was counted for reconciles in a namespace goes with its last object of that kind.

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from dynamo_operator.installation.granted import GRANTED
-from dynamo_operator.installation.permissions import RULES, Feature, Name, Rule, Where
+from dynamo_operator.installation.permissions import RULES
+from dynamo_operator.installation.rule import Feature, Name, Rule, Where
 
 PAGE = Path(__file__).parents[1] / "docs" / "permissions.md"
 HEAD = """\

@@ -5,6 +5,7 @@ or while the webhooks were off. Somebody must be able to label it, scale it and 
 update is refused for what it makes wrong; what was wrong before is a warning.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ from msgspec import Raw
 from dynamo_operator.admission.rules import Circumstances, Rules
 from dynamo_operator.kube.decode import UNREADABLE, decode
 from dynamo_operator.kube.errors import DecodeError
+from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.types.meta import R
 from dynamo_operator.validation import Problem
 from dynamo_operator.validation.line import line
@@ -22,6 +24,8 @@ from dynamo_operator.validation.schema import schema_problems
 _TOO_DEEP = Problem("document", "is nested too deeply")
 _OBJECTS = msgspec.json.Decoder(dict[str, Any])
 _AT = " - at `"
+_LARGEST_IN_WORDS = 64 * 1024
+"""In bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +96,14 @@ def _readable(rules: Rules[R], text: Raw | None) -> R | None:
 
 
 def _misfits(text: Raw, error: DecodeError) -> tuple[Problem, ...]:
-    """Why an object does not fit its type: by the schema, which has words for it, else as it is told."""
-    try:
-        document = _OBJECTS.decode(text)
-    except UNREADABLE:
-        document = {}
+    """Why an object does not fit its type: by the schema, which has words for it, else as it is told.
+
+    Good words take time, and strangers may send what they like: a large object gets the plain ones.
+    """
+    document: Object = {}
+    if len(memoryview(text)) <= _LARGEST_IN_WORDS:
+        with suppress(*UNREADABLE):
+            document = _OBJECTS.decode(text)
     found = schema_problems(document) if document else ()
     message, _, place = error.message.partition(_AT)
     path = place.rstrip("`").removeprefix("$").removeprefix(".") or "document"

@@ -1,5 +1,6 @@
 """AdmissionReview v1: what the API server asks, and what it is told."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -8,12 +9,15 @@ from msgspec import Raw
 from dynamo_operator.admission.judgement import Verdict
 from dynamo_operator.kube.decode import UNREADABLE
 from dynamo_operator.kube.types.meta import Struct
-from dynamo_operator.validation.line import lines
+from dynamo_operator.validation.line import line
 
 API_VERSION = "admission.k8s.io/v1"
 KIND = "AdmissionReview"
 _NULL = b"null"
 _FORBIDDEN = 403
+_MOST = 100
+_LONGEST = 1000
+"""Lines, and characters in one. A text of strangers must not come back in megabytes."""
 
 
 class UserInfo(Struct):
@@ -86,9 +90,15 @@ def answer(uid: str, verdict: Verdict) -> bytes:
     if not verdict.allowed:
         response["status"] = {
             "code": _FORBIDDEN,
-            "message": lines(verdict.problems),
+            "message": "\n".join(_short([line(each) for each in verdict.problems])),
             "reason": "Forbidden",
         }
     if verdict.warnings:
-        response["warnings"] = verdict.warnings
+        response["warnings"] = _short(verdict.warnings)
     return msgspec.json.encode({"apiVersion": API_VERSION, "kind": KIND, "response": response})
+
+
+def _short(texts: Sequence[str]) -> list[str]:
+    """The texts, as far as anybody reads."""
+    found = [text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…" for text in texts[:_MOST]]
+    return [*found, f"and {len(texts) - _MOST} more"] if len(texts) > _MOST else found

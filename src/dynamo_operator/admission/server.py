@@ -22,13 +22,16 @@ from dynamo_operator.admission.review import NotAReview, Request, answer, reques
 from dynamo_operator.admission.rules import RULES, Circumstances, Rules
 from dynamo_operator.kube.errors import ConfigError
 from dynamo_operator.kube.serving import Pair, server_context
-from dynamo_operator.validation.line import lines
+from dynamo_operator.validation.line import line
 
 LARGEST_BODY: Final = 7 * 1024 * 1024
 """In bytes. The API server takes 3 MiB for an object, and an update shows it twice."""
 
 _JSON: Final = "application/json"
 _SHUTDOWN_SECONDS: Final = 5.0
+_TOLD: Final = 10
+_LONGEST: Final = 300
+"""Problems in a log entry, and characters of each."""
 _EVERYWHERE: Final = (None, "", "0.0.0.0", "::")  # noqa: S104  # told apart, not bound to
 _log = structlog.get_logger()
 
@@ -175,5 +178,6 @@ def _told(kind: str, request: Request, verdict: Verdict) -> None:
         name=request.name,
         operation=request.operation,
         user=request.user_info.username,
-        error=lines(verdict.problems),
+        error=[line(each)[:_LONGEST] for each in verdict.problems[:_TOLD]],
+        problems=len(verdict.problems),
     )

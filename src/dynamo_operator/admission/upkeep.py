@@ -18,7 +18,7 @@ from dynamo_operator.admission.bundle import Caller, Configuration
 from dynamo_operator.admission.identity import Identity
 from dynamo_operator.admission.keepers import Keeper, Kept
 from dynamo_operator.admission.server import Certificate, WebhookServer
-from dynamo_operator.kube.errors import ConfigError, OperatorError
+from dynamo_operator.kube.errors import ConfigError, Forbidden, Invalid, OperatorError
 from dynamo_operator.kube.informer import Informer
 from dynamo_operator.kube.manager import Health
 from dynamo_operator.kube.store import Change
@@ -91,7 +91,7 @@ class Upkeep:
             await self._served(kept)
         except OperatorError as error:
             self._report((f"webhooks: {error}",))
-            return _RETRY_SECONDS
+            return _LOOK_SECONDS if isinstance(error, Forbidden | Invalid) else _RETRY_SECONDS
         problems = await self._tried()
         self._report(problems)
         return _RETRY_SECONDS if problems else min(kept.again_in, _LOOK_SECONDS)

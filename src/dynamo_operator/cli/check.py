@@ -12,7 +12,8 @@ from dynamo_operator.cli.errors import ExitCode
 from dynamo_operator.installation import checks
 from dynamo_operator.installation.checks import Finding, Verdict
 from dynamo_operator.installation.inventory import Node, Pod, StorageClass, SubjectAccessReview
-from dynamo_operator.installation.permissions import MARKER_LEASE, RULES, Feature, Name, Rule, Where
+from dynamo_operator.installation.permissions import MARKER_LEASE, RULES
+from dynamo_operator.installation.rule import Feature, Name, Rule, Where
 from dynamo_operator.kube.client import Client
 from dynamo_operator.kube.connect import connect
 from dynamo_operator.kube.errors import ConfigError, Unreachable

@@ -208,6 +208,8 @@ def _contradictions(settings: Settings) -> Iterator[tuple[str, str]]:
     if not durations[0] > durations[1] > durations[2] > 0:
         wanted = "leaseDuration > renewDeadline > retryPeriod > 0"
         yield "leaderElection", f"expected {wanted}, got {_listed(durations)}"
+    if settings.webhooks.certificate_life_seconds <= 0:
+        yield "webhooks.certificateLife", "must be more than 0"
     scope = (
         settings.namespace_scope.lease_duration_seconds,
         settings.namespace_scope.renew_interval_seconds,

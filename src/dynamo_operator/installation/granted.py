@@ -8,7 +8,8 @@ Source: specification `platform` 12.
 
 from dataclasses import dataclass
 
-from dynamo_operator.installation.permissions import NVIDIA, Feature, Rule
+from dynamo_operator.installation.permissions import NVIDIA
+from dynamo_operator.installation.rule import Feature, Rule
 
 _READ = ("get", "list", "watch")
 _ALL = ("get", "list", "watch", "create", "update", "patch", "delete")

@@ -67,12 +67,13 @@ def user_labels(component: DynamoComponentDeployment) -> dict[str, str]:
 
 
 def annotations(spec: ComponentSpec) -> dict[str, str]:
-    """Annotations of every object but the pods."""
+    """Annotations of every object but the pods, which alone are restarted."""
     extra = spec.extra_pod_metadata.annotations if spec.extra_pod_metadata else {}
     found = spec.annotations | extra
     if spec.model_ref and spec.model_ref.name:
         found[labels.BASE_MODEL] = spec.model_ref.name
-    return {key: value for key, value in found.items() if key not in labels.BOOKKEEPING}
+    kept_away = labels.BOOKKEEPING | {labels.RESTART_AT}
+    return {key: value for key, value in found.items() if key not in kept_away}
 
 
 def pod_labels(spec: ComponentSpec) -> dict[str, str]:

@@ -75,14 +75,17 @@ def account(kinds: ControlPlane) -> Path:
 def install(
     kinds: ControlPlane, account: Path, asker: Asker, tmp_path_factory: pytest.TempPathFactory
 ) -> Install:
-    """Starts an operator with webhooks; they are registered, and trusted as soon as it is ready."""
+    """Starts an operator with webhooks; they are trusted as soon as it is ready.
+
+    `url_port` is where the API server calls, if that is not the operator itself.
+    """
 
     @contextmanager
-    def installed(*flags: str, url_port: int = 0) -> Iterator[Installation]:
+    def installed(*flags: str, url_port: int = 0, registers: bool = True) -> Iterator[Installation]:
         port, health = free_ports(2)
         folder = tmp_path_factory.mktemp("operator")
         wanted = Registration(RELEASE, NAMESPACE, url=f"https://127.0.0.1:{url_port or port}")
-        if not url_port:
+        if registers:
             file = folder / "registration.json"
             file.write_text(json.dumps(registration(wanted)))
             kinds.kubectl("apply", "--server-side", "-f", file)
@@ -103,7 +106,7 @@ def install(
             process.ready()
             _wait_for(process, '"message": "webhooks are ready"')
             yield Installation(process, port, wanted.name, asker)
-        if not url_port:
+        if registers:
             asker.delete(CONFIGURATIONS, "", wanted.name)
             asker.delete(ServingSecret.KIND, NAMESPACE, SECRET_NAME)
 

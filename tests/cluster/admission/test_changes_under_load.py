@@ -2,10 +2,15 @@
 
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 
 import pytest
 
+from cluster.admission.asking import Asker
 from cluster.admission.conftest import Install
+from cluster.admission.front import front
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.kube.kind import Kind
 from reviews.rows import graph
@@ -14,38 +19,73 @@ GRAPH = DynamoGraphDeployment.KIND
 CONFIG_MAPS = Kind("", "v1", "ConfigMap", "configmaps")
 
 
-@pytest.mark.timeout(150)  # two processes start, and a certificate lives for 12 s
-def test_certificates_of_two_replicas_change_while_objects_are_applied(install: Install) -> None:
-    short = "--webhook-certificate-life=12s"
-    with install(short) as first, install(short, url_port=first.port) as second:
-        seen = {first.certificate()}
-        refused: list[str] = []
-        applied = 0
+@dataclass
+class Load:
+    """Somebody who creates graphs all the time, one after the other."""
+
+    asker: Asker
+    applied: int = 0
+    refused: list[str] = field(default_factory=list)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """The load, for as long as the body takes."""
         stop = threading.Event()
 
         def apply() -> None:
-            nonlocal applied
             while not stop.is_set():
-                told = first.asker.create(GRAPH, graph())
-                applied += 1
+                told = self.asker.create(GRAPH, graph())
+                self.applied += 1
                 if told.code != 201:
-                    refused.append(told.text)
+                    self.refused.append(told.text)
 
-        thread = threading.Thread(target=apply)
-        thread.start()
+        threads = [threading.Thread(target=apply) for _ in range(2)]
+        for thread in threads:
+            thread.start()
         try:
+            yield
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join()
+
+
+@pytest.mark.timeout(150)  # two processes start, and a certificate lives for 12 s
+def test_certificates_of_two_replicas_change_while_objects_are_applied(install: Install) -> None:
+    short = "--webhook-certificate-life=12s"
+    with (
+        install(short) as first,
+        install(short, url_port=first.port, registers=False) as second,
+    ):
+        load, seen = Load(first.asker), {first.certificate()}
+        with load.running():
             deadline = time.monotonic() + 45
             while len(seen) < 2 and time.monotonic() < deadline:
                 time.sleep(0.2)
                 seen.add(first.certificate())
             time.sleep(3)  # the new certificate is used for a while
-        finally:
-            stop.set()
-            thread.join()
         assert second.process.ended is None
-    assert [] == refused
+    assert [] == load.refused
     assert 2 == len(seen)
-    assert applied > 100
+    assert load.applied > 100
+
+
+@pytest.mark.timeout(150)  # three processes start, one after the other
+def test_replicas_are_replaced_one_by_one_while_objects_are_applied(install: Install) -> None:
+    with front() as service, ExitStack() as stack:
+        first = stack.enter_context(install(url_port=service.port))
+        service.backends = [first.port]
+        load = Load(first.asker)
+        with load.running():
+            second = stack.enter_context(install(url_port=service.port, registers=False))
+            service.backends = [second.port]
+            first.process.stop()
+            third = stack.enter_context(install(url_port=service.port, registers=False))
+            service.backends = [third.port]
+            second.process.stop()
+            time.sleep(2)
+    assert [] == load.refused
+    assert load.applied > 100
 
 
 def test_without_webhooks_only_our_kinds_are_refused(install: Install) -> None:

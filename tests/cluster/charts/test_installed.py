@@ -131,6 +131,27 @@ def test_webhooks_refuse_and_admit_with_the_chart_s_flags_and_rights(
         assert set() == refused(kinds.audit_log) - before
 
 
+def bundles(control_plane: ControlPlane) -> set[str]:
+    """The authorities that the API server trusts for our webhooks; "" where there is none."""
+    name = f"{RELEASE}-dynamo-operator-validating"
+    found = json.loads(control_plane.kubectl("get", str(CONFIGURATION), name, "--output=json"))
+    return {each["clientConfig"].get("caBundle", "") for each in found["webhooks"]}
+
+
+def test_an_upgrade_leaves_the_authorities_that_the_operator_wrote(
+    kinds: ControlPlane, online: Helm, world: World, tmp_path: Path
+) -> None:
+    [port] = free_ports(1)
+    webhooks = "--set=dynamo-operator.webhook.enabled=true"
+    with installed(online, world, webhooks):
+        with running(kinds, world, tmp_path / "log", f"--webhook-bind-address=127.0.0.1:{port}"):
+            world.until(lambda: "" not in bundles(kinds))
+        before = bundles(kinds)
+        timeout = "--set=dynamo-operator.webhook.timeoutSeconds=7"
+        online("upgrade", RELEASE, PLATFORM, f"--namespace={world.namespace}", webhooks, timeout)
+        assert before == bundles(kinds)
+
+
 def test_an_upgrade_changes_no_pod_of_a_graph(
     kinds: ControlPlane, online: Helm, world: World, tmp_path: Path
 ) -> None:

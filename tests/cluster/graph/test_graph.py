@@ -50,6 +50,7 @@ def test_a_graph_becomes_ready(world: World) -> None:
             "readyReplicas": 1,
             "availableReplicas": 1,
             "scheduledReplicas": 1,
+            "componentNames": [f"chat-{name.lower()}"],
             "runtimeNamespace": f"{world.namespace}-chat",
         }
         assert counts == ready["status"]["services"][name]

@@ -4,7 +4,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from dynamo_operator.installation.granted import GRANTED
-from dynamo_operator.installation.permissions import Feature, Name, Where, policy
+from dynamo_operator.installation.permissions import RULES
+from dynamo_operator.installation.rule import Feature, Name, Where, policy
 from dynamo_operator.kube.kind import Object
 
 NAMES = {
@@ -42,7 +43,7 @@ class Installation:
         if self.reads_cluster:
             places.append(("cluster", Where.CLUSTER, ""))
         for title, where, namespace in places:
-            rules = policy(self.features, where, NAMES)
+            rules = policy(RULES, self.features, where, NAMES)
             if rules:
                 yield from self._role(f"{self.own}-{title}", namespace, rules)
         for granted in GRANTED:

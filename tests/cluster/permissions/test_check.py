@@ -11,7 +11,7 @@ import pytest
 from cluster.conftest import ControlPlane
 from cluster.permissions.conftest import Install
 from cluster.permissions.roles import ACCOUNT, Installation
-from dynamo_operator.installation.permissions import Feature
+from dynamo_operator.installation.rule import Feature
 
 pytestmark = pytest.mark.cluster
 

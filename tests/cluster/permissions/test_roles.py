@@ -17,7 +17,8 @@ from cluster.world import World
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.controlplane.kubectl import KubectlError
 from dynamo_operator.installation.granted import GRANTED
-from dynamo_operator.installation.permissions import RULES, Feature, Name
+from dynamo_operator.installation.permissions import RULES
+from dynamo_operator.installation.rule import Feature, Name
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.types.apps import Deployment
 from dynamo_operator.kube.types.core import SshKeys

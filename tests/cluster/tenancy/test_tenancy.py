@@ -15,7 +15,7 @@ from cluster.permissions.roles import ACCOUNT, Installation
 from cluster.world import World
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.controllers.scope import LEASE
-from dynamo_operator.installation.permissions import Feature
+from dynamo_operator.installation.rule import Feature
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.types.apps import Deployment
 from dynamo_operator.kube.types.coordination import Lease

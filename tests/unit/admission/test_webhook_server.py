@@ -18,7 +18,7 @@ from dynamo_operator.admission.registration import path_of
 from dynamo_operator.admission.review import NotAReview, request_in
 from dynamo_operator.admission.rules import RULES
 from dynamo_operator.admission.server import LARGEST_BODY
-from reviews.asking import review
+from reviews.asking import review, verdict
 from reviews.rows import adapted, graph, model, with_service
 from reviews.serving import Running, new_certificate, running
 
@@ -242,3 +242,19 @@ def test_a_review_carries_what_is_asked() -> None:
     assert found.new is not None
     assert graph() == msgspec.json.decode(found.new)
     assert request_in(review(graph())).old is None
+
+
+async def test_thousands_of_problems_make_no_answer_of_megabytes() -> None:
+    many = graph({"w": {"labels": {f"a{number}": "b c" for number in range(3000)}}})
+    long = model(modelType="lora", source={"uri": "x" * 100_000})
+    async with running() as there:
+        message = (await reviewed(there, GRAPHS, many))["status"]["message"]
+        assert "and 2901 more" == message.splitlines()[-1]
+        assert len((await reviewed(there, MODELS, long))["status"]["message"]) < 1100
+
+
+def test_a_large_object_that_does_not_fit_its_type_is_judged_quickly() -> None:
+    odd = graph({"w": {**{f"field{number}": 1 for number in range(20_000)}, "replicas": "x"}})
+    found = verdict(odd)
+    assert "decode_failed" == found.reason
+    assert ["spec.services[...].replicas"] == [each.path for each in found.problems]

@@ -127,6 +127,8 @@ def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
         ({"namespace-scope-lease-renew-interval": "0"}, "namespaceScope"),
         ({"metrics-bind-address": "8080"}, "metrics.bindAddress"),
         ({"health-probe-bind-address": ":http"}, "health.bindAddress"),
+        ({"webhook-bind-address": "9443"}, "webhooks.bindAddress"),
+        ({"webhook-certificate-life": "0s"}, "webhooks.certificateLife"),
     ],
 )
 def test_values_that_fit_no_server_or_each_other_are_refused(
@@ -183,6 +185,8 @@ def _sample(key: str) -> str:
         "logging.timeFormat": "nano",
         "metrics.bindAddress": "127.0.0.1:1",
         "webhooks.bindAddress": "127.0.0.1:2",
+        "webhooks.certificates": "external",
+        "webhooks.certificateLife": "24h",
         "health.bindAddress": '"0"',
         "leaderElection.leaseDuration": "16s",
         "leaderElection.renewDeadline": "9s",

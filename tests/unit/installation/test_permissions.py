@@ -12,15 +12,8 @@ from dynamo_operator.admission.registration import REVIEWED
 from dynamo_operator.controllers.ssh_keys import ssh_key_informers
 from dynamo_operator.installation.granted import GRANTED
 from dynamo_operator.installation.images import images
-from dynamo_operator.installation.permissions import (
-    RULES,
-    Feature,
-    Name,
-    Rule,
-    Where,
-    needed,
-    policy,
-)
+from dynamo_operator.installation.permissions import RULES
+from dynamo_operator.installation.rule import Feature, Name, Rule, Where, needed, policy
 from dynamo_operator.kube.types.meta import Resource
 from dynamo_operator.render.rbac import discovery_objects
 from dynamo_operator.settings import RenderSettings
@@ -91,14 +84,14 @@ def test_the_operator_holds_all_that_the_discovery_role_grants() -> None:
         for resource in rule["resources"]
         for verb in rule["verbs"]
     }
-    assert granted <= allowed(needed((), Where.GRAPHS))
+    assert granted <= allowed(needed(RULES, (), Where.GRAPHS))
 
 
 @pytest.mark.parametrize("feature", OPTIONAL)
 def test_kinds_of_other_projects_are_named_only_with_their_feature(feature: Feature) -> None:
     def groups(features: Iterable[Feature]) -> set[str]:
         chosen = tuple(features)
-        return {rule.group for where in Where for rule in needed(chosen, where)}
+        return {rule.group for where in Where for rule in needed(RULES, chosen, where)}
 
     own = {rule.group for rule in RULES if rule.feature is feature}
     assert own
@@ -108,7 +101,7 @@ def test_kinds_of_other_projects_are_named_only_with_their_feature(feature: Feat
 
 def test_names_take_the_place_of_what_stands_for_them() -> None:
     names = dict.fromkeys(Name, "") | {Name.ELECTION_LEASE: "mine"}
-    found = policy((), Where.ELECTION, names)
+    found = policy(RULES, (), Where.ELECTION, names)
     assert [["mine"]] == [each["resourceNames"] for each in found if "resourceNames" in each]
 
 

@@ -7,7 +7,7 @@ RUN := $(UV) run --locked --no-sync
 PARTS := $(addprefix tests/cluster/,admission api charts controlplane epp gang graph kube multinode permissions rollout scaling takeover tenancy) tests/faults tests/conformance
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fmt lint types unit cluster crash long properties conformance golden crds docs bench
+.PHONY: help demo test fmt lint types unit cluster crash long properties conformance golden crds docs charts bench
 
 help: ## List the recipes
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  \1|/' | column -t -s '|'
@@ -70,8 +70,12 @@ crds: .venv/.synced ## Print the CustomResourceDefinitions
 	@$(RUN) dynamoctl crds
 
 docs: .venv/.synced ## Rewrite the generated reference pages
-	@for page in reference labels_page settings_page admission_page metrics_page status_page charts chart_values permissions_page install_manifests; do \
+	@for page in reference labels_page settings_page admission_page metrics_page status_page charts chart_values permissions_page; do \
 		$(RUN) python tools/$$page.py || exit 1; done
+
+charts: docs ## Rewrite what is made from the charts; builds Helm
+	@$(RUN) python tools/install_manifests.py
+	@REWRITE_GOLDEN=1 $(RUN) pytest tests/cluster/charts -k golden_file
 
 bench: .venv/.synced ## API requests per graph and other measurements
 	@$(RUN) python -m tests.bench

@@ -6,7 +6,6 @@ connections, and the end is slow enough for those that the API server has just o
 """
 
 import asyncio
-import os
 import ssl
 import time
 from collections.abc import Callable
@@ -20,8 +19,7 @@ from dynamo_operator.admission.metrics import WebhookMetrics
 from dynamo_operator.admission.registration import path_of
 from dynamo_operator.admission.review import NotAReview, Request, answer, request_in
 from dynamo_operator.admission.rules import RULES, Circumstances, Rules
-from dynamo_operator.kube.errors import ConfigError
-from dynamo_operator.kube.serving import Pair, server_context
+from dynamo_operator.kube.serving import Pair, listen, server_context
 from dynamo_operator.validation.line import line
 
 LARGEST_BODY: Final = 7 * 1024 * 1024
@@ -111,7 +109,8 @@ class WebhookServer:
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
         await runner.setup()
         try:
-            await self._listen(runner)
+            self.port = await listen(runner, self._address, self._certificate.listener)
+            self.listening.set()
             await asyncio.get_running_loop().create_future()  # until this task is cancelled
             raise AssertionError
         finally:
@@ -121,18 +120,6 @@ class WebhookServer:
                     await asyncio.sleep(self._drain_seconds)
             finally:
                 await runner.cleanup()
-
-    async def _listen(self, runner: web.AppRunner) -> None:
-        host, port = self._address
-        site = web.TCPSite(runner, host, port, ssl_context=self._certificate.listener)
-        try:
-            await site.start()
-        except OSError as error:
-            code = error.errno or 0  # below zero where a name has no address
-            said = os.strerror(code) if code > 0 else error.strerror
-            raise ConfigError(f"{host or ''}:{port}", f"cannot listen: {said}") from error
-        self.port = runner.addresses[0][1]
-        self.listening.set()
 
     def _handler(self, rules: Rules[Any]) -> Callable[[web.Request], Any]:
         async def handle(http: web.Request) -> web.Response:

@@ -1,4 +1,4 @@
-"""What a TLS server of ours is made of: a key with its certificate, and a context that serves it."""
+"""What a server of ours is made of: a key with its certificate, a context that serves it, a socket."""
 
 import os
 import ssl
@@ -7,10 +7,13 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from ipaddress import ip_address
 
+from aiohttp import web
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from dynamo_operator.kube.errors import ConfigError
 
 SKEW = timedelta(hours=1)
 """How far the clock of a client may be behind ours."""
@@ -86,6 +89,24 @@ def server_context(pair: Pair) -> ssl.SSLContext:
     finally:
         os.close(descriptor)
     return context
+
+
+async def listen(
+    runner: web.AppRunner, address: tuple[str | None, int], context: ssl.SSLContext | None
+) -> int:
+    """The port on which it listens now. Host None means every interface.
+
+    Raises:
+        ConfigError: the address cannot be had.
+    """
+    host, port = address
+    try:
+        await web.TCPSite(runner, host, port, ssl_context=context).start()
+    except OSError as error:
+        code = error.errno or 0  # below zero where a name has no address
+        said = os.strerror(code) if code > 0 else error.strerror
+        raise ConfigError(f"{host or ''}:{port}", f"cannot listen: {said}") from error
+    return int(runner.addresses[0][1])
 
 
 def _unsigned(

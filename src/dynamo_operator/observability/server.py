@@ -4,7 +4,6 @@ A probe must prove progress, not that this server runs: what it answers comes fr
 """
 
 import asyncio
-import os
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from typing import NoReturn, TypeAlias
@@ -13,8 +12,8 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
-from dynamo_operator.kube.errors import ConfigError
 from dynamo_operator.kube.manager import Health
+from dynamo_operator.kube.serving import listen
 from dynamo_operator.observability.address import Address, listen_address
 from dynamo_operator.observability.certificate import self_signed_context
 
@@ -62,14 +61,7 @@ class HttpServer:
         context: ssl.SSLContext | None = None
         if self._is_secure:
             context = await asyncio.to_thread(self_signed_context)
-        host, port = self._address
-        try:
-            await web.TCPSite(runner, host, port, ssl_context=context).start()
-        except OSError as error:
-            code = error.errno or 0  # below zero where a name has no address
-            said = os.strerror(code) if code > 0 else error.strerror
-            raise ConfigError(f"{host or ''}:{port}", f"cannot listen: {said}") from error
-        self.port = runner.addresses[0][1]
+        self.port = await listen(runner, self._address, context)
         self.listening.set()
 
 

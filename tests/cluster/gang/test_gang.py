@@ -104,6 +104,9 @@ def test_before_grove_acts_a_graph_has_a_whole_status(world: World) -> None:
         "replicas": 0,
         "updatedReplicas": 0,
         "availableReplicas": 0,
+        "scheduledReplicas": 0,
+        "runtimeNamespace": f"{world.namespace}-chat",
+        "message": "chat: pcsg/chat-0-decode: resource not found",
     } == waiting["status"]["services"]["Decode"]
     assert "PodClique" == waiting["status"]["services"]["Frontend"]["componentKind"]
 

@@ -48,7 +48,14 @@ def test_a_group_forms_and_the_graph_is_ready(place: World, framework: str, node
     place.create(GRAPH, graph(framework, nodes=nodes))
     ready = place.eventually(GRAPH, "g", is_ready)
     counts = {"replicas": 1, "updatedReplicas": 1, "readyReplicas": 1}
-    expected = {"componentKind": "LeaderWorkerSet", "componentName": "g-w-0", **counts}
+    expected = {
+        "componentKind": "LeaderWorkerSet",
+        "componentName": "g-w-0",
+        **counts,
+        "componentNames": ["g-w-0"],
+        "runtimeNamespace": f"{place.namespace}-g",
+        "scheduledReplicas": 1,
+    }
     assert expected == ready["status"]["services"]["W"]
     component = place.get(COMPONENT, "g-w")
     assert component is not None

@@ -164,7 +164,8 @@ def test_every_restart_ends_and_a_sequential_one_takes_one_service_at_a_time(
 ) -> None:
     strategy = PARALLEL if is_parallel else RestartStrategy(order=tuple(order))
     status: RestartStatus | None = RestartStatus("old", "Completed")
-    carried, ready = dict.fromkeys(SERVICES, "old"), set(SERVICES)
+    carried: dict[str, str] = dict.fromkeys(SERVICES, "old")
+    ready = set[str](SERVICES)
     peaceful = [Turn(key, dies=False) for _ in range(4) for key in (*order, order[0])]
     for turn in (*turns, *peaceful):
         ready.add(turn.ready)

@@ -18,7 +18,6 @@ from dynamo_operator.kube.errors import DecodeError
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.types.meta import R
 from dynamo_operator.validation import Problem
-from dynamo_operator.validation.line import line
 from dynamo_operator.validation.schema import schema_problems
 
 _TOO_DEEP = Problem("document", "is nested too deeply")
@@ -42,7 +41,7 @@ class Verdict:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What is only warned of, a line for each."""
-        return tuple(line(each) for each in self.odd)
+        return tuple(str(each) for each in self.odd)
 
     @property
     def allowed(self) -> bool:

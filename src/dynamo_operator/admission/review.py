@@ -9,7 +9,6 @@ from msgspec import Raw
 from dynamo_operator.admission.judgement import Verdict
 from dynamo_operator.kube.decode import UNREADABLE
 from dynamo_operator.kube.types.meta import Struct
-from dynamo_operator.validation.line import line
 
 API_VERSION = "admission.k8s.io/v1"
 KIND = "AdmissionReview"
@@ -90,7 +89,7 @@ def answer(uid: str, verdict: Verdict) -> bytes:
     if not verdict.allowed:
         response["status"] = {
             "code": _FORBIDDEN,
-            "message": "\n".join(_short([line(each) for each in verdict.problems])),
+            "message": "\n".join(_short([str(each) for each in verdict.problems])),
             "reason": "Forbidden",
         }
     if verdict.warnings:

@@ -20,7 +20,6 @@ from dynamo_operator.admission.registration import path_of
 from dynamo_operator.admission.review import NotAReview, Request, answer, request_in
 from dynamo_operator.admission.rules import RULES, Circumstances, Rules
 from dynamo_operator.kube.serving import Pair, listen, server_context
-from dynamo_operator.validation.line import line
 
 LARGEST_BODY: Final = 7 * 1024 * 1024
 """In bytes. The API server takes 3 MiB for an object, and an update shows it twice."""
@@ -165,6 +164,6 @@ def _told(kind: str, request: Request, verdict: Verdict) -> None:
         name=request.name,
         operation=request.operation,
         user=request.user_info.username,
-        error=[line(each)[:_LONGEST] for each in verdict.problems[:_TOLD]],
+        error=[str(each)[:_LONGEST] for each in verdict.problems[:_TOLD]],
         problems=len(verdict.problems),
     )

@@ -21,7 +21,6 @@ from dynamo_operator.cli.manifests import Manifest, manifests
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.validation import Problem
-from dynamo_operator.validation.line import line
 from dynamo_operator.validation.schema import defaulted, schema_problems
 from dynamo_operator.version import version
 
@@ -104,7 +103,7 @@ def _finding(manifest: Manifest, level: Level, problem: Problem) -> Finding:
         level,
         f"{document.get('kind')}/{name}",
         problem.path,
-        line(problem),
+        str(problem),
     )
 
 

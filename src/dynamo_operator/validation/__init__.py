@@ -1,5 +1,6 @@
 """What is wrong with what users write: a problem is a value with a path, never an exception."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -15,6 +16,10 @@ class ProblemKind(StrEnum):
     DUPLICATE = "duplicate"
 
 
+_WITH_PATH = ("spec.", "Changing spec.")
+"""How messages begin that name their field themselves, in words that users of the Go operator know."""
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
     """One mistake in a document. `path` is the field, such as `spec.services.Decode.replicas`."""
@@ -24,4 +29,12 @@ class Problem:
     kind: ProblemKind = ProblemKind.INVALID
 
     def __str__(self) -> str:
+        """One line: the message alone where it names its field itself."""
+        if self.message.startswith(_WITH_PATH):
+            return self.message
         return f"{self.path}: {self.message}"
+
+
+def lines(problems: Iterable[Problem]) -> str:
+    """All problems, one on each line."""
+    return "\n".join(map(str, problems))

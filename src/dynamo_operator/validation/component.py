@@ -128,7 +128,7 @@ def _claim_problems(
     spec: DynamoComponentDeploymentSpec, pod: Mapping[str, Any], path: str
 ) -> Iterator[Problem]:
     """Claims of devices: each must be one of the pod's."""
-    known = [claim.get("name") for claim in pod.get("resourceClaims") or ()]
+    known = {claim.get("name") for claim in pod.get("resourceClaims") or ()}
     resources = (pod.get("mainContainer") or {}).get("resources") or {}
     places = {
         f"{path}.resources": spec.resources.claims if spec.resources else (),

@@ -109,14 +109,16 @@ def _restart_problems(restart: Restart | None, services: list[str]) -> Iterator[
     if restart.strategy and restart.strategy.type == "Parallel":
         yield Problem(path, "a parallel restart has no order", ProblemKind.FORBIDDEN)
         return
+    seen = set[str]()
     for index, name in enumerate(order):
         if name not in services:
             message = f'there is no service "{name}"{nearest(name, services)}'
             yield Problem(f"{path}[{index}]", message)
-        elif name in order[:index]:
+        elif name in seen:
             message = f'service "{name}" is there twice'
             yield Problem(f"{path}[{index}]", message, ProblemKind.DUPLICATE)
-    missing = [name for name in services if name not in order]
+        seen.add(name)
+    missing = [name for name in services if name not in seen]
     if missing:
         yield Problem(path, f"every service must be in the order; missing: {', '.join(missing)}")
 

@@ -9,7 +9,7 @@ from dynamo_operator.admission.judgement import judged
 from dynamo_operator.admission.rules import Circumstances
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.settings import RenderSettings
-from dynamo_operator.validation.line import lines
+from dynamo_operator.validation import lines
 from reviews.asking import rules_of, verdict
 from reviews.rows import adapted, document, graph, lora, model, request, with_service
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dynamo_operator.validation.line import lines
+from dynamo_operator.validation import lines
 from dynamo_operator.validation.surroundings import Surroundings
 from reviews.asking import SETTINGS, verdict
 from reviews.rows import ROWS, Row

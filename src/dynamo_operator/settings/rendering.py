@@ -1,0 +1,141 @@
+"""The settings that change what is rendered."""
+
+from typing import Annotated, Literal
+
+from dynamo_operator.settings.declare import Section, Setting
+
+
+class RenderSettings(Section, frozen=True, kw_only=True):
+    """The settings that change what we render. Source: specification `rendering` 1.1."""
+
+    nats_address: Annotated[
+        str,
+        Setting("Address of NATS, given to every component as `NATS_SERVER`.", ("natsAddr",)),
+    ] = ""
+    etcd_address: Annotated[
+        str,
+        Setting("Address of etcd, given to every component as `ETCD_ENDPOINTS`.", ("etcdAddr",)),
+    ] = ""
+    model_express_url: Annotated[
+        str,
+        Setting(
+            "URL of Model Express, given to every component as `MODEL_EXPRESS_URL`.",
+            ("model-express-url",),
+        ),
+    ] = ""
+    prometheus_endpoint: Annotated[
+        str,
+        Setting(
+            "URL of Prometheus, given to every component as `PROMETHEUS_ENDPOINT`.",
+            ("prometheus-endpoint",),
+        ),
+    ] = ""
+    discovery_backend: Annotated[
+        Literal["kubernetes", "etcd"],
+        Setting("How components find each other.", ("discovery-backend",)),
+    ] = "kubernetes"
+    probe_profile: Annotated[
+        Literal["http", "documented"],
+        Setting(
+            "Default probes: `http` needs nothing inside the image, `documented` follows the API "
+            "reference to the letter and needs curl and jq there.",
+            ("probe-profile",),
+        ),
+    ] = "http"
+    mpi_secret_name: Annotated[
+        str,
+        Setting(
+            "Secret with the SSH keys that TensorRT-LLM workers of several nodes share.",
+            ("mpi-run-ssh-secret-name",),
+        ),
+    ] = ""
+    mpi_secret_namespace: Annotated[
+        str,
+        Setting("Namespace of that Secret.", ("mpi-run-ssh-secret-namespace",)),
+    ] = ""
+    mpi_secret_made: Annotated[
+        bool,
+        Setting(
+            "Make that Secret, with new keys, when a graph needs it and it does not exist.",
+            ("mpi-run-ssh-keygen",),
+        ),
+    ] = False
+    grove_termination_delay_seconds: Annotated[
+        int,
+        Setting(
+            "How long Grove waits before it ends a gang that lost its quorum. 0 leaves it to Grove.",
+            ("grove-termination-delay",),
+        ),
+    ] = 900
+    virtual_service_gateway: Annotated[
+        str,
+        Setting(
+            "Istio gateway of VirtualServices. Without one, no VirtualService is made.",
+            ("istio-virtual-service-gateway",),
+        ),
+    ] = ""
+    ingress_class_name: Annotated[
+        str,
+        Setting(
+            "Ingress class of frontends. With one, each frontend gets an Ingress by default.",
+            ("ingress-controller-class-name",),
+        ),
+    ] = ""
+    ingress_tls_secret_name: Annotated[
+        str,
+        Setting(
+            "Secret with the certificate of Ingresses that name none.",
+            ("ingress-controller-tls-secret-name",),
+        ),
+    ] = ""
+    ingress_host_suffix: Annotated[
+        str,
+        Setting(
+            "Domain of Ingresses that name no host. Empty means `local`.",
+            ("ingress-host-suffix",),
+        ),
+    ] = ""
+    planner_cluster_role_name: Annotated[
+        str,
+        Setting(
+            "ClusterRole bound to planners, one RoleBinding per namespace. Empty binds none.",
+            ("planner-cluster-role-name",),
+        ),
+    ] = ""
+    epp_cluster_role_name: Annotated[
+        str,
+        Setting(
+            "ClusterRole bound to endpoint pickers, one RoleBinding per namespace.",
+            ("epp-cluster-role-name",),
+        ),
+    ] = ""
+    worker_rollout: Annotated[
+        Literal["native", "managed"],
+        Setting(
+            "How workers of new graphs are replaced: `native` by their Deployments, `managed` as "
+            "generations that find only each other, which needs Dynamo 1.0 or newer.",
+            ("worker-rollout",),
+        ),
+    ] = "native"
+    disruption_budget_max_unavailable: Annotated[
+        str,
+        Setting(
+            "Pods that an eviction may take at a time, a number or a percentage, from services with "
+            "several replicas that say nothing themselves. Empty means no limit.",
+            ("disruption-budget-max-unavailable",),
+        ),
+    ] = ""
+    restricted_namespace: Annotated[
+        str,
+        Setting(
+            "Work in this namespace only. Empty means the whole cluster.", ("restrictedNamespace",)
+        ),
+    ] = ""
+    debugger_image: Annotated[
+        str,
+        Setting(
+            "Image of the container that debug mode adds.",
+            ("debugger-image",),
+            environment="INTERNAL_IMAGES_DEBUGGER",
+        ),
+    ] = "python:3.12-slim"

@@ -1,0 +1,86 @@
+"""What the operator listens on: metrics, probes, webhooks."""
+
+from typing import Annotated, Literal
+
+from dynamo_operator.settings.declare import Section, Setting
+
+
+class MetricsSettings(Section, frozen=True, kw_only=True):
+    """The metrics listener."""
+
+    bind_address: Annotated[
+        str,
+        Setting("Where `/metrics` listens. `0` turns it off.", ("metrics-bind-address",)),
+    ] = ":8080"
+    secure: Annotated[
+        bool,
+        Setting("Serve metrics over TLS, with a certificate made at start.", ("metrics-secure",)),
+    ] = False
+
+
+class HealthSettings(Section, frozen=True, kw_only=True):
+    """The listener of the probes."""
+
+    bind_address: Annotated[
+        str,
+        Setting(
+            "Where `/healthz` and `/readyz` listen. `0` turns them off.",
+            ("health-probe-bind-address",),
+        ),
+    ] = ":8081"
+
+
+class WebhookSettings(Section, frozen=True, kw_only=True):
+    """Admission webhooks."""
+
+    enabled: Annotated[
+        bool,
+        Setting("Serve the admission webhooks.", ("enable-webhooks",)),
+    ] = False
+    bind_address: Annotated[
+        str,
+        Setting("Where they listen, over TLS.", ("webhook-bind-address",)),
+    ] = ":9443"
+    certificates: Annotated[
+        Literal["self", "cert-manager", "external"],
+        Setting(
+            "Who makes the certificate: `self` is the operator, in a Secret that it keeps fresh; "
+            "with the others it comes as files, and they fill the `caBundle`.",
+            ("webhook-certificates",),
+        ),
+    ] = "self"
+    certificate_folder: Annotated[
+        str,
+        Setting(
+            "Folder with `tls.crt` and `tls.key`, where they are files.", ("webhook-cert-dir",)
+        ),
+    ] = "/tmp/k8s-webhook-server/serving-certs"  # noqa: S108  # the reference's, a mounted Secret
+    certificate_life_seconds: Annotated[
+        float,
+        Setting(
+            "How long a certificate of `self` lives. It is replaced when a third of it is left.",
+            ("webhook-certificate-life",),
+        ),
+    ] = 7776000.0
+    secret_name: Annotated[
+        str,
+        Setting("Secret of `self`.", ("webhook-secret-name",)),
+    ] = "webhook-server-cert"  # noqa: S105  # a name
+    service_name: Annotated[
+        str,
+        Setting("Service through which the webhooks are called.", ("webhook-service-name",)),
+    ] = "dynamo-platform-dynamo-operator-webhook-service"
+    namespace: Annotated[
+        str,
+        Setting(
+            "Namespace of that Service and Secret. Empty means the operator's own.",
+            ("webhook-namespace",),
+        ),
+    ] = ""
+    configuration_name: Annotated[
+        str,
+        Setting(
+            "ValidatingWebhookConfiguration whose `caBundle` is looked after.",
+            ("webhook-configuration-name",),
+        ),
+    ] = "dynamo-platform-dynamo-operator-validating"

@@ -10,7 +10,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "settings.md"
 HEAD = """\
 # Settings
 
-<!-- Written by `make docs`. Change the texts in `src/dynamo_operator/settings.py`. -->
+<!-- Written by `make docs`. Change the texts in `src/dynamo_operator/settings/`. -->
 
 The operator reads its settings once, at start, from three places. A flag is stronger than the
 settings file, the file is stronger than the environment, and all are stronger than the default.

@@ -120,24 +120,9 @@ class GraphController:
 
     async def _reconcile(self, found: DynamoGraphDeployment) -> Outcome:
         facts = gather_for_graph(found, self.cache, self.settings)
-        children = self.cache.owned_by(found.metadata.uid, self.owns)
-        chosen = provider(found, facts, {each.KIND.name for each in children})
-        if not is_available(chosen, facts):
-            stored = await patch_status(self.writer, found, unavailable_status(found, chosen))
-            text = f'workload provider "{chosen}" is not available'
-            report(self.recorder, found, stored, lack=("WorkloadProviderUnavailable", text))
-            return DONE  # we are woken when it is installed
-        graph = recorded(found, chosen)
-        if problems := graph_problems(graph, facts, self.settings):
-            stored = await patch_status(self.writer, graph, refused_status(graph, problems))
-            report(self.recorder, graph, stored, problems=problems)
-            return DONE  # a change of the spec or of a watched fact wakes us again
-        if lacks := missing(graph, facts):
-            stored = await patch_status(self.writer, graph, lacking_status(graph, lacks))
-            text = "; ".join(each.message for each in lacks)
-            report(self.recorder, graph, stored, lack=("PrerequisiteMissing", text))
-            return DONE  # what is missing is watched
-        graph = await self._recorded(found, chosen)
+        graph = await self._possible(found, facts)
+        if graph is None:
+            return DONE  # a change of the spec, or of what is missing, wakes us
         adapters = await keep_adapters(graph, self.cache, self.writer, self.applier.restraint)
         workers = observed_generations(graph, self.cache, self.settings)
         step = next_step(
@@ -157,6 +142,29 @@ class GraphController:
         stored = await patch_status(self.writer, graph, state.status)
         report(self.recorder, graph, stored, applied=applied)
         return soonest(outcome(applied), state.again_seconds, rollout.wait_seconds)
+
+    async def _possible(
+        self, found: DynamoGraphDeployment, facts: Facts
+    ) -> DynamoGraphDeployment | None:
+        """The graph with its provider on record, if it can be made at all; else it is told why not."""
+        children = self.cache.owned_by(found.metadata.uid, self.owns)
+        chosen = provider(found, facts, {each.KIND.name for each in children})
+        if not is_available(chosen, facts):
+            stored = await patch_status(self.writer, found, unavailable_status(found, chosen))
+            text = f'workload provider "{chosen}" is not available'
+            report(self.recorder, found, stored, lack=("WorkloadProviderUnavailable", text))
+            return None
+        graph = recorded(found, chosen)
+        if problems := graph_problems(graph, facts, self.settings):
+            stored = await patch_status(self.writer, graph, refused_status(graph, problems))
+            report(self.recorder, graph, stored, problems=problems)
+            return None
+        if lacks := missing(graph, facts):
+            stored = await patch_status(self.writer, graph, lacking_status(graph, lacks))
+            text = "; ".join(each.message for each in lacks)
+            report(self.recorder, graph, stored, lack=("PrerequisiteMissing", text))
+            return None
+        return await self._recorded(found, chosen)
 
     async def _applied(
         self, graph: DynamoGraphDeployment, rollout: Rollout, facts: Facts

@@ -102,6 +102,7 @@ def test_a_take_over_costs_three_requests_for_each_object_and_then_none(
         services = len(there.list(Service.KIND))
         found = {each.verb: n for each, n in calls.items() if each.resource == "services"}
         assert (services, 2 * services) == (found["get"], found["patch"])
+        time.sleep(2)  # events are written after everything else
         since = audit.now()
         time.sleep(3)
         assert not audit.calls(namespace=there.namespace, since=since)

@@ -4,7 +4,7 @@ UV_VERSION := 0.13.8
 UV := .make/bin/uv
 RUN := $(UV) run --locked --no-sync
 # Each has a control plane of its own: what one installs there must not be what another finds.
-PARTS := $(addprefix tests/cluster/,admission api charts controlplane epp gang graph kube multinode permissions rollout scaling takeover tenancy) tests/faults tests/conformance
+PARTS := $(addprefix tests/cluster/,admission api charts controlplane epp gang graph journeys kube multinode permissions rollout scaling takeover tenancy) tests/faults tests/conformance
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test fmt lint types unit cluster crash long properties conformance golden crds docs charts bench

@@ -1,0 +1,152 @@
+"""Asks one worker to load, unload or list LoRA adapters, over HTTP.
+
+The hard part is what an answer means. A worker answers 200 also when the engine could not load an adapter, and
+404, 405 or 501 when it has no such API at all, which is no failure of the adapter. Nothing that a worker answers,
+and nothing that it leaves unanswered, is an exception here: each call ends in a `Reply`.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Final
+from urllib.parse import quote
+
+import aiohttp
+from yarl import URL
+
+from dynamo_operator.lifecycle.adapter_calls import Call, Ending, Reply, Verb
+
+SYSTEM_PORT: Final = 9090
+"""Port of the worker's system server. Source: specification `models` 4."""
+
+BODY_LIMIT: Final = 1 << 20
+_MESSAGE_LIMIT: Final = 256
+_UNABLE: Final = frozenset((404, 405, 501))
+_NOT_ENABLED: Final = "; is DYN_LORA_ENABLED true in this worker?"
+
+
+def base_url(host: str) -> str:
+    """Where the system server of a pod with that IP address is."""
+    return f"http://[{host}]:{SYSTEM_PORT}" if ":" in host else f"http://{host}:{SYSTEM_PORT}"
+
+
+class AdapterApi:
+    """The adapter API of all workers, with a bound on how many are asked at the same time.
+
+    `dial` turns the base URL of an endpoint into the one that is connected to. It is there for tests, where
+    every pod is on this machine.
+    """
+
+    def __init__(
+        self,
+        session: aiohttp.ClientSession,
+        *,
+        timeout_seconds: float = 120.0,
+        at_once: int = 20,
+        dial: Callable[[str], str] = str,
+    ) -> None:
+        self._session = session
+        self._timeout_seconds = timeout_seconds
+        self._places = asyncio.Semaphore(at_once)
+        self._dial = dial
+
+    async def call(self, address: str, call: Call) -> Reply:
+        """What came of a call to the endpoint with that base URL. The wait for a place is not timed."""
+        async with self._places:
+            try:
+                async with asyncio.timeout(self._timeout_seconds):
+                    return await self._send(URL(self._dial(address)), call)
+            except TimeoutError:
+                text = f"no answer within {self._timeout_seconds:g} seconds"
+            except (aiohttp.ClientError, OSError) as error:
+                text = f"no answer: {error}" if str(error) else "the connection was dropped"
+        return Reply(Ending.FAILED, _short(text))
+
+    async def _send(self, base: URL, call: Call) -> Reply:
+        body = None
+        if call.verb is Verb.LOAD:
+            body = {"lora_name": call.name, "source": {"uri": call.uri}}
+        async with self._session.request(
+            _METHODS[call.verb], _url(base, call), json=body, allow_redirects=False
+        ) as answer:
+            received = bytearray()
+            async for chunk in answer.content.iter_any():
+                received += chunk
+                if len(received) > BODY_LIMIT:
+                    return Reply(Ending.FAILED, f"the answer is longer than {BODY_LIMIT} bytes")
+            return understood(call.verb, answer.status, bytes(received))
+
+
+@asynccontextmanager
+async def adapter_session() -> AsyncIterator[aiohttp.ClientSession]:
+    """A session that remembers nothing of one worker when it talks to the next, and knows no proxy."""
+    # A connection is used once: calls to one worker are minutes apart, and pods go away in between.
+    async with aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0, force_close=True),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        headers={"Accept-Encoding": "identity"},
+        auto_decompress=False,
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=10.0),
+        trust_env=False,
+    ) as session:
+        yield session
+
+
+def understood(verb: Verb, status: int, body: bytes) -> Reply:
+    """What an answer means for the call that it is of."""
+    said = _parsed(body)
+    message = _message(said, body)
+    if verb is Verb.UNLOAD and (status == 404 or "not found" in message.lower()):
+        return Reply(Ending.DONE)
+    if status in _UNABLE:
+        hint = _NOT_ENABLED if "route not found" in message.lower() else ""
+        return Reply(Ending.UNABLE, f"cannot manage adapters: status {status}{hint}")
+    if not 200 <= status < 300:
+        return Reply(
+            Ending.FAILED, f"status {status}: {message}" if message else f"status {status}"
+        )
+    outcome = said.get("status")
+    if isinstance(outcome, str) and outcome.lower() != "success":
+        return Reply(Ending.FAILED, message or f"the worker says: {_short(outcome)}")
+    return Reply(Ending.DONE, loaded=_names(said.get("loras")) if verb is Verb.LIST else None)
+
+
+_METHODS: Final = {Verb.LOAD: "POST", Verb.UNLOAD: "DELETE", Verb.LIST: "GET"}
+
+
+def _url(base: URL, call: Call) -> URL:
+    """Where a call goes; a slash in a name stays a slash, and no name leads out of the adapters."""
+    path = "/v1/loras"
+    if call.verb is Verb.UNLOAD:
+        parts = (quote(part, safe="") for part in call.name.split("/"))
+        safe = (part.replace(".", "%2E") if part in (".", "..") else part for part in parts)
+        path = f"{path}/{'/'.join(safe)}"
+    return URL(f"{base.origin()}{path}", encoded=True)
+
+
+def _parsed(body: bytes) -> dict[str, Any]:
+    """The answer's JSON object; empty if it is none."""
+    try:
+        said = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def _message(said: dict[str, Any], body: bytes) -> str:
+    text = said.get("message")
+    return _short(text if isinstance(text, str) else body.decode(errors="replace"))
+
+
+def _names(loras: object) -> frozenset[str] | None:
+    """The names in a list of adapters. None means: the worker did not say which there are."""
+    if isinstance(loras, (dict, list)) and all(isinstance(each, str) for each in loras):
+        return frozenset(loras)
+    return None
+
+
+def _short(text: str) -> str:
+    """The text on one line, without control characters, and not long: it goes into a status."""
+    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return line if len(line) <= _MESSAGE_LIMIT else f"{line[: _MESSAGE_LIMIT - 1]}…"

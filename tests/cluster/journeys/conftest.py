@@ -1,0 +1,91 @@
+"""The journeys of the acceptance tests, by a user with kubectl; and the one operator that serves them.
+
+It is installed as a cluster has it: under an account of its own, and with webhooks.
+
+| journey | here | told in full elsewhere |
+|---|---|---|
+| J-13 to J-15 | `test_deploying.py` | |
+| J-16 storage | `test_deploying.py` | `graph/test_claims.py` |
+| J-17, J-18 | `test_deploying.py` | |
+| J-19 private registry | `test_deploying.py` | broken Secrets: `graph/test_hostile_objects.py` |
+| J-20 pod overrides | `test_deploying.py` | |
+| J-21 Ingress | `test_deploying.py` | VirtualService: `epp/test_picker.py` |
+| J-22 forbidden edits | `test_operating.py` | every rule: `admission/test_rows_on_server.py` |
+| J-23 GitOps | `test_operating.py` | `graph/test_manual_changes.py`, `graph/test_restart.py` |
+| J-24 restart | `test_operating.py` | one pod at a time: `graph/test_steps.py` |
+| J-25 to J-28 | `test_operating.py` | no free GPUs: `tests/unit/status/test_pods.py` |
+| J-29 to J-31 | `test_scaling_journeys.py` | GitOps: `scaling/test_scaling.py` |
+| J-32, J-33 | | `scaling/test_scaling.py`, `scaling/test_guide.py` |
+| J-35, J-38 Grove | `test_several_nodes.py` | statuses and scale: `gang/test_gang.py` |
+| J-36 | `test_several_nodes.py` | with the real controller: `multinode/test_groups.py` |
+| J-37 | `test_several_nodes.py` | `multinode/test_without_orchestrator.py` |
+"""
+
+import json
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from cluster.conftest import ControlPlane
+from cluster.journeys.user import User
+from cluster.operator_process import OperatorProcess
+from cluster.world import World
+from dynamo_operator.admission.registration import Registration, registration
+from dynamo_operator.controlplane.ports import free_ports
+
+INSTALLED_IN = "dynamo-system"
+ACCOUNT = "dynamo-platform-dynamo-operator-controller-manager"
+FLAGS = (
+    "--metrics-bind-address=0",
+    "--enable-webhooks",
+    f"--webhook-namespace={INSTALLED_IN}",
+    "--planner-cluster-role-name=view",
+    "--epp-cluster-role-name=view",
+    "--natsAddr=nats://nats.dynamo-system:4222",
+    "--ingress-controller-class-name=nginx",
+    "--ingress-controller-tls-secret-name=lab-tls",
+    "--ingress-host-suffix=lab.example.com",
+)
+
+
+@pytest.fixture(scope="session")
+def installed_operator(
+    kinds: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[OperatorProcess]:
+    """The operator, whose webhooks answer."""
+    folder = tmp_path_factory.mktemp("journeys")
+    port, health = free_ports(2)
+    kinds.kubectl("create", "namespace", INSTALLED_IN)
+    kinds.kubectl("create", "serviceaccount", ACCOUNT, f"--namespace={INSTALLED_IN}")
+    kinds.kubectl(
+        *("create", "clusterrolebinding", "operator", "--clusterrole=cluster-admin"),
+        f"--serviceaccount={INSTALLED_IN}:{ACCOUNT}",
+    )
+    wanted = Registration("dynamo-platform", INSTALLED_IN, url=f"https://127.0.0.1:{port}")
+    kinds.kubectl("apply", "--server-side", "--filename=-", input=json.dumps(registration(wanted)))
+    flags = (
+        *FLAGS,
+        f"--webhook-bind-address=127.0.0.1:{port}",
+        f"--health-probe-bind-address=127.0.0.1:{health}",
+    )
+    account = kinds.instance.service_account_kubeconfig(INSTALLED_IN, ACCOUNT)
+    with OperatorProcess(account, folder / "operator.log", flags) as process:
+        process.ready()
+        _until_webhooks_answer(process)
+        yield process
+
+
+def _until_webhooks_answer(process: OperatorProcess) -> None:
+    deadline = time.monotonic() + 20
+    while '"message": "webhooks are ready"' not in process.log.read_text():
+        assert time.monotonic() < deadline, process.log.read_text()
+        assert process.ended is None, process.log.read_text()
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def user(installed_operator: OperatorProcess, kinds: ControlPlane, world: World) -> User:
+    """Somebody with kubectl and a namespace; the operator must still run."""
+    assert installed_operator.ended is None, installed_operator.log.read_text()
+    return User(kinds, world)

@@ -1,0 +1,297 @@
+"""Operate a graph, as the journeys J-22 to J-28 of the acceptance tests tell it."""
+
+import pytest
+
+from cluster.journeys.user import DEPLOYMENT, GRAPH, User, condition, is_ready, main
+from cluster.world import PODS
+from dynamo_operator.api.component import DynamoComponentDeployment
+from dynamo_operator.kube.kind import Kind, Object
+from dynamo_operator.kube.types.core import PersistentVolumeClaim, Service, ServiceAccount
+from dynamo_operator.kube.types.networking import Ingress
+from dynamo_operator.kube.types.rbac import Role, RoleBinding
+
+pytestmark = pytest.mark.cluster
+
+COMPONENT = DynamoComponentDeployment.KIND
+SERVICE = Service.KIND
+CHILDREN = (
+    *(COMPONENT, DEPLOYMENT, SERVICE, Ingress.KIND),
+    *(ServiceAccount.KIND, Role.KIND, RoleBinding.KIND),
+)
+RESTART_AT = "nvidia.com/restartAt"
+
+CHAT = """
+    apiVersion: nvidia.com/v1alpha1
+    kind: DynamoGraphDeployment
+    metadata: {name: chat}
+    spec:
+      backendFramework: vllm
+      services:
+        Frontend:
+          componentType: frontend
+          replicas: 1
+          extraPodSpec: {mainContainer: {image: "reg.example.com/vllm-runtime:1.0"}}
+        a: &worker
+          componentType: worker
+          replicas: 1
+          extraPodSpec: {mainContainer: {image: "reg.example.com/vllm-runtime:1.0"}}
+        b: *worker
+    """
+NEW_IMAGE = (
+    '{spec: {services: {a: {extraPodSpec: {mainContainer: {image: "reg.example.com/vllm:2.0"}}}}}}'
+)
+
+
+def started(user: User, text: str = CHAT) -> Object:
+    user.apply(text)
+    return user.ready("chat")
+
+
+def patched(body: str) -> tuple[str, ...]:
+    """A merge patch of the graph, for kubectl."""
+    return ("patch", "dgd/chat", "--type=merge", f"--patch={body}")
+
+
+def test_j22_change_a_running_graph(user: User) -> None:
+    started(user)
+    templates = {name: user.template(f"chat-{name}") for name in ("frontend", "a", "b")}
+    since = user.world.version()
+    user.edit("dgd/chat", NEW_IMAGE)
+    user.world.eventually(DEPLOYMENT, "chat-a", lambda it: templates["a"] != it["spec"]["template"])
+    user.ready("chat")
+    assert "reg.example.com/vllm:2.0" == main(user.pod("chat-a"))["image"]
+    assert templates["frontend"] == user.template("chat-frontend")
+    assert templates["b"] == user.template("chat-b")
+    states = [
+        each["object"].get("status", {}).get("state")
+        for each in user.world.changes(GRAPH, since=since)
+    ]
+    assert "pending" in states
+    assert "successful" == states[-1]
+    user.edit("dgd/chat", "{spec: {services: {b: {replicas: 3}}}}")
+    grown = user.world.eventually(
+        GRAPH, "chat", lambda it: is_ready(it) and 3 == it["status"]["services"]["b"]["replicas"]
+    )
+    assert 3 == grown["status"]["services"]["b"]["readyReplicas"]
+    user.edit("dgd/chat", "{metadata: {annotations: {team: search}}}")
+    assert is_ready(user.ready("chat"))
+
+
+TOPOLOGY = "service topology is immutable and cannot be modified after creation: services"
+NODES = "cannot change node topology (between single-node and multi-node) after creation"
+REFUSED = {
+    "a service more": (
+        '{"spec": {"services": {"c": {"componentType": "worker"}}}}',
+        f"{TOPOLOGY} added: [c]",
+    ),
+    "a service less": ('{"spec": {"services": {"b": null}}}', f"{TOPOLOGY} removed: [b]"),
+    "another framework": (
+        '{"spec": {"backendFramework": "sglang"}}',
+        "spec.backendFramework is immutable and cannot be changed after creation",
+    ),
+    "several nodes": (
+        '{"spec": {"services": {"a": {"multinode": {"nodeCount": 2}}}}}',
+        f"spec.services[a] {NODES}",
+    ),
+}
+
+
+def test_j22_forbidden_edits(user: User) -> None:
+    before = started(user)
+    for change, text in REFUSED.values():
+        assert text in user.refused(*patched(change))
+    assert before["status"] == user.ready("chat")["status"]
+
+
+def test_j23_gitops(user: User) -> None:
+    user.apply(CHAT)
+    user.ready("chat")
+    user.hears("chat-b", "CreateDeployment")
+    settled(user)
+    before = user.versions(*CHILDREN)
+    user.apply(CHAT)
+    user.apply(CHAT, "--server-side", "--force-conflicts")
+    user.edit("dgd/chat", "{metadata: {annotations: {applied: again}}}")
+    settled(user)
+    assert before == user.versions(*CHILDREN)
+    uid = user.world.eventually(DEPLOYMENT, "chat-a")["metadata"]["uid"]
+    user.kubectl("delete", "deployment/chat-a", "--wait=false")
+    user.world.eventually(DEPLOYMENT, "chat-a", lambda it: uid != it["metadata"]["uid"])
+    user.kubectl("scale", "deployment/chat-b", "--replicas=5")
+    user.world.eventually(DEPLOYMENT, "chat-b", lambda it: 1 == it["spec"]["replicas"])
+    note = user.world.eventually(DEPLOYMENT, "chat-b")["metadata"]["annotations"]
+    assert "nvidia.com/last-applied-hash" in note
+    user.ready("chat")
+
+
+def settled(user: User) -> None:
+    """Let a second go by, in which late counts of Deployments arrive."""
+    user.world.changes(DEPLOYMENT, since=user.world.version())
+
+
+def restart_of(user: User, name: str) -> str | None:
+    found: str | None = user.template(name)["metadata"].get("annotations", {}).get(RESTART_AT)
+    return found
+
+
+def completed(user: User, id_: str) -> None:
+    user.world.eventually(
+        GRAPH,
+        "chat",
+        lambda it: {"observedID": id_, "phase": "Completed"} == it["status"].get("restart"),
+    )
+
+
+def order_of(user: User, since: str, id_: str) -> list[str]:
+    """The Deployments in the order in which they got the id of a restart."""
+    found: list[str] = []
+    for each in user.world.changes(DEPLOYMENT, since=since):
+        body = each["object"]
+        notes = body["spec"]["template"]["metadata"].get("annotations", {})
+        if id_ == notes.get(RESTART_AT) and body["metadata"]["name"] not in found:
+            found.append(body["metadata"]["name"])
+    return found
+
+
+def test_j24_restart(user: User) -> None:
+    started(user)
+    services = ["chat-Frontend", "chat-a", "chat-b"]
+    since = user.world.version()
+    user.edit("dgd/chat", "{spec: {restart: {id: r1}}}")
+    completed(user, "r1")
+    changes = user.world.changes(GRAPH, since=since)
+    told = [each["object"].get("status", {}).get("restart") or {} for each in changes]
+    first, *_ = (each for each in told if "r1" == each.get("observedID"))
+    assert ("Restarting", ["Frontend"]) == (first["phase"], first["inProgress"])
+    assert [each.lower() for each in services] == order_of(user, since, "r1")
+    assert 'Restart "r1" began' == user.hears("chat", "RestartStarted")
+    assert 'Restart "r1" is complete' == user.hears("chat", "RestartCompleted")
+
+    user.edit("dgd/chat", "{spec: {restart: {id: r2, strategy: {type: Parallel}}}}")
+    completed(user, "r2")
+    assert {"r2"} == {restart_of(user, each.lower()) for each in services}
+
+    since = user.world.version()
+    order = "strategy: {type: Sequential, order: [b, a, Frontend]}"
+    user.edit("dgd/chat", f"{{spec: {{restart: {{id: r3, {order}}}}}}}")
+    completed(user, "r3")
+    assert ["chat-b", "chat-a", "chat-frontend"] == order_of(user, since, "r3")
+    generations = {each: user.generation(DEPLOYMENT, each.lower()) for each in services}
+    user.edit("dgd/chat", f"{{spec: {{restart: {{id: r3, {order}}}}}}}")
+    user.edit("dgd/chat", "{metadata: {labels: {again: again}}}")
+    assert generations == {each: user.generation(DEPLOYMENT, each.lower()) for each in services}
+
+
+@pytest.mark.parametrize(
+    ("order", "text"),
+    [
+        ('["a", "a", "b"]', '"a" is there twice'),
+        ('["a", "b"]', "Frontend"),
+        ('["a", "b", "Frontend", "c"]', "c"),
+    ],
+)
+def test_j24_an_order_that_cannot_be(user: User, order: str, text: str) -> None:
+    user.apply(CHAT)
+    strategy = f'{{"type": "Sequential", "order": {order}}}'
+    words = user.refused(
+        *patched(f'{{"spec": {{"restart": {{"id": "r", "strategy": {strategy}}}}}}}')
+    )
+    assert "spec.restart.strategy.order" in words
+    assert text in words
+
+
+def test_j25_delete_a_graph(user: User) -> None:
+    """No finalizer has to be handled: deviation S7. The account of planners goes as well: O2."""
+    claim = "{create: true, name: models, size: 1Gi, storageClass: fast, volumeAccessMode: ReadWriteMany}"
+    user.apply(CHAT.replace("backendFramework: vllm", f"pvcs: [{claim}]"))
+    made = user.ready("chat")
+    assert "finalizers" not in made["metadata"]
+    user.world.eventually(PersistentVolumeClaim.KIND, "models")
+    user.kubectl("create", "serviceaccount", "theirs")
+    user.kubectl("delete", "dgd/chat", "--timeout=20s")
+    kinds = (*CHILDREN, PersistentVolumeClaim.KIND, PODS)
+
+    def left() -> list[str]:
+        return [each for kind in kinds for each in names(user, kind) if each not in KEPT]
+
+    user.world.until(lambda: not left(), what=lambda: str(left()), within_seconds=40)
+
+
+KEPT = ("default", "theirs")
+
+
+def names(user: User, kind: Kind) -> list[str]:
+    return [each["metadata"]["name"] for each in user.world.list(kind)]
+
+
+def failing(how: str) -> str:
+    return f"{{spec: {{services: {{a: {{extraPodMetadata: {{annotations: {{fake-kubelet: {how}}}}}}}}}}}}}"
+
+
+def test_j26_read_what_is_wrong(user: User) -> None:
+    started(user)
+    user.edit("dgd/chat", failing("no-image"))
+    broken = user.says("chat", "ImagePullBackOff")
+    assert "image_pull_failed" == condition(broken)["reason"]
+    assert condition(broken)["message"].startswith("a: ")
+    words = user.kubectl("describe", "dgd/chat")
+    assert "image_pull_failed" in words
+    assert "ImagePullBackOff" in words
+    assert "Blocked Pods" in words
+    component = user.kubectl("describe", "dcd/chat-a")
+    assert "ImagePullBackOff" in component
+    header, *rows = user.columns("dcd")
+    assert "AVAILABLE" in header
+    assert {"chat-a": "False", "chat-b": "True", "chat-frontend": "True"} == {
+        row[0]: next(each for each in row if each in ("True", "False")) for row in rows
+    }
+    wide = user.kubectl("get", "dgd/chat", "--output=wide")
+    assert "image_pull_failed" in wide
+    assert "ImagePullBackOff" in wide
+
+
+def test_j26_a_typo_in_a_quantity(user: User) -> None:
+    """Refused when it is applied; a component that has it all the same says so in its status."""
+    words = user.refused(
+        manifest=CHAT.replace("    replicas: 1", '    resources: {limits: {cpu: "two"}}')
+    )
+    assert "spec.services.a.resources.limits.cpu" in words
+    assert '"two"' in words
+    started(user)
+    assert is_ready(user.ready("chat"))
+
+
+ALONE = """
+    apiVersion: nvidia.com/v1alpha1
+    kind: DynamoComponentDeployment
+    metadata: {{name: {name}}}
+    spec:
+      componentType: {type}
+      extraPodSpec: {{mainContainer: {{image: "reg.example.com/vllm-runtime:1.0"}}}}
+    """
+
+
+@pytest.mark.parametrize("type_", ["frontend", "worker"])
+def test_j27_a_component_on_its_own(user: User, type_: str) -> None:
+    """The Dynamo namespace is the component's own name: deviation O6."""
+    user.apply(ALONE.format(name="solo", type=type_))
+    user.kubectl("wait", "dcd/solo", "--for=condition=Available", "--timeout=20s")
+    user.world.eventually(DEPLOYMENT, "solo")
+    user.world.eventually(SERVICE, "solo")
+    labels = user.template("solo")["metadata"]["labels"]
+    assert "solo" == labels["nvidia.com/dynamo-namespace"]
+    user.kubectl("delete", "dcd/solo")
+    user.world.gone(DEPLOYMENT, "solo")
+    user.world.gone(SERVICE, "solo")
+
+
+def test_j28_debug_copy(user: User) -> None:
+    switch = 'annotations: {nvidia.com/enable-debug-mode: "true"}\n      componentType'
+    annotated = ALONE.format(name="solo", type="worker").replace("componentType", switch)
+    user.apply(annotated)
+    found = {each["name"]: each for each in user.pod("solo")["containers"]}
+    assert {"main", "debugger"} == set(found)
+    assert "python:3.12-slim" == found["debugger"]["image"]
+    added = found["debugger"]["securityContext"]["capabilities"]["add"]
+    assert ["SYS_PTRACE"] == added
+    assert user.pod("solo")["shareProcessNamespace"]

@@ -1,0 +1,137 @@
+"""Scale a graph, as the journeys J-29 to J-31 of the acceptance tests tell it.
+
+J-32 (HorizontalPodAutoscaler) is `scaling/test_scaling.py`, its manifest and that of J-33 (KEDA) are
+`scaling/test_guide.py`.
+"""
+
+import pytest
+
+from cluster.journeys.user import DEPLOYMENT, GRAPH, User
+from dynamo_operator.api.scaling import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.kube.kind import Object
+
+pytestmark = pytest.mark.cluster
+
+ADAPTER = DynamoGraphDeploymentScalingAdapter.KIND
+
+GRAPH_G = """
+    apiVersion: nvidia.com/v1alpha1
+    kind: DynamoGraphDeployment
+    metadata: {name: g}
+    spec:
+      backendFramework: vllm
+      services:
+        frontend:
+          componentType: frontend
+          extraPodSpec: {mainContainer: {image: "reg.example.com/vllm-runtime:1.0"}}
+        decode:
+          componentType: worker
+          replicas: 1
+          scalingAdapter: {enabled: IS_SCALED}
+          extraPodSpec: {mainContainer: {image: "reg.example.com/vllm-runtime:1.0"}}
+    """
+PLAIN, SCALED = (GRAPH_G.replace("IS_SCALED", each) for each in ("false", "true"))
+
+
+def decode(body: Object) -> Object:
+    found: Object = body["spec"]["services"]["decode"]
+    return found
+
+
+def patched(body: str) -> tuple[str, ...]:
+    """A merge patch of the graph, for kubectl."""
+    return ("patch", "dgd/g", "--type=merge", f"--patch={body}")
+
+
+def replicas(number: int) -> str:
+    return f'{{"spec": {{"services": {{"decode": {{"replicas": {number}}}}}}}}}'
+
+
+def sized(user: User, number: int) -> None:
+    """Return when the workload has so many replicas."""
+    user.world.eventually(DEPLOYMENT, "g-decode", lambda it: number == it["spec"]["replicas"])
+
+
+def adapted(user: User) -> None:
+    user.apply(SCALED)
+    user.ready("g")
+    user.kubectl("wait", "dgdsa/g-decode", "--for=condition=Ready", "--timeout=20s")
+
+
+def test_j29_manual_without_an_adapter(user: User) -> None:
+    """`kubectl scale dgd` works, as the product's own document has it: a factor, see docs/scaling.md."""
+    user.apply(PLAIN)
+    user.ready("g")
+    for number in (3, 0, 2):
+        user.kubectl(*patched(replicas(number)))
+        sized(user, number)
+        user.ready("g")
+    words = user.refused(*patched(replicas(-1)))
+    assert "spec.services.decode.replicas" in words
+    assert "greater than or equal to 0" in words
+    user.kubectl("scale", "dgd/g", "--replicas=2")
+    sized(user, 4)
+
+
+def test_j30_adapter(user: User) -> None:
+    """The event also says who asked: deviation SA6."""
+    adapted(user)
+    labels = user.world.eventually(ADAPTER, "g-decode")["metadata"]["labels"]
+    assert ("g", "decode") == (
+        labels["nvidia.com/dynamo-graph-deployment-name"],
+        labels["nvidia.com/dynamo-component"],
+    )
+    user.kubectl("scale", "dgdsa/g-decode", "--replicas=4")
+    sized(user, 4)
+    user.world.eventually(GRAPH, "g", lambda it: 4 == decode(it)["replicas"])
+    user.kubectl("wait", "dgdsa/g-decode", "--for=jsonpath={.status.replicas}=4", "--timeout=20s")
+    header, row = user.columns("dgdsa")
+    assert ("NAME", "DGD", "SERVICE", "REPLICAS", "AGE") == header
+    assert ("g-decode", "g", "decode", "4") == row[:-1]
+    for about in ("g", "g-decode"):
+        told = user.hears(about, "Scaled")
+        assert told.startswith("Scaled service decode from 1 to 4 replicas")
+    status = user.world.eventually(ADAPTER, "g-decode")["status"]
+    assert (
+        "nvidia.com/dynamo-graph-deployment-name=g,nvidia.com/dynamo-component=decode"
+        == status["selector"]
+    )
+    assert "lastScaleTime" in status
+
+
+def test_j31_the_number_belongs_to_the_adapter(user: User) -> None:
+    adapted(user)
+    user.kubectl("scale", "dgdsa/g-decode", "--replicas=4")
+    sized(user, 4)
+    words = user.refused(*patched(replicas(2)))
+    assert (
+        "spec.services[decode].replicas cannot be modified directly when scaling adapter is enabled"
+        in words
+    )
+    assert f"kubectl scale dgdsa/g-decode -n {user.namespace} --replicas=2" in words
+    image = '{"extraPodSpec": {"mainContainer": {"image": "reg.example.com/vllm:2.0"}}}'
+    user.kubectl(*patched(f'{{"spec": {{"services": {{"decode": {image}}}}}}}'))
+    sized(user, 4)
+    assert "g-decode" in user.refused(manifest=SCALED)
+    user.apply(SCALED.replace("          replicas: 1\n", ""))
+    sized(user, 4)
+
+
+def test_j31_the_adapter_comes_and_goes(user: User) -> None:
+    adapted(user)
+    user.kubectl("scale", "dgdsa/g-decode", "--replicas=3")
+    user.world.eventually(GRAPH, "g", lambda it: 3 == decode(it)["replicas"])
+    before = user.world.eventually(ADAPTER, "g-decode")["metadata"]["uid"]
+    user.kubectl("delete", "dgdsa/g-decode")
+    again = user.world.eventually(ADAPTER, "g-decode", lambda it: before != it["metadata"]["uid"])
+    assert 3 == again["spec"]["replicas"]
+    off = '{"spec": {"services": {"decode": {"scalingAdapter": {"enabled": false}}}}}'
+    user.kubectl(*patched(off))
+    user.world.gone(ADAPTER, "g-decode")
+    sized(user, 3)
+    user.kubectl(*patched(replicas(1)))
+    sized(user, 1)
+    user.kubectl(*patched(off.replace("false", "true")))
+    user.world.eventually(ADAPTER, "g-decode")
+    user.kubectl("delete", "dgd/g")
+    user.world.gone(ADAPTER, "g-decode")

@@ -145,7 +145,8 @@ def shared_rows() -> Iterator[Row]:
         refused=f"{W}.replicas: must be between 0 and 2147483647",
         by_schema="should be greater than or equal to 0",
     )
-    yield Row("S3", with_service(ingress={"enabled": True, "host": "chat"}))
+    nginx = {"ingressControllerClassName": "nginx"}
+    yield Row("S3", with_service(ingress={"enabled": True, "host": "chat", **nginx}))
     yield Row("S3", with_service(ingress={"enabled": False}))
     yield Row(
         "S3",

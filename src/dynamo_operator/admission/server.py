@@ -26,6 +26,8 @@ LARGEST_BODY: Final = 7 * 1024 * 1024
 
 _JSON: Final = "application/json"
 _SHUTDOWN_SECONDS: Final = 5.0
+_BODY_SECONDS: Final = 5.0
+"""So long a body may take: the API server sends it at once, and waits ten seconds for the whole answer."""
 _TOLD: Final = 10
 _LONGEST: Final = 300
 """Problems in a log entry, and characters of each."""
@@ -126,7 +128,10 @@ class WebhookServer:
             if http.content_type != _JSON:
                 return web.Response(status=400, text=f"expected {_JSON}, got {http.content_type}\n")
             try:
-                request = request_in(await http.read())
+                async with asyncio.timeout(_BODY_SECONDS):
+                    request = request_in(await http.read())
+            except TimeoutError:
+                return web.Response(status=408, text="the body did not come in time\n")
             except NotAReview as error:
                 return web.Response(status=400, text=f"{error}\n")
             verdict = self.verdict(rules, request)

@@ -251,6 +251,7 @@ class DynamoGraphDeployment(Resource):
             Column("State", ".status.state"),
             Column("Services", ".status.readyServices"),
             Column("GPUs", ".status.gpus", "integer"),
+            Column("Progress", '.status.conditions[?(@.type=="Progressing")].reason', priority=1),
             Column("Reason", '.status.conditions[?(@.type=="Ready")].reason', priority=1),
             Column("Message", '.status.conditions[?(@.type=="Ready")].message', priority=1),
         ),

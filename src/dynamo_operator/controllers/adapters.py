@@ -34,9 +34,9 @@ from dynamo_operator.kube.controller import Watches
 from dynamo_operator.kube.errors import Forbidden, Invalid
 from dynamo_operator.kube.kind import Key, Object, key_of
 from dynamo_operator.kube.restraint import Restraint, Wish, digest_of
-from dynamo_operator.kube.types.meta import Resource
+from dynamo_operator.kube.types.meta import Resource, condition
 from dynamo_operator.kube.writer import Writer
-from dynamo_operator.lifecycle.replicas import has_adapter, is_worker
+from dynamo_operator.lifecycle.replicas import has_adapter
 from dynamo_operator.status.scaling import replicas_of
 
 
@@ -167,12 +167,11 @@ def _first_number(graph: DynamoGraphDeployment, key: str, cache: Cache) -> int:
 
     The graph's factor does not count for services with an adapter; a service that has grown by it stays so.
     """
-    own, factor = replicas_of(graph, key), graph.spec.replicas
-    if factor in (None, 1) or not is_worker(graph.spec.services[key]):
-        return own
     live = observe(graph, cache).get(key)
-    grown = own * (factor or 0)
-    return grown if live is not None and live.exists and live.wanted == grown else own
+    is_suspended = condition(graph.status.conditions, "Suspended")
+    if live is None or not live.exists or (is_suspended and is_suspended.status != "False"):
+        return replicas_of(graph, key)
+    return live.wanted
 
 
 async def _attempt(

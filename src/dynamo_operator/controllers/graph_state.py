@@ -39,7 +39,7 @@ def graph_state(
     """The whole status of `graph`, which is as the user wrote it; `step` has what is made of it now."""
     now, suspended = datetime.now(UTC), step.suspension.condition
     views = _views(step.graph, rollout, applied, cache=cache, pods=pods, now=now)
-    found = graph_status(step.graph, views, applied.blocked, now=now, suspended=suspended)
+    found = graph_status(step.sized, views, applied.blocked, now=now, suspended=suspended)
     scale = graph_scale(graph, observe(graph, cache))
     status = {
         **found.status,

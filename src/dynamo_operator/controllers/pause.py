@@ -5,6 +5,7 @@ from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.kube.controller import DONE, Outcome
 from dynamo_operator.kube.events import Recorder
+from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.status import patch_status
 from dynamo_operator.kube.types.meta import Resource
 from dynamo_operator.kube.writer import Writer
@@ -20,7 +21,10 @@ async def report_paused(
     found: DynamoGraphDeployment | DynamoComponentDeployment, writer: Writer, recorder: Recorder
 ) -> Outcome:
     """Say that the object is paused. Its next change wakes us, the end of the pause too."""
-    stored = await patch_status(writer, found, {"conditions": [paused_condition(found)]})
+    status: Object = {"conditions": [paused_condition(found)]}
+    if isinstance(found, DynamoGraphDeployment):
+        status["progress"] = None  # a pause is no lack of progress
+    stored = await patch_status(writer, found, status)
     if stored is not found:
         recorder.event(found, reason="Paused", message=f"{labels.PAUSED} is true: nothing is done")
     return DONE

@@ -1,8 +1,9 @@
 """Which calls the endpoints of a LoRA need now, from what is wanted and what is remembered of each.
 
-The hard part is to call neither too often nor too little: a loaded adapter is not loaded again, also not after
-a restart of the operator; a failed call waits for its own time, whatever happens to other endpoints; and a new
-address of the weights takes an adapter from a part of the endpoints only, until they serve the new ones.
+The hard part is to call neither too often nor too little. A loaded adapter is not loaded again, also not
+after a restart of the operator. A failed call waits for its own time, whatever happens to other endpoints.
+A new address of the weights takes an adapter from a part of the endpoints only: while those do not serve the
+new weights, perhaps because there are none, the others go on with the old ones.
 """
 
 import hashlib
@@ -65,15 +66,18 @@ class Adapter:
 class Endpoint:
     """One pod that serves the base model, and what is remembered of it.
 
-    `is_callable` is whether the pod is ready and stays. `leftovers` are names that are still to be unloaded,
+    `is_callable` is whether the pod is ready and stays. `leftovers` are names that are still to be unloaded.
+    `tried` is what the worker may have, because a load or an unload of it was not seen to succeed.
     `is_reloading` says that the adapter was taken away to be loaded from elsewhere. `checked_at` is when the
-    worker last told that it has the adapter; None means: not since the operator started, or the pod was ready.
+    worker last told of its adapters; None means: not since the operator started, or the pod came back.
     """
 
     address: str
     pod_uid: str
     is_callable: bool
+    pod_name: str = ""
     loaded: Adapter | None = None
+    tried: Adapter | None = None
     leftovers: tuple[str, ...] = ()
     is_reloading: bool = False
     is_unable: bool = False
@@ -112,71 +116,87 @@ def plan(wanted: Adapter, endpoints: Iterable[Endpoint], *, now: datetime) -> Pl
         if (wait := _wait(each, calls, now)) > 0:
             waits.append(wait)
             continue
-        if calls and calls[0].verb is Verb.UNLOAD and each.loaded is not None:
-            if not _is_current(wanted, each):
-                if budget < 1:
-                    continue  # the end of a reload elsewhere wakes us
-                budget -= 1
+        if _interrupts(wanted, each):
+            if budget < 1:
+                continue  # the end of a reload elsewhere wakes us
+            budget -= 1
         work.append(Work(each, calls or (Call(Verb.LIST),)))
     return Plan(tuple(work), min(waits, default=None))
 
 
 def needed(wanted: Adapter, endpoint: Endpoint) -> tuple[Call, ...]:
     """The calls that bring an endpoint from what it has to what is wanted; none if it has that."""
-    leftovers = tuple(Call(Verb.UNLOAD, name) for name in endpoint.leftovers if name != wanted.name)
-    load, had = Call(Verb.LOAD, wanted.name, wanted.uri), endpoint.loaded
+    had, tried = endpoint.loaded, endpoint.tried
+    names = (*([had.name] if had else ()), *([tried.name] if tried else ()), *endpoint.leftovers)
+    old = tuple(Call(Verb.UNLOAD, each) for each in dict.fromkeys(names) if each != wanted.name)
     if had == wanted:
-        return leftovers
-    if had is not None and had.name != wanted.name:
-        # Weights of an earlier life of that name would be taken for the wanted ones.
-        first = (Call(Verb.UNLOAD, wanted.name),) if wanted.name in endpoint.leftovers else ()
-        return (*first, load, Call(Verb.UNLOAD, had.name), *leftovers)
-    if had is not None or wanted.name in endpoint.leftovers:
-        return (Call(Verb.UNLOAD, wanted.name), load, *leftovers)
-    return (load, *leftovers)
+        return old
+    # A worker that has an adapter of that name answers a load with success, and keeps the old weights.
+    is_stale = wanted.name in endpoint.leftovers or any(
+        each is not None and each.name == wanted.name and each.uri != wanted.uri
+        for each in (had, tried)
+    )
+    first = (Call(Verb.UNLOAD, wanted.name),) if is_stale else ()
+    return (*first, Call(Verb.LOAD, wanted.name, wanted.uri), *old)
 
 
 def after(endpoint: Endpoint, call: Call, reply: Reply, *, now: datetime) -> Endpoint:
     """What is to be remembered of the endpoint once that call has ended."""
     if reply.ending is not Ending.DONE:
         return _failed(endpoint, call, reply, now)
+    had, tried = endpoint.loaded, endpoint.tried
     well = replace(endpoint, failures=0, attempted_at=now, is_unable=False, message="")
-    had = endpoint.loaded
     if call.verb is Verb.LOAD:
-        old = (had.name,) if had is not None and had.name != call.name else ()
-        others = tuple(name for name in endpoint.leftovers if name != call.name)
+        names = (*(each.name for each in (had, tried) if each), *endpoint.leftovers)
+        left = tuple(each for each in dict.fromkeys(names) if each != call.name)
         loaded = Adapter(call.name, call.uri)
-        left = tuple(dict.fromkeys((*others, *old)))
-        return replace(well, loaded=loaded, leftovers=left, is_reloading=False, checked_at=now)
+        return replace(
+            well, loaded=loaded, tried=None, leftovers=left, is_reloading=False, checked_at=now
+        )
     if call.verb is Verb.UNLOAD:
         left = tuple(name for name in endpoint.leftovers if name != call.name)
+        tried = None if tried is not None and tried.name == call.name else tried
+        well = replace(well, leftovers=left, tried=tried)
         if had is None or had.name != call.name:
-            return replace(well, leftovers=left)
-        return replace(well, loaded=None, leftovers=left, is_reloading=True, checked_at=None)
+            return well
+        return replace(well, loaded=None, is_reloading=True, checked_at=None)
     if had is not None and reply.loaded is not None and had.name not in reply.loaded:
-        return replace(well, loaded=None, checked_at=now, message="the worker has lost the adapter")
-    return replace(well, attempted_at=endpoint.attempted_at, checked_at=now)
+        lost = "the worker has lost the adapter"
+        return replace(endpoint, loaded=None, checked_at=now, message=lost)
+    return replace(endpoint, checked_at=now)
 
 
 def _failed(endpoint: Endpoint, call: Call, reply: Reply, now: datetime) -> Endpoint:
-    is_unable = reply.ending is Ending.UNABLE
     if call.verb is Verb.LIST:
-        # What a worker cannot list it may still have; what does not answer is asked again at the next check.
+        # A worker that cannot list may have the adapter; one that does not answer is asked at the next check.
         return replace(endpoint, checked_at=now)
-    return replace(
+    is_unable = reply.ending is Ending.UNABLE
+    failed = replace(
         endpoint,
+        is_unable=is_unable,
         failures=endpoint.failures + 1,
         attempted_at=now,
-        is_unable=is_unable,
         message=reply.message,
     )
+    if is_unable:
+        return failed
+    had, tried = endpoint.loaded, endpoint.tried
+    if call.verb is Verb.LOAD:
+        unsure = Adapter(call.name, call.uri)
+    elif had is not None and had.name == call.name:
+        unsure = had
+        failed = replace(failed, loaded=None, is_reloading=True, checked_at=None)
+    else:
+        return failed
+    others = (tried.name,) if tried is not None and tried.name != unsure.name else ()
+    leftovers = tuple(dict.fromkeys((*endpoint.leftovers, *others)))
+    return replace(failed, tried=unsure, leftovers=leftovers)
 
 
-def _is_current(wanted: Adapter, endpoint: Endpoint) -> bool:
-    """Whether the adapter is served from the wanted address, so that a call interrupts nothing."""
-    return endpoint.loaded is not None and (
-        endpoint.loaded == wanted or endpoint.loaded.name != wanted.name
-    )
+def _interrupts(wanted: Adapter, endpoint: Endpoint) -> bool:
+    """Whether the calls take the adapter away from requests for a while."""
+    had = endpoint.loaded
+    return had is not None and had.name == wanted.name and had.uri != wanted.uri
 
 
 def _wait(endpoint: Endpoint, calls: tuple[Call, ...], now: datetime) -> float:

@@ -8,9 +8,13 @@ at one service. Source: specification `beyond` A1 to A6 and F7.
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
+import msgspec
+
 from dynamo_operator.api import labels, names
 from dynamo_operator.api.component import ComponentSpec
+from dynamo_operator.api.deployment_config import base_replicas
 from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.kube.types.meta import condition
 from dynamo_operator.lifecycle.observed import Observed
 
 WORKERS = frozenset(("worker", "prefill", "decode"))
@@ -32,23 +36,31 @@ def effective_replicas(
 ) -> dict[str, int | None]:
     """The replicas of each service; `adapters` are what scaling adapters say, `zero` is suspended.
 
-    None means: nobody says a number.
+    None means: nobody says a number, and none was ever written for the service, so that its workload may
+    have any. Once the operator has written one it stands for it, or the service would stay where it was left.
     """
     return {
-        key: 0 if key in zero else adapters.get(key, _own(graph, service))
-        for key, service in graph.spec.services.items()
+        key: 0 if key in zero else adapters.get(key, _own(graph, key))
+        for key in graph.spec.services
     }
 
 
-def _own(graph: DynamoGraphDeployment, service: ComponentSpec) -> int | None:
-    factor = graph.spec.replicas
-    if factor is None or factor == 1 or not is_worker(service) or has_adapter(service):
-        return service.replicas
-    return _base(service) * factor
+def _own(graph: DynamoGraphDeployment, key: str) -> int | None:
+    service, factor = graph.spec.services[key], graph.spec.replicas
+    if factor is not None and is_worker(service) and not has_adapter(service):
+        return base_replicas(graph, key) * factor
+    was_suspended = condition(graph.status.conditions, "Suspended") is not None
+    return base_replicas(graph, key) if was_suspended else service.replicas
 
 
-def _base(service: ComponentSpec) -> int:
-    return 1 if service.replicas is None else service.replicas
+def sized(graph: DynamoGraphDeployment) -> DynamoGraphDeployment:
+    """The graph with the number of replicas in every service, also where the user leaves it out."""
+    services = {
+        key: msgspec.structs.replace(service, replicas=base_replicas(graph, key))
+        for key, service in graph.spec.services.items()
+    }
+    spec = msgspec.structs.replace(graph.spec, services=services)
+    return msgspec.structs.replace(graph, spec=spec)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +75,9 @@ def graph_scale(graph: DynamoGraphDeployment, observed: Observed) -> GraphScale:
     """The factor that all services under it have reached."""
     covered = dict(_covered(graph))
     reached = [
-        found.replicas // _base(service) if (found := observed.get(key)) else 0
-        for key, service in covered.items()
-        if _base(service)
+        found.replicas // base if (found := observed.get(key)) else 0
+        for key in covered
+        if (base := base_replicas(graph, key))
     ]
     wanted = 1 if graph.spec.replicas is None else graph.spec.replicas
     values = ",".join(sorted(names.label_value(key) for key in covered))

@@ -12,7 +12,7 @@ import msgspec
 from dynamo_operator.api import labels
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.lifecycle.observed import Observed
-from dynamo_operator.lifecycle.replicas import effective_replicas
+from dynamo_operator.lifecycle.replicas import effective_replicas, sized
 from dynamo_operator.lifecycle.restart import RestartPlan, restart_plan
 from dynamo_operator.lifecycle.suspension import Suspension, suspension
 
@@ -22,6 +22,8 @@ class Step:
     """`graph` is what to make now; the rest says why it is not quite what the user wrote."""
 
     graph: DynamoGraphDeployment
+    sized: DynamoGraphDeployment
+    """The same with a number of replicas in every service, to compare with what runs."""
     restart: RestartPlan
     suspension: Suspension
 
@@ -40,7 +42,8 @@ def next_step(
     restart = restart_plan(graph, observed, is_new=is_new, is_rolling_out=is_rolling_out)
     suspended = suspension(graph, observed)
     replicas = effective_replicas(graph, adapters, suspended.zero)
-    return Step(effective(graph, replicas, restart.ids), restart, suspended)
+    made = effective(graph, replicas, restart.ids)
+    return Step(made, sized(made), restart, suspended)
 
 
 def effective(

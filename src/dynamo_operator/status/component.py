@@ -17,6 +17,7 @@ from dynamo_operator.render.metadata import component_labels
 from dynamo_operator.render.plan import parent_graph
 from dynamo_operator.status.diagnosis import UNKNOWN, Diagnosis
 from dynamo_operator.status.groups import NO_ORCHESTRATOR
+from dynamo_operator.status.pause import pause_over
 from dynamo_operator.status.reasons import ComponentReason, GraphReason
 from dynamo_operator.status.service import cause, diagnosed, explained, service_json, unexplained
 from dynamo_operator.status.workload import Readiness
@@ -45,6 +46,7 @@ def refused_status(component: DynamoComponentDeployment, problems: Sequence[Prob
                 observed_generation=generation,
             ),
             *_availability(_unready(ComponentReason.VALIDATION_FAILED, text), generation),
+            *pause_over(component),
         ],
     }
 
@@ -53,7 +55,8 @@ def unorchestrated_status(component: DynamoComponentDeployment) -> Object:
     """The status of a component on several nodes where nothing runs such pods."""
     generation = component.metadata.generation
     readiness = _unready(ComponentReason.NO_ORCHESTRATOR, NO_ORCHESTRATOR)
-    return {"conditions": [_valid(generation), *_availability(readiness, generation)]}
+    said = [_valid(generation), *_availability(readiness, generation), *pause_over(component)]
+    return {"conditions": said}
 
 
 def component_status(
@@ -72,7 +75,11 @@ def component_status(
     elif not readiness.is_ready and diagnosis.message:
         readiness = _unready(readiness.reason, f"{readiness.message}; {diagnosis.message}")
     status: Object = {
-        "conditions": [_valid(generation), *_availability(readiness, generation)],
+        "conditions": [
+            _valid(generation),
+            *_availability(readiness, generation),
+            *pause_over(component),
+        ],
         "service": service_json(service) if service else None,
         **_selectors(component),
     }

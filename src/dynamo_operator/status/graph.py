@@ -53,13 +53,23 @@ class State(StrEnum):
 def refused_status(graph: DynamoGraphDeployment, problems: Sequence[Problem]) -> Object:
     """The status of a graph whose spec cannot be used; service counts stay as they were."""
     text = "Validation failed: " + "; ".join(str(each) for each in problems)
-    return graph_condition(graph, State.FAILED, GraphReason.VALIDATION_FAILED, text)
+    return stopped_status(graph, State.FAILED, GraphReason.VALIDATION_FAILED, text)
 
 
 def unavailable_status(graph: DynamoGraphDeployment, provider: str) -> Object:
     """The status of a graph whose recorded provider is not there; counts stay as they were."""
     text = f'The workload provider "{provider}", which is recorded for this graph, is not available'
-    return graph_condition(graph, State.FAILED, GraphReason.PROVIDER_UNAVAILABLE, text)
+    return stopped_status(graph, State.FAILED, GraphReason.PROVIDER_UNAVAILABLE, text)
+
+
+def stopped_status(
+    graph: DynamoGraphDeployment, state: State, reason: GraphReason, text: str
+) -> Object:
+    """The status of a graph for which nothing is done until somebody does something."""
+    said = graph_condition(graph, state, reason, text)
+    (ready,) = said["conditions"]
+    standing = msgspec.structs.replace(ready, type="Progressing", status="False")
+    return {**said, "conditions": [ready, standing], "progress": None}
 
 
 @dataclass(frozen=True, slots=True)

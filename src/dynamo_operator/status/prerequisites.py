@@ -12,7 +12,7 @@ from dynamo_operator.api.provider import is_on_grove, kai_queue
 from dynamo_operator.facts import Facts
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.types.inference import InferencePool
-from dynamo_operator.status.graph import State, graph_condition
+from dynamo_operator.status.graph import State, stopped_status
 from dynamo_operator.status.groups import NO_ORCHESTRATOR
 from dynamo_operator.status.reasons import GraphReason
 from dynamo_operator.validation.multinode import lacks_orchestrator
@@ -35,7 +35,7 @@ def missing(graph: DynamoGraphDeployment, facts: Facts) -> tuple[Missing, ...]:
 def lacking_status(graph: DynamoGraphDeployment, lacks: Sequence[Missing]) -> Object:
     """The status of a graph that lacks something; counts stay as they were."""
     text = "; ".join(each.message for each in lacks)
-    return graph_condition(graph, lacks[0].state, lacks[0].reason, text)
+    return stopped_status(graph, lacks[0].state, lacks[0].reason, text)
 
 
 def _apis(graph: DynamoGraphDeployment, facts: Facts) -> Iterator[Missing]:

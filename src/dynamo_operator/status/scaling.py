@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from dynamo_operator.api import labels, names
+from dynamo_operator.api.deployment_config import base_replicas
 from dynamo_operator.api.gang_names import LEADER_SUFFIX, gang_names_of
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.api.provider import is_on_grove
@@ -51,8 +52,7 @@ class Hold:
 
 def replicas_of(graph: DynamoGraphDeployment, service: str) -> int:
     """The replicas that a service of the graph asks for itself."""
-    number = graph.spec.services[service].replicas
-    return 1 if number is None else number
+    return base_replicas(graph, service)
 
 
 def hold(

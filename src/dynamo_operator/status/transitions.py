@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.kube.types.meta import Condition, condition
+from dynamo_operator.status.reasons import GraphReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ def happenings(
         *_restart(before, after),
         *_rolling_update(before, after),
         *_conditions(before, after),
+        *_standstill(before, after),
     )
 
 
@@ -63,7 +65,6 @@ def _rolling_update(
 _TOLD = {
     ("Suspended", "True"): ("Suspended", False),
     ("Suspended", "False"): ("Resumed", False),
-    ("Progressing", "False"): ("ProgressDeadlineExceeded", True),
 }
 """Conditions whose flip is an event."""
 
@@ -74,6 +75,14 @@ def _conditions(before: DynamoGraphDeployment, after: DynamoGraphDeployment) -> 
         old = condition(before.status.conditions, type_)
         if new is not None and new.status == status and not _is(old, status):
             yield Happening(reason, new.message, is_warning)
+
+
+def _standstill(before: DynamoGraphDeployment, after: DynamoGraphDeployment) -> Iterator[Happening]:
+    new = condition(after.status.conditions, "Progressing")
+    old = condition(before.status.conditions, "Progressing")
+    late = GraphReason.DEADLINE_EXCEEDED
+    if new is not None and new.reason == late and (old is None or old.reason != late):
+        yield Happening("ProgressDeadlineExceeded", new.message, is_warning=True)
 
 
 def _is(found: Condition | None, status: str) -> bool:

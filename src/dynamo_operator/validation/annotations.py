@@ -91,6 +91,15 @@ def rollout_problems(annotations: Mapping[str, str], path: str) -> Iterator[Prob
         )
 
 
+def switch_problems(annotations: Mapping[str, str], path: str) -> Iterator[Problem]:
+    """A problem for each switch of the whole graph that is neither on nor off."""
+    for key in (labels.PAUSED, labels.SUSPEND):
+        value = annotations.get(key)
+        if value not in (None, "true", "false"):
+            message = f'"{value}" is neither on nor off: expected true or false'
+            yield Problem(f"{path}[{key}]", message, ProblemKind.NOT_SUPPORTED)
+
+
 def _update_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
     """How far an update may go beyond and below the replicas; a Recreate has no such bounds."""
     if spec.annotations.get(labels.STRATEGY) == "Recreate":

@@ -33,8 +33,11 @@ def unique_environment_problems(entries: Iterable[Any], path: str) -> Iterator[P
     """The same for a container, whose variables are keyed by name: each may appear once."""
     entries = tuple(entries)
     yield from environment_problems(entries, path)
-    names = [entry.get("name") for entry in entries]
-    for index, name in enumerate(names):
-        if name and name in names[:index]:
+    seen = set[str]()
+    for index, entry in enumerate(entries):
+        name = entry.get("name")
+        if name and name in seen:
             message = f'variable "{name}" is there twice'
             yield Problem(f"{path}[{index}].name", message, ProblemKind.DUPLICATE)
+        if name:
+            seen.add(name)

@@ -21,6 +21,7 @@ from dynamo_operator.validation.annotations import (
     discovery_problems,
     graph_metadata_problems,
     rollout_problems,
+    switch_problems,
 )
 from dynamo_operator.validation.component import host_problems, spec_problems
 from dynamo_operator.validation.deployment_config import deployment_config_problems
@@ -49,6 +50,7 @@ def _problems(graph: DynamoGraphDeployment, settings: RenderSettings) -> Iterato
         yield Problem("spec.services", message, ProblemKind.REQUIRED)
     yield from discovery_problems(graph.metadata.annotations, "metadata.annotations")
     yield from rollout_problems(graph.metadata.annotations, "metadata.annotations")
+    yield from switch_problems(graph.metadata.annotations, "metadata.annotations")
     yield from graph_metadata_problems(spec)
     misfits = list(shape_problems(spec.envs, ENVIRONMENT, "spec.envs"))
     yield from misfits or environment_problems(spec.envs, "spec.envs")
@@ -97,6 +99,10 @@ def _claim_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
             yield from quantity_problems(given["size"], f"{path}.size")
 
 
+_LONGEST_ORDER = 100
+"""Four times the most services that a graph may have. Source: the schema of `spec.services`."""
+
+
 def _restart_problems(restart: Restart | None, services: list[str]) -> Iterator[Problem]:
     if restart is None:
         return
@@ -109,6 +115,10 @@ def _restart_problems(restart: Restart | None, services: list[str]) -> Iterator[
     if restart.strategy and restart.strategy.type == "Parallel":
         yield Problem(path, "a parallel restart has no order", ProblemKind.FORBIDDEN)
         return
+    if len(order) > _LONGEST_ORDER:
+        message = f"{len(order)} entries for {len(services)} services"
+        yield Problem(path, message)
+        return  # who sends thousands of names gets no list of them, and costs no time
     seen = set[str]()
     for index, name in enumerate(order):
         if name not in services:

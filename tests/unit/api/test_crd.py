@@ -27,7 +27,7 @@ SHORT_NAMES = {
 COLUMNS = {
     "DynamoGraphDeployment": [
         *("Ready", "Backend", "Age"),
-        *("State", "Services", "GPUs", "Reason", "Message"),
+        *("State", "Services", "GPUs", "Progress", "Reason", "Message"),
     ],
     "DynamoComponentDeployment": [
         *("DynamoComponent", "Available", "Backend", "Age"),

@@ -1,11 +1,18 @@
 """Who decides how many replicas a service has."""
 
+import json
+
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dynamo_operator.api.component import ComponentSpec, ScalingAdapterSwitch
-from dynamo_operator.api.graph import DynamoGraphDeployment, DynamoGraphDeploymentSpec
-from dynamo_operator.kube.types.meta import Metadata
+from dynamo_operator.api.graph import (
+    DynamoGraphDeployment,
+    DynamoGraphDeploymentSpec,
+    DynamoGraphDeploymentStatus,
+)
+from dynamo_operator.kube.types.meta import Condition, Metadata
 from dynamo_operator.lifecycle.observed import ServiceObserved
 from dynamo_operator.lifecycle.replicas import effective_replicas, graph_scale
 
@@ -27,7 +34,25 @@ def a_graph(factor: int | None = None) -> DynamoGraphDeployment:
 def test_by_default_the_spec_decides() -> None:
     wanted = {"Frontend": 2, "prefill": 3, "decode": None, "scaled": 1, "off": 0}
     assert wanted == effective_replicas(a_graph(), {}, ())
-    assert wanted == effective_replicas(a_graph(1), {}, ())
+    assert wanted | {"decode": 1} == effective_replicas(a_graph(1), {}, ())
+
+
+def test_a_service_that_had_to_go_to_zero_comes_back_although_nobody_says_a_number() -> None:
+    resumed = DynamoGraphDeploymentStatus(conditions=(Condition("Suspended", "Unknown"),))
+    graph = msgspec.structs.replace(a_graph(), status=resumed)
+    assert 1 == effective_replicas(graph, {}, ())["decode"]
+    assert 0 == effective_replicas(a_graph(0), {}, ())["decode"]
+    assert 1 == effective_replicas(a_graph(1), {}, ())["decode"]
+
+
+def test_the_number_of_the_deployment_config_counts_as_the_users() -> None:
+    config = json.dumps({"w": {"ServiceArgs": {"workers": 3}}})
+    services = {"w": ComponentSpec(component_type="worker")}
+    envs = ({"name": "DYN_DEPLOYMENT_CONFIG", "value": config},)
+    spec = DynamoGraphDeploymentSpec(services=services, envs=envs, replicas=2)
+    graph = DynamoGraphDeployment(Metadata("g"), spec=spec)
+    assert {"w": 6} == effective_replicas(graph, {}, ())
+    assert 2 == graph_scale(graph, {"w": ServiceObserved(replicas=6)}).replicas
 
 
 def test_the_factor_multiplies_workers_without_an_adapter() -> None:

@@ -21,8 +21,11 @@ def rollout(phase: str) -> DynamoGraphDeploymentStatus:
     return DynamoGraphDeploymentStatus(rolling_update=update)
 
 
-def said(type_: str, status: str) -> DynamoGraphDeploymentStatus:
-    return DynamoGraphDeploymentStatus(conditions=(Condition(type_, status, "r", "m"),))
+def said(type_: str, status: str, reason: str = "r") -> DynamoGraphDeploymentStatus:
+    return DynamoGraphDeploymentStatus(conditions=(Condition(type_, status, reason, "m"),))
+
+
+LATE = said("Progressing", "False", "progress_deadline_exceeded")
 
 
 NOTHING = DynamoGraphDeploymentStatus()
@@ -44,8 +47,9 @@ NOTHING = DynamoGraphDeploymentStatus()
         (NOTHING, said("Suspended", "Unknown"), []),
         (said("Suspended", "Unknown"), said("Suspended", "True"), ["Suspended"]),
         (said("Suspended", "Unknown"), said("Suspended", "False"), ["Resumed"]),
-        (said("Progressing", "True"), said("Progressing", "False"), ["ProgressDeadlineExceeded"]),
-        (said("Progressing", "False"), said("Progressing", "True"), []),
+        (said("Progressing", "True"), LATE, ["ProgressDeadlineExceeded"]),
+        (LATE, said("Progressing", "True"), []),
+        (said("Progressing", "True"), said("Progressing", "False", "ValidationFailed"), []),
     ],
 )
 def test_what_is_told(

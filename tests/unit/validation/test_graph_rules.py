@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from dynamo_operator.facts import Facts
@@ -160,3 +161,22 @@ def test_a_default_ingress_needs_a_host_that_can_exist() -> None:
     settings = RenderSettings(ingress_class_name="nginx", ingress_host_suffix="not a host")
     [found] = problems({"Frontend": a_service("frontend")}, settings=settings)
     assert 'spec.services.Frontend.ingress.host: "chat.not a host" is no host name' == found
+
+
+@pytest.mark.parametrize("key", ["nvidia.com/paused", "nvidia.com/suspend"])
+def test_a_switch_of_the_graph_is_on_or_off(key: str) -> None:
+    def said(value: str) -> list[str]:
+        graph = a_graph({"Worker": a_service()})
+        metadata = msgspec.structs.replace(graph.metadata, annotations={key: value})
+        graph = msgspec.structs.replace(graph, metadata=metadata)
+        return [str(each) for each in graph_problems(graph, Facts(), RenderSettings())]
+
+    assert [] == said("true") == said("false")
+    [found] = said("yes")
+    assert "expected true or false" in found
+
+
+def test_a_list_of_thousands_is_refused_in_one_line() -> None:
+    strategy = {"order": [f"s{number}" for number in range(30_000)]}
+    [found] = problems({"a": a_service()}, restart={"id": "r", "strategy": strategy})
+    assert "30000 entries for 1 services" in found

@@ -1,0 +1,100 @@
+"""The status of a model says how many endpoints serve it, and what keeps the others."""
+
+from dataclasses import replace
+from typing import Literal
+
+import pytest
+
+from dynamo_operator.api.model import DynamoModel, DynamoModelSpec, EndpointInfo, ModelSource
+from dynamo_operator.kube.kind import Object
+from dynamo_operator.kube.types.meta import Condition, Metadata
+from dynamo_operator.lifecycle.adapter_calls import Adapter, Endpoint
+from dynamo_operator.status.model import invalid_status, model_status
+from dynamo_operator.validation.model import model_problems
+
+BASE = "orion/base-13b"
+LOADED = Adapter("legal-v2", "s3://vault/legal-v2")
+NONE_FOUND = f"No endpoint slices found for base model {BASE}"
+
+
+def spec(type_: Literal["base", "lora", "adapter"] = "lora") -> DynamoModelSpec:
+    return DynamoModelSpec(LOADED.name, BASE, type_, ModelSource(LOADED.uri))
+
+
+def worker(name: str, *, loaded: Adapter | None = LOADED) -> Endpoint:
+    address = f"http://{name}:9090"
+    return Endpoint(address, f"uid-{name}", is_callable=True, pod_name=name, loaded=loaded)
+
+
+def status_of(*endpoints: Endpoint, model: DynamoModelSpec | None = None) -> Object:
+    found = DynamoModel(metadata=Metadata(generation=3), spec=model or spec())
+    services = ("dynamo-model-52e17085",) if endpoints else ()
+    return model_status(found, model or spec(), services, endpoints)
+
+
+def ready(status: Object) -> tuple[str, str, str]:
+    condition: Condition = status["conditions"][-1]
+    assert ("EndpointsReady", 3) == (condition.type, condition.observed_generation)
+    return condition.status, condition.reason, condition.message
+
+
+def test_a_lora_that_is_everywhere_is_ready() -> None:
+    status = status_of(worker("a"), worker("b"))
+    assert (
+        EndpointInfo("http://a:9090", "a", ready=True),
+        EndpointInfo("http://b:9090", "b", ready=True),
+    ) == status["endpoints"]
+    assert (2, 2) == (status["readyEndpoints"], status["totalEndpoints"])
+    assert ["ValidationPassed", "ServicesFound", "AllEndpointsReady"] == [
+        each.reason for each in status["conditions"]
+    ]
+    assert ("True", "AllEndpointsReady", "All 2 endpoint(s) are ready") == ready(status)
+
+
+def test_the_most_frequent_cause_is_told() -> None:
+    failed = replace(worker("b", loaded=None), message="download failed")
+    waiting = replace(worker("c"), is_callable=False)
+    others = [failed, replace(failed, address="http://d:9090"), waiting]
+    text = "Found 1 ready endpoint(s) out of 4 total; 2 of them: download failed"
+    assert ("False", "NotReady", text) == ready(status_of(worker("a"), *others))
+
+
+def test_a_pod_that_is_not_ready_serves_nothing() -> None:
+    text = "Found 0 ready endpoint(s) out of 1 total; 1 of them: waiting for pod"
+    gone = replace(worker("a"), is_callable=False)
+    assert ("False", "NoReadyEndpoints", text) == ready(status_of(gone))
+
+
+def test_old_weights_are_not_the_wanted_ones() -> None:
+    old = worker("a", loaded=Adapter("legal-v2", "s3://vault/old"))
+    text = "Found 0 ready endpoint(s) out of 1 total"
+    assert ("False", "NoReadyEndpoints", text) == ready(status_of(old))
+
+
+@pytest.mark.parametrize("type_", ["base", "adapter"])
+def test_endpoints_of_a_base_model_are_found_and_never_ready(
+    type_: Literal["base", "adapter"],
+) -> None:
+    status = status_of(worker("a"), worker("b"), model=spec(type_))
+    assert (0, 2) == (status["readyEndpoints"], status["totalEndpoints"])
+    text = "Found 2 endpoint(s) for base model"
+    assert ("True", "EndpointsDiscovered", text) == ready(status)
+
+
+def test_without_endpoints_both_conditions_say_so() -> None:
+    status = status_of()
+    assert ("False", "NoEndpoints", NONE_FOUND) == ready(status)
+    found = status["conditions"][1]
+    assert ("NoServicesFound", NONE_FOUND) == (found.reason, found.message)
+    assert (0, 0, ()) == (status["readyEndpoints"], status["totalEndpoints"], status["endpoints"])
+
+
+def test_an_invalid_model_says_what_is_wrong() -> None:
+    model = DynamoModel(spec=DynamoModelSpec("", BASE))
+    (condition,) = invalid_status(model, model_problems(model))["conditions"]
+    assert ("Valid", "False", "ValidationFailed") == (
+        condition.type,
+        condition.status,
+        condition.reason,
+    )
+    assert "spec.modelName is required" in condition.message

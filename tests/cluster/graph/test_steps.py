@@ -174,3 +174,17 @@ def test_kubectl_scales_the_workers_of_a_graph(
     assert "" == kinds.kubectl(
         "get", f"--namespace={namespace}", "pods", f"--selector={selector}", "--output=name"
     )
+
+
+def test_a_component_that_is_not_paused_any_more_says_so(world: World) -> None:
+    world.create(GRAPH, small())
+    world.eventually(GRAPH, "chat", is_ready)
+    name = "chat-frontend"
+    world.patch(COMPONENT, name, {"metadata": {"annotations": {"nvidia.com/paused": "true"}}})
+    world.eventually(
+        COMPONENT, name, lambda body: condition(body, "Paused").get("status") == "True"
+    )
+    world.patch(COMPONENT, name, {"metadata": {"annotations": {"nvidia.com/paused": None}}})
+    world.eventually(
+        COMPONENT, name, lambda body: condition(body, "Paused").get("status") == "False"
+    )

@@ -184,8 +184,11 @@ class Progress(Struct):
     ]
     since: Annotated[str, Field("When that was reached first.", format="date-time")]
     observed_generation: Annotated[
-        int, Field("Generation of the spec that this is about.", format="int64")
+        int, Field("Generation of the spec when that was reached first.", format="int64")
     ] = 0
+    spec_hash: Annotated[
+        str | None, Field("Hash of the spec that this is about, without numbers of replicas.")
+    ] = None
 
 
 class DynamoGraphDeploymentStatus(Struct):

@@ -108,7 +108,9 @@ def _is_updating(component: DynamoComponentDeployment, readiness: Readiness) -> 
     if readiness.has_older:
         return True
     status = component.status
-    if status.service is not None and status.service.reason == GraphReason.UPDATING:
+    is_same = status.observed_generation == component.metadata.generation
+    was_updating = status.service is not None and status.service.reason == GraphReason.UPDATING
+    if was_updating and (is_same or readiness.is_rolling):
         return True
     available = condition(status.conditions, "Available")
     was_ready = available is not None and available.status == "True"

@@ -6,6 +6,9 @@ spec, so they count only when they were computed for the generation that the gra
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
+from dynamo_operator.api import labels
 from dynamo_operator.api.component import (
     ComponentSpec,
     DynamoComponentDeployment,
@@ -43,7 +46,12 @@ def component_views(
             component,
             counts[key],
             graph.spec.services.get(key),
-            [f"{each.name}: {replaced[each.name]}" for each in old if each.service == key],
+            [
+                f"{each.name}: {_PAUSED if _is_paused(each.component) else replaced[each.name]}"
+                for each in old
+                if each.service == key
+            ],
+            newest=reported[key],
         )
         for key, (name, component) in components.items()
     }
@@ -55,12 +63,17 @@ def _view(
     counts: ServiceReplicaStatus,
     service: ComponentSpec | None,
     older: Sequence[str],
+    newest: ServiceReplicaStatus,
 ) -> ServiceView:
     own = _obstacle(component)
     refusal = _refusal(component) if own else None
+    is_told = refusal is not None or own == _PAUSED  # what pods tell is then beside the point
+    if component is not None and _is_behind(component):
+        newest = msgspec.structs.replace(newest, updated_replicas=0)  # they are of an older spec
     return ServiceView(
         name=name,
-        counts=explained(counts, refusal, f"{name}: {own}") if refusal else counts,
+        newest=newest,
+        counts=explained(counts, refusal, f"{name}: {own}") if is_told else counts,
         wanted=wanted_replicas(service) if service else 0,
         obstacles=(*([own] if own else []), *older),
         exists=bool(older) or (component is not None and bool(component.status.conditions)),
@@ -79,11 +92,19 @@ def _obstacle(component: DynamoComponentDeployment | None) -> str | None:
     if component is None:
         return "it is being created"
     available = condition(component.status.conditions, "Available")
+    is_paused = _is_paused(component)
     if available is None:
-        return "it has no status yet"
+        return _PAUSED if is_paused else "it has no status yet"
     if _is_behind(component):
-        return "its newest spec has not been observed yet"
+        return _PAUSED if is_paused else "its newest spec has not been observed yet"
     return None if available.status == "True" else available.message
+
+
+_PAUSED = f"it is paused (annotation {labels.PAUSED})"
+
+
+def _is_paused(component: DynamoComponentDeployment) -> bool:
+    return component.metadata.annotations.get(labels.PAUSED) == "true"
 
 
 _REFUSALS = {

@@ -19,7 +19,7 @@ from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.types.meta import Condition, condition
 from dynamo_operator.lifecycle.suspension import SuspensionReason
 from dynamo_operator.status.components import wanted_replicas
-from dynamo_operator.status.progress import Advance, advance
+from dynamo_operator.status.progress import Advance, advance, goal_hash
 from dynamo_operator.status.reasons import GraphReason
 from dynamo_operator.status.service import (
     ServiceView,
@@ -37,7 +37,7 @@ _OBSTACLE_REASONS = {
 }
 
 
-_SUSPENDED = frozenset((SuspensionReason.SUSPENDING, SuspensionReason.SUSPENDED))
+_AT_ZERO = frozenset((SuspensionReason.SUSPENDING, SuspensionReason.SUSPENDED))
 """A graph that resumes is like any other that is not ready yet. Source: specification `beyond` F6."""
 
 
@@ -95,35 +95,53 @@ def graph_status(
 
     `suspended` is the graph's condition of that name. None means: it never was.
     """
-    seen = _explained(graph, services)
+    is_hindered = any(not each.passes_by_itself for each in blocked)
+    is_zeroed = suspended is not None and suspended.reason in _AT_ZERO and not is_hindered
+    zeroed = suspended.reason if suspended and is_zeroed else None
+    done = _advance(graph, services, blocked, now=now, zeroed=zeroed)
+    seen = _explained(graph, services, is_overdue=done.is_exceeded)
     late = {key: each for key, each in seen.items() if not each.is_ready}
     state, reason, text = _verdict(graph, seen, late, blocked)
-    if suspended and suspended.reason in _SUSPENDED and state is not State.FAILED:
+    if suspended and zeroed:
         state, reason, text = State.PENDING, GraphReason.SUSPENDED, suspended.message
-    is_arrived = state is State.SUCCESSFUL or reason is GraphReason.SUSPENDED
-    ready = sum(each.ready_of_newest for each in seen.values())
-    done = advance(
-        graph.status.progress,
-        ready=None if is_arrived else ready,
-        generation=graph.metadata.generation,
-        now=now,
-        deadline_seconds=graph.spec.progress_deadline_seconds,
-    )
     said = graph_condition(graph, state, reason, text)
+    serving = 0 if zeroed == SuspensionReason.SUSPENDED else len(seen) - len(late)
     status: Object = {
         **said,
-        "conditions": [*said["conditions"], _progressing(graph, seen, done)],
+        "conditions": [*said["conditions"], _progressing(graph, seen, done, zeroed)],
         "services": {key: service_json(each.counts) for key, each in seen.items()},
-        "readyServices": f"{len(seen) - len(late)}/{len(seen)}",
+        "readyServices": f"{serving}/{len(seen)}",
         "gpus": sum(
             gpus(each) * each.nodes * wanted_replicas(each) for each in graph.spec.services.values()
         ),
         "progress": msgspec.to_builtins(done.progress) if done.progress else None,
     }
-    if any(not each.passes_by_itself for each in blocked):
+    if is_hindered:
         del status["observedGeneration"]  # it says that nothing stood in the way of that spec
     times = [done.again_seconds, *(each.again_seconds for each in seen.values())]
     return GraphStatus(status, min((each for each in times if each is not None), default=None))
+
+
+def _advance(
+    graph: DynamoGraphDeployment,
+    services: Mapping[str, ServiceView],
+    blocked: Sequence[Blocked],
+    *,
+    now: datetime,
+    zeroed: str | None,
+) -> Advance:
+    """How far the graph has come. `zeroed` says how far it is suspended; None means that it is not."""
+    is_ready = not blocked and all(each.is_ready for each in services.values())
+    is_arrived = is_ready if zeroed is None else zeroed == SuspensionReason.SUSPENDED
+    ready = sum(each.ready_of_newest for each in services.values())
+    return advance(
+        graph.status.progress,
+        ready=None if is_arrived else ready,
+        generation=graph.metadata.generation,
+        goal=goal_hash(graph, is_suspending=zeroed is not None),
+        now=now,
+        deadline_seconds=graph.spec.progress_deadline_seconds,
+    )
 
 
 def _verdict(
@@ -160,7 +178,7 @@ def _why(late: Mapping[str, ServiceView]) -> tuple[GraphReason, str]:
         texts = (f"{name}: {'; '.join(sorted(causes[name]))}" for name in sorted(causes))
         return GraphReason.SOME_NOT_READY, f"Resources not ready: {'; '.join(texts)}"
     texts = (
-        f"{key}: {each.ready}/{each.wanted} ready; {each.counts.message}"
+        f"{key}: {each.ready_of_newest}/{each.wanted} ready; {each.counts.message}"
         for key, each in sorted(late.items())
     )
     reason = GraphReason(found.pop()) if len(found) == 1 else GraphReason.MIXED
@@ -168,9 +186,13 @@ def _why(late: Mapping[str, ServiceView]) -> tuple[GraphReason, str]:
 
 
 def _explained(
-    graph: DynamoGraphDeployment, services: Mapping[str, ServiceView]
+    graph: DynamoGraphDeployment, services: Mapping[str, ServiceView], *, is_overdue: bool
 ) -> dict[str, ServiceView]:
-    """The services, each with the reason and the message that its status shows."""
+    """The services, each with the reason and the message that its status shows.
+
+    An update explains nothing any more once the graph `is_overdue`, or when it is over.
+    """
+    is_same = graph.status.observed_generation == graph.metadata.generation
     ready = condition(graph.status.conditions, "Ready")
     was_ready = ready is not None and ready.status == "True"
     found = {}
@@ -180,20 +202,32 @@ def _explained(
             continue
         before = graph.status.services.get(key)
         was_updating = before is not None and before.reason == GraphReason.UPDATING
-        is_updating = each.has_older or was_updating or (was_ready and each.is_rolling)
-        said = each.counts.reason
-        reason = cause(said, is_updating=is_updating or said == GraphReason.UPDATING)
+        is_updating = (
+            each.has_older
+            or (was_updating and (is_same or each.is_rolling))
+            or (was_ready and each.is_rolling)
+            or each.counts.reason == GraphReason.UPDATING
+        )
+        reason = cause(each.counts.reason, is_updating=is_updating and not is_overdue)
         message = each.counts.message or f"{each.name}: {'; '.join(each.obstacles)}"
         found[key] = replace(each, counts=explained(each.counts, reason, message))
     return found
 
 
 def _progressing(
-    graph: DynamoGraphDeployment, services: Mapping[str, ServiceView], done: Advance
+    graph: DynamoGraphDeployment,
+    services: Mapping[str, ServiceView],
+    done: Advance,
+    zeroed: str | None,
 ) -> Condition:
     """Whether the graph comes nearer to its newest spec. Source: specification `beyond` F1 and F12."""
     status, reason, text = "True", GraphReason.UPDATE_COMPLETE, "All services run the newest spec"
-    if done.progress is not None:
+    if zeroed == SuspensionReason.SUSPENDED:
+        text = "The graph is suspended"
+    if done.progress is not None and zeroed is not None:
+        status, reason = "True", GraphReason.UPDATING
+        text = f"The graph is being suspended, since {done.progress.since}"
+    elif done.progress is not None:
         reached, wanted = done.progress, sum(each.wanted for each in services.values())
         status, reason = "True", GraphReason.UPDATING
         text = (

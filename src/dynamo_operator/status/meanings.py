@@ -90,15 +90,17 @@ MEANINGS = (
     ),
     Meaning(
         *(_GRAPH, "Ready", "False", GraphReason.PODS_NOT_READY),
-        "Pods run and are not ready; the message names the container, since when, and which probe does not "
-        "succeed. A large model takes many minutes to load while its startup probe fails.",
+        "Pods run and are not ready, or have looked for a node for less than 30 seconds; the message names "
+        "the container, since when, and which probe does not succeed. A large model takes many minutes to "
+        "load while its startup probe fails.",
         "Wait as long as loading takes, and follow `kubectl logs POD -f`. A readiness probe that fails later "
         "means that the process does not answer. `Progressing` says when it has taken too long.",
     ),
     Meaning(
         *(_GRAPH, "Ready", "False", GraphReason.UPDATING),
         "The newest spec is being rolled out over pods of an older one, or over a graph that was ready; its "
-        "pods start, and nothing is wrong with them.",
+        "pods start, and nothing is wrong with them. Past the deadline of `Progressing` the pods' own reason "
+        "is given.",
         "Nothing. Watch `kubectl get dgd -w`.",
     ),
     Meaning(
@@ -133,19 +135,21 @@ MEANINGS = (
     Meaning(*(_GRAPH, "Ready", "False", GraphReason.DECODE_FAILED), _UNREADABLE, _REWRITE),
     Meaning(
         *(_GRAPH, "Progressing", "True", GraphReason.UPDATING),
-        "The graph is on its way to its newest spec; the message says how many replicas have got there, "
-        "and since when.",
+        "Replicas are missing: the graph is on its way to its newest spec, or has lost pods that are being "
+        "replaced. The message says how many replicas of the newest spec are ready, at best and since when. "
+        "A graph that is being suspended has this reason too.",
         "Nothing, as long as the number grows.",
     ),
     Meaning(
         *(_GRAPH, "Progressing", "True", GraphReason.UPDATE_COMPLETE),
-        "All services run the newest spec.",
+        "All services run the newest spec, or the graph is suspended.",
         "Nothing.",
     ),
     Meaning(
         *(_GRAPH, "Progressing", "False", GraphReason.DEADLINE_EXCEEDED),
         "Not one more replica has become ready within `spec.progressDeadlineSeconds` (7800 if it is not "
-        "set). Nothing is undone, and work goes on.",
+        "set), after an edit or after pods were lost; or a suspension has not ended within it. A change of "
+        "replicas alone gives no new time. Nothing is undone, and work goes on.",
         "See the reason of `Ready`. Take the last edit back, or set a longer time if the model needs it.",
     ),
     Meaning(

@@ -90,16 +90,11 @@ def _unplaced(pod: Pod, now: datetime) -> Verdict:
     found = condition(pod.status.conditions, SCHEDULED)
     if found is None or found.reason != "Unschedulable":
         return Verdict()
-    if left := _left(found.last_transition_time, UNSCHEDULABLE_SECONDS, now):
-        return Verdict(again_seconds=left)
-    return Verdict(
-        Blockage(
-            GraphReason.INSUFFICIENT_CAPACITY,
-            found.reason,
-            _head(found.message),
-            since=found.last_transition_time,
-        )
-    )
+    since = found.last_transition_time
+    left = _left(since, UNSCHEDULABLE_SECONDS, now)
+    # The pod is named at once; that there is no place for it is said when it has waited.
+    reason = GraphReason.PODS_NOT_READY if left else GraphReason.INSUFFICIENT_CAPACITY
+    return Verdict(Blockage(reason, found.reason, _head(found.message), since=since), left or None)
 
 
 def _image(pod: Pod) -> Iterator[Blockage]:
@@ -158,7 +153,9 @@ def _crashes(pod: Pod) -> Iterator[Blockage]:
         is_looping = waiting is not None and waiting.reason == _CRASH_LOOP
         if each.ready or (ended is None and not is_looping):
             continue
-        ended = ended or Terminated()
+        if ended is None:
+            yield _of(each, GraphReason.PODS_CRASHING, _CRASH_LOOP, "")
+            continue
         is_down = waiting is not None or each.state.terminated is not None
         if is_looping or ended.reason == _OUT_OF_MEMORY or (is_down and ended.exit_code):
             yield _crash(each, ended)
@@ -190,6 +187,10 @@ def _not_ready(pod: Pod) -> Blockage:
     for each in pod.status.container_statuses:
         if not each.ready:
             return _of(each, *_pending(each, _probe(each), since), since)
+    if not pod.status.container_statuses:
+        node = pod.spec.node_name
+        text = f"the node has not started it yet; is the kubelet on {node} alive?"
+        return Blockage(GraphReason.PODS_NOT_READY, word, text, since=since)
     text = f"{_gate(found)}{_since(since)}"
     return Blockage(GraphReason.PODS_NOT_READY, word, text, since=since)
 

@@ -23,6 +23,9 @@ class ServiceView:
     that it is. `wanted` is the number of replicas. `exists` is whether anything is known of its workload.
     `is_rolling` is whether its newest spec has not got to all its replicas; `has_older`, whether replicas of
     an older one remain. `counts` carries the counts and, under `reason` and `message`, what its pods tell.
+
+    `newest` has the counts of what runs the newest spec, where older generations are objects of their own.
+    None means: `counts` are those of one workload.
     """
 
     name: str
@@ -33,6 +36,7 @@ class ServiceView:
     is_rolling: bool = False
     has_older: bool = False
     again_seconds: float | None = None
+    newest: ServiceReplicaStatus | None = None
 
     @property
     def is_ready(self) -> bool:
@@ -40,18 +44,17 @@ class ServiceView:
         return not self.obstacles
 
     @property
-    def ready(self) -> int:
-        """Replicas that serve."""
-        counts = self.counts
-        found = (
+    def ready_of_newest(self) -> int:
+        """Replicas that serve and are of the newest spec, at the least.
+
+        Counts do not tell which replicas serve: those of an older spec are taken to be the first of them.
+        """
+        counts = self.newest or self.counts
+        ready = (
             counts.available_replicas if counts.ready_replicas is None else counts.ready_replicas
         )
-        return found or 0
-
-    @property
-    def ready_of_newest(self) -> int:
-        """Replicas that serve and are, as far as counts can tell, of the newest spec."""
-        return min(self.ready, self.counts.updated_replicas)
+        older = counts.replicas - counts.updated_replicas
+        return min(max(0, (ready or 0) - max(0, older)), counts.updated_replicas)
 
 
 _SOFT = (None, GraphReason.PODS_NOT_READY, GraphReason.UPDATING)

@@ -93,13 +93,17 @@ def _rollout_failure(status: DeploymentStatus) -> str:
 
 
 def deployment_replicas(deployment: Deployment) -> ServiceReplicaStatus:
-    """The counts of a Deployment as a service's status shows them."""
+    """The counts of a Deployment as a service's status shows them.
+
+    Until its controller has seen the newest spec no replica is known to be of it.
+    """
     status = deployment.status
+    is_behind = status.observed_generation < deployment.metadata.generation
     return ServiceReplicaStatus(
         component_kind="Deployment",
         component_name=deployment.metadata.name,
         replicas=status.replicas,
-        updated_replicas=status.updated_replicas,
+        updated_replicas=0 if is_behind else status.updated_replicas,
         ready_replicas=status.ready_replicas,
         available_replicas=status.available_replicas,
         component_names=(deployment.metadata.name,),

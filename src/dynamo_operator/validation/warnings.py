@@ -92,7 +92,9 @@ def _spec_warnings(spec: ComponentSpec, path: str, surroundings: Surroundings) -
         yield from _probe_warnings(main.get("livenessProbe"), at)
     way = spec.ingress
     if way and way.enabled and not (way.ingress_controller_class_name or way.use_virtual_service):
-        message = "no Ingress is made without a class: the operator's default class is for frontends"
+        message = (
+            "no Ingress is made without a class: the operator's default class is for frontends"
+        )
         yield Problem(f"{path}.ingress.ingressControllerClassName", f"{message} that say nothing")
     for field, default in _OVERRIDDEN.items():
         if pod.get(field):

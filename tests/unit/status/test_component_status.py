@@ -27,7 +27,7 @@ READY = Readiness(is_ready=True, reason=ComponentReason.DEPLOYMENT_READY, messag
 
 
 def a_component(
-    *, available: str = "False", reason: str | None = None, nodes: int = 1
+    *, available: str = "False", reason: str | None = None, nodes: int = 1, observed: int = 3
 ) -> DynamoComponentDeployment:
     owner = OwnerReference("DynamoGraphDeployment", "chat", "u", "nvidia.com/v1alpha1")
     metadata = Metadata("chat-decode", "prod", generation=3, owner_references=(owner,))
@@ -36,7 +36,7 @@ def a_component(
     )
     said = (Condition("Available", available),)
     service = ServiceReplicaStatus("Deployment", "chat-decode", 2, 2, reason=reason)
-    status = DynamoComponentDeploymentStatus(conditions=said, service=service)
+    status = DynamoComponentDeploymentStatus(observed, said, service=service)
     return DynamoComponentDeployment(metadata, spec, status)
 
 
@@ -87,7 +87,9 @@ def test_what_is_not_known_is_absent() -> None:
         ({}, late(is_rolling=True, has_older=True), "updating"),
         ({"available": "True"}, late(is_rolling=True), "updating"),
         ({"available": "True"}, late(), "pods_not_ready"),
-        ({"reason": "updating"}, late(), "updating"),
+        ({"reason": "updating", "observed": 3}, late(), "updating"),
+        ({"reason": "updating", "observed": 2}, late(is_rolling=True), "updating"),
+        ({"reason": "updating", "observed": 2}, late(), "pods_not_ready"),
     ],
 )
 def test_an_update_is_told_from_pods_that_do_not_get_ready(

@@ -85,16 +85,18 @@ def test_a_clique_that_is_not_ready_says_why(member: GangMember, cause: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("member", "cause"),
+    ("member", "ready", "cause"),
     [
-        (clique(updated_replicas=0), "desired=2, updated=0"),
-        (clique(replicas=3), "performing rolling update: desired=2, replicas=3"),
+        (clique(updated_replicas=0), 0, "desired=2, updated=0"),
+        (clique(replicas=3), 1, "performing rolling update: desired=2, replicas=3"),
     ],
 )
-def test_a_clique_with_older_pods_is_being_updated(member: GangMember, cause: str) -> None:
+def test_a_clique_with_older_pods_is_being_updated(
+    member: GangMember, ready: int, cause: str
+) -> None:
     status = of(member)
     assert "updating" == status["conditions"][0].reason
-    assert f"S0: 2/2 ready; chat: podclique/chat-0-w: {cause}" == message(status)
+    assert f"S0: {ready}/2 ready; chat: podclique/chat-0-w: {cause}" == message(status)
 
 
 def test_the_pods_of_a_clique_say_why_it_is_not_ready() -> None:

@@ -18,6 +18,7 @@ from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.status import with_transition_times
 from dynamo_operator.kube.types.meta import Condition, Metadata
 from dynamo_operator.status.graph import GraphStatus, graph_status
+from dynamo_operator.status.progress import goal_hash
 from dynamo_operator.status.service import ServiceView
 from dynamo_operator.validation.schema import status_problems
 
@@ -34,6 +35,10 @@ def a_graph(**status: Any) -> DynamoGraphDeployment:
     spec = DynamoGraphDeploymentSpec(services=SERVICES, progress_deadline_seconds=600)
     stored = DynamoGraphDeploymentStatus(**status)
     return DynamoGraphDeployment(Metadata("chat", generation=2), spec, stored)
+
+
+def reached(ready: int, since: str = "2025-12-31T23:00:00Z") -> Progress:
+    return Progress(ready, since, 2, goal_hash(a_graph(), is_suspending=False))
 
 
 def was(ready: str, reason: str) -> tuple[Condition, ...]:
@@ -115,7 +120,10 @@ BEFORE = {"Decode": counts(reason="updating")}
         (a_graph(conditions=was("True", "r")), late(STARTING, is_rolling=True), "updating"),
         (a_graph(conditions=was("True", "r")), late(is_rolling=True), "updating"),
         (a_graph(conditions=was("True", "r")), late(STARTING), STARTING),
-        (a_graph(services=BEFORE), late(STARTING), "updating"),
+        (a_graph(services=BEFORE, observed_generation=2), late(STARTING), "updating"),
+        (a_graph(services=BEFORE, observed_generation=1), late(STARTING), STARTING),
+        (a_graph(services=BEFORE), late(STARTING, is_rolling=True), "updating"),
+        (a_graph(progress=reached(4)), late("updating", has_older=True), STARTING),
         (a_graph(services=BEFORE), late("pods_crashing", has_older=True), "pods_crashing"),
     ],
 )
@@ -139,15 +147,14 @@ def test_gpus_are_those_of_all_nodes_of_all_replicas() -> None:
 
 def test_progress_is_stored_and_looked_at_again_at_the_deadline() -> None:
     status = of(Decode=late(ready=3, again_seconds=900.0))
-    expected = {"readyReplicas": 3, "since": "2026-01-01T00:00:00Z", "observedGeneration": 2}
+    expected = msgspec.to_builtins(reached(3, "2026-01-01T00:00:00Z"))
     assert expected == status.status["progress"]
     assert 600.0 == status.again_seconds
     assert ("True", "updating") == progressing(status)
 
 
 def test_a_graph_that_stands_still_says_so_and_goes_on() -> None:
-    graph = a_graph(progress=Progress(3, "2025-12-31T23:00:00Z", 2))
-    status = of(graph, Decode=late(STARTING, ready=2))
+    status = of(a_graph(progress=reached(3)), Decode=late(STARTING, ready=2))
     assert ("False", "progress_deadline_exceeded") == progressing(status)
     assert ("pending", STARTING, None) == (
         status.status["state"],
@@ -157,13 +164,13 @@ def test_a_graph_that_stands_still_says_so_and_goes_on() -> None:
 
 
 def test_a_graph_that_is_ready_is_complete() -> None:
-    status = of(a_graph(progress=Progress(3, "2025-12-31T23:00:00Z", 2)), Frontend=READY)
+    status = of(a_graph(progress=reached(3)), Frontend=READY)
     assert ("True", "update_complete") == progressing(status)
     assert (None, None) == (status.status["progress"], status.again_seconds)
 
 
 def test_nothing_is_said_anew_because_time_passes() -> None:
-    graph = a_graph(progress=Progress(3, "2025-12-31T23:59:59Z", 2))
+    graph = a_graph(progress=reached(3, "2025-12-31T23:59:59Z"))
     first = graph_status(graph, {"Decode": late(STARTING)}, (), now=NOW)
     later = graph_status(graph, {"Decode": late(STARTING)}, (), now=NOW + timedelta(seconds=9))
     assert first.status == later.status
@@ -194,13 +201,42 @@ def test_a_graph_initializes_until_something_of_it_is_seen(
         ("resumed", ("successful", "all_resources_are_ready", "All resources are ready")),
     ],
 )
-def test_a_suspended_graph_is_not_ready_and_has_nothing_to_reach(
+def test_a_suspended_graph_is_not_ready_and_only_one_that_is_going_has_something_to_reach(
     reason_: str, expected: tuple[str, str, str]
 ) -> None:
     suspended = Condition("Suspended", "Unknown", reason_, "text")
     status = graph_status(a_graph(), {"Frontend": READY}, (), now=NOW, suspended=suspended)
     assert expected == (status.status["state"], reason(status), message(status))
-    assert status.status["progress"] is None
+    assert (reason_ != "suspending") == (status.status["progress"] is None)
+
+
+def test_a_graph_at_zero_has_no_service_that_serves() -> None:
+    suspended = Condition("Suspended", "True", "suspended", "text")
+    status = graph_status(a_graph(), {"Frontend": READY}, (), now=NOW, suspended=suspended)
+    assert "0/1" == status.status["readyServices"]
+    assert "The graph is suspended" == status.status["conditions"][-1].message
+
+
+def test_a_suspension_that_hangs_exceeds_the_deadline() -> None:
+    suspended = Condition("Suspended", "Unknown", "suspending", "Replicas are going")
+    goal = goal_hash(a_graph(), is_suspending=True)
+    graph = a_graph(progress=Progress(1, "2025-12-31T23:00:00Z", 2, goal))
+    status = graph_status(graph, {"Frontend": READY}, (), now=NOW, suspended=suspended)
+    assert ("False", "progress_deadline_exceeded") == progressing(status)
+    assert status.status["conditions"][-1].message.endswith(
+        "The graph is being suspended, since 2025-12-31T23:00:00Z"
+    )
+
+
+@pytest.mark.parametrize(
+    ("replicas", "updated", "ready", "expected"),
+    [(5, 1, 4, 0), (5, 2, 4, 1), (4, 4, 3, 3), (4, 3, 4, 3), (1, 4, 1, 1)],
+)
+def test_replicas_of_an_older_spec_do_not_count_as_ready(
+    replicas: int, updated: int, ready: int, expected: int
+) -> None:
+    found = ServiceReplicaStatus("Deployment", "chat-decode", replicas, updated, ready)
+    assert expected == ServiceView("chat-decode", found, 4).ready_of_newest
 
 
 def test_our_schema_takes_all_that_we_say() -> None:

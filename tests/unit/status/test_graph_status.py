@@ -1,11 +1,13 @@
 """A graph's status says what its components are, in a form that our own schema takes."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 import pytest
 
+from dynamo_operator.api import labels
 from dynamo_operator.api.component import (
     DynamoComponentDeployment,
     DynamoComponentDeploymentSpec,
@@ -104,6 +106,36 @@ def test_an_older_generation_of_workers_counts_and_is_in_the_way() -> None:
     assert "chat-decode: generation" in ready(status)[2]
     assert 4 == status["services"]["S0"]["replicas"]
     assert 2 == status["services"]["S0"]["updatedReplicas"]
+
+
+def test_an_older_generation_that_serves_is_no_progress() -> None:
+    new = component("False", message="0 of 2")
+    own = msgspec.structs.replace(COUNTS, ready_replicas=0, available_replicas=0)
+    status = msgspec.structs.replace(new.status, service=own)
+    new = msgspec.structs.replace(new, status=status)
+    views = component_views(GRAPH, {"S0": ("chat-s0-new", new)}, an_old_generation())
+    assert (1, 0) == (views["S0"].counts.ready_replicas, views["S0"].ready_of_newest)
+
+
+def test_counts_of_an_older_spec_are_no_progress() -> None:
+    views = component_views(GRAPH, {"S0": ("chat-s0", component("True", 3))})
+    assert 0 == views["S0"].ready_of_newest
+
+
+def test_a_paused_component_that_is_behind_is_named() -> None:
+    behind = component("True", 3)
+    metadata = msgspec.structs.replace(behind.metadata, annotations={labels.PAUSED: "true"})
+    paused = msgspec.structs.replace(behind, metadata=metadata)
+    text = "it is paused (annotation nvidia.com/paused)"
+    assert f"chat-s0: {text}" in ready(of(paused))[2]
+    done = component("True")
+    kept = msgspec.structs.replace(done, metadata=metadata)
+    assert "True" == ready(of(kept))[0]
+    old = an_old_generation()
+    member = msgspec.structs.replace(old.generations.old[0].component, metadata=metadata)
+    workers = replace(old, generations=Generations(old=(Member(member, "", ""),)))
+    views = component_views(GRAPH, {"S0": ("chat-s0-new", component("True"))}, workers)
+    assert (f"chat-decode: {text}",) == views["S0"].obstacles
 
 
 def test_a_taken_name_fails_the_graph_and_is_no_observation() -> None:

@@ -104,7 +104,7 @@ LOOPING = waiting("CrashLoopBackOff", "back-off 5m0s", restartCount=7)
             a_pod(LOOPING | {"lastState": ended(1, message="Traceback\n  ValueError: bad flag")}),
             *("pods_crashing", "CrashLoopBackOff", "exit code 1: Traceback ValueError: bad flag"),
         ),
-        (a_pod(LOOPING), "pods_crashing", "CrashLoopBackOff", "exit code 0"),
+        (a_pod(LOOPING), "pods_crashing", "CrashLoopBackOff", ""),
         (
             a_pod(RUNNING | {"lastState": ended(137, "OOMKilled")}),
             *("pods_crashing", "OOMKilled", "exit code 137"),
@@ -129,6 +129,11 @@ LOOPING = waiting("CrashLoopBackOff", "back-off 5m0s", restartCount=7)
             a_pod(RUNNING | {"lastState": ended(1)}),
             *("pods_not_ready", "NotReady"),
             f"its readiness probe does not succeed since {THEN}; before, it ended with exit code 1",
+        ),
+        (
+            a_pod(),
+            *("pods_not_ready", "ContainersNotReady"),
+            "the node has not started it yet; is the kubelet on n1 alive?",
         ),
         (
             a_pod(RUNNING | {"ready": True}, conditions=(SCHEDULED, NOT_READY)),
@@ -185,6 +190,18 @@ def test_what_may_pass_by_itself_is_given_its_time(pod: Pod, seconds: float) -> 
     assert late.again_seconds is None
     assert late.blockage is not None
     assert late.blockage.reason in {"insufficient_capacity", "config_error"}
+
+
+def test_a_pod_that_waits_for_a_node_is_named_at_once() -> None:
+    early = blockage(
+        a_pod(node="", conditions=(UNSCHEDULABLE,)),
+        datetime.fromisoformat(THEN) + timedelta(seconds=5),
+    )
+    assert ("pods_not_ready", "Unschedulable", "0/3 nodes: no nvidia.com/gpu") == (
+        early.reason,
+        early.word,
+        early.message,
+    )
 
 
 def test_a_pod_that_nobody_has_looked_at_yet_is_not_held_up() -> None:

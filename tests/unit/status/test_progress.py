@@ -5,27 +5,64 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamo_operator.api.graph import Progress
-from dynamo_operator.status.progress import Advance, advance
+from dynamo_operator.api.component import ComponentSpec
+from dynamo_operator.api.graph import DynamoGraphDeployment, DynamoGraphDeploymentSpec, Progress
+from dynamo_operator.kube.types.meta import Metadata
+from dynamo_operator.status.progress import Advance, advance, goal_hash
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-STORED = Progress(2, "2026-01-01T00:00:00Z", 7)
+STORED = Progress(2, "2026-01-01T00:00:00Z", 7, "goal")
 
 
 def after(
-    seconds: float, *, ready: int | None = 2, generation: int = 7, deadline: int | None = 100
+    seconds: float,
+    *,
+    ready: int | None = 2,
+    generation: int = 7,
+    goal: str = "goal",
+    deadline: int | None = 100,
 ) -> Advance:
-    now = START + timedelta(seconds=seconds)
-    return advance(STORED, ready=ready, generation=generation, now=now, deadline_seconds=deadline)
+    return advance(
+        STORED,
+        ready=ready,
+        generation=generation,
+        goal=goal,
+        now=START + timedelta(seconds=seconds),
+        deadline_seconds=deadline,
+    )
 
 
 def test_one_more_ready_replica_begins_a_new_time() -> None:
     found = after(99, ready=3)
-    assert Advance(Progress(3, "2026-01-01T00:01:39Z", 7), again_seconds=100.0) == found
+    assert Advance(Progress(3, "2026-01-01T00:01:39Z", 7, "goal"), again_seconds=100.0) == found
 
 
 def test_another_spec_begins_a_new_time() -> None:
-    assert Progress(0, "2026-01-01T00:01:39Z", 8) == after(99, ready=0, generation=8).progress
+    found = after(99, ready=0, generation=8, goal="other").progress
+    assert Progress(0, "2026-01-01T00:01:39Z", 8, "other") == found
+
+
+def test_a_number_of_replicas_begins_no_new_time() -> None:
+    assert Advance(STORED, again_seconds=1.0) == after(99, generation=8)
+
+
+def test_without_a_hash_the_generation_tells_the_spec() -> None:
+    stored, now = Progress(2, "2026-01-01T00:00:00Z", 7), START + timedelta(seconds=99)
+    same = advance(stored, ready=2, generation=7, goal="g", now=now, deadline_seconds=100)
+    assert Advance(stored, again_seconds=1.0) == same
+    other = advance(stored, ready=2, generation=8, goal="g", now=now, deadline_seconds=100)
+    assert Progress(2, "2026-01-01T00:01:39Z", 8, "g") == other.progress
+
+
+def a_goal(replicas: int, *, image: str = "a", is_suspending: bool = False) -> str:
+    services = {"Decode": ComponentSpec(replicas=replicas, service_name=image)}
+    spec = DynamoGraphDeploymentSpec(services=services, replicas=replicas)
+    return goal_hash(DynamoGraphDeployment(Metadata("chat"), spec), is_suspending=is_suspending)
+
+
+def test_a_goal_is_another_for_all_but_replicas() -> None:
+    assert a_goal(1) == a_goal(9)
+    assert 3 == len({a_goal(1), a_goal(1, image="b"), a_goal(1, is_suspending=True)})
 
 
 def test_the_best_stays_when_replicas_are_lost() -> None:
@@ -51,7 +88,9 @@ def test_what_is_stored_changes_only_for_something_better(steps: list[tuple[int,
     stored, now = None, START
     for ready, seconds in steps:
         now += timedelta(seconds=seconds)
-        found = advance(stored, ready=ready, generation=1, now=now, deadline_seconds=10).progress
+        found = advance(
+            *(stored,), ready=ready, generation=1, goal="g", now=now, deadline_seconds=10
+        ).progress
         assert found is not None
         assert found == stored or stored is None or found.ready_replicas > stored.ready_replicas
         stored = found

@@ -7,7 +7,7 @@ import pytest
 
 from dynamo_operator.kube.types.apps import Deployment, DeploymentStatus
 from dynamo_operator.kube.types.meta import Condition, Metadata
-from dynamo_operator.status.workload import deployment_readiness
+from dynamo_operator.status.workload import deployment_readiness, deployment_replicas
 
 
 def _deployment(wanted: int = 2, *, paused: bool = False, **status: Any) -> Deployment:
@@ -105,3 +105,12 @@ def test_each_field_of_a_deployment_that_is_decoded_makes_a_difference(field: st
     base: dict[str, Any] = {"available_replicas": 0} if field == "conditions" else {}
     old, new = _deployment(**base), _deployment(**base, **{field: CONSUMED[field]})
     assert deployment_readiness(old) != deployment_readiness(new)
+
+
+def test_replicas_of_an_older_spec_are_not_counted_as_updated() -> None:
+    status = DeploymentStatus(observed_generation=1, replicas=3, updated_replicas=3)
+    behind = Deployment(Metadata("w", generation=2), status=status)
+    assert (3, 0) == (
+        deployment_replicas(behind).replicas,
+        deployment_replicas(behind).updated_replicas,
+    )

@@ -30,6 +30,9 @@ def rolling_update(
     if not rollout.is_under_way and not is_open:
         return stored
     to = rollout.target_hash
+    if stored is not None and not rollout.is_under_way and not to:
+        # There are no generations any more, so nothing else could end it. It would hold restarts up for ever.
+        return msgspec.structs.replace(stored, phase=COMPLETED, end_time=now)
     known = stored if stored is not None and is_open and stored.to_hash == to else None
     is_noted = graph.metadata.annotations.get(labels.CURRENT_WORKER_HASH, "") == to
     is_over = not rollout.is_under_way and is_noted

@@ -114,3 +114,11 @@ def test_a_service_of_one_generation_counts_as_ever() -> None:
 def test_old_components_keep_a_graph_from_being_ready() -> None:
     (text,) = replacing([member("aaaaaaaa")], "bbbbbbbb").values()
     assert "bbbbbbbb" in text
+
+
+def test_a_rollout_ends_when_there_are_no_generations_any_more() -> None:
+    stored = RollingUpdateStatus("InProgress", BEFORE, from_hash="aaaaaaaa", to_hash="bbbbbbbb")
+    nothing = Rollout(Generations(WorkerGeneration("", "")), WorkerGeneration("", ""))
+    found = rolling_update(graph(stored), nothing, NOW)
+    assert found is not None
+    assert ("Completed", NOW, "bbbbbbbb") == (found.phase, found.end_time, found.to_hash)

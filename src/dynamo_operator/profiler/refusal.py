@@ -1,0 +1,7 @@
+"""The one error of the profiler: what is asked for cannot be done, and why."""
+
+from dynamo_operator.kube.errors import OperatorError
+
+
+class Refusal(OperatorError):
+    """A value that cannot be used, or a target that no choice meets. The text is one line for a user."""

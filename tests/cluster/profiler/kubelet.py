@@ -1,0 +1,194 @@
+"""Plays the kubelet for a profiling pod, honestly: the rendered commands run as processes, nothing else does.
+
+Volumes are folders, and as nothing can be mounted, their paths take the place of the mount paths
+wherever those stand in command, arguments and environment. The account's token is a real one, so that
+what the API server lets the pod do is what it lets the processes do. The pod itself asks for a resource
+that no node has, or the local control plane would end it at once.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from cluster.conftest import ControlPlane
+from cluster.requests.playing import CONFIG_MAP
+from cluster.world import PODS, World
+from dynamo_operator.kube.kind import Kind, Object
+
+BY_HAND = {"requests": {"tests.example/kubelet": "1"}, "limits": {"tests.example/kubelet": "1"}}
+IMAGE = Path(__file__).parents[3] / "src/dynamo_operator/cli/profiler_image"
+"""The working directory of the image."""
+
+_SECRET = Kind("", "v1", "Secret", "secrets")
+_TOKEN_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"
+_PATIENCE_SECONDS = 60
+_LAST_WORDS = 2048  # of a log, as the kubelet takes them for a termination message
+
+
+@dataclass(frozen=True, slots=True)
+class Kubelet:
+    """Runs the pods of one namespace; `folder` holds their volumes."""
+
+    control_plane: ControlPlane
+    world: World
+    folder: Path
+
+    def runs(self, job: str) -> dict[str, int]:
+        """Run the job's pod to its end, tell the API server, and return the exit code of each container."""
+        pod = self.world.until(lambda: self._pod_of(job), what=lambda: f"no pod of Job {job}")
+        name, spec = pod["metadata"]["name"], pod["spec"]
+        volumes = {each["name"]: self._volume(each, spec) for each in spec["volumes"]}
+        states: dict[str, Object] = {each["name"]: {"running": {}} for each in spec["containers"]}
+        self._tell(name, "Running", states)
+        running = {each["name"]: self._start(each, volumes, name) for each in spec["containers"]}
+        codes: dict[str, int] = {}
+        try:
+            # In the order in which they end: the second waits for the first.
+            for each in spec["containers"]:
+                code = codes[each["name"]] = running[each["name"]].wait(_PATIENCE_SECONDS)
+                log = self._log(each["name"]).read_text(encoding="utf-8")
+                said = log[-_LAST_WORDS:] if code else ""
+                reason = "Error" if code else "Completed"
+                ended = {"exitCode": code, "reason": reason, "message": said}
+                states[each["name"]] = {"terminated": ended}
+                phase = "Running"
+                if len(codes) == len(states):
+                    phase = "Failed" if any(codes.values()) else "Succeeded"
+                self._tell(name, phase, states)
+        finally:
+            for process in running.values():
+                process.kill()
+        return codes
+
+    def file(self, name: str) -> Path:
+        """A file of the output volume."""
+        return self.folder / "profiling-output" / name
+
+    def log(self, container: str) -> str:
+        """What a container has said."""
+        return self._log(container).read_text(encoding="utf-8")
+
+    def _pod_of(self, job: str) -> Object | None:
+        owned = (
+            each
+            for each in self.world.list(PODS)
+            if each["metadata"].get("labels", {}).get("job-name") == job
+        )
+        return next(owned, None)
+
+    def _volume(self, volume: Object, spec: Object) -> Path:
+        folder = self.folder / str(volume["name"])
+        folder.mkdir()
+        match volume:
+            case {"emptyDir": _}:
+                pass
+            case {"configMap": {"name": name, "items": items}}:
+                data = self._config_map(name)
+                for item in items:
+                    (folder / item["path"]).write_text(data[item["key"]], encoding="utf-8")
+            case {"projected": {"sources": sources}}:
+                for source in sources:
+                    self._project(source, folder, spec["serviceAccountName"])
+            case _:
+                raise AssertionError(f"no such volume here: {volume}")
+        return folder
+
+    def _project(self, source: Object, folder: Path, account: str) -> None:
+        match source:
+            case {"serviceAccountToken": {"path": path}}:
+                token = self.control_plane.instance.token_for(self.world.namespace, account)
+                (folder / path).write_text(token, encoding="utf-8")
+            case {"configMap": {"name": name, "items": items}}:
+                data = self._config_map(name)
+                for item in items:
+                    (folder / item["path"]).write_text(data[item["key"]], encoding="utf-8")
+            case {"downwardAPI": {"items": [{"path": path}]}}:
+                (folder / path).write_text(self.world.namespace, encoding="utf-8")
+            case _:
+                raise AssertionError(f"no such source here: {source}")
+
+    def _config_map(self, name: str) -> dict[str, str]:
+        found: dict[str, str] = self.world.eventually(CONFIG_MAP, name)["data"]
+        return found
+
+    def _start(
+        self, container: Object, volumes: Mapping[str, Path], pod: str
+    ) -> subprocess.Popen[bytes]:
+        paths = {each["mountPath"]: volumes[each["name"]] for each in container["volumeMounts"]}
+        words = [_mapped(each, paths) for each in (*container["command"], *container["args"])]
+        environment = {
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "HOME": str(self.folder),
+            "HOSTNAME": pod,
+            # The copier's clock, faster than in a cluster.
+            "COPIER_PAUSE_SECONDS": "1",
+            **self._variables(container, paths),
+            **self._credentials(paths),
+        }
+        with self._log(container["name"]).open("wb") as log:
+            return subprocess.Popen(  # noqa: S603 - what the operator has rendered
+                words, cwd=IMAGE, env=environment, stdout=log, stderr=log
+            )
+
+    def _variables(self, container: Object, paths: Mapping[str, Path]) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for each in container.get("env", ()):
+            if "value" in each:
+                found[each["name"]] = _mapped(each["value"], paths)
+                continue
+            reference = each["valueFrom"]["secretKeyRef"]
+            assert reference.get("optional"), "the pod would wait for a Secret that is not there"
+            assert self.world.get(_SECRET, reference["name"]) is None
+        return found
+
+    def _credentials(self, paths: Mapping[str, Path]) -> dict[str, str]:
+        """What a pod finds in its token's folder, as a kubeconfig file; nothing if it has no token."""
+        token = paths.get(_TOKEN_FOLDER)
+        if token is None:
+            return {"KUBECONFIG": os.devnull}
+        cluster = {
+            "server": self.control_plane.server,
+            "certificate-authority": str(token / "ca.crt"),
+        }
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "c", "cluster": cluster}],
+            "users": [{"name": "u", "user": {"tokenFile": str(token / "token")}}],
+            "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+            "current-context": "x",
+        }
+        file = self.folder / "kubeconfig.yaml"
+        file.write_text(yaml.safe_dump(config), encoding="utf-8")
+        return {"KUBECONFIG": str(file)}
+
+    def _log(self, container: str) -> Path:
+        return self.folder / f"{container}.log"
+
+    def _tell(self, pod: str, phase: str, states: Mapping[str, Object]) -> None:
+        statuses: list[dict[str, Any]] = [
+            {
+                "name": name,
+                "state": state,
+                "ready": "running" in state,
+                "restartCount": 0,
+                "image": name,
+                "imageID": "",
+            }
+            for name, state in states.items()
+        ]
+        status = {"phase": phase, "containerStatuses": statuses}
+        self.world.patch(PODS, pod, {"status": status}, "status")
+
+
+def _mapped(text: str, paths: Mapping[str, Path]) -> str:
+    for mount, folder in paths.items():
+        text = re.sub(rf"(?<![\w./-]){re.escape(mount)}(?![\w-])", str(folder), text)
+    return text

@@ -1,0 +1,157 @@
+"""From a request to a ready graph, without a GPU: the analytic profiler runs in the operator's Job."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cluster.conftest import ControlPlane
+from cluster.profiler.conftest import ROLE
+from cluster.profiler.kubelet import BY_HAND, Kubelet
+from cluster.requests.playing import CONFIG_MAP, GRAPH, JOB, REQUEST, condition, state
+from cluster.world import PODS, World
+from dynamo_operator.api.names import PROFILING_SERVICE_ACCOUNT
+from dynamo_operator.kube.kind import Object
+from dynamo_operator.kube.types.apps import Deployment
+
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+
+def a_request(name: str = "chat", *, profiling: Object | None = None, **spec: Any) -> Object:
+    """A request whose Job the test's kubelet runs."""
+    config = {"profilerImage": "profiler:1", "resources": BY_HAND, **(profiling or {})}
+    body = {"model": "Qwen/Qwen3-8B", "backend": "vllm", "autoApply": True, **spec}
+    return {"metadata": {"name": name}, "spec": {**body, "profilingConfig": config}}
+
+
+def is_in(world: World, wanted: str, name: str = "chat") -> Object:
+    return world.eventually(REQUEST, name, lambda body: state(body) == wanted)
+
+
+def test_the_example_becomes_a_ready_graph_of_simulated_engines(
+    world: World, kubelet: Kubelet
+) -> None:
+    request = yaml.safe_load((EXAMPLES / "request-analytic.yaml").read_text(encoding="utf-8"))
+    name = request["metadata"]["name"]
+    request["spec"]["profilingConfig"]["resources"] = BY_HAND
+    world.create(REQUEST, request)
+    assert {"profiler": 0, "output-copier": 0} == kubelet.runs(f"profile-{name}")
+    body = is_in(world, "Ready", name)
+    assert "successful" == body["status"]["deployment"]["state"]
+    assert "Done" == body["status"]["profilingPhase"]
+    assert "True" == condition(body, "Succeeded")["status"]
+    graph = world.eventually(GRAPH, name)
+    assert "successful" == graph["status"]["state"]
+    deployments = world.list(Deployment.KIND)
+    assert {"frontend", "prefill", "decode"} == {
+        each["metadata"]["name"].removeprefix(f"{name}-") for each in deployments
+    }
+    assert "nvidia.com/gpu" not in yaml.safe_dump(deployments)
+    assert {"decode_raw_data.json", "prefill_raw_data.json"} == set(
+        world.eventually(CONFIG_MAP, _data_name(graph))["data"]
+    )
+
+
+def test_real_engines_get_the_gpus_and_replicas_that_were_found(
+    world: World, kubelet: Kubelet
+) -> None:
+    base = (EXAMPLES / "vllm-disaggregated.yaml").read_text(encoding="utf-8")
+    world.create(CONFIG_MAP, {"metadata": {"name": "base"}, "data": {"disagg.yaml": base}})
+    config = {
+        "sla": {"isl": 3000, "osl": 300, "ttft": 200, "itl": 15},
+        "hardware": {"gpuType": "h100_sxm", "maxNumGpusPerEngine": 1},
+        "analytic": {"requestsPerSecond": 20},
+        "planner": {"minEndpoint": 1},
+    }
+    profiling = {"config": config, "configMapRef": {"name": "base"}}
+    overrides = {"workersImage": "workers:2"}
+    world.create(REQUEST, a_request(profiling=profiling, deploymentOverrides=overrides))
+    kubelet.runs("profile-chat")
+    is_in(world, "Ready")
+    services = world.eventually(GRAPH, "chat")["spec"]["services"]
+    found = {
+        key: (each["replicas"], each["resources"]["limits"]["gpu"])
+        for key, each in services.items()
+        if each["componentType"] == "worker"
+    }
+    written = yaml.safe_load_all(kubelet.file("config_with_planner.yaml").read_text("utf-8"))
+    (asked,) = (each for each in written if each["kind"] == "DynamoGraphDeployment")
+    assert found == {
+        key: (each["replicas"], each["resources"]["limits"]["gpu"])
+        for key, each in asked["spec"]["services"].items()
+        if each["componentType"] == "worker"
+    }
+    assert 2 <= found["Prefill"][0]
+    images = {key: each["extraPodSpec"]["mainContainer"]["image"] for key, each in services.items()}
+    assert "workers:2" == images["Prefill"] == images["Decode"]
+    assert images["Planner"] == images["Frontend"] != "workers:2"
+    assert "--min-endpoint=1" in services["Planner"]["extraPodSpec"]["mainContainer"]["args"]
+
+
+def test_a_target_that_cannot_be_met_fails_the_request_in_one_sentence(
+    world: World, kubelet: Kubelet
+) -> None:
+    profiling = {"config": {"sla": {"ttft": 1}}}
+    world.create(REQUEST, a_request(profiling=profiling))
+    assert {"profiler": 1, "output-copier": 0} == kubelet.runs("profile-chat")
+    body = is_in(world, "Failed")
+    cause = "sla.ttft of 1 ms cannot be met: the fastest engine, 8 x h100_sxm, needs"
+    assert cause in condition(body, "Profiling")["message"]
+    assert cause in body["status"]["message"]
+    assert [] == world.list(GRAPH)
+    assert 1 == len(world.list(PODS))
+
+
+def test_a_request_shows_how_far_its_profiler_is(world: World, kubelet: Kubelet) -> None:
+    config = {"analytic": {"secondsPerPhase": 0.8}}
+    world.create(REQUEST, a_request(profiling={"config": config}, autoApply=False))
+    since = world.version()
+    kubelet.runs("profile-chat")
+    is_in(world, "Ready")
+    phases = [
+        each["object"]["status"].get("profilingPhase")
+        for each in world.changes(REQUEST, since=since)
+    ]
+    said = list(dict.fromkeys(each for each in phases if each))
+    assert "Done" == said[-1]
+    order = ["Initializing", "SweepingPrefill", "SweepingDecode", "SelectingConfig"]
+    order += ["BuildingCurves", "GeneratingDGD", "Done"]
+    assert said == [each for each in order if each in said]
+    assert len(said) >= 3, phases
+
+
+@pytest.fixture
+def _nodes_are_seen(kinds: ControlPlane, namespace: str) -> Iterator[None]:
+    """The account of profiling may read nodes, which no RoleBinding can grant."""
+    account = f"--serviceaccount={namespace}:{PROFILING_SERVICE_ACCOUNT}"
+    kinds.kubectl("create", "clusterrolebinding", namespace, f"--clusterrole={ROLE}", account)
+    yield
+    kinds.kubectl("delete", "clusterrolebinding", namespace)
+
+
+@pytest.mark.usefixtures("_nodes_are_seen")
+def test_gpus_are_those_of_the_nodes_when_the_request_says_so(
+    world: World, kubelet: Kubelet
+) -> None:
+    world.create(REQUEST, a_request(enableGpuDiscovery=True, autoApply=False))
+    assert 0 == kubelet.runs("profile-chat")["profiler"], kubelet.log("profiler")
+    is_in(world, "Ready")
+    assert "GPU h100_sxm (given), 1 to 8 per engine" in kubelet.log("profiler")
+
+
+def test_the_job_runs_the_command_that_the_image_has(world: World) -> None:
+    world.create(REQUEST, a_request())
+    job = world.eventually(JOB, "profile-chat")
+    (profiler, _) = job["spec"]["template"]["spec"]["containers"]
+    assert ["python", "-m", "benchmarks.profiler.profile_sla"] == profiler["command"]
+
+
+def _data_name(graph: Object) -> str:
+    """Under which name the graph mounts the curves."""
+    worker = graph["spec"]["services"]["Decode"]
+    (volume,) = worker["extraPodSpec"]["volumes"]
+    return str(volume["configMap"]["name"])

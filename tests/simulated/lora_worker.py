@@ -50,22 +50,24 @@ class LoraWorker:
     takes_seconds: float = 0.0
 
     @asynccontextmanager
-    async def serving(self) -> AsyncIterator["LoraWorker"]:
-        """Serve on a free port of this machine; `base` is the URL."""
+    async def serving(self, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator["LoraWorker"]:
+        """Serve at an address of this machine, on a free port unless one is named; `base` is the URL."""
         app = web.Application()
-        app.router.add_route("*", "/{rest:.*}", self._answer)
+        app.router.add_route("*", "/{rest:.*}", self.answer)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
+        site = web.TCPSite(runner, host, port)
         await site.start()
-        self.base = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        self.base = f"http://{host}:{runner.addresses[0][1]}"
         try:
             yield self
         finally:
             await runner.cleanup()
 
-    async def _answer(self, request: web.Request) -> web.StreamResponse:
-        self.asked.append(f"{request.method} {request.raw_path}")
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        """Answer a request, or do what was ordered instead."""
+        path = request.raw_path.removeprefix(f"/{request.match_info.get('host', '')}")
+        self.asked.append(f"{request.method} /{path.removeprefix('/')}")
         self.at_once += 1
         self.most_at_once = max(self.at_once, self.most_at_once)
         try:

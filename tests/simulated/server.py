@@ -302,7 +302,8 @@ def selects(target: Target, query: Mapping[str, str], each: Object) -> bool:
     if "metadata.name=" in query.get("fieldSelector", "") and named != metadata["name"]:
         return False
     return target.namespace in ("", metadata.get("namespace", "")) and all(
-        labels.get(name) == value for name, _, value in (term.partition("=") for term in wanted)
+        labels.get(name) == value if sign else name in labels
+        for name, sign, value in (term.partition("=") for term in wanted)
     )
 
 

@@ -16,9 +16,13 @@ from urllib.parse import quote
 import aiohttp
 
 from dynamo_operator.lifecycle.adapter_calls import Call, Ending, Reply, Verb
+from dynamo_operator.settings import ModelSettings
 
 BODY_LIMIT: Final = 1 << 20
 _MESSAGE_LIMIT: Final = 256
+_MODELS_AT_ONCE: Final = 20
+"""So many models may have all their workers hang before others have to wait."""
+
 _UNABLE: Final = frozenset(
     (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED)
 )
@@ -45,18 +49,24 @@ class AdapterApi:
         self._places = asyncio.Semaphore(at_once)
         self._dial = dial
 
-    async def call(self, address: str, call: Call) -> Reply:
-        """What came of a call to the endpoint with that base URL. The wait for a place is not timed."""
+    async def call(
+        self, address: str, call: Call, *, timeout_seconds: float | None = None
+    ) -> Reply:
+        """What came of a call to the endpoint with that base URL. The wait for a place is not timed.
+
+        None means: the usual limit.
+        """
+        limit = self._timeout_seconds if timeout_seconds is None else timeout_seconds
         if {".", ".."} & set(call.name.split("/")):
             # Clients and servers shorten such a path, so it could not be unloaded.
             text = f"{call.name} cannot be the name of an adapter: a part of it is a dot or two"
             return Reply(Ending.FAILED, _short(text))
         async with self._places:
             try:
-                async with asyncio.timeout(self._timeout_seconds):
+                async with asyncio.timeout(limit):
                     return await self._send(self._dial(address), call)
             except TimeoutError:
-                text = f"no answer within {self._timeout_seconds:g} seconds"
+                text = f"no answer within {limit:g} seconds"
             except (aiohttp.ClientError, OSError) as error:
                 text = f"no answer: {error}" if str(error) else "the connection was dropped"
         return Reply(Ending.FAILED, _short(text))
@@ -74,6 +84,20 @@ class AdapterApi:
                 if len(received) > BODY_LIMIT:
                     return Reply(Ending.FAILED, f"the answer is longer than {BODY_LIMIT} bytes")
             return understood(call.verb, answer.status, bytes(received))
+
+
+@asynccontextmanager
+async def worker_api(
+    settings: ModelSettings, dial: Callable[[str], str] = str
+) -> AsyncIterator[AdapterApi]:
+    """The adapter API of all workers, meanwhile; each model may use a part of it only."""
+    async with adapter_session() as session:
+        yield AdapterApi(
+            session,
+            timeout_seconds=settings.call_timeout_seconds,
+            at_once=_MODELS_AT_ONCE * settings.calls_at_once,
+            dial=dial,
+        )
 
 
 @asynccontextmanager

@@ -3,11 +3,12 @@
 The hard part is to call neither too often nor too little. A loaded adapter is not loaded again, also not
 after a restart of the operator. A failed call waits for its own time, whatever happens to other endpoints.
 A new address of the weights takes an adapter from a part of the endpoints only: while those do not serve the
-new weights, perhaps because there are none, the others go on with the old ones.
+new weights, perhaps because there are none, the others go on with the old ones. And we may be killed between
+a call and the note that it was made; so what a call may do is noted before it is made (`pending`).
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -16,6 +17,15 @@ FIRST_DELAY_SECONDS = 5.0
 LONGEST_DELAY_SECONDS = 300.0
 CHECK_SECONDS = 300.0
 """How often a loaded adapter is looked for. Source, of all of these: specification `beyond` F9."""
+
+GUIDE_DELAY_SECONDS = 30.0
+"""How often an endpoint is retried that has not failed for long. Source: the guide to DynamoModels."""
+
+_SHORT_FAILURES = 14
+"""So many failures take more than five minutes, in which the guide says to wait."""
+
+AT_ONCE = 20
+"""Calls at the same time. Source: specification `beyond` F9."""
 
 _JITTER = 0.2
 
@@ -70,6 +80,8 @@ class Endpoint:
     `tried` is what the worker may have, because a load or an unload of it was not seen to succeed.
     `is_reloading` says that the adapter was taken away to be loaded from elsewhere. `checked_at` is when the
     worker last told of its adapters; None means: not since the operator started, or the pod came back.
+    `graph` is that of the pod, "" without one. `is_prefill` is whether the pod only reads prompts. `restarts`
+    counts those of its containers; None means: the pod is not known.
     """
 
     address: str
@@ -85,6 +97,24 @@ class Endpoint:
     attempted_at: datetime | None = None
     checked_at: datetime | None = None
     message: str = ""
+    graph: str = ""
+    is_prefill: bool = False
+    restarts: int | None = None
+
+    @property
+    def place(self) -> "Place":
+        """What tells the endpoint from all others."""
+        return self.pod_uid, self.address
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every adapter that the worker has, or may have, of this model."""
+        found = (*(each.name for each in (self.loaded, self.tried) if each), *self.leftovers)
+        return tuple(dict.fromkeys(found))
+
+
+Place = tuple[str, str]
+"""A pod's uid, and the base URL of one of its addresses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,16 +133,29 @@ class Plan:
     again_seconds: float | None
 
 
-def plan(wanted: Adapter, endpoints: Iterable[Endpoint], *, now: datetime) -> Plan:
-    """The calls that are due at each endpoint that can be called."""
+def plan(
+    wanted: Adapter | None,
+    endpoints: Iterable[Endpoint],
+    *,
+    now: datetime,
+    busy: Container[Place] = frozenset(),
+    room: int = AT_ONCE,
+) -> Plan:
+    """The calls that are due at each endpoint that can be called. `wanted` None means: nothing is.
+
+    Those that never failed come first. Endpoints in `busy` are being called, and are left alone. `room`
+    bounds how many lose the adapter for a while: no more than will be called at once.
+    """
     found = list(endpoints)
-    budget = max(1, len(found) // 4) - sum(each.is_reloading for each in found)
+    budget = min(room, max(1, len(found) // 4)) - sum(each.is_reloading for each in found)
     work: list[Work] = []
     waits: list[float] = []
-    for each in found:
-        if not each.is_callable:
-            continue  # its pod becoming ready wakes us
+    for each in sorted(found, key=lambda each: each.failures):
+        if not each.is_callable or each.place in busy:
+            continue  # its pod becoming ready wakes us, and so does the end of a call
         calls = needed(wanted, each)
+        if not calls and wanted is None:
+            continue
         if (wait := _wait(each, calls, now)) > 0:
             waits.append(wait)
             continue
@@ -124,11 +167,12 @@ def plan(wanted: Adapter, endpoints: Iterable[Endpoint], *, now: datetime) -> Pl
     return Plan(tuple(work), min(waits, default=None))
 
 
-def needed(wanted: Adapter, endpoint: Endpoint) -> tuple[Call, ...]:
+def needed(wanted: Adapter | None, endpoint: Endpoint) -> tuple[Call, ...]:
     """The calls that bring an endpoint from what it has to what is wanted; none if it has that."""
+    if wanted is None:
+        return tuple(Call(Verb.UNLOAD, each) for each in endpoint.names)
     had, tried = endpoint.loaded, endpoint.tried
-    names = (*([had.name] if had else ()), *([tried.name] if tried else ()), *endpoint.leftovers)
-    old = tuple(Call(Verb.UNLOAD, each) for each in dict.fromkeys(names) if each != wanted.name)
+    old = tuple(Call(Verb.UNLOAD, each) for each in endpoint.names if each != wanted.name)
     if had == wanted:
         return old
     # A worker that has an adapter of that name answers a load with success, and keeps the old weights.
@@ -138,6 +182,34 @@ def needed(wanted: Adapter, endpoint: Endpoint) -> tuple[Call, ...]:
     )
     first = (Call(Verb.UNLOAD, wanted.name),) if is_stale else ()
     return (*first, Call(Verb.LOAD, wanted.name, wanted.uri), *old)
+
+
+def pending(endpoint: Endpoint, calls: Sequence[Call]) -> Endpoint:
+    """What is to be remembered of the endpoint before these calls: the least that holds whatever comes."""
+    for call in calls:
+        if call.verb is not Verb.LIST:
+            endpoint = _unsure(endpoint, call)
+    return endpoint
+
+
+def forgetting(endpoint: Endpoint, names: Container[str]) -> Endpoint:
+    """The endpoint without adapters that are another model's now, which looks after them itself."""
+    if not any(each in names for each in endpoint.names):
+        return endpoint
+    had, tried = endpoint.loaded, endpoint.tried
+    return replace(
+        endpoint,
+        loaded=None if had is None or had.name in names else had,
+        tried=None if tried is None or tried.name in names else tried,
+        leftovers=tuple(each for each in endpoint.leftovers if each not in names),
+    )
+
+
+def doubting(endpoint: Endpoint, wanted: Adapter) -> Endpoint:
+    """The endpoint of a model whose adapter was another model's: it may have other weights of that name."""
+    if endpoint.loaded == wanted or wanted.name in endpoint.leftovers:
+        return endpoint
+    return replace(endpoint, leftovers=(*endpoint.leftovers, wanted.name))
 
 
 def after(endpoint: Endpoint, call: Call, reply: Reply, *, now: datetime) -> Endpoint:
@@ -178,25 +250,32 @@ def _failed(endpoint: Endpoint, call: Call, reply: Reply, now: datetime) -> Endp
         attempted_at=now,
         message=reply.message,
     )
-    if is_unable:
-        return failed
+    return failed if is_unable and call.verb is Verb.UNLOAD else _unsure(failed, call)
+
+
+def _unsure(endpoint: Endpoint, call: Call) -> Endpoint:
+    """The endpoint when it is not known whether a load or an unload has taken place."""
     had, tried = endpoint.loaded, endpoint.tried
     if call.verb is Verb.LOAD:
         unsure = Adapter(call.name, call.uri)
     elif had is not None and had.name == call.name:
         unsure = had
-        failed = replace(failed, loaded=None, is_reloading=True, checked_at=None)
+        endpoint = replace(endpoint, loaded=None, is_reloading=True, checked_at=None)
     else:
-        return failed
-    others = (tried.name,) if tried is not None and tried.name != unsure.name else ()
-    leftovers = tuple(dict.fromkeys((*endpoint.leftovers, *others)))
-    return replace(failed, tried=unsure, leftovers=leftovers)
+        return endpoint
+    names = [tried.name] if tried is not None and tried.name != unsure.name else []
+    if call.verb is Verb.LOAD and tried is not None and tried.uri != unsure.uri:
+        names.append(tried.name)  # of one name and two addresses it is not known which came first
+    leftovers = tuple(dict.fromkeys((*endpoint.leftovers, *names)))
+    return replace(endpoint, tried=unsure, leftovers=leftovers)
 
 
-def _interrupts(wanted: Adapter, endpoint: Endpoint) -> bool:
+def _interrupts(wanted: Adapter | None, endpoint: Endpoint) -> bool:
     """Whether the calls take the adapter away from requests for a while."""
     had = endpoint.loaded
-    return had is not None and had.name == wanted.name and had.uri != wanted.uri
+    return (
+        wanted is not None and had is not None and had.name == wanted.name and had.uri != wanted.uri
+    )
 
 
 def _wait(endpoint: Endpoint, calls: tuple[Call, ...], now: datetime) -> float:
@@ -217,7 +296,8 @@ def retry_seconds(endpoint: Endpoint) -> float:
     """
     if not endpoint.failures:
         return 0.0
-    doubled = FIRST_DELAY_SECONDS * 2.0 ** min(endpoint.failures - 1, 16)
-    delay = LONGEST_DELAY_SECONDS if endpoint.is_unable else min(doubled, LONGEST_DELAY_SECONDS)
+    short = min(FIRST_DELAY_SECONDS * 2.0 ** min(endpoint.failures - 1, 16), GUIDE_DELAY_SECONDS)
+    grown = short * 2.0 ** min(max(0, endpoint.failures - _SHORT_FAILURES), 16)
+    delay = LONGEST_DELAY_SECONDS if endpoint.is_unable else min(grown, LONGEST_DELAY_SECONDS)
     digest = hashlib.sha256(f"{endpoint.pod_uid}/{endpoint.failures}".encode()).digest()
     return delay * (1 - _JITTER * digest[0] / 255)

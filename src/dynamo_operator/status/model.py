@@ -1,17 +1,20 @@
 """What is true of a model: its endpoints, how many serve it, and why the others do not.
 
 The hard part is that `ready` means something for a LoRA only. Nothing is asked of the endpoints of a base
-model, so none of them is ever ready, and the model is well all the same.
+model, so none of them is ever ready, and the model is well all the same. And the status is also what a
+restarted operator knows: what is not in it was never done.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 
 from dynamo_operator.api.model import DynamoModel, DynamoModelSpec, EndpointInfo
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.types.meta import Condition
-from dynamo_operator.lifecycle.adapter_calls import Adapter, Endpoint
+from dynamo_operator.lifecycle.adapter_calls import Adapter, Endpoint, Place
 from dynamo_operator.validation import Problem
 
 WAITING = "waiting for pod"
@@ -24,6 +27,7 @@ class ModelReason(StrEnum):
 
     VALID = "ValidationPassed"
     INVALID = "ValidationFailed"
+    DECODE_FAILED = "DecodeFailed"
     SERVICES_FOUND = "ServicesFound"
     NO_SERVICES = "NoServicesFound"
     ALL_READY = "AllEndpointsReady"
@@ -31,11 +35,31 @@ class ModelReason(StrEnum):
     NONE_READY = "NoReadyEndpoints"
     DISCOVERED = "EndpointsDiscovered"
     NO_ENDPOINTS = "NoEndpoints"
+    CONFLICT = "AdapterNameTaken"
 
 
-def adapter_of(spec: DynamoModelSpec) -> Adapter | None:
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What is seen of a valid model now.
+
+    `services` are those that the endpoints were found through. `former` are pods that still have to
+    unload. `holder` is the model that has the adapter's name; "" means: it is this one's. `lack` says why
+    there are no endpoints. `trouble` says of a pod by name what holds it up, "" if nothing is known.
+    `ready_pods` counts the pods that are.
+    """
+
+    services: Sequence[str]
+    endpoints: Sequence[Endpoint]
+    former: Sequence[Endpoint] = ()
+    holder: str = ""
+    lack: str = ""
+    trouble: Callable[[str], str] = lambda _: ""
+    ready_pods: int = 0
+
+
+def adapter_of(spec: DynamoModelSpec | None) -> Adapter | None:
     """What is to be loaded into the endpoints. None means: nothing, it is no LoRA."""
-    if spec.model_type != "lora" or spec.source is None:
+    if spec is None or spec.model_type != "lora" or spec.source is None:
         return None
     return Adapter(spec.model_name, spec.source.uri)
 
@@ -45,46 +69,101 @@ def is_ready(adapter: Adapter | None, endpoint: Endpoint) -> bool:
     return adapter is not None and endpoint.is_callable and endpoint.loaded == adapter
 
 
+def remembered(model: DynamoModel) -> dict[Place, Endpoint]:
+    """What the model's status says of its endpoints, as far as it tells what was done there."""
+    infos = (*model.status.endpoints, *model.status.former_endpoints)
+    found = (_remembered(each, adapter_of(model.spec)) for each in infos)
+    return {each.place: each for each in found}
+
+
+def _remembered(info: EndpointInfo, adapter: Adapter | None) -> Endpoint:
+    tried = Adapter(info.tried_name, info.tried_uri) if info.tried_name else None
+    loaded = Adapter(info.loaded_name, info.loaded_uri) if info.loaded_name else None
+    if info.ready and loaded is None:
+        tried = adapter  # noted by an earlier operator, which did not say what it had loaded
+    at = info.last_attempt_time
+    return Endpoint(
+        info.address,
+        info.pod_uid,
+        is_callable=False,
+        pod_name=info.pod_name,
+        loaded=loaded,
+        tried=tried,
+        leftovers=info.leftovers,
+        is_reloading=info.reloading,
+        is_unable=info.unable,
+        failures=info.failures,
+        attempted_at=datetime.fromisoformat(at) if at else None,
+        message="" if info.message.startswith(WAITING) else info.message,
+    )
+
+
 def invalid_status(model: DynamoModel, problems: Sequence[Problem]) -> Object:
     """The status of a model whose spec cannot be followed; what was last seen of its endpoints stays."""
     text = f"Validation failed: {'; '.join(str(each) for each in problems)}"
-    return {"conditions": [_condition(model, "Valid", "False", ModelReason.INVALID, text)]}
+    return {
+        "readyEndpoints": model.status.ready_endpoints or 0,
+        "totalEndpoints": model.status.total_endpoints or 0,
+        "conditions": [_condition(model, "Valid", "False", ModelReason.INVALID, text)],
+    }
 
 
-def model_status(
-    model: DynamoModel,
-    spec: DynamoModelSpec,
-    services: Sequence[str],
-    endpoints: Sequence[Endpoint],
-) -> Object:
-    """The status of a valid model. `services` are those that its endpoints were found through."""
-    adapter = adapter_of(spec)
-    seen = [
-        EndpointInfo(each.address, each.pod_name, is_ready(adapter, each)) for each in endpoints
-    ]
+def model_status(model: DynamoModel, spec: DynamoModelSpec, seen: Observed) -> Object:
+    """The status of a valid model."""
+    adapter = None if seen.holder else adapter_of(spec)
+    infos = tuple(_info(adapter, each, seen) for each in seen.endpoints)
     valid = ModelReason.VALID, "DynamoModel spec is valid"
     return {
-        "endpoints": tuple(seen),
-        "readyEndpoints": sum(each.ready for each in seen),
-        "totalEndpoints": len(seen),
+        "endpoints": infos,
+        "formerEndpoints": tuple(_info(None, each, seen) for each in seen.former),
+        "readyEndpoints": sum(each.ready for each in infos),
+        "totalEndpoints": len(infos),
+        "readyPods": seen.ready_pods,
         "conditions": [
             _condition(model, "Valid", "True", *valid),
-            _services_found(model, spec, services, endpoints),
-            _endpoints_ready(model, spec, adapter, endpoints),
+            _services_found(model, spec, seen),
+            _endpoints_ready(model, spec, adapter, infos, seen),
         ],
     }
 
 
-def _services_found(
-    model: DynamoModel,
-    spec: DynamoModelSpec,
-    services: Sequence[str],
-    endpoints: Sequence[Endpoint],
-) -> Condition:
-    if services:
-        text = f"Found {len(services)} service(s)"
+def _info(adapter: Adapter | None, each: Endpoint, seen: Observed) -> EndpointInfo:
+    message, is_adapters = each.message, adapter is not None
+    if not each.is_callable and is_adapters:
+        trouble = seen.trouble(each.pod_name)
+        message = f"{WAITING}: {trouble}" if trouble else WAITING
+    return EndpointInfo(
+        address=each.address,
+        pod_name=each.pod_name,
+        pod_uid=each.pod_uid,
+        ready=is_ready(adapter, each),
+        message=message,
+        loaded_name=each.loaded.name if each.loaded else "",
+        loaded_uri=each.loaded.uri if each.loaded else "",
+        tried_name=each.tried.name if each.tried else "",
+        tried_uri=each.tried.uri if each.tried else "",
+        leftovers=each.leftovers,
+        reloading=each.is_reloading and is_adapters,
+        unable=each.is_unable,
+        fallback_covered=is_adapters and _is_covered(adapter, each, seen.endpoints),
+        failures=each.failures,
+        last_attempt_time=_rfc3339(each.attempted_at),
+    )
+
+
+def _is_covered(adapter: Adapter | None, each: Endpoint, endpoints: Sequence[Endpoint]) -> bool:
+    """Whether others of its graph make up for a prefill worker that has no adapter API."""
+    if not (each.is_unable and each.is_prefill and each.graph):
+        return False
+    return any(other.graph == each.graph and is_ready(adapter, other) for other in endpoints)
+
+
+def _services_found(model: DynamoModel, spec: DynamoModelSpec, seen: Observed) -> Condition:
+    if seen.services and seen.endpoints:
+        text = f"Found {len(seen.services)} service(s)"
         return _condition(model, "ServicesFound", "True", ModelReason.SERVICES_FOUND, text)
-    text = "No services associated with endpoint slices" if endpoints else _no_slices(spec)
+    no_services = "No services associated with endpoint slices"
+    text = no_services if seen.endpoints else _no_slices(spec)
     return _condition(model, "ServicesFound", "False", ModelReason.NO_SERVICES, text)
 
 
@@ -92,30 +171,34 @@ def _endpoints_ready(
     model: DynamoModel,
     spec: DynamoModelSpec,
     adapter: Adapter | None,
-    endpoints: Sequence[Endpoint],
+    infos: Sequence[EndpointInfo],
+    seen: Observed,
 ) -> Condition:
-    total, ready = len(endpoints), sum(is_ready(adapter, each) for each in endpoints)
-    if not total:
-        found = "False", ModelReason.NO_ENDPOINTS, _no_slices(spec)
+    total, ready = len(infos), sum(each.ready for each in infos)
+    covered = sum(each.fallback_covered for each in infos)
+    if seen.holder:
+        text = f"Adapter {spec.model_name} of {spec.base_model_name} is that of DynamoModel {seen.holder}"
+        found = "False", ModelReason.CONFLICT, text
+    elif not total:
+        text = f"{_no_slices(spec)}; {seen.lack}" if seen.lack else _no_slices(spec)
+        found = "False", ModelReason.NO_ENDPOINTS, text
     elif adapter is None:
         text = f"Found {total} endpoint(s) for base model"
         found = "True", ModelReason.DISCOVERED, text
-    elif ready == total:
-        found = "True", ModelReason.ALL_READY, f"All {total} endpoint(s) are ready"
+    elif ready + covered == total:
+        also = f"; {covered} prefill worker(s) cannot manage adapters" if covered else ""
+        found = "True", ModelReason.ALL_READY, f"All {ready} endpoint(s) are ready{also}"
     else:
         reason = ModelReason.NOT_READY if ready else ModelReason.NONE_READY
-        text = f"Found {ready} ready endpoint(s) out of {total} total{_cause(adapter, endpoints)}"
+        text = f"Found {ready} ready endpoint(s) out of {total} total{_cause(infos)}"
         found = "False", reason, text
     return _condition(model, "EndpointsReady", *found)
 
 
-def _cause(adapter: Adapter, endpoints: Sequence[Endpoint]) -> str:
+def _cause(infos: Sequence[EndpointInfo]) -> str:
     """What keeps most of the others; nothing while their first calls are under way."""
-    causes = Counter(
-        each.message if each.is_callable else WAITING
-        for each in endpoints
-        if not is_ready(adapter, each) and (each.message or not each.is_callable)
-    )
+    missing = (each for each in infos if not each.ready and not each.fallback_covered)
+    causes = Counter(each.message for each in missing if each.message)
     if not causes:
         return ""
     # Of equally frequent ones the same is told each time, so that the status does not change for nothing.
@@ -133,3 +216,18 @@ def _condition(
     if len(text) > _MESSAGE_LIMIT:
         text = text[: _MESSAGE_LIMIT - 1] + "…"
     return Condition(type_, status, reason, text, observed_generation=model.metadata.generation)
+
+
+def _rfc3339(time: datetime | None) -> str | None:
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if time else None
+
+
+def noted(model: DynamoModel, endpoint: Endpoint) -> bool:
+    """Whether the stored status says already what that endpoint has and may have."""
+    infos = (*model.status.endpoints, *model.status.former_endpoints)
+    same = (each for each in infos if (each.pod_uid, each.address) == endpoint.place)
+    return any(_held(_remembered(each, None)) == _held(endpoint) for each in same)
+
+
+def _held(endpoint: Endpoint) -> tuple[object, ...]:
+    return endpoint.loaded, endpoint.tried, endpoint.leftovers

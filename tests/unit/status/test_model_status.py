@@ -3,13 +3,14 @@
 from dataclasses import replace
 from typing import Literal
 
+import msgspec
 import pytest
 
 from dynamo_operator.api.model import DynamoModel, DynamoModelSpec, EndpointInfo, ModelSource
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.types.meta import Condition, Metadata
 from dynamo_operator.lifecycle.adapter_calls import Adapter, Endpoint
-from dynamo_operator.status.model import invalid_status, model_status
+from dynamo_operator.status.model import Observed, invalid_status, model_status
 from dynamo_operator.validation.model import model_problems
 
 BASE = "orion/base-13b"
@@ -29,7 +30,7 @@ def worker(name: str, *, loaded: Adapter | None = LOADED) -> Endpoint:
 def status_of(*endpoints: Endpoint, model: DynamoModelSpec | None = None) -> Object:
     found = DynamoModel(metadata=Metadata(generation=3), spec=model or spec())
     services = ("dynamo-model-52e17085",) if endpoints else ()
-    return model_status(found, model or spec(), services, endpoints)
+    return model_status(found, model or spec(), Observed(services, endpoints))
 
 
 def ready(status: Object) -> tuple[str, str, str]:
@@ -38,12 +39,21 @@ def ready(status: Object) -> tuple[str, str, str]:
     return condition.status, condition.reason, condition.message
 
 
+def info(name: str) -> EndpointInfo:
+    """What is said of a worker that has loaded the adapter."""
+    return EndpointInfo(
+        address=f"http://{name}:9090",
+        pod_name=name,
+        pod_uid=f"uid-{name}",
+        ready=True,
+        loaded_name=LOADED.name,
+        loaded_uri=LOADED.uri,
+    )
+
+
 def test_a_lora_that_is_everywhere_is_ready() -> None:
     status = status_of(worker("a"), worker("b"))
-    assert (
-        EndpointInfo("http://a:9090", "a", ready=True),
-        EndpointInfo("http://b:9090", "b", ready=True),
-    ) == status["endpoints"]
+    assert (info("a"), info("b")) == status["endpoints"]
     assert (2, 2) == (status["readyEndpoints"], status["totalEndpoints"])
     assert ["ValidationPassed", "ServicesFound", "AllEndpointsReady"] == [
         each.reason for each in status["conditions"]
@@ -98,3 +108,32 @@ def test_an_invalid_model_says_what_is_wrong() -> None:
         condition.reason,
     )
     assert "spec.modelName is required" in condition.message
+
+
+def test_a_status_is_never_too_large_to_be_stored() -> None:
+    long = Adapter("legal-v2", "s3://vault/" + "x" * 900)
+    ends = [
+        replace(worker(f"pod-{number}", loaded=long), message="ü" * 250) for number in range(3000)
+    ]
+    model = DynamoModelSpec(long.name, BASE, "lora", ModelSource(long.uri))
+    status = status_of(*ends, model=model)
+    assert len(msgspec.json.encode(status)) < 1_400_000
+    assert 3000 == status["totalEndpoints"]
+    left = 3000 - len(status["endpoints"])
+    assert 0 < left
+    state, reason, message = ready(status)
+    assert ("False", "NotReady") == (state, reason)
+    assert f"{left} endpoint(s) are left alone: the status has no room for them" in message
+
+
+def test_where_there_is_no_room_for_all_those_are_kept_that_have_something() -> None:
+    long = Adapter("legal-v2", "s3://vault/" + "x" * 9000)
+    nothing = [worker(f"a-{number}", loaded=None) for number in range(9000)]
+    model = DynamoModelSpec(long.name, BASE, "lora", ModelSource(long.uri))
+    status = status_of(*nothing, worker("z", loaded=long), model=model)
+    assert "z" in [each.pod_name for each in status["endpoints"]]
+
+
+def test_messages_of_a_thousand_pods_are_whole() -> None:
+    ends = [replace(worker(f"{each}", loaded=None), message="m" * 250) for each in range(1000)]
+    assert {250} == {len(each.message) for each in status_of(*ends)["endpoints"]}

@@ -1,0 +1,276 @@
+"""Controller of DynamoModel: has the pods of a base model load a LoRA, and says which serve it.
+
+The hard part is that what it brings about is not in the API server: workers forget, hang and lie, and we may
+be killed at any moment. So what a call may do stands in the status before the call is made, each reconcile
+compares what is wanted with what is remembered, and calls run beside it (`model_calls`).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dynamo_operator.api.model import DynamoModel, DynamoModelSpec
+from dynamo_operator.controllers.finalizer import FINALIZER, without_finalizer
+from dynamo_operator.controllers.model_calls import Infos, Known, ModelCalls
+from dynamo_operator.controllers.model_leave import targets, unload_all
+from dynamo_operator.controllers.model_surroundings import (
+    Surroundings,
+    model_watches,
+    surroundings,
+)
+from dynamo_operator.controllers.report import soonest
+from dynamo_operator.controllers.unreadable import report_unreadable
+from dynamo_operator.kube.cache import Cache
+from dynamo_operator.kube.client import Client
+from dynamo_operator.kube.controller import DONE, Again, Outcome, Watches
+from dynamo_operator.kube.events import Recorder
+from dynamo_operator.kube.kind import Key, Object
+from dynamo_operator.kube.status import StatusPace, patch_status
+from dynamo_operator.kube.types.meta import Resource, condition
+from dynamo_operator.kube.writer import Writer
+from dynamo_operator.lifecycle.adapter_calls import (
+    Adapter,
+    Endpoint,
+    Work,
+    doubting,
+    forgetting,
+    pending,
+    plan,
+)
+from dynamo_operator.lifecycle.model_endpoints import counting, endpoints, former, services
+from dynamo_operator.lifecycle.model_siblings import holder, names_of_others, siblings
+from dynamo_operator.status.model import (
+    ModelReason,
+    Observed,
+    adapter_of,
+    invalid_status,
+    model_status,
+    noted,
+    remembered,
+)
+from dynamo_operator.status.model_events import model_happenings
+from dynamo_operator.validation import Problem
+from dynamo_operator.validation.model import model_problems
+
+STATUS_SECONDS = 2.0
+"""How often progress is written at most. The status of a thousand endpoints is some 300 KiB."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Scene:
+    """A model, what it wants, and its endpoints as they are known now. `adapter` None means: nothing."""
+
+    adapter: Adapter | None
+    around: Surroundings
+    services: tuple[str, ...]
+    holder: str
+    present: tuple[Endpoint, ...]
+    former: tuple[Endpoint, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelController:
+    """Has adapters loaded, reloaded and unloaded."""
+
+    client: Client
+    writer: Writer
+    cache: Cache
+    recorder: Recorder
+    pace: StatusPace
+    calls: ModelCalls
+
+    reconciles: ClassVar[type[Resource]] = DynamoModel
+    owns: ClassVar[tuple[type[Resource], ...]] = ()
+
+    @property
+    def watches(self) -> tuple[Watches, ...]:
+        """What is read beside models."""
+        return model_watches(self.cache)
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Start the calls that are due, and say how far the model is."""
+        if error := self.cache.broken(DynamoModel, key):
+            return await report_unreadable(
+                *(DynamoModel, key, error),
+                client=self.client,
+                writer=self.writer,
+                recorder=self.recorder,
+            )
+        found = self.cache.get(DynamoModel, key)
+        if found is None:
+            self.calls.forget(key)
+            return DONE
+        if found.metadata.deletion_timestamp:
+            return await self._leave(found)
+        problems = model_problems(found)
+        if problems or found.spec is None:
+            return await self._refuse(found, problems)
+        return await self._reconcile(found, found.spec)
+
+    async def _reconcile(self, found: DynamoModel, spec: DynamoModelSpec) -> Outcome:
+        known = self._known(found)
+        scene = self._scene(found, spec, known)
+        now, busy = self.calls.now(), known.runs.keys()
+        room = self.calls.at_once
+        present = plan(scene.adapter, known.views(scene.present), now=now, busy=busy, room=room)
+        past = plan(None, scene.former, now=now, busy=busy)
+        due = (*present.work, *past.work)
+        found = await self._claimed(found, scene)
+        status = model_status(found, spec, self._observed(scene, known, due))
+        start = self.calls.chosen(known, due)
+        if all(noted(found, pending(each.endpoint, each.calls)) for each in start):
+            self.calls.start(found.key, known, start)
+            if wait := self.pace.wait(found, status):
+                return soonest(Again(wait), present.again_seconds, past.again_seconds)
+            await self._write(found, status, known)
+        else:
+            await self._write(found, status, known)
+            self.calls.start(found.key, known, start)
+        return soonest(DONE, present.again_seconds, past.again_seconds)
+
+    def _known(self, found: DynamoModel) -> Known:
+        """What is known of the model's endpoints: by us, unless its status is not what we wrote."""
+        key, uid = found.key, found.metadata.uid
+        known = self.calls.known(key, uid)
+        if known is None or known.written != _written(found):
+            known = self.calls.learn(key, uid, remembered(found))
+            known.written = _written(found)
+        self.calls.harvest(known)
+        return known
+
+    def _scene(self, found: DynamoModel, spec: DynamoModelSpec, known: Known) -> _Scene:
+        around = surroundings(self.cache, found, spec)
+        slices = around.slices()
+        others = siblings(found, self.cache.list(DynamoModel, found.metadata.namespace))
+        other = holder(found, others)
+        adapter = None if other else adapter_of(spec)
+        kept = adapter.name if adapter else ""
+        given_up = names_of_others(others) - {kept}
+        was_waiting = _says(found, ModelReason.CONFLICT)
+
+        def settled(each: Endpoint) -> Endpoint:
+            """The endpoint once models have changed hands; not while a call is under way there."""
+            if each.place in known.runs:
+                return each
+            each = forgetting(each, given_up)
+            return doubting(each, adapter) if adapter and was_waiting else each
+
+        base = spec.base_model_name
+        present = endpoints(base, slices, known.endpoints, around.pod)
+        past = former(base, known.endpoints.values(), present, around.pod)
+        scene = _Scene(
+            adapter,
+            around,
+            services(counting(base, slices)),
+            other.metadata.name if other else "",
+            tuple(map(settled, present)),
+            tuple(each for each in map(settled, past) if each.names),
+        )
+        kept_runs = {place: run.endpoint for place, run in known.runs.items()}
+        known.endpoints = {each.place: each for each in (*scene.present, *scene.former)}
+        for place, endpoint in kept_runs.items():
+            known.endpoints.setdefault(place, endpoint)
+        return scene
+
+    def _observed(self, scene: _Scene, known: Known, due: Iterable[Work]) -> Observed:
+        """What the status is made of: endpoints with what the calls that are due or under way may do."""
+        soon = {each.endpoint.place: pending(each.endpoint, each.calls) for each in due}
+        now = self.calls.now()
+        return Observed(
+            services=scene.services,
+            endpoints=[soon.get(each.place, each) for each in known.views(scene.present)],
+            former=[soon.get(each.place, each) for each in known.views(scene.former)],
+            holder=scene.holder,
+            lack="" if scene.present else scene.around.lack(),
+            trouble=lambda name: scene.around.trouble(name, now),
+            ready_pods=scene.around.ready_pods(scene.present),
+        )
+
+    async def _claimed(self, found: DynamoModel, scene: _Scene) -> DynamoModel:
+        """The model with our finalizer if something of it is, or will be, in workers; else without.
+
+        Raises:
+            Conflict: it has changed meanwhile; the caller tries again at once.
+            OperatorError: that could not be written.
+        """
+        if scene.adapter is None and not any(
+            each.names for each in (*scene.present, *scene.former)
+        ):
+            return await without_finalizer(found, self.writer)
+        metadata = found.metadata
+        if FINALIZER in metadata.finalizers:
+            return found
+        finalizers = [*metadata.finalizers, FINALIZER]
+        patch: Object = {
+            "metadata": {"finalizers": finalizers, "resourceVersion": metadata.resource_version}
+        }
+        return await self.writer.merge_patch(DynamoModel, found.key, patch, uid=metadata.uid)
+
+    async def _write(self, found: DynamoModel, status: Object, known: Known) -> None:
+        """Write the status if it differs, then tell what happened."""
+        stored = await patch_status(self.writer, found, status)
+        known.written = _written(stored)
+        self._report(found, stored)
+
+    async def _refuse(self, found: DynamoModel, problems: Sequence[Problem]) -> Outcome:
+        """Say what is wrong with the spec; nothing else is done, and what is loaded stays."""
+        stored = await patch_status(self.writer, found, invalid_status(found, problems))
+        self._report(found, stored)
+        return DONE
+
+    def _report(self, before: DynamoModel, after: DynamoModel) -> None:
+        for each in model_happenings(before, after) if after is not before else ():
+            self.recorder.event(
+                before, reason=each.reason, message=each.message, warning=each.is_warning
+            )
+
+    async def _leave(self, found: DynamoModel) -> Outcome:
+        """Unload what workers have of a model that is on its way out, then let it go."""
+        if FINALIZER not in found.metadata.finalizers:
+            self.calls.forget(found.key)
+            return DONE
+        known = self._known(found)
+        if known.leaving is None:
+            ends = self._last_endpoints(found, known)
+            if ends:
+                work = unload_all(self.calls, found.metadata.namespace, known, ends)
+                known.leaving = self.calls.begin(found.key, work)
+                return DONE  # its end wakes us
+        elif not known.leaving.done():
+            return DONE
+        await without_finalizer(found, self.writer)
+        self.calls.forget(found.key)
+        if known.leaving is not None:
+            self._report_leaving(found, known.leaving.result(), len(known.endpoints))
+        return DONE
+
+    def _last_endpoints(self, found: DynamoModel, known: Known) -> tuple[Endpoint, ...]:
+        """Every pod that runs and may have an adapter of the model, ready or not."""
+        others = siblings(found, self.cache.list(DynamoModel, found.metadata.namespace))
+        given_up = names_of_others(others)
+        base = found.spec.base_model_name if found.spec else ""
+        around = Surroundings(self.cache, found.metadata.namespace, base)
+        present = endpoints(base, around.slices(), known.endpoints, around.pod)
+        every = known.endpoints | {each.place: each for each in present}
+        ends = targets(forgetting(each, given_up) for each in known.views(every.values()))
+        last = former("", ends, (), around.pod)
+        known.endpoints = {each.place: each for each in last}
+        return last
+
+    def _report_leaving(self, found: DynamoModel, failed: int, count: int) -> None:
+        if failed:
+            text = f"Failed to unload LoRA from some endpoints: {failed} task(s) failed"
+            self.recorder.event(found, reason="LoRAUnloadFailed", message=text, warning=True)
+        else:
+            text = f"Unloaded LoRA from {count} endpoint(s)"
+            self.recorder.event(found, reason="LoRAUnloaded", message=text)
+
+
+def _written(model: DynamoModel) -> tuple[Infos, Infos]:
+    return model.status.endpoints, model.status.former_endpoints
+
+
+def _says(model: DynamoModel, reason: ModelReason) -> bool:
+    """Whether that is what the status says of the endpoints."""
+    found = condition(model.status.conditions, "EndpointsReady")
+    return found is not None and found.reason == reason

@@ -1,0 +1,62 @@
+"""The end of a model: its adapters are unloaded, within a limit, and then the object is let go.
+
+The hard part is both to try everything and to wait for nobody. Each worker gets its try, however many hang;
+what is still loading is given a while to end, since an unload that overtakes the load would do nothing.
+"""
+
+import asyncio
+import math
+from collections.abc import Iterable, Sequence
+
+from dynamo_operator.controllers.model_calls import Known, ModelCalls, Run
+from dynamo_operator.lifecycle.adapter_calls import Call, Ending, Endpoint, Verb
+
+LIMIT_SECONDS = 28.0
+"""How long the unloading may take. With what is written before and after, the object goes within 30 s.
+Source: specification `beyond` F9."""
+
+_CALL_SECONDS = 8.0
+_LOADING_SECONDS = 12.0
+
+
+def targets(endpoints: Iterable[Endpoint]) -> tuple[Endpoint, ...]:
+    """The endpoints that have, or may have, adapters of the model."""
+    return tuple(each for each in endpoints if each.names)
+
+
+async def unload_all(
+    calls: ModelCalls, namespace: str, known: Known, endpoints: Sequence[Endpoint]
+) -> int:
+    """At how many endpoints the unloading failed or did not end in time."""
+    # Were as many to hang as there are places, the others would never get theirs.
+    rounds = LIMIT_SECONDS // (_CALL_SECONDS + 1)
+    places = asyncio.Semaphore(max(calls.at_once, math.ceil(len(endpoints) / rounds)))
+    done: set[int] = set()
+
+    async def at(number: int, endpoint: Endpoint) -> None:
+        await _loaded(known.runs.get(endpoint.place))
+        async with places:
+            for name in endpoint.names:
+                call = Call(Verb.UNLOAD, name)
+                reply = await calls.call(
+                    namespace, endpoint.address, call, timeout_seconds=_CALL_SECONDS
+                )
+                if reply.ending is not Ending.DONE:
+                    return
+        done.add(number)
+
+    try:
+        async with asyncio.timeout(LIMIT_SECONDS), asyncio.TaskGroup() as group:
+            for number, endpoint in enumerate(endpoints):
+                group.create_task(at(number, endpoint))
+    except TimeoutError:
+        pass  # who was not asked by now is not waited for
+    return len(endpoints) - len(done)
+
+
+async def _loaded(run: Run | None) -> None:
+    """Wait for a load that is under way, and give it up if it takes too long."""
+    if run is None or run.task is None:
+        return
+    await asyncio.wait([run.task], timeout=_LOADING_SECONDS)
+    run.task.cancel()

@@ -1,0 +1,50 @@
+"""What the labels and the status of a pod say about it as an endpoint of a model.
+
+The hard part is whom to believe. Anybody who may write EndpointSlices can put any address into one, while a
+pod's addresses are told by its kubelet only. So an address counts only if the pod itself has it.
+"""
+
+from dynamo_operator.api import labels
+from dynamo_operator.api.gang_names import WORKER_SUFFIX
+from dynamo_operator.kube.types.core import Pod
+from dynamo_operator.kube.types.leaderworkerset import SET_NAME
+
+GROVE_CLIQUE = "grove.io/podclique"
+"""Label that Grove puts on each pod: the name of its PodClique."""
+
+GROVE_REPLICA = "grove.io/podcliquescalinggroup-replica-index"
+"""Label that Grove puts on each pod of a replica that spans several nodes."""
+
+READ_LABELS = (
+    labels.BASE_MODEL_HASH,
+    labels.COMPONENT_TYPE,
+    labels.SUB_COMPONENT_TYPE,
+    labels.ROLE,
+    GROVE_CLIQUE,
+    GROVE_REPLICA,
+)
+"""What is read here of the pods that serve a base model."""
+
+
+def is_follower(pod: Pod) -> bool:
+    """Whether the pod serves together with a leader, which alone has an adapter API."""
+    found = pod.metadata.labels
+    if SET_NAME in found:
+        return found.get(labels.ROLE) == "worker"
+    return GROVE_REPLICA in found and found.get(GROVE_CLIQUE, "").endswith(WORKER_SUFFIX)
+
+
+def is_prefill(pod: Pod) -> bool:
+    """Whether the pod only reads prompts, so that others answer for it."""
+    kinds = (labels.COMPONENT_TYPE, labels.SUB_COMPONENT_TYPE)
+    return "prefill" in (pod.metadata.labels.get(each) for each in kinds)
+
+
+def has_address(pod: Pod, host: str) -> bool:
+    """Whether that IP address is one of the pod's own."""
+    return any(each.ip == host for each in pod.status.pod_ips)
+
+
+def restarts(pod: Pod) -> int:
+    """How often containers of the pod have been started again."""
+    return sum(each.restart_count for each in pod.status.container_statuses)

@@ -1,0 +1,58 @@
+"""An operator whose workers are a fleet of the tests, and kubectl."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from cluster.conftest import ControlPlane
+from cluster.models.launch import MODELS_PROGRAM, workers_at
+from cluster.operator_process import OFF, OperatorProcess
+from simulated.lora_fleet import Fleet
+
+FLAGS = (*OFF, "--model-call-timeout=3s")
+
+
+@pytest.fixture(scope="module")
+def shared_fleet() -> Iterator[Fleet]:
+    """The workers of all pods of a module; addresses of pods come again."""
+    with Fleet().running() as running:
+        yield running
+
+
+@pytest.fixture
+def fleet(shared_fleet: Fleet) -> Fleet:
+    """Workers that have nothing loaded, and are well."""
+    shared_fleet.workers.clear()
+    return shared_fleet
+
+
+@pytest.fixture(scope="module")
+def models_operator(
+    kinds: ControlPlane, shared_fleet: Fleet, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[OperatorProcess]:
+    """One operator for all tests of a module."""
+    log = tmp_path_factory.mktemp("models-operator") / "operator.log"
+    started = OperatorProcess(
+        kinds.kubeconfig, log, FLAGS, program=MODELS_PROGRAM, variables=workers_at(shared_fleet)
+    )
+    with started as process:
+        process.ready(60)
+        yield process
+
+
+@pytest.fixture
+def operator(models_operator: OperatorProcess) -> Iterator[OperatorProcess]:
+    """The operator, which must still run afterwards, and have met no bug of its own."""
+    assert models_operator.ended is None, models_operator.log.read_text()
+    yield models_operator
+    assert "Traceback" not in models_operator.log.read_text()
+
+
+@pytest.fixture
+def kubectl(kinds: ControlPlane, namespace: str) -> Callable[..., str]:
+    """Runs kubectl in the test's namespace."""
+
+    def run(*args: str, input: str | None = None) -> str:  # noqa: A002 - as subprocess has it
+        return kinds.kubectl(*args, f"--namespace={namespace}", input=input)
+
+    return run

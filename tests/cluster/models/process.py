@@ -1,0 +1,33 @@
+"""The operator as it runs in a cluster, but for where it connects when it calls a worker.
+
+`python -m cluster.models.process run …` takes every flag of the operator.
+"""
+
+import os
+import sys
+from functools import partial
+
+from dynamo_operator import operator
+from dynamo_operator.cli import flags
+from dynamo_operator.cli.application import application, execute
+from dynamo_operator.cli.run import start
+from simulated.lora_fleet import REDIRECT, dial
+
+
+def run(**arguments: str | None) -> None:
+    """Run the operator; its workers are a fleet of the tests."""
+    start(arguments, partial(operator.run, dial=partial(dial, os.environ[REDIRECT])))
+
+
+run.__signature__ = flags.signature()  # type: ignore[attr-defined]
+
+
+def main() -> None:
+    """The program."""
+    app = application("dynamo-operator")
+    app.command(run, name="run")
+    execute(app, flags.canonical(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    main()

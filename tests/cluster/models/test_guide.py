@@ -1,0 +1,79 @@
+"""What `docs/models.md` tells its readers to do works, in the order in which they read it."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cluster.world import EVENTS, World
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.api.model import DynamoModel
+from dynamo_operator.kube.kind import Object
+from simulated.lora_fleet import Fleet
+
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
+
+PAGE = Path(__file__).parents[3] / "docs" / "models.md"
+BLOCK = re.compile(r"```(yaml|console)\n(.*?)```", re.DOTALL)
+MODEL = DynamoModel.KIND
+KINDS = {each.KIND.name: each.KIND for each in (DynamoGraphDeployment, DynamoModel)}
+
+
+def said(world: World, name: str = "my-lora") -> Object:
+    """The status of a model."""
+    found = world.get(MODEL, name) or {}
+    status: Object = found.get("status", {})
+    return status
+
+
+def hosts(status: Object) -> list[str]:
+    """Where the pods of a model are."""
+    return [each["address"][len("http://") : -len(":9090")] for each in status["endpoints"]]
+
+
+def test_the_page_works_from_its_beginning_to_its_end(
+    world: World, kubectl: Callable[..., str], fleet: Fleet
+) -> None:
+    printed: list[str] = []
+    for language, text in BLOCK.findall(PAGE.read_text(encoding="utf-8")):
+        if language == "yaml":
+            for document in yaml.safe_load_all(text):
+                world.create(KINDS[document["kind"]], document)
+        else:
+            for line in text.splitlines():
+                printed.append(kubectl(*line.removeprefix("$ kubectl ").split(" ")))
+                _check(line, printed[-1], world, fleet)
+    assert world.get(MODEL, "my-lora") is None
+    at = hosts(said(world, "code-lora"))
+    left = {"customer-support-adapter-v1", "multilingual-adapter", "code-adapter"}
+    assert [left, left] == [set(fleet.workers[each].loaded) for each in at]
+    ready = world.get(DynamoGraphDeployment.KIND, "my-deployment")
+    assert ready is not None
+    assert "successful" == ready["status"]["state"]
+    told = {"EndpointsReady", "LoRAUnloaded", "EndpointsDiscovered"}
+    world.until(lambda: told <= {each["reason"] for each in world.list(EVENTS)})
+
+
+def _check(line: str, printed: str, world: World, fleet: Fleet) -> None:
+    """What the reader sees, where the page says what that is."""
+    if line.endswith("get dm my-lora"):
+        head, row = (each.split() for each in printed.splitlines())
+        found: dict[str, Any] = dict(zip(head, row, strict=True))
+        assert ("2", "2", "2") == (found["READY"], found["TOTAL"], found["PODS"])
+    elif "readyEndpoints" in line:
+        assert "2" == printed
+    elif "podName" in line:
+        assert 2 == len(printed.split())
+    elif "address" in line:
+        assert all(each.endswith(":9090") for each in printed.split())
+    elif "ready==false" in line:
+        assert not printed
+    elif "describe" in line:
+        assert "AllEndpointsReady" in printed
+    elif "my-lora-v2" in line and "wait" in line:
+        world.eventually(MODEL, "my-lora", lambda _: said(world).get("readyEndpoints") == 2)
+        uris = {fleet.workers[each].loaded["my-custom-lora"] for each in hosts(said(world))}
+        assert {"s3://my-bucket/loras/my-lora-v2"} == uris

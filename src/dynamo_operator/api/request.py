@@ -59,6 +59,79 @@ class ProfilingConfig(Struct):
             embeds="Toleration",
         ),
     ] = ()
+    node_selector: Annotated[
+        dict[str, str], Field("Labels of the nodes on which the profiling pod may run.")
+    ] = {}
+    affinity: Annotated[
+        Object | None,
+        Field("Which nodes the profiling pod prefers or needs.", embeds="Affinity"),
+    ] = None
+    env: Annotated[
+        tuple[Object, ...],
+        Field(
+            "Environment variables of the profiler's container, after those of the operator. "
+            "`DGDR_NAME`, `DGDR_NAMESPACE` and `DGDR_UID` are the operator's.",
+            embeds="EnvVar",
+        ),
+    ] = ()
+    env_from: Annotated[
+        tuple[Object, ...],
+        Field(
+            "ConfigMaps and Secrets whose keys become environment variables of the profiler's "
+            "container.",
+            embeds="EnvFromSource",
+        ),
+    ] = ()
+    image_pull_secrets: Annotated[
+        tuple[Object, ...],
+        Field(
+            "Secrets with credentials for the profiling pod's images, beside "
+            "`nvcr-imagepullsecret`.",
+            embeds="LocalObjectReference",
+        ),
+    ] = ()
+    service_account_name: Annotated[
+        str | None,
+        Field(
+            "Account of the profiling pod, in place of the one that the operator makes. It needs "
+            "the permissions of the ClusterRole for profiling."
+        ),
+    ] = None
+    priority_class_name: Annotated[str | None, Field("Priority of the profiling pod.")] = None
+    runtime_class_name: Annotated[
+        str | None, Field("Container runtime of the profiling pod, such as `nvidia`.")
+    ] = None
+    labels: Annotated[
+        dict[str, str],
+        Field("Labels of the Job and its pod. Those of the operator cannot be set."),
+    ] = {}
+    annotations: Annotated[dict[str, str], Field("Annotations of the Job and its pod.")] = {}
+    ttl_seconds_after_finished: Annotated[
+        int | None,
+        Field(
+            "How many seconds after its end the Job is deleted. Left out, it stays as long as the "
+            "request.",
+            minimum=0,
+            format="int32",
+        ),
+    ] = None
+    backoff_limit: Annotated[
+        int | None,
+        Field(
+            "How often a pod that was lost, for example to an eviction, is replaced; default 3. A "
+            "profiler that has failed is never run again.",
+            minimum=0,
+            format="int32",
+        ),
+    ] = None
+    active_deadline_seconds: Annotated[
+        int | None,
+        Field(
+            "How many seconds profiling may take altogether; default 86400, a day.",
+            minimum=1,
+            format="int64",
+        ),
+    ] = None
 
 
 class DeploymentOverrides(Struct):
@@ -155,7 +228,7 @@ class DynamoGraphDeploymentRequestStatus(Struct):
         tuple[Condition, ...],
         Field(
             "What is true of the request now, one entry per type: `Validation`, `Profiling`, "
-            "`SpecGenerated` and `DeploymentReady`."
+            "`SpecGenerated`, `DeploymentReady`, and `Succeeded`, which sums them up."
         ),
     ] = ()
     profiling_results: Annotated[
@@ -171,6 +244,31 @@ class DynamoGraphDeploymentRequestStatus(Struct):
     ] = None
     deployment: Annotated[
         DeploymentStatus | None, Field("The graph created because of `autoApply`.")
+    ] = None
+    message: Annotated[
+        str | None, Field("What is going on, or what went wrong, in one sentence.")
+    ] = None
+    profiling_phase: Annotated[
+        str | None,
+        Field(
+            "How far the profiler says it is: `Initializing`, `SweepingPrefill`, `SweepingDecode`, "
+            "`SelectingConfig`, `BuildingCurves`, `GeneratingDGD` or `Done`."
+        ),
+    ] = None
+    profiling_job_name: Annotated[str | None, Field("Name of the Job that profiles.")] = None
+    start_time: Annotated[
+        str | None, Field("When profiling was asked for.", format="date-time")
+    ] = None
+    completion_time: Annotated[
+        str | None, Field("When profiling ended, well or not.", format="date-time")
+    ] = None
+    accepted_spec: Annotated[
+        Object | None,
+        Field(
+            "The spec that the request was accepted with and is carried out by. Later changes of "
+            "`spec` have no effect.",
+            free_form=True,
+        ),
     ] = None
 
 
@@ -190,6 +288,9 @@ class DynamoGraphDeploymentRequest(Resource):
             Column("State", ".status.state"),
             Column("DGD-State", ".status.deployment.state"),
             AGE,
+            Column("Phase", ".status.profilingPhase", priority=1),
+            Column("Reason", '.status.conditions[?(@.type=="Succeeded")].reason', priority=1),
+            Column("Message", ".status.message", priority=1),
         ),
     )
 

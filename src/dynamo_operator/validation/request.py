@@ -1,16 +1,38 @@
-"""The rules of a DynamoGraphDeploymentRequest. Source: specification `admission` 9."""
+"""The rules of a DynamoGraphDeploymentRequest. Source: specification `admission` 9, `dgdr` 2, `beyond` F19.
+
+The hard part is time. While nothing has been started everything may be changed; afterwards a changed
+spec would say one thing and the graph that was found another, so the change is refused.
+"""
 
 from collections.abc import Iterator
 from typing import Any
 
-from dynamo_operator.api.request import DynamoGraphDeploymentRequest, ProfilingConfig
-from dynamo_operator.kube.kind import Object
+from dynamo_operator.api import labels
+from dynamo_operator.api.request import (
+    DynamoGraphDeploymentRequest,
+    DynamoGraphDeploymentRequestSpec,
+    ProfilingConfig,
+)
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.validation import Problem, ProblemKind
 
-CONFIG = "spec.profilingConfig.config"
-_OPEN_STATES = ("", "Pending")
-"""In these the spec may still be changed."""
+PROFILING = "spec.profilingConfig"
+CONFIG = f"{PROFILING}.config"
+_CHANGEABLE = ("", "Pending", "Failed")
+"""In these states the spec may be changed; a failed request then starts anew."""
+
+_OWN_VARIABLES = ("DGDR_NAME", "DGDR_NAMESPACE", "DGDR_UID")
+_OWN_LABELS = (
+    labels.PROFILING_APP,
+    labels.PROFILING_JOB,
+    labels.MANAGED_BY,
+    labels.REQUEST,
+    labels.REQUEST_NAMESPACE,
+    "controller-uid",
+    "job-name",
+)
+_OWN_LABEL_PREFIX = "batch.kubernetes.io/"
+_OUTPUT_FOLDER = "/data"
 
 
 def request_problems(
@@ -20,24 +42,17 @@ def request_problems(
     return tuple(sorted(_problems(request, settings)))
 
 
-def _problems(request: DynamoGraphDeploymentRequest, settings: RenderSettings) -> Iterator[Problem]:
-    spec = request.spec
-    profiling = spec.profiling_config if spec else ProfilingConfig(profiler_image="")
-    if not profiling.profiler_image:
-        message = "spec.profilingConfig.profilerImage is required"
-        yield Problem("spec.profilingConfig.profilerImage", message, ProblemKind.REQUIRED)
-    if profiling.config is None:
-        message = f"{CONFIG} is required and must not be empty"
-        yield Problem(CONFIG, message, ProblemKind.REQUIRED)
-    if spec and spec.enable_gpu_discovery and settings.restricted_namespace:
+def request_update_problems(
+    old: DynamoGraphDeploymentRequest, new: DynamoGraphDeploymentRequest
+) -> Iterator[Problem]:
+    """One problem if the spec is changed although it is fixed. Source: specification `dgdr` O-3."""
+    state = old.status.state or ""
+    if old.spec != new.spec and state not in _CHANGEABLE:
         message = (
-            "spec.enableGpuDiscovery can only be set to true for cluster-wide operators. "
-            "Namespace-restricted operators cannot access cluster nodes for GPU discovery. Please "
-            "set enableGpuDiscovery to false and provide hardware configuration "
-            "(hardware.min_num_gpus_per_engine, hardware.max_num_gpus_per_engine, "
-            "hardware.num_gpus_per_node) in spec.profilingConfig.config"
+            f"spec cannot be modified in state '{state}': DynamoGraphDeploymentRequest is immutable once "
+            "profiling starts. Create a new resource with a different name instead"
         )
-        yield Problem("spec.enableGpuDiscovery", message, ProblemKind.FORBIDDEN)
+        yield Problem("spec", message, ProblemKind.FORBIDDEN)
 
 
 def request_warnings(request: DynamoGraphDeploymentRequest) -> Iterator[Problem]:
@@ -49,27 +64,82 @@ def request_warnings(request: DynamoGraphDeploymentRequest) -> Iterator[Problem]
         ("engine", "backend", "spec.backend", request.spec.backend),
         ("deployment", "model", "spec.model", request.spec.model),
     ):
-        found = _text(config, section, field)
+        found = _text(config.get(section), field)
         if found and found != value:
-            path = f"{CONFIG}.{section}.{field}"
-            message = f"{path} ({found}) will be overwritten by {winner} ({value})"
-            yield Problem(path, message)
+            yield _overwritten(f"{section}.{field}", found, f"{winner} ({value})")
+    for field in ("output_dir", "outputDir"):
+        found = _text(config, field)
+        if found and found != _OUTPUT_FOLDER:
+            yield _overwritten(field, found, f"{_OUTPUT_FOLDER}, from where results are read")
 
 
-def request_update_warnings(
-    old: DynamoGraphDeploymentRequest, new: DynamoGraphDeploymentRequest
+def _problems(request: DynamoGraphDeploymentRequest, settings: RenderSettings) -> Iterator[Problem]:
+    spec = request.spec
+    if spec is None:
+        yield Problem("spec", "spec is required", ProblemKind.REQUIRED)
+        return
+    profiling = spec.profiling_config
+    if not profiling.profiler_image:
+        message = f"{PROFILING}.profilerImage is required"
+        yield Problem(f"{PROFILING}.profilerImage", message, ProblemKind.REQUIRED)
+    for section in ("deployment", "engine"):
+        found: Any = (profiling.config or {}).get(section)
+        if found is not None and not isinstance(found, dict):
+            path = f"{CONFIG}.{section}"
+            yield Problem(path, f"{path} must be an object, got {_kind(found)}")
+    yield from _overrides(request.metadata.namespace, profiling, settings)
+    if settings.restricted_namespace:
+        yield from _restricted(spec, settings.restricted_namespace)
+
+
+def _overrides(
+    namespace: str, profiling: ProfilingConfig, settings: RenderSettings
 ) -> Iterator[Problem]:
-    """One warning if the change comes too late to have an effect."""
-    state = old.status.state or ""
-    if old.spec != new.spec and state not in _OPEN_STATES:
+    """What the Job may not be given by a user."""
+    for at, variable in enumerate(profiling.env):
+        if variable.get("name") in _OWN_VARIABLES:
+            said = ", ".join(_OWN_VARIABLES)
+            message = f"{variable['name']} is set by the operator; it keeps {said}"
+            yield Problem(f"{PROFILING}.env[{at}].name", message, ProblemKind.FORBIDDEN)
+    for name in profiling.labels:
+        if name in _OWN_LABELS or name.startswith(_OWN_LABEL_PREFIX):
+            said = ", ".join((*_OWN_LABELS, f"{_OWN_LABEL_PREFIX}*"))
+            message = f"it is set by the operator or the Job controller; they keep {said}"
+            yield Problem(f"{PROFILING}.labels[{name}]", message, ProblemKind.FORBIDDEN)
+    account = profiling.service_account_name
+    if account and f"{namespace}/{account}" == settings.operator_account:
+        message = f'"{account}" is the account of the operator itself, which no pod may have'
+        yield Problem(f"{PROFILING}.serviceAccountName", message, ProblemKind.FORBIDDEN)
+
+
+def _restricted(spec: DynamoGraphDeploymentRequestSpec, namespace: str) -> Iterator[Problem]:
+    """What an operator of one namespace cannot do."""
+    if spec.enable_gpu_discovery:
         message = (
-            f"the request is {state} and its spec is fixed: the change is stored and has no "
-            "effect; delete the request and make a new one"
+            "spec.enableGpuDiscovery can only be set to true for cluster-wide operators. "
+            "Namespace-restricted operators cannot access cluster nodes for GPU discovery. Please "
+            "set enableGpuDiscovery to false and provide hardware configuration "
+            "(hardware.min_num_gpus_per_engine, hardware.max_num_gpus_per_engine, "
+            "hardware.num_gpus_per_node) in spec.profilingConfig.config"
         )
-        yield Problem("spec", message)
+        yield Problem("spec.enableGpuDiscovery", message, ProblemKind.FORBIDDEN)
+    overrides = spec.deployment_overrides
+    if overrides is not None and overrides.namespace not in (None, "", namespace):
+        path = "spec.deploymentOverrides.namespace"
+        message = f"{path} is {overrides.namespace}, and this operator works in namespace {namespace} only"
+        yield Problem(path, message, ProblemKind.FORBIDDEN)
 
 
-def _text(config: Object, section: str, field: str) -> str:
-    inner: Any = config.get(section)
-    value: Any = inner.get(field) if isinstance(inner, dict) else None
+def _overwritten(field: str, found: str, winner: str) -> Problem:
+    path = f"{CONFIG}.{field}"
+    return Problem(path, f"{path} ({found}) will be overwritten by {winner}")
+
+
+def _kind(value: Any) -> str:
+    names = {bool: "boolean", int: "number", float: "number", str: "string", list: "array"}
+    return names.get(type(value), type(value).__name__)
+
+
+def _text(section: Any, field: str) -> str:
+    value: Any = section.get(field) if isinstance(section, dict) else None
     return value if isinstance(value, str) else ""

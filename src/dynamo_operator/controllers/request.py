@@ -1,0 +1,287 @@
+"""Controller of DynamoGraphDeploymentRequest: profiles a model, and creates the graph that was found.
+
+One reconcile does one act and writes one status, which wakes the next. The hard part is told in
+`lifecycle.request`: the process may be killed between any two requests, and the next one must come to
+the same end.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import ClassVar
+
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.api.request import DynamoGraphDeploymentRequest
+from dynamo_operator.controllers.finalizer import without_finalizer
+from dynamo_operator.controllers.report import CONFLICT_RETRY_SECONDS, REJECTED_RETRY_SECONDS
+from dynamo_operator.controllers.request_acts import Hindered, RequestActs, in_the_way
+from dynamo_operator.controllers.request_facts import (
+    RequestFacts,
+    request_watches,
+    taken_graph,
+    target_of,
+)
+from dynamo_operator.controllers.unreadable import report_unreadable
+from dynamo_operator.kube.cache import Cache
+from dynamo_operator.kube.controller import DONE, Again, Outcome, Watches
+from dynamo_operator.kube.events import Recorder
+from dynamo_operator.kube.kind import Key
+from dynamo_operator.kube.shared import shared_watch
+from dynamo_operator.kube.status import StatusPace, patch_status
+from dynamo_operator.kube.types.batch import Job
+from dynamo_operator.kube.types.core import ServiceAccount
+from dynamo_operator.kube.types.meta import Condition, Resource
+from dynamo_operator.kube.types.rbac import RoleBinding
+from dynamo_operator.lifecycle.request import (
+    Act,
+    Facts,
+    Reason,
+    accepted_spec,
+    end_of,
+    next_step,
+    stage,
+)
+from dynamo_operator.lifecycle.request_graph import completed, target, with_names
+from dynamo_operator.lifecycle.request_output import (
+    BadOutput,
+    Progress,
+    additional_text,
+    found,
+    progress,
+)
+from dynamo_operator.render.profiling import placement
+from dynamo_operator.render.profiling_config import uses_ai_configurator
+from dynamo_operator.status import request as status
+from dynamo_operator.status.pause import is_paused
+from dynamo_operator.status.request import Told
+from dynamo_operator.status.request_failure import failure, obstacle, unread
+
+
+@dataclass(frozen=True, slots=True)
+class RequestController:
+    """Carries a DynamoGraphDeploymentRequest out."""
+
+    cache: Cache
+    acts: RequestActs
+    recorder: Recorder
+    pace: StatusPace
+
+    reconciles: ClassVar[type[Resource]] = DynamoGraphDeploymentRequest
+    owns: ClassVar[tuple[type[Resource], ...]] = (Job,)
+
+    @property
+    def watches(self) -> tuple[Watches, ...]:
+        """What else is read: pods that profile, what they write, the graph, the shared account."""
+        shared = (
+            shared_watch(each, self.reconciles.KIND) for each in (ServiceAccount, RoleBinding)
+        )
+        return (*request_watches(self.cache), *shared)
+
+    @property
+    def facts(self) -> RequestFacts:
+        """Where facts come from."""
+        return self.acts.facts
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Do what is next for this request, and say so."""
+        if error := self.cache.broken(DynamoGraphDeploymentRequest, key):
+            return await report_unreadable(
+                *(DynamoGraphDeploymentRequest, key, error),
+                client=self.facts.client,
+                writer=self.acts.writer,
+                recorder=self.recorder,
+            )
+        request = self.cache.get(DynamoGraphDeploymentRequest, key)
+        if request is None:
+            return DONE
+        request = await without_finalizer(request, self.acts.writer)
+        if request.metadata.deletion_timestamp:
+            return DONE  # owner references: the API server deletes the rest
+        if is_paused(request):
+            await self._tell(request, status.paused(request, "the request is paused"))
+            return DONE
+        if request.spec is None:
+            await self._tell(request, status.refused(request, ("spec is required",)))
+            return DONE
+        at = stage(request)
+        facts = await self.facts.at(request, at)
+        return await self._do(request, next_step(request, facts), facts)
+
+    async def _do(  # noqa: C901, PLR0911, PLR0912  one line for each act
+        self, request: DynamoGraphDeploymentRequest, act: Act, facts: Facts
+    ) -> Outcome:
+        match act:
+            case Act.REST:
+                return await self._rest(request)
+            case Act.REFUSE:
+                await self._tell(request, status.refused(request, facts.problems))
+                return Again(REJECTED_RETRY_SECONDS)
+            case Act.ACCEPT:
+                return await self._accept(request)
+            case Act.CLEAR if facts.job is not None:
+                await self.acts.clear(facts.job)
+                return DONE
+            case Act.START:
+                return await self._start(request)
+            case Act.BEGIN:
+                return await self._begin(request)
+            case Act.FAIL_START if facts.job is not None:
+                return await self._taken(request, facts.job)
+            case Act.WATCH:
+                return await self._watch(request, facts)
+            case Act.FAIL if facts.job is not None:
+                return await self._fail(request, facts, facts.job)
+            case Act.VANISHED:
+                return await self._vanished(request, facts)
+            case Act.HARVEST:
+                return await self._harvest(request, facts)
+            case Act.CREATE:
+                return await self._create(request)
+            case Act.CONFLICT:
+                text = taken_graph(target_of(request))
+                await self._tell(request, status.not_created(request, Reason.NAME_CONFLICT, text))
+                return Again(REJECTED_RETRY_SECONDS)
+            case Act.MIRROR if facts.graph is not None:
+                return await self._mirror(request, facts.graph)
+            case Act.LOSE:
+                return await self._tell(request, status.lost(request))
+            case Act.SETTLE:
+                return await self._tell(request, status.settled(request))
+            case _:
+                raise AssertionError(f"{act} without its object")
+
+    async def _rest(self, request: DynamoGraphDeploymentRequest) -> Outcome:
+        """Nothing is left to do but to say once that a change of the spec comes too late."""
+        if status.has_to_be_resaid(request):
+            await self._tell(request, status.resaid(request))
+        return DONE
+
+    async def _accept(self, request: DynamoGraphDeploymentRequest) -> Outcome:
+        spec = request.spec
+        if spec is None:
+            return DONE
+        kept = await self.acts.keep(request, "")
+        return await self._tell(kept, status.accepted(kept, spec))
+
+    async def _start(self, request: DynamoGraphDeploymentRequest) -> Outcome:
+        spec = accepted_spec(request)
+        try:
+            job = await self.acts.start(request, spec)
+        except Hindered as error:
+            reason = Reason.NAME_CONFLICT if error.is_taken else Reason.JOB_CREATION_FAILED
+            await self._tell(request, status.not_started(request, reason, str(error)))
+            return Again(REJECTED_RETRY_SECONDS)
+        text = f"Created Job {job.metadata.name}"
+        self.recorder.event(request, reason="CreateJob", message=text)
+        return await self._begin(request)
+
+    async def _begin(self, request: DynamoGraphDeploymentRequest) -> Outcome:
+        is_offline = uses_ai_configurator(accepted_spec(request))
+        return await self._tell(request, status.begun(request, _now(), is_offline=is_offline))
+
+    async def _taken(self, request: DynamoGraphDeploymentRequest, job: Job) -> Outcome:
+        text = in_the_way(request, job)
+        if text:
+            await self._tell(request, status.not_started(request, Reason.NAME_CONFLICT, text))
+        return Again(REJECTED_RETRY_SECONDS if text else CONFLICT_RETRY_SECONDS)
+
+    async def _watch(self, request: DynamoGraphDeploymentRequest, facts: Facts) -> Outcome:
+        text, again = obstacle(self.facts.pods(request), datetime.now(UTC))
+        told = status.watched(request, _said(facts), text)
+        if wait := self.pace.wait(request, told.status):
+            return Again(wait)
+        await self._tell(request, told)
+        return Again(again) if again else DONE
+
+    async def _fail(self, request: DynamoGraphDeploymentRequest, facts: Facts, job: Job) -> Outcome:
+        end, said = end_of(job) or Condition("Failed", "True"), _said(facts)
+        text = failure(end, await self.facts.live_pods(request), said)
+        return await self._tell(request, status.profiling_failed(request, text, said, _now()))
+
+    async def _vanished(self, request: DynamoGraphDeploymentRequest, facts: Facts) -> Outcome:
+        name = request.status.profiling_job_name or "of the request"
+        text = (
+            f"profiling job {name} is gone and has left no results: it was deleted before they were "
+            "read. Create a new DGDR to profile again"
+        )
+        told = status.profiling_failed(request, text, _said(facts), _now())
+        return await self._tell(request, told)
+
+    async def _harvest(self, request: DynamoGraphDeploymentRequest, facts: Facts) -> Outcome:
+        said = _said(facts)
+        try:
+            return await self._record(request, facts, said)
+        except BadOutput as error:
+            told = status.not_generated(request, unread(str(error), said), said, _now())
+            return await self._tell(request, told)
+
+    async def _record(
+        self, request: DynamoGraphDeploymentRequest, facts: Facts, said: Progress
+    ) -> Outcome:
+        """Write down what was found, before anything is made of it."""
+        spec, name = accepted_spec(request), status.output_name(request)
+        if facts.output is None:
+            text = f"output ConfigMap {name} not found - profiling may not have completed yet"
+            raise BadOutput(text)
+        output = found(
+            facts.output.data, name, is_mocked=spec.use_mocker, name=request.metadata.name
+        )
+        at = target(request, spec)
+        output = output.completed(completed(output.graph, spec, placement(spec.profiling_config)))
+        renamed = await self.acts.taken_names(request, output.config_maps, at.namespace)
+        output = output.renamed(with_names(output.graph, renamed), renamed)
+        request = await self.acts.keep(request, additional_text(output.config_maps))
+        warnings = [("DocumentsIgnored", each) for each in output.warnings]
+        if not spec.auto_apply:
+            problems = await self.acts.config_maps(request, at.namespace, None)
+            warnings += [("ConfigMapCreationFailed", each) for each in problems]
+        told = status.generated(
+            *(request, output, said),
+            target=at if spec.auto_apply else None,
+            warnings=tuple(warnings),
+            now=_now(),
+        )
+        return await self._tell(request, told)
+
+    async def _create(self, request: DynamoGraphDeploymentRequest) -> Outcome:
+        at = target_of(request)
+        try:
+            graph = await self.acts.create(request, accepted_spec(request), at)
+        except Hindered as error:
+            reason = Reason.DEPLOYMENT_CREATION_FAILED
+            await self._tell(request, status.not_created(request, reason, str(error)))
+            return Again(REJECTED_RETRY_SECONDS)
+        return await self._created(request, graph)
+
+    async def _created(
+        self, request: DynamoGraphDeploymentRequest, graph: DynamoGraphDeployment
+    ) -> Outcome:
+        problems = await self.acts.config_maps(request, graph.metadata.namespace, graph)
+        return await self._tell(request, status.created(request, graph.key, problems))
+
+    async def _mirror(
+        self, request: DynamoGraphDeploymentRequest, graph: DynamoGraphDeployment
+    ) -> Outcome:
+        deployment = request.status.deployment
+        if deployment is None or not deployment.created:
+            return await self._created(request, graph)  # made by a process that could not say so
+        told = status.mirrored(request, graph)
+        if wait := self.pace.wait(request, told.status):
+            return Again(wait)
+        return await self._tell(request, told)
+
+    async def _tell(self, request: DynamoGraphDeploymentRequest, told: Told) -> Outcome:
+        """Write the status, then queue the events; nothing of both if the status is as it was."""
+        late = status.change_rejected(request)
+        stored = await patch_status(self.acts.writer, request, told.status)
+        if stored is not request:
+            for reason, text, is_warning in (*told.events, *late):
+                self.recorder.event(request, reason=reason, message=text, warning=is_warning)
+        return DONE
+
+
+def _said(facts: Facts) -> Progress:
+    return progress(facts.output.data) if facts.output is not None else Progress()
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,220 @@
+"""What a request has done in the cluster: its Job, the ConfigMaps of its results, its graph.
+
+The hard part is that names may be taken. What is there already is ours by the uid on it or it is left
+alone, and every act may be done a second time by a process that does not know of the first.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from dynamo_operator.api import labels, names
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.api.request import (
+    DynamoGraphDeploymentRequest,
+    DynamoGraphDeploymentRequestSpec,
+)
+from dynamo_operator.controllers.request_facts import (
+    RequestFacts,
+    job_key,
+    output_key,
+    unasked,
+)
+from dynamo_operator.kube.applied import Obstructed, controls, taken
+from dynamo_operator.kube.apply import controller_reference
+from dynamo_operator.kube.client import ABSENT
+from dynamo_operator.kube.errors import Forbidden, Invalid
+from dynamo_operator.kube.kind import Key, Object
+from dynamo_operator.kube.restraint import Restraint, Wish, digest_of
+from dynamo_operator.kube.shared import SharedApplier
+from dynamo_operator.kube.types.batch import Job, Output
+from dynamo_operator.kube.types.core import ServiceAccount
+from dynamo_operator.kube.types.meta import Resource
+from dynamo_operator.kube.types.rbac import RoleBinding
+from dynamo_operator.kube.writer import Writer
+from dynamo_operator.lifecycle.request_graph import config_map, deployed, tracking
+from dynamo_operator.lifecycle.request_output import additional
+from dynamo_operator.render.profiling import account_objects, profiling_job
+from dynamo_operator.settings import RenderSettings
+
+
+class Hindered(Exception):
+    """An act that cannot be done now, and why; `is_taken` if another has the name."""
+
+    def __init__(self, text: str, *, is_taken: bool = False) -> None:
+        super().__init__(text)
+        self.is_taken = is_taken
+
+
+@dataclass(frozen=True, slots=True)
+class RequestActs:
+    """Acts for one request after the other."""
+
+    writer: Writer
+    facts: RequestFacts
+    shared: SharedApplier
+    settings: RenderSettings
+    restraint: Restraint = field(default_factory=Restraint)
+
+    async def start(
+        self, request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec
+    ) -> Job:
+        """The Job, made now; results of an earlier one are deleted first, or they would be taken for its own.
+
+        Raises:
+            Hindered: it cannot be made.
+            OperatorError: the API server could not be reached or failed.
+        """
+        await self._forget(request)
+        await self._account(request, spec)
+        wanted = profiling_job(request, spec, self.settings)
+        owners = {"ownerReferences": [controller_reference(request)]}
+        body = {**wanted, "metadata": wanted["metadata"] | owners}
+        wish = Wish(request.metadata.uid, Job.KIND.name, job_key(request))
+        try:
+            with self.restraint.attempting(wish, digest_of(body), ""):
+                return await self.writer.apply(Job, body, force=False, uid=ABSENT)
+        except Obstructed as error:
+            raise Hindered(str(error)) from error
+
+    async def clear(self, job: Job) -> None:
+        """Delete the Job of an earlier spec. Its removal wakes the request."""
+        await self.writer.delete(Job, job.key, uid=job.metadata.uid)
+
+    async def taken_names(
+        self, request: DynamoGraphDeploymentRequest, found: Iterable[Object], namespace: str
+    ) -> dict[str, str]:
+        """New names for ConfigMaps whose names belong to others, by the old ones."""
+        renamed: dict[str, str] = {}
+        for each in found:
+            name: str = each["metadata"]["name"]
+            live = await self.facts.live(Output, Key(namespace, name))
+            if live is not None and not _is_own(request, live):
+                renamed[name] = names.dns_subdomain(f"{name}-{request.metadata.name}")
+        return renamed
+
+    async def keep(
+        self, request: DynamoGraphDeploymentRequest, text: str
+    ) -> DynamoGraphDeploymentRequest:
+        """The request with the ConfigMaps for its graph on it. An empty text takes them away."""
+        metadata = request.metadata
+        if metadata.annotations.get(labels.REQUEST_RESOURCES, "") == text:
+            return request
+        patch = {
+            "annotations": {labels.REQUEST_RESOURCES: text or None},
+            "resourceVersion": metadata.resource_version,
+        }
+        return await self.writer.merge_patch(
+            type(request), request.key, {"metadata": patch}, uid=metadata.uid
+        )
+
+    async def config_maps(
+        self,
+        request: DynamoGraphDeploymentRequest,
+        namespace: str,
+        graph: DynamoGraphDeployment | None,
+    ) -> tuple[str, ...]:
+        """What went wrong with the ConfigMaps that profiling made; they are there otherwise.
+
+        They belong to the graph, which mounts them. None means: it is the user's to create, and they are
+        nobody's. Source: specification `beyond` K8.
+        """
+        problems: list[str] = []
+        if not self.facts.reaches(request, namespace):
+            return (f"Failed to create ConfigMaps from profiling output: {unasked(namespace)}",)
+        for each in additional(request.metadata.annotations.get(labels.REQUEST_RESOURCES, "")):
+            body = config_map(request, each, namespace)
+            if graph is not None:
+                body["metadata"]["ownerReferences"] = [_owner(graph)]
+            name = body["metadata"]["name"]
+            try:
+                await self._config_map(request, body)
+            except (Invalid, Forbidden, Hindered) as error:
+                said = error.message if isinstance(error, Invalid | Forbidden) else str(error)
+                text = f"failed to create ConfigMap {name}: {said}"
+                problems.append(f"Failed to create ConfigMaps from profiling output: {text}")
+        return tuple(problems)
+
+    async def create(
+        self,
+        request: DynamoGraphDeploymentRequest,
+        spec: DynamoGraphDeploymentRequestSpec,
+        at: Key,
+    ) -> DynamoGraphDeployment:
+        """The graph, made now.
+
+        Raises:
+            Hindered: it is refused.
+            Conflict: there is one by now; the caller looks again.
+            OperatorError: the API server could not be reached or failed.
+        """
+        if not self.facts.reaches(request, at.namespace):
+            raise Hindered(unasked(at.namespace))
+        body = deployed(request, spec, at)
+        wish = Wish(request.metadata.uid, DynamoGraphDeployment.KIND.name, at)
+        try:
+            with self.restraint.attempting(wish, digest_of(body), ""):
+                return await self.writer.create(DynamoGraphDeployment, body)
+        except Obstructed as error:
+            raise Hindered(str(error)) from error
+
+    async def _forget(self, request: DynamoGraphDeploymentRequest) -> None:
+        key = output_key(request)
+        stale = await self.facts.live(Output, key)
+        if stale is None:
+            return
+        if stale.metadata.labels.get(labels.REQUEST) != names.label_value(request.metadata.name):
+            text = (
+                f"ConfigMap {key.name} exists and holds no results of profiling; it is left alone: "
+                "rename or delete it"
+            )
+            raise Hindered(text, is_taken=True)
+        await self.writer.delete(Output, key, uid=stale.metadata.uid)
+
+    async def _account(
+        self, request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec
+    ) -> None:
+        """The account of the Job. A restricted operator may bind nothing: its installation has one."""
+        if self.settings.restricted_namespace or spec.profiling_config.service_account_name:
+            return
+        role = self.settings.dgdr_profiling_cluster_role_name
+        if not role:
+            text = "cluster role name is required: the operator's setting "
+            raise Hindered(f"{text}dgdrProfilingClusterRoleName is empty")
+        wanted = account_objects(request.metadata.namespace, role)
+        types: tuple[type[Resource], ...] = (ServiceAccount, RoleBinding)
+        applied = await self.shared.apply(request, wanted=wanted, types=types)
+        if applied.blocked:
+            said = "; ".join(each.message for each in applied.blocked)
+            raise Hindered(f"failed to ensure profiling job RBAC: {said}")
+
+    async def _config_map(self, request: DynamoGraphDeploymentRequest, body: Object) -> None:
+        key = Key(body["metadata"]["namespace"], body["metadata"]["name"])
+        live = await self.facts.live(Output, key)
+        if live is None:
+            await self.writer.apply(Output, body, force=False, uid=ABSENT)
+        elif _is_own(request, live):
+            await self.writer.apply(Output, body, force=True, uid=live.metadata.uid)
+        else:
+            raise Hindered("it exists and belongs to another; it is left alone")
+
+
+def in_the_way(request: DynamoGraphDeploymentRequest, job: Job) -> str:
+    """Who has the Job's name. Empty means: an earlier request of our name, whose Job is going."""
+    blocked = taken(job, request)
+    return "" if blocked.passes_by_itself else blocked.message
+
+
+def _is_own(request: DynamoGraphDeploymentRequest, live: Resource) -> bool:
+    """Whether a ConfigMap was made for a request of this name; an earlier one had the same results."""
+    return tracking(request).items() <= live.metadata.labels.items() and not (
+        live.metadata.controller and not controls(request, live)
+    )
+
+
+def _owner(graph: DynamoGraphDeployment) -> Object:
+    return {
+        "apiVersion": graph.KIND.api_version,
+        "kind": graph.KIND.name,
+        "name": graph.metadata.name,
+        "uid": graph.metadata.uid,
+    }

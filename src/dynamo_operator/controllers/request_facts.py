@@ -1,0 +1,231 @@
+"""What a request's next step follows from, read as late and as surely as it must be.
+
+The hard part is absence. That a Job or a graph is not in the cache may only mean that the cache does
+not know yet, and what follows from it cannot be taken back. So what is missing is asked for once more,
+at the API server.
+"""
+
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
+
+from dynamo_operator.api import labels, names
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.api.request import (
+    DynamoGraphDeploymentRequest,
+    DynamoGraphDeploymentRequestSpec,
+)
+from dynamo_operator.kube.cache import Cache
+from dynamo_operator.kube.client import Client
+from dynamo_operator.kube.controller import Watches
+from dynamo_operator.kube.errors import NotFound
+from dynamo_operator.kube.informer import Informer
+from dynamo_operator.kube.kind import Key
+from dynamo_operator.kube.types.batch import Job, JobPod, Output
+from dynamo_operator.kube.types.core import PersistentVolumeClaim
+from dynamo_operator.kube.types.meta import Resource
+from dynamo_operator.lifecycle.request import Facts, Stage, accepted_spec, end_of, is_of_request
+from dynamo_operator.lifecycle.request_graph import target
+from dynamo_operator.lifecycle.request_output import PROGRESS
+from dynamo_operator.render.profiling_config import model_cache
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.validation.request import request_problems
+
+R = TypeVar("R", bound=Resource)
+
+_JOB_SELECTOR = f"{labels.PROFILING_JOB},{labels.MANAGED_BY}={labels.MANAGER}"
+
+_OUTPUT_SELECTOR = f"{labels.REQUEST},{labels.MANAGED_BY}={labels.MANAGER}"
+
+
+def request_informers(namespace: str) -> tuple[Informer[Any], ...]:
+    """The Jobs, their pods and their output, as far as labels say that they are ours."""
+    return (
+        Informer(Job, namespace=namespace, labels=_JOB_SELECTOR),
+        Informer(JobPod, namespace=namespace, labels=labels.REQUEST),
+        Informer(Output, namespace=namespace, labels=_OUTPUT_SELECTOR, keep=_reduced),
+    )
+
+
+def _reduced(output: Output) -> Output:
+    """The ConfigMap with what is read of it over and over; results are large, and read once."""
+    kept = {PROGRESS: output.data[PROGRESS]} if PROGRESS in output.data else {}
+    metadata = replace(output.metadata, annotations={})
+    return Output(metadata=metadata, data=kept)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFacts:
+    """Finds the facts of one request after the other."""
+
+    client: Client
+    cache: Cache
+    settings: RenderSettings
+    leads_elsewhere: bool = True
+    """Whether graphs in other namespaces are made: webhooks have asked whether their authors may."""
+
+    async def at(self, request: DynamoGraphDeploymentRequest, stage: Stage) -> Facts:
+        """What the stage asks for.
+
+        Raises:
+            OperatorError: the API server could not be asked.
+        """
+        match stage:
+            case Stage.JUDGED:
+                return Facts(problems=await self.problems(request))
+            case Stage.STARTED:
+                return await self._to_start(request)
+            case Stage.PROFILED:
+                return await self._to_profile(request)
+            case Stage.DEPLOYED:
+                at = target_of(request)
+                return Facts(graph=await self.surely(DynamoGraphDeployment, at))
+            case Stage.NOTHING:
+                return Facts()
+
+    async def problems(self, request: DynamoGraphDeploymentRequest) -> tuple[str, ...]:
+        """What is wrong with the spec, and with what it names."""
+        found = tuple(str(each) for each in request_problems(request, self.settings))
+        if found or request.spec is None:
+            return found or ("spec is required",)
+        at = target(request, request.spec)
+        if not self.reaches(request, at.namespace):
+            return (unasked(at.namespace),)
+        return tuple([each async for each in self._missing(request, request.spec)])
+
+    def reaches(self, request: DynamoGraphDeploymentRequest, namespace: str) -> bool:
+        """Whether the request may have something made in that namespace.
+
+        Its status is not believed: who may write that may not write all of the cluster. Webhooks have seen
+        the spec, and nothing else.
+        """
+        if namespace == request.metadata.namespace:
+            return True
+        spec = request.spec
+        return (
+            self.leads_elsewhere
+            and spec is not None
+            and namespace == target(request, spec).namespace
+        )
+
+    async def surely(self, type_: type[R], key: Key) -> R | None:
+        """The object; asked for at the API server if the cache has none. None means: there is none."""
+        return self.cache.get(type_, key) or await self.live(type_, key)
+
+    async def live(self, type_: type[R], key: Key) -> R | None:
+        """The object as the API server has it now. None means: there is none."""
+        try:
+            return await self.client.get(type_, key)
+        except NotFound:
+            return None
+
+    def pods(self, request: DynamoGraphDeploymentRequest) -> tuple[JobPod, ...]:
+        """The pods that profile for the request, as far as the cache knows."""
+        name = names.label_value(request.metadata.name)
+        every = self.cache.list(JobPod, request.metadata.namespace)
+        return tuple(each for each in every if each.metadata.labels.get(labels.REQUEST) == name)
+
+    async def live_pods(self, request: DynamoGraphDeploymentRequest) -> tuple[JobPod, ...]:
+        """The pods of the Job as the API server has them now, of an earlier operator's Job too."""
+        job = names.profiling_job(request.metadata.name)
+        pages = self.client.pages(
+            JobPod, namespace=request.metadata.namespace, labels=f"job-name={job}"
+        )
+        return tuple([each async for page in pages for each in page.items])
+
+    async def _to_start(self, request: DynamoGraphDeploymentRequest) -> Facts:
+        job = await self.live(Job, job_key(request))
+        is_edited = request.metadata.generation != request.status.observed_generation
+        problems = await self.problems(request) if job is None and is_edited else ()
+        is_busy = any(_is_alive(each) for each in self.pods(request))
+        return Facts(problems=problems, job=job, is_busy=is_busy)
+
+    async def _to_profile(self, request: DynamoGraphDeploymentRequest) -> Facts:
+        job, key = await self.surely(Job, job_key(request)), output_key(request)
+        if job is not None and end_of(job) is None:
+            return Facts(job=job, output=self.cache.get(Output, key))
+        return Facts(job=job, output=await self.live(Output, key))
+
+    async def _missing(
+        self, request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec
+    ) -> AsyncIterator[str]:
+        """What the spec names and is not there. Source: specification `dgdr` 2, O-12; `beyond` N6."""
+        namespace, profiling = request.metadata.namespace, spec.profiling_config
+        if (base := profiling.config_map_ref) is not None:
+            found = await self.live(Output, Key(namespace, base.name))
+            if found is None:
+                yield f"ConfigMap {base.name} not found in namespace {namespace}"
+            elif base.key not in found.data:
+                yield f"key {base.key} not found in ConfigMap {base.name}"
+        cached = model_cache(spec)
+        claims = {"output PVC": profiling.output_pvc, "model cache PVC": cached and cached[0]}
+        for what, claim in claims.items():
+            if claim and not await self.surely(PersistentVolumeClaim, Key(namespace, claim)):
+                yield f"{what} {claim} not found in namespace {namespace}"
+        if spec.auto_apply:
+            at = target(request, spec)
+            graph = self.cache.get(DynamoGraphDeployment, at)
+            if graph is not None and not is_of_request(request, graph):
+                yield taken_graph(at)
+
+
+def taken_graph(at: Key) -> str:
+    """That the name of the graph belongs to another."""
+    return (
+        f"DynamoGraphDeployment {at.name} exists in namespace {at.namespace} and was not made by this "
+        "request; it is left alone: delete it, or set spec.deploymentOverrides.name"
+    )
+
+
+def unasked(namespace: str) -> str:
+    """That nobody knows whether the author may do there what the operator would do for him."""
+    return (
+        f"spec.deploymentOverrides.namespace: nobody was asked whether you may create "
+        f"DynamoGraphDeployments in {namespace}: leave it out, or have an administrator switch webhooks on, "
+        "or set --graphs-elsewhere"
+    )
+
+
+def job_key(request: DynamoGraphDeploymentRequest) -> Key:
+    """Where the Job is."""
+    return Key(request.metadata.namespace, names.profiling_job(request.metadata.name))
+
+
+def output_key(request: DynamoGraphDeploymentRequest) -> Key:
+    """Where the results are."""
+    return Key(request.metadata.namespace, names.profiling_output(request.metadata.name))
+
+
+def target_of(request: DynamoGraphDeploymentRequest) -> Key:
+    """Where the graph is, by what was recorded before it was created."""
+    known = request.status.deployment
+    if known is not None and known.name and known.namespace:
+        return Key(known.namespace, known.name)
+    return target(request, accepted_spec(request))
+
+
+def request_watches(cache: Cache) -> tuple[Watches, ...]:
+    """What wakes a request: pods, ConfigMaps and graphs whose labels lead back to it."""
+
+    def keys(changed: Resource) -> Iterator[Key]:
+        found = changed.metadata.labels
+        name = found.get(labels.REQUEST, "")
+        namespace = changed.metadata.namespace
+        if isinstance(changed, DynamoGraphDeployment):
+            namespace = found.get(labels.REQUEST_NAMESPACE, "")
+        if not name or not namespace:
+            return
+        if cache.get(DynamoGraphDeploymentRequest, Key(namespace, name)):
+            yield Key(namespace, name)
+            return
+        for each in cache.list(DynamoGraphDeploymentRequest, namespace):
+            if names.label_value(each.metadata.name) == name:  # the label has a shortened name
+                yield each.key
+
+    return tuple(Watches(each, keys) for each in (JobPod, Output, DynamoGraphDeployment))
+
+
+def _is_alive(pod: JobPod) -> bool:
+    return pod.status.phase not in ("Succeeded", "Failed")

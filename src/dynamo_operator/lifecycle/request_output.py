@@ -1,0 +1,243 @@
+"""What profiling has found, read from the files that it left: a graph, and ConfigMaps that belong to it.
+
+The hard part is that the text comes from a program in somebody's image. So nothing in it is trusted to have
+a form: what cannot be used is said in words that name the file and the place.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+import yaml
+
+from dynamo_operator.api.component import GROUP, VERSION
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.kube.decode import decode
+from dynamo_operator.kube.errors import DecodeError
+from dynamo_operator.kube.kind import Object
+
+RESULTS, MOCKED_RESULTS, PROGRESS = (
+    "config_with_planner.yaml",
+    "mocker_config_with_planner.yaml",
+    "profiler_status.yaml",
+)
+"""Names of files, and keys of the ConfigMap. Source: specification `dgdr` 13.2."""
+
+ADDITIONAL_LIMIT_BYTES = 250_000
+"""Source: specification `dgdr` 3. An annotation of that size fits beside others."""
+
+_NODES_LIMIT = 200_000
+_DEPTH_LIMIT = 100
+_TEXT_LIMIT = 200
+_NAMED = 10
+
+
+class BadOutput(ValueError):
+    """What the profiler left cannot be used; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A graph, ConfigMaps for it, and what else was there and is left out, as `Kind name`."""
+
+    graph: Object
+    config_maps: tuple[Object, ...] = ()
+    ignored: tuple[str, ...] = ()
+
+    def completed(self, graph: Object) -> "Found":
+        """The same with another graph in it."""
+        return replace(self, graph=graph)
+
+    def renamed(self, graph: Object, names: Mapping[str, str]) -> "Found":
+        """The same with new names of ConfigMaps, and with the graph that refers to them so."""
+        maps = tuple(
+            each | {"metadata": each["metadata"] | {"name": names[_name(each)]}}
+            if _name(each) in names
+            else each
+            for each in self.config_maps
+        )
+        return replace(self, graph=graph, config_maps=maps)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a user should know of the output, beside the graph."""
+        if not self.ignored:
+            return ()
+        said = ", ".join(self.ignored[:_NAMED])
+        return (f"Only ConfigMaps are created beside the graph; left out: {said}",)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the profiler says it is. Empty texts mean: it does not say."""
+
+    phase: str = ""
+    message: str = ""
+    has_failed: bool = False
+
+
+def found(data: Mapping[str, str], config_map: str, *, is_mocked: bool, name: str) -> Found:
+    """What the output says; `name` is what a graph without a name is called.
+
+    Raises:
+        BadOutput: there is no graph in it that can be used.
+    """
+    file = MOCKED_RESULTS if is_mocked else RESULTS
+    if file not in data:
+        raise BadOutput(f"key {file} not found in ConfigMap {config_map}")
+    graphs: list[Object] = []
+    rest: list[Object] = []
+    for each in _documents(file, data[file]):
+        (graphs if each["kind"] == DynamoGraphDeployment.KIND.name else rest).append(each)
+    if not graphs:
+        raise BadOutput(
+            f"failed to extract DGD from {file}: no DynamoGraphDeployment found in YAML content"
+        )
+    config_maps = tuple(each for each in rest if each["kind"] == "ConfigMap" and _name(each))
+    ignored = (f"{each['kind']} {_name(each)}".strip() for each in rest if each not in config_maps)
+    return Found(_graph(file, graphs[-1], name), config_maps, tuple(ignored))
+
+
+def progress(data: Mapping[str, str]) -> Progress:
+    """What the profiler says of itself; nothing if it does not, or not in a form that can be read."""
+    text = data.get(PROGRESS, "")
+    try:
+        _shallow(PROGRESS, text)
+        said: Any = yaml.load(text, Loader=_Loader)  # noqa: S506  a safe loader
+    except (yaml.YAMLError, BadOutput):
+        return Progress()
+    if not isinstance(said, dict):
+        return Progress()
+    return Progress(
+        phase=_line(said.get("phase")),
+        message=_line(said.get("message")),
+        has_failed=said.get("status") == "failed",
+    )
+
+
+def additional_text(config_maps: tuple[Object, ...]) -> str:
+    """The ConfigMaps as one YAML text, which is kept on the request.
+
+    Raises:
+        BadOutput: it is too large.
+    """
+    text = "---\n".join(yaml.safe_dump(each, allow_unicode=True) for each in config_maps)
+    size = len(text.encode())
+    if size > ADDITIONAL_LIMIT_BYTES:
+        raise BadOutput(
+            f"additional resources YAML size ({size} bytes) exceeds maximum annotation size "
+            f"({ADDITIONAL_LIMIT_BYTES} bytes); consider reducing the number of resources or "
+            "storing them separately"
+        )
+    return text
+
+
+def additional(text: str) -> tuple[Object, ...]:
+    """The ConfigMaps in a text that `additional_text` has made; none if somebody has broken it."""
+    try:
+        every = tuple(_documents("additional resources", text))
+    except BadOutput:
+        return ()
+    return tuple(each for each in every if each["kind"] == "ConfigMap" and _name(each))
+
+
+def _documents(file: str, text: str) -> Iterator[Object]:
+    """The documents that have a kind, as JSON."""
+    try:
+        _shallow(file, text)
+        for each in yaml.load_all(text, Loader=_Loader):
+            if isinstance(each, dict) and isinstance(each.get("kind"), str):
+                _bounded(file, each)
+                yield _as_json(each)
+    except yaml.YAMLError as error:
+        text = " ".join(str(error).split())
+        raise BadOutput(f"failed to extract DGD from {file}: it is no YAML: {text}") from error
+
+
+def _graph(file: str, document: Object, name: str) -> Object:
+    metadata = document.get("metadata")
+    kept = {
+        each: value
+        for each, value in (metadata if isinstance(metadata, dict) else {}).items()
+        if each in ("name", "labels", "annotations") and value
+    }
+    graph: Object = {
+        "apiVersion": f"{GROUP}/{VERSION}",
+        "kind": DynamoGraphDeployment.KIND.name,
+        "metadata": {"name": name} | kept,
+        "spec": document.get("spec"),
+    }
+    try:
+        read = decode(DynamoGraphDeployment, msgspec.json.encode(graph))
+    except (DecodeError, msgspec.MsgspecError, ValueError, OverflowError) as error:
+        said = error.message if isinstance(error, DecodeError) else str(error)
+        text = f"failed to convert to DynamoGraphDeployment: {said}"
+        raise BadOutput(f"failed to extract DGD from {file}: {text}") from error
+    if not read.spec.services:
+        text = "failed to convert to DynamoGraphDeployment: spec.services is empty"
+        raise BadOutput(f"failed to extract DGD from {file}: {text}")
+    return graph
+
+
+def _name(document: Object) -> str:
+    metadata = document.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    return name if isinstance(name, str) else ""
+
+
+def _shallow(file: str, text: str) -> None:
+    """Refuse what is nested more deeply than any graph: the reader would end the process over it."""
+    depth = 0
+    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEPTH_LIMIT:
+            raise BadOutput(
+                f"failed to extract DGD from {file}: nested more than {_DEPTH_LIMIT} deep"
+            )
+
+
+def _bounded(file: str, document: Object) -> None:
+    """Refuse a document that anchors make larger than any text of its size."""
+    count, rest = 0, [document]
+    while rest:
+        each: Any = rest.pop()
+        count += 1
+        if count > _NODES_LIMIT:
+            raise BadOutput(f"failed to extract DGD from {file}: more than {_NODES_LIMIT} values")
+        if isinstance(each, dict):
+            rest.extend(each.values())
+        elif isinstance(each, list):
+            rest.extend(each)
+
+
+def _as_json(value: Any) -> Any:
+    match value:
+        case dict():
+            return {_key(key): _as_json(each) for key, each in value.items()}
+        case list():
+            return [_as_json(each) for each in value]
+        case str() | bool() | int() | float() | None:
+            return value
+        case _:
+            return str(value)
+
+
+def _key(key: Any) -> str:
+    return str(key).lower() if isinstance(key, bool) else str(key)
+
+
+def _line(value: Any) -> str:
+    line = " ".join(value.split()) if isinstance(value, str) else ""
+    return line if len(line) <= _TEXT_LIMIT else f"{line[: _TEXT_LIMIT - 1]}…"
+
+
+class _Loader(yaml.CSafeLoader):
+    """PyYAML's safe reader, to which a date is a text, as it is in JSON."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, rule) for tag, rule in rules if tag != "tag:yaml.org,2002:timestamp"]
+    for first, rules in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+}

@@ -1,0 +1,117 @@
+"""The configuration that the profiler is given, made of what the user says and what the request fixes.
+
+The hard part is that the profiler takes two spellings of a key for one, and prefers the user's. So
+what we set is set in one spelling, and the other one is taken out. Source: specification `dgdr` 7,
+O-8.
+"""
+
+from typing import Any
+
+import yaml
+
+from dynamo_operator.api.request import DynamoGraphDeploymentRequestSpec
+from dynamo_operator.kube.kind import Object
+
+OUTPUT_FOLDER = "/data"
+BASE_FILE = "disagg.yaml"
+BASE_FOLDER = "/config"
+DEFAULT_MODEL_CACHE_FOLDER = "/opt/model-cache"
+FORCED = (
+    ("", "output_dir", "outputDir"),
+    ("deployment", "model", ""),
+    ("engine", "backend", ""),
+)
+"""What a user's value is not taken over for: section, key, other spelling."""
+
+_STRING = "tag:yaml.org,2002:str"
+
+
+def profiler_config(spec: DynamoGraphDeploymentRequestSpec, namespace: str) -> Object:
+    """The user's configuration with what the request says in it.
+
+    Raises:
+        TypeError: `deployment` or `engine` is no object; validation refuses that.
+    """
+    config: Object = dict(spec.profiling_config.config or {})
+    deployment, engine = _section(config, "deployment"), _section(config, "engine")
+    deployment.setdefault("namespace", namespace)
+    deployment["model"] = spec.model
+    overrides = spec.deployment_overrides
+    if overrides is not None and overrides.workers_image:
+        deployment.pop("dgdImage", None)
+        deployment["dgd_image"] = overrides.workers_image
+    config.pop("outputDir", None)
+    config["output_dir"] = OUTPUT_FOLDER
+    engine["backend"] = spec.backend
+    if spec.profiling_config.config_map_ref is not None:
+        engine["config"] = f"{BASE_FOLDER}/{BASE_FILE}"
+    return config | {"deployment": deployment, "engine": engine}
+
+
+def profiler_config_text(spec: DynamoGraphDeploymentRequestSpec, namespace: str) -> str:
+    """The configuration as the one argument that the profiler gets: YAML with sorted keys."""
+    config = _whole_numbers(profiler_config(spec, namespace))
+    text: str = yaml.dump(config, Dumper=_Dumper, allow_unicode=True, width=1 << 20)
+    return text
+
+
+def uses_ai_configurator(spec: DynamoGraphDeploymentRequestSpec) -> bool:
+    """Whether AI Configurator estimates what else is measured. Source: specification `dgdr` 5.2."""
+    sweep: Any = (spec.profiling_config.config or {}).get("sweep")
+    if not isinstance(sweep, dict):
+        return False
+    for key in ("useAiConfigurator", "use_ai_configurator"):
+        if isinstance(sweep.get(key), bool):
+            return bool(sweep[key])
+    return False
+
+
+def model_cache(spec: DynamoGraphDeploymentRequestSpec) -> tuple[str, str] | None:
+    """The claim that holds models, and where it is mounted. None means: there is none."""
+    deployment: Any = (spec.profiling_config.config or {}).get("deployment")
+    found: Any = deployment.get("modelCache") if isinstance(deployment, dict) else None
+    claim = found.get("pvcName") if isinstance(found, dict) else None
+    if not isinstance(claim, str) or not claim:
+        return None
+    folder: Any = found.get("mountPath")
+    if not isinstance(folder, str) or not folder:
+        folder = DEFAULT_MODEL_CACHE_FOLDER
+    return claim, folder
+
+
+def _section(config: Object, name: str) -> Object:
+    found = config.get(name)
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise TypeError(f"{name} is no object")
+    return dict(found)
+
+
+def _whole_numbers(value: Any) -> Any:
+    """The value with `250.0` as `250`, at every depth."""
+    match value:
+        case dict():
+            return {key: _whole_numbers(each) for key, each in value.items()}
+        case list():
+            return [_whole_numbers(each) for each in value]
+        case float() if value.is_integer():
+            return int(value)
+        case _:
+            return value
+
+
+class _Dumper(yaml.CSafeDumper):
+    """PyYAML's emitter without aliases; what would be read as no text is put in double quotes."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002  the signature is PyYAML's
+        return True
+
+
+def _string(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    tag: Any = dumper.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
+    style = '"' if tag != _STRING else ("|" if "\n" in text else None)
+    return dumper.represent_scalar(_STRING, text, style=style)
+
+
+_Dumper.add_representer(str, _string)

@@ -1,0 +1,170 @@
+"""A request as a test writes it, and the kubelet of its profiling pod, played by hand.
+
+The hard part is that the local control plane ends every pod of a Job at once, and well. So the pods here
+ask for more than a node has, wait for ever, and get the status that the test wants.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from cluster.world import EVENTS, PODS, World
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.api.request import DynamoGraphDeploymentRequest
+from dynamo_operator.kube.kind import Kind, Object
+from dynamo_operator.kube.types.batch import Job
+
+REQUEST = DynamoGraphDeploymentRequest.KIND
+GRAPH = DynamoGraphDeployment.KIND
+JOB = Job.KIND
+CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
+QUOTAS = Kind("", "v1", "ResourceQuota", "resourcequotas")
+CLUSTER_ROLE = "dynamo-operator-dgdr-profiling"
+FLAGS = (
+    f"--dgdr-profiling-cluster-role-name={CLUSTER_ROLE}",
+    "--planner-cluster-role-name=dynamo-operator-planner",
+)
+BY_HAND = {"requests": {"cpu": "100k"}}
+
+FRONTEND = {
+    "componentType": "frontend",
+    "replicas": 1,
+    "extraPodSpec": {"mainContainer": {"image": "runtime:1"}},
+}
+WORKER = {
+    "componentType": "worker",
+    "replicas": 1,
+    "extraPodSpec": {
+        "mainContainer": {"image": "runtime:1", "command": ["python3", "-m", "dynamo.vllm"]}
+    },
+}
+
+
+def a_request(name: str = "chat", *, profiling: Object | None = None, **spec: Any) -> Object:
+    """A small request whose pod nobody but the test runs."""
+    config = {"profilerImage": "profiler:1", "resources": BY_HAND, **(profiling or {})}
+    body = {"model": "Qwen/Qwen3-0.6B", "backend": "vllm", "profilingConfig": config, **spec}
+    return {"metadata": {"name": name}, "spec": body}
+
+
+def a_graph(name: str = "generated", **services: Object) -> Object:
+    """What a profiler finds."""
+    return {
+        "apiVersion": GRAPH.api_version,
+        "kind": GRAPH.name,
+        "metadata": {"name": name},
+        "spec": {"services": {"Frontend": FRONTEND, "W": WORKER, **services}},
+    }
+
+
+def documents(*bodies: Object) -> str:
+    """They as a file of a profiler; JSON is YAML."""
+    return "\n---\n".join(json.dumps(each) for each in bodies)
+
+
+def state(request: Object) -> str:
+    """The state of a request."""
+    return str(request.get("status", {}).get("state", ""))
+
+
+def condition(request: Object, type_: str) -> Object:
+    """A condition of a request; empty if it has none."""
+    found = request.get("status", {}).get("conditions", ())
+    return next((each for each in found if each["type"] == type_), {})
+
+
+def terminated(code: int, message: str = "", reason: str = "") -> Object:
+    """The state of a container that has ended."""
+    word = reason or ("Error" if code else "Completed")
+    return {"terminated": {"exitCode": code, "reason": word, "message": message}}
+
+
+@dataclass(frozen=True, slots=True)
+class Player:
+    """Plays profiling pods and their output in one namespace."""
+
+    world: World
+
+    def is_in(self, wanted: str, name: str = "chat", within_seconds: float = 20) -> Object:
+        """The request, as soon as it is in that state."""
+        return self.world.eventually(
+            REQUEST, name, lambda each: state(each) == wanted, within_seconds=within_seconds
+        )
+
+    def pod(self, name: str = "chat") -> Object:
+        """The profiling pod that has not ended, as soon as there is one."""
+        found: Object = self.world.until(
+            lambda: next(iter(self._pods(name)), None), what=lambda: f"no pod of {name}"
+        )
+        return found
+
+    def ends(
+        self,
+        phase: str,
+        profiler: Object,
+        copier: Object,
+        *,
+        name: str = "chat",
+        **more: Any,
+    ) -> None:
+        """Have the pod end that way."""
+        pod = self.pod(name)["metadata"]["name"]
+        states = {"profiler": profiler, "output-copier": copier}
+        statuses = [
+            {
+                "name": each,
+                "state": said,
+                "ready": False,
+                "restartCount": 0,
+                "image": "x",
+                "imageID": "",
+            }
+            for each, said in states.items()
+        ]
+        body = {"phase": phase, "containerStatuses": statuses, **more}
+        self.world.patch(PODS, pod, {"status": body}, "status")
+
+    def succeeds(self, name: str = "chat") -> None:
+        """Have the pod end well."""
+        self.ends("Succeeded", terminated(0), terminated(0), name=name)
+
+    def writes(self, name: str = "chat", **files: str) -> None:
+        """Have the copier write these files; `_` in a name stands for its only dot."""
+        data = {f"{key.removesuffix('_yaml')}.yaml": text for key, text in files.items()}
+        labels = {"dgdr.nvidia.com/name": name, "nvidia.com/managed-by": "dynamo-operator"}
+        body = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": f"dgdr-output-{name}", "labels": labels},
+            "data": data,
+        }
+        self.world.apply(CONFIG_MAP, body)
+
+    def finds(self, *bodies: Object, name: str = "chat") -> None:
+        """Have profiling end well with these documents."""
+        self.is_in("Profiling", name)
+        self.writes(name, config_with_planner_yaml=documents(*bodies))
+        self.succeeds(name)
+
+    def events(self) -> list[str]:
+        """Reasons of the events about requests, in no order."""
+        return [
+            each["reason"]
+            for each in self.world.list(EVENTS)
+            if each["involvedObject"].get("kind") == REQUEST.name
+            for _ in range(each.get("count", 1))
+        ]
+
+    def said(self, reason: str, times: int = 1) -> None:
+        """Return when there is an event for that reason."""
+        self.world.until(
+            lambda: self.events().count(reason) >= times, what=lambda: str(self.events())
+        )
+
+    def _pods(self, name: str) -> list[Object]:
+        return [
+            each
+            for each in self.world.list(PODS)
+            if each["metadata"].get("labels", {}).get("dgdr.nvidia.com/name") == name
+            and each["status"].get("phase") not in ("Succeeded", "Failed")
+        ]

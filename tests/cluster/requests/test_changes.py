@@ -1,0 +1,204 @@
+"""What becomes of a spec that is changed, in each state, and of failures that somebody clears away."""
+
+from collections.abc import Callable
+
+import pytest
+
+from cluster.requests.playing import (
+    CONFIG_MAP,
+    GRAPH,
+    JOB,
+    REQUEST,
+    Player,
+    a_graph,
+    a_request,
+    condition,
+    state,
+    terminated,
+)
+from cluster.world import World
+from dynamo_operator.kube.kind import Object
+
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
+
+OTHER = {"spec": {"model": "other/model"}}
+
+
+def profiling(player: Player) -> None:
+    """Come to the state Profiling."""
+    player.is_in("Profiling")
+
+
+def deploying(player: Player) -> None:
+    """Come to the state Deploying, and stay there."""
+    stuck = {
+        "componentType": "worker",
+        "replicas": 1,
+        "extraPodSpec": {"nodeSelector": {"no": "1"}},
+    }
+    player.finds(a_graph(Stuck=stuck))
+    player.is_in("Deploying")
+
+
+def ready(player: Player) -> None:
+    """Come to the state Ready."""
+    player.finds(a_graph())
+    player.is_in("Ready")
+
+
+def deleted(player: Player) -> None:
+    """Come to the state DeploymentDeleted."""
+    ready(player)
+    player.world.delete(GRAPH, "chat")
+    player.is_in("DeploymentDeleted")
+
+
+@pytest.mark.parametrize("reach", [profiling, deploying, ready, deleted])
+def test_a_late_change_is_told_once_and_has_no_effect(
+    reach: Callable[[Player], None], world: World, player: Player
+) -> None:
+    world.create(REQUEST, a_request(autoApply=True))
+    reach(player)
+    before = player.world.get(REQUEST, "chat")
+    assert before is not None
+    world.patch(REQUEST, "chat", OTHER)
+    player.said("SpecChangeRejected")
+    world.patch(REQUEST, "chat", {"metadata": {"labels": {"woken": "again"}}})
+    body = world.eventually(
+        REQUEST, "chat", lambda each: condition(each, "Succeeded").get("observedGeneration") == 2
+    )
+    assert state(before) == state(body)
+    assert 1 == body["status"]["observedGeneration"]
+    assert "Qwen/Qwen3-0.6B" == body["status"]["acceptedSpec"]["model"]
+    assert 1 == player.events().count("SpecChangeRejected")
+
+
+def test_profiling_goes_on_after_a_late_change_and_by_the_old_spec(
+    world: World, player: Player
+) -> None:
+    world.create(REQUEST, a_request(autoApply=True))
+    player.is_in("Profiling")
+    world.patch(REQUEST, "chat", {"spec": {"autoApply": False, "useMocker": True}})
+    player.finds(a_graph())
+    body = player.is_in("Ready")
+    assert body["status"]["deployment"]["created"]
+    assert world.get(GRAPH, "chat") is not None
+
+
+def test_a_failed_request_starts_anew_with_a_changed_spec(world: World, player: Player) -> None:
+    world.create(REQUEST, a_request())
+    player.ends("Failed", terminated(1, "no such model"), terminated(0))
+    player.is_in("Failed")
+    first = world.get(JOB, "profile-chat")
+    assert first is not None
+    world.patch(REQUEST, "chat", OTHER)
+    body = player.is_in("Profiling")
+    assert 2 == body["status"]["observedGeneration"]
+    second = world.eventually(
+        JOB, "profile-chat", lambda each: each["metadata"]["uid"] != first["metadata"]["uid"]
+    )
+    args = second["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert "model: other/model" in args[1]
+    player.finds(a_graph())
+    body = player.is_in("Ready")
+    assert "True" == condition(body, "SpecGenerated")["status"]
+
+
+def test_a_spec_that_was_refused_is_looked_at_again_when_it_changes(
+    world: World, player: Player
+) -> None:
+    world.create(REQUEST, a_request(profiling={"configMapRef": {"name": "base"}}))
+    player.is_in("Failed")
+    world.create(CONFIG_MAP, {"metadata": {"name": "base"}, "data": {"disagg.yaml": "a: b"}})
+    change: Object = {"spec": {"profilingConfig": {"labels": {"team": "a"}}}}
+    world.patch(REQUEST, "chat", change)
+    body = player.is_in("Profiling")
+    assert "True" == condition(body, "Validation")["status"]
+    job = world.get(JOB, "profile-chat")
+    assert job is not None
+    assert "a" == job["metadata"]["labels"]["team"]
+
+
+def test_the_results_of_an_earlier_request_of_that_name_do_not_count(
+    world: World, player: Player
+) -> None:
+    player.writes(config_with_planner_yaml="kind: DynamoGraphDeployment")
+    world.create(REQUEST, a_request())
+    player.succeeds()
+    found = condition(player.is_in("Failed"), "SpecGenerated")
+    assert "not found" in found["message"]
+
+
+def test_a_paused_request_does_nothing_until_it_goes_on(world: World, player: Player) -> None:
+    paused = {"metadata": {"name": "chat", "annotations": {"nvidia.com/paused": "true"}}}
+    world.create(REQUEST, {**a_request(), **paused})
+    world.eventually(
+        REQUEST, "chat", lambda each: condition(each, "Succeeded").get("reason") == "Paused"
+    )
+    assert [] == world.list(JOB)
+    world.patch(REQUEST, "chat", {"metadata": {"annotations": {"nvidia.com/paused": None}}})
+    body = player.is_in("Profiling")
+    assert "Profiling" == condition(body, "Succeeded")["reason"]
+
+
+def test_what_the_profiler_says_of_itself_is_shown(world: World, player: Player) -> None:
+    world.create(REQUEST, a_request())
+    player.is_in("Profiling")
+    player.writes(profiler_status_yaml="phase: SweepingDecode\nmessage: 3 of 8 candidates")
+    body = world.eventually(
+        REQUEST, "chat", lambda each: each["status"].get("profilingPhase") == "SweepingDecode"
+    )
+    assert "Profiling is in progress: 3 of 8 candidates" == body["status"]["message"]
+
+
+def test_config_maps_of_the_results_belong_to_the_graph_that_mounts_them(
+    world: World, player: Player
+) -> None:
+    world.create(REQUEST, a_request(autoApply=True))
+    player.finds(data(), a_graph(Planner=planner()))
+    player.is_in("Ready")
+    graph, found = world.get(GRAPH, "chat"), world.get(CONFIG_MAP, "planner-profile-data")
+    assert graph is not None
+    assert found is not None
+    assert [graph["metadata"]["uid"]] == [
+        each["uid"] for each in found["metadata"]["ownerReferences"]
+    ]
+    assert {"enabled": True} == graph["spec"]["services"]["W"]["scalingAdapter"]
+
+
+def test_a_second_request_does_not_get_the_curves_of_the_first(
+    world: World, player: Player
+) -> None:
+    for name, text in (("one", "1"), ("two", "2")):
+        world.create(REQUEST, a_request(name, autoApply=True))
+        player.finds(data(text), a_graph(Planner=planner()), name=name)
+        player.is_in("Ready", name)
+    first = world.get(CONFIG_MAP, "planner-profile-data")
+    second = world.get(CONFIG_MAP, "planner-profile-data-two")
+    assert first is not None
+    assert second is not None
+    assert ("1", "2") == (first["data"]["a.json"], second["data"]["a.json"])
+    graph = world.get(GRAPH, "two")
+    assert graph is not None
+    volume = graph["spec"]["services"]["Planner"]["extraPodSpec"]["volumes"][0]
+    assert "planner-profile-data-two" == volume["configMap"]["name"]
+
+
+def data(text: str = "1") -> Object:
+    """The curves that a planner mounts."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "planner-profile-data"},
+        "data": {"a.json": text},
+    }
+
+
+def planner() -> Object:
+    """A planner that mounts them."""
+    volume = {"name": "curves", "configMap": {"name": "planner-profile-data"}}
+    return {
+        "componentType": "planner",
+        "replicas": 1,
+        "extraPodSpec": {"volumes": [volume], "mainContainer": {"image": "runtime:1"}},
+    }

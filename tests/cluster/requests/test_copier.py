@@ -1,0 +1,172 @@
+"""The copier's script as the pod runs it: a shell, kubectl and a real API server."""
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.conftest import ControlPlane
+from cluster.requests.playing import BY_HAND, CONFIG_MAP, REQUEST, a_request
+from cluster.world import PODS, World
+from dynamo_operator.controlplane.binaries import find
+from dynamo_operator.controlplane.progress import Silent
+from dynamo_operator.kube.kind import Object
+from dynamo_operator.render.profiling import script
+
+pytestmark = pytest.mark.cluster
+
+HOSTILE = "a: 1\n\tkey: |\n  $(touch stolen) `id` 'x' \"y\" EOF\n ---\n ü"
+
+
+@pytest.fixture
+def owner(world: World) -> Object:
+    """A request that nobody carries out."""
+    return world.create(REQUEST, a_request())
+
+
+@pytest.fixture
+def run(
+    kinds: ControlPlane, world: World, owner: Object, tmp_path: Path
+) -> Iterator[Callable[..., "subprocess.Popen[str]"]]:
+    """Starts the script over a folder, which is made; `fresh` is its last argument."""
+    started: list[subprocess.Popen[str]] = []
+    container = {"name": "profiler", "image": "x:1", "resources": BY_HAND}
+    world.create(PODS, {"metadata": {"name": "pod"}, "spec": {"containers": [container]}})
+    kubectl = find(Silent())["kubectl"]
+    folder = tmp_path / "data"
+    folder.mkdir()
+
+    def start(*fresh: str, **variables: str) -> "subprocess.Popen[str]":
+        metadata = (
+            '{"metadata":{"labels":{"dgdr.nvidia.com/name":"true"},"ownerReferences":[{"apiVersion":'
+            f'"{REQUEST.api_version}","kind":"{REQUEST.name}","name":"chat","uid":"'
+            f'{owner["metadata"]["uid"]}"}}]}}}}'
+        )
+        values = (world.namespace, "dgdr-output-chat", metadata, str(folder), "profiler", *fresh)
+        copier = subprocess.Popen(  # noqa: S603 - our own script
+            ["/bin/sh", "-c", script(), "output-copier", *values],
+            env={
+                "PATH": f"{kubectl.parent}:{os.environ['PATH']}",
+                "HOSTNAME": "pod",
+                "KUBECONFIG": str(kinds.kubeconfig),
+                "COPIER_PAUSE_SECONDS": "0.2",
+                "COPIER_TRIES": "5",
+                "TMPDIR": str(tmp_path),
+                **variables,
+            },
+            stderr=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+        )
+        started.append(copier)
+        return copier
+
+    yield start
+    for each in started:
+        if each.poll() is None:
+            each.kill()
+        each.communicate()
+
+
+def has(world: World, data: Object) -> bool:
+    """Whether the ConfigMap holds just that."""
+    found = world.get(CONFIG_MAP, "dgdr-output-chat")
+    return found is not None and data == found["data"]
+
+
+def ends(world: World, code: int) -> None:
+    """Have the profiler's container end."""
+    state = {"terminated": {"exitCode": code}}
+    status: dict[str, Any] = {"name": "profiler", "state": state, "ready": False, "image": "x"}
+    body = {"containerStatuses": [{**status, "imageID": "", "restartCount": 0}]}
+    world.patch(PODS, "pod", {"status": body}, "status")
+
+
+def test_results_arrive_byte_for_byte_with_labels_and_an_owner(
+    world: World, run: Callable[..., "subprocess.Popen[str]"], tmp_path: Path, owner: Object
+) -> None:
+    for name in ("config_with_planner.yaml", "mocker_config_with_planner.yaml"):
+        (tmp_path / "data" / name).write_text(HOSTILE, encoding="utf-8")
+    ends(world, 0)
+    copier = run()
+    _, said = copier.communicate(timeout=60)
+    assert 0 == copier.returncode, said
+    found = world.get(CONFIG_MAP, "dgdr-output-chat")
+    assert found is not None
+    assert {
+        "config_with_planner.yaml": HOSTILE,
+        "mocker_config_with_planner.yaml": HOSTILE,
+    } == found["data"]
+    assert {"dgdr.nvidia.com/name": "true"} == found["metadata"]["labels"]
+    (reference,) = found["metadata"]["ownerReferences"]
+    assert owner["metadata"]["uid"] == reference["uid"]
+    assert not (tmp_path / "stolen").exists()
+
+
+def test_the_status_arrives_while_the_profiler_runs_and_stays_beside_the_results(
+    world: World, run: Callable[..., "subprocess.Popen[str]"], tmp_path: Path
+) -> None:
+    folder = tmp_path / "data"
+    copier = run()
+    for phase in ("Initializing", "SweepingDecode"):
+        (folder / "next").write_text(f"phase: {phase}\n", encoding="utf-8")
+        (folder / "next").rename(folder / "profiler_status.yaml")
+        told = {"profiler_status.yaml": f"phase: {phase}\n"}
+        world.until(partial(has, world, told))
+    (folder / "config_with_planner.yaml").write_text("a: b", encoding="utf-8")
+    ends(world, 0)
+    _, said = copier.communicate(timeout=60)
+    assert 0 == copier.returncode, said
+    found = world.get(CONFIG_MAP, "dgdr-output-chat")
+    assert found is not None
+    assert {"profiler_status.yaml", "config_with_planner.yaml"} == found["data"].keys()
+
+
+def test_it_ends_when_the_profiler_has_failed_and_leaves_the_blame_there(
+    world: World, run: Callable[..., "subprocess.Popen[str]"], tmp_path: Path
+) -> None:
+    (tmp_path / "data" / "config_with_planner.yaml").write_text("half", encoding="utf-8")
+    ends(world, 2)
+    copier = run()
+    _, said = copier.communicate(timeout=60)
+    assert 0 == copier.returncode
+    assert "the profiler ended with exit code 2: nothing is copied" in said
+    assert world.get(CONFIG_MAP, "dgdr-output-chat") is None
+
+
+def test_it_fails_when_there_are_no_results(
+    world: World, run: Callable[..., "subprocess.Popen[str]"]
+) -> None:
+    ends(world, 0)
+    copier = run()
+    _, said = copier.communicate(timeout=60)
+    assert 1 == copier.returncode
+    assert "has not written" in said
+
+
+def test_results_of_an_earlier_run_on_the_same_claim_are_no_results(
+    world: World, run: Callable[..., "subprocess.Popen[str]"], tmp_path: Path
+) -> None:
+    old = tmp_path / "data" / "config_with_planner.yaml"
+    old.write_text("old", encoding="utf-8")
+    os.utime(old, (1_000_000_000, 1_000_000_000))
+    world.patch(PODS, "pod", {"status": {"startTime": "2026-01-01T00:00:00Z"}}, "status")
+    ends(world, 0)
+    copier = run("fresh")
+    _, said = copier.communicate(timeout=60)
+    assert 1 == copier.returncode
+    assert "has not written" in said
+
+
+def test_it_does_not_wait_for_ever_for_an_api_server_that_says_nothing(
+    run: Callable[..., "subprocess.Popen[str]"],
+) -> None:
+    copier = run(HOSTNAME="no-such-pod", COPIER_TRIES="2", COPIER_PAUSE_SECONDS="1")
+    _, said = copier.communicate(timeout=60)
+    assert 1 == copier.returncode
+    assert "has not told for 2 seconds whether the profiler runs" in said

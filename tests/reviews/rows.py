@@ -104,7 +104,7 @@ def with_picker(**fields: Any) -> Object:
     return graph({"Frontend": frontend, "w": picker(**fields)})
 
 
-W = "spec.services.w"
+SHOWN = "spec.services[w]"
 _CLAIM = {
     "name": "m",
     "create": True,
@@ -142,7 +142,7 @@ def shared_rows() -> Iterator[Row]:
     yield Row(
         "S2",
         with_service(replicas=-2),
-        refused=f"{W}.replicas: must be between 0 and 2147483647",
+        refused=f"{SHOWN}.replicas must be non-negative",
         by_schema="should be greater than or equal to 0",
     )
     nginx = {"ingressControllerClassName": "nginx"}
@@ -151,7 +151,7 @@ def shared_rows() -> Iterator[Row]:
     yield Row(
         "S3",
         with_service(ingress={"enabled": True}),
-        refused=f"{W}.ingress.host: a host is required",
+        refused=f"{SHOWN}.ingress.host is required when ingress is enabled",
     )
     mounts = [{"name": "a", "mountPoint": "/a"}]
     yield Row(
@@ -168,8 +168,8 @@ def shared_rows() -> Iterator[Row]:
             {"w": worker(volumeMounts=[*mounts, {"name": "b"}])},
             pvcs=[{"name": "a"}, {"name": "b"}],
         ),
-        refused=f"{W}.volumeMounts[1].mountPoint: a mount point is required unless it is a "
-        "compilation cache",
+        refused=f"{SHOWN}.volumeMounts[1].mountPoint is required when useAsCompilationCache is "
+        "false",
     )
     yield Row("S5", with_service(sharedMemory={"disabled": True}))
     yield Row("S5", with_service(sharedMemory={"size": "2Gi"}))
@@ -177,7 +177,7 @@ def shared_rows() -> Iterator[Row]:
         yield Row(
             "S5",
             with_service(sharedMemory=size),
-            refused=f"{W}.sharedMemory.size: a size is required unless disabled is true",
+            refused=f"{SHOWN}.sharedMemory.size is required when disabled is false",
         )
     yield Row("S6", with_service(autoscaling={"enabled": False}), warnings=(_AUTOSCALING,))
     yield Row("S7", with_picker(), pools_served=True)
@@ -187,7 +187,8 @@ def shared_rows() -> Iterator[Row]:
         "S8",
         with_picker(multinode={"nodeCount": 2}),
         pools_served=True,
-        refused=f"{W}.multinode.nodeCount: an endpoint picker runs on one node",
+        refused=f"{SHOWN}: EPP component cannot be multinode (multinode field must be nil or "
+        "nodeCount must be 1)",
     )
     yield Row("S9", with_picker(replicas=1), pools_served=True)
     for count in (0, 3):
@@ -195,10 +196,18 @@ def shared_rows() -> Iterator[Row]:
             "S9",
             with_picker(replicas=count),
             pools_served=True,
-            refused=f"{W}.replicas: an endpoint picker has exactly 1 replica",
+            refused=f"{SHOWN}: EPP component must have exactly 1 replica (found {count} replicas)",
         )
-    needed = f"{W}.eppConfig: an endpoint picker needs either configMapRef or config: there is no default"
-    yield Row("S10", with_picker(eppConfig=None), pools_served=True, refused=needed)
+    yield Row(
+        "S10",
+        with_picker(eppConfig=None),
+        pools_served=True,
+        refused=f"{SHOWN}.eppConfig is required for EPP components",
+    )
+    needed = (
+        f"{SHOWN}.eppConfig: either configMapRef or config must be specified (no default "
+        "configuration provided)"
+    )
     yield Row("S11", with_picker(), pools_served=True)
     yield Row("S11", with_picker(eppConfig={}), pools_served=True, refused=needed)
     reference = {"configMapRef": {"name": "epp-cfg", "key": "epp.yaml"}}
@@ -208,39 +217,38 @@ def shared_rows() -> Iterator[Row]:
         "S12",
         with_picker(eppConfig={**reference, **config}),
         pools_served=True,
-        refused=f"{W}.eppConfig: configMapRef and config exclude each other",
+        refused=f"{SHOWN}.eppConfig: configMapRef and config are mutually exclusive, only one can be "
+        "specified",
     )
     yield Row(
         "S13",
         with_picker(eppConfig={"configMapRef": {"key": "epp.yaml"}}),
         pools_served=True,
-        refused=f"{W}.eppConfig.configMapRef.name: a name is required",
+        refused=f"{SHOWN}.eppConfig.configMapRef.name is required",
     )
 
 
 def graph_rows() -> Iterator[Row]:
     """G1 to G10."""
     yield Row("G1", graph({"Frontend": {"extraPodSpec": POD}}))
-    yield Row(
-        "G1", document(GRAPH, {}), refused="spec.services: a graph needs at least one service"
-    )
-    yield Row("G1", graph({}), refused="spec.services: a graph needs at least one service")
+    yield Row("G1", document(GRAPH, {}), refused="spec.services must have at least one service")
+    yield Row("G1", graph({}), refused="spec.services must have at least one service")
     yield Row("G2-G5", graph(pvcs=[_CLAIM]))
     yield Row("G2-G5", graph(pvcs=[{"name": "m"}]))
     empty = {"name": "", "create": True, "storageClass": "", "size": "0", "volumeAccessMode": ""}
     yield Row(
         "G2-G5",
         graph(pvcs=[empty]),
-        refused="spec.pvcs[0].name: a name is required\n"
-        "spec.pvcs[0].size: required when create is true\n"
-        "spec.pvcs[0].storageClass: required when create is true\n"
-        "spec.pvcs[0].volumeAccessMode: required when create is true",
+        refused="spec.pvcs[0].name is required\n"
+        "spec.pvcs[0].size is required when create is true\n"
+        "spec.pvcs[0].storageClass is required when create is true\n"
+        "spec.pvcs[0].volumeAccessMode is required when create is true",
     )
     yield Row("G6", graph(restart={"id": "r1"}))
     yield Row(
         "G6",
         graph(restart={"id": ""}),
-        refused="spec.restart.id: an id is required",
+        refused="spec.restart.id is required",
         by_schema="should be at least 1 chars long",
     )
     pair = {"a": worker(), "b": worker()}
@@ -253,20 +261,20 @@ def graph_rows() -> Iterator[Row]:
     yield Row(
         "G7",
         restarted({"w": worker()}, type="Parallel", order=["w"]),
-        refused=f"{order}: a parallel restart has no order",
+        refused=f"{order} cannot be specified when strategy is parallel",
     )
     yield Row("G8-G9", restarted(pair, type="Sequential", order=["b", "a"]))
     yield Row(
         "G8-G9",
         restarted(pair, type="Sequential", order=["a", "a"]),
-        refused=f"{order}: every service must be in the order; missing: b\n"
-        f'{order}[1]: service "a" is there twice',
+        refused=f"{order} must have the same number of unique services as the deployment; "
+        f"missing: b\n{order} must be unique",
     )
     yield Row(
         "G10",
         restarted(pair, type="Sequential", order=["a", "zed"]),
-        refused=f"{order}: every service must be in the order; missing: b\n"
-        f'{order}[1]: there is no service "zed"',
+        refused=f"{order} must have the same number of unique services as the deployment; "
+        f"missing: b\n{order} contains unknown service: zed",
     )
 
 
@@ -276,8 +284,8 @@ def graph_update_rows() -> Iterator[Row]:
     changing = ("Changing spec.backendFramework may cause unexpected behavior",)
     framework = "spec.backendFramework is immutable and cannot be changed after creation"
     yield Row("U1", vllm, vllm)
-    yield Row("U1", graph(backendFramework="sglang"), vllm, refused=framework, warnings=changing)
-    yield Row("U1", vllm, graph(), refused=framework, warnings=changing)
+    for new, old in ((graph(backendFramework="sglang"), vllm), (vllm, graph())):
+        yield Row("U1", new, old, refused=framework, warnings=changing, by_schema=framework)
     main = {**POD["mainContainer"], "args": ["serve"]}
 
     def on_nodes(count: int) -> Object:
@@ -286,15 +294,19 @@ def graph_update_rows() -> Iterator[Row]:
         return with_service(extraPodSpec=pod, **spread)
 
     yield Row("U2", on_nodes(3), on_nodes(2))
-    for new, old in ((2, 1), (1, 2)):
+    topology = (
+        "spec.services[w] cannot change node topology (between single-node and multi-node) after "
+        "creation"
+    )
+    for after, before in ((2, 1), (1, 2)):
         yield Row(
             "U2",
-            on_nodes(new),
-            on_nodes(old),
-            refused="spec.services[w] cannot change node topology (between single-node and "
-            "multi-node) after creation",
+            on_nodes(after),
+            on_nodes(before),
+            refused=topology,
+            by_schema="cannot change node topology (between single-node and multi-node) after creation",
         )
-    fixed = "spec.services: service topology is immutable and cannot be modified after creation: "
+    fixed = "service topology is immutable and cannot be modified after creation: "
     other = {"mainContainer": {"image": "r.example/vllm:0.9.1"}}
     yield Row("U3", with_service(extraPodSpec=other), graph())
     yield Row(
@@ -366,7 +378,7 @@ def component_rows() -> Iterator[Row]:
     yield Row(
         "DCD",
         component(ingress={"enabled": True}),
-        refused="spec.ingress.host: a host is required",
+        refused="spec.ingress.host is required when ingress is enabled",
     )
     yield Row("DCD", component(replicas=3), component(replicas=1))
     yield Row(
@@ -374,6 +386,7 @@ def component_rows() -> Iterator[Row]:
         component(backendFramework="trtllm"),
         component(backendFramework="vllm"),
         refused="spec.backendFramework is immutable and cannot be changed after creation",
+        by_schema="spec.backendFramework is immutable and cannot be changed after creation",
         warnings=("Changing spec.backendFramework may cause unexpected behavior",),
     )
 
@@ -385,9 +398,9 @@ def request_rows() -> Iterator[Row]:
     yield Row(
         "R1-R2",
         request(profilingConfig={"profilerImage": ""}),
-        refused="spec.profilingConfig.config is required and must not be empty\n"
-        "spec.profilingConfig.profilerImage is required",
+        refused="spec.profilingConfig.profilerImage is required",
     )
+    yield Row("R2", request(profilingConfig={"profilerImage": "r/p:1"}))
     yield Row("R3", request(enableGpuDiscovery=True))
     yield Row(
         "R3",
@@ -439,8 +452,7 @@ def model_rows() -> Iterator[Row]:
         yield Row(
             "M5",
             lora(uri),
-            refused="spec.source.uri: source URI must start with 's3://', 'hf://' or 'file://', "
-            f"got: {uri}",
+            refused=f"source URI must start with 's3://', 'hf://' or 'file://', got: {uri}",
         )
     yield Row("M-U", lora("s3://new"), lora("s3://old"))
     yield Row(
@@ -448,6 +460,7 @@ def model_rows() -> Iterator[Row]:
         model(modelType="base"),
         lora("s3://x"),
         refused="spec.modelType is immutable and cannot be changed after creation",
+        by_schema="spec.modelType is immutable and cannot be changed after creation",
         warnings=("Changing spec.modelType may cause unexpected behavior",),
     )
     yield Row(
@@ -455,6 +468,7 @@ def model_rows() -> Iterator[Row]:
         model(baseModelName="c"),
         model(),
         refused="spec.baseModelName is immutable and cannot be changed after creation",
+        by_schema="spec.baseModelName is immutable and cannot be changed after creation",
         warnings=("Changing spec.baseModelName will break endpoint discovery",),
     )
 

@@ -11,10 +11,12 @@ import aiohttp
 from prometheus_client import CollectorRegistry
 
 from dynamo_operator.admission.certificates import Stored, Terms, decide
+from dynamo_operator.admission.elsewhere import Elsewhere
 from dynamo_operator.admission.hosts import hosts_of
 from dynamo_operator.admission.metrics import WebhookMetrics
 from dynamo_operator.admission.rules import Circumstances
-from dynamo_operator.admission.server import Certificate, WebhookServer
+from dynamo_operator.admission.server import WebhookServer
+from dynamo_operator.kube.serving import Certificate
 from reviews.asking import OPERATOR, SETTINGS
 
 HOSTS = hosts_of("dyn", "hooks")
@@ -47,10 +49,23 @@ class Running:
         async with self.http.post(path, data=body, headers=headers) as answer:
             return answer.status, await answer.read()
 
+    @asynccontextmanager
+    async def raw(self) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+        """A connection on which anything may be said."""
+        anybody = ssl.create_default_context()
+        anybody.check_hostname, anybody.verify_mode = False, ssl.CERT_NONE
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.server.port, ssl=anybody)
+        try:
+            yield reader, writer
+        finally:
+            writer.transport.abort()
+
 
 @asynccontextmanager
 async def running(
-    skips: Callable[[str], bool] = lambda _: False, drain_seconds: float = 0
+    skips: Callable[[str], bool] = lambda _: False,
+    drain_seconds: float = 0,
+    elsewhere: Elsewhere | None = None,
 ) -> AsyncIterator[Running]:
     """A server with a certificate."""
     stored, registry, certificate = new_certificate(), CollectorRegistry(), Certificate()
@@ -61,6 +76,7 @@ async def running(
         skips,
         WebhookMetrics(registry),
         drain_seconds=drain_seconds,
+        elsewhere=elsewhere,
     )
     task: asyncio.Task[None] = asyncio.create_task(server.run())
     await certificate.load(stored.serving)

@@ -19,22 +19,37 @@ _QUESTION: Final = {
     "kind": SelfSubjectReview.KIND.name,
     "metadata": {"name": ""},
 }
+_ACCOUNT: Final = "system:serviceaccount:"
 _log = structlog.get_logger()
+
+
+async def own_user(client: Client) -> str:
+    """The user that the API server sees in us.
+
+    Raises:
+        OperatorError: it did not say.
+    """
+    found = await client.create(SelfSubjectReview, _QUESTION)
+    return found.status.user_info.username
+
+
+def account_of(user: str) -> str:
+    """The account behind a user name, as `NAMESPACE/NAME`; "" if it is none."""
+    return user.removeprefix(_ACCOUNT).replace(":", "/", 1) if user.startswith(_ACCOUNT) else ""
 
 
 class Identity:
     """The user that the API server sees in us; "" until it is known, which nobody is."""
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        self.user = ""
+    def __init__(self, client: Client, user: str = "") -> None:
+        self.client = client
+        self.user = user
 
     async def ask(self) -> None:
         """Return when it is known; until then the reason why not is logged and asked again."""
         while not self.user:
             try:
-                found = await self._client.create(SelfSubjectReview, _QUESTION)
-                self.user = found.status.user_info.username
+                self.user = await own_user(self.client)
             except OperatorError as error:
                 _log.warning("who this operator is could not be asked", error=str(error))
             if not self.user:

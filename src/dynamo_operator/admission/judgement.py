@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
+from dynamo_operator.admission.place import scalar_at
 from dynamo_operator.admission.rules import Circumstances, Rules
 from dynamo_operator.kube.decode import UNREADABLE, decode
 from dynamo_operator.kube.errors import DecodeError
@@ -70,10 +71,10 @@ def _judged(rules: Rules[R], new_text: Raw, old_text: Raw | None, at: Circumstan
     old = _readable(rules, old_text)
     problems = tuple(rules.problems(new, at))
     inherited: tuple[Problem, ...] = ()
-    if problems and old is not None:
-        known = frozenset(rules.problems(old, at))
-        inherited = tuple(each for each in problems if each in known)
-        problems = tuple(each for each in problems if each not in known)
+    if problems and old is not None and old_text is not None:
+        known = frozenset(rules.problems(old, at)).intersection(problems)
+        inherited = _unchanged(known, new_text, old_text)
+        problems = tuple(each for each in problems if each not in inherited)
     changes = () if old is None else tuple(rules.changes(old, new, at))
     odd = [Problem(each.path, f"{each.message} (as before)", each.kind) for each in inherited]
     if old is not None:
@@ -82,6 +83,21 @@ def _judged(rules: Rules[R], new_text: Raw, old_text: Raw | None, at: Circumstan
         odd += rules.warnings(new, at)
     found = tuple(dict.fromkeys((*problems, *changes)))
     return Verdict(found, tuple(dict.fromkeys(odd)), _reason(problems, changes))
+
+
+def _unchanged(known: frozenset[Problem], new: Raw, old: Raw) -> tuple[Problem, ...]:
+    """The problems that the update leaves as they were: the same words, about the same value.
+
+    The same words are not enough: many are said of every wrong value, and one must not follow another.
+    """
+    if not known:
+        return ()
+    before, after = _OBJECTS.decode(old), _OBJECTS.decode(new)
+    return tuple(
+        each
+        for each in sorted(known)
+        if scalar_at(before, each.path) == scalar_at(after, each.path)
+    )
 
 
 def _readable(rules: Rules[R], text: Raw | None) -> R | None:

@@ -59,10 +59,11 @@ class SecretKeeper:
     key: Key
     hosts: Hosts
     terms: Terms
+    type_: type[ServingSecret] = ServingSecret
 
     async def step(self, trusted_for: timedelta) -> Kept | None:
         """Take one step towards a fresh certificate."""
-        found = self.cache.get(ServingSecret, self.key)
+        found = self.cache.get(self.type_, self.key)
         stored = _stored(found.data) if found else None
         now = datetime.now(UTC)
         decision = decide(stored, self.hosts, terms=self.terms, now=now, trusted_for=trusted_for)
@@ -81,19 +82,17 @@ class SecretKeeper:
         data = _data(wanted)
         try:
             if found is None:
-                await self.client.create(ServingSecret, self._new(data))
+                await self.client.create(self.type_, self._new(data))
             else:
                 patch = {
                     "metadata": {"resourceVersion": found.metadata.resource_version},
                     "data": data,
                 }
-                await self.client.merge_patch(
-                    ServingSecret, self.key, patch, uid=found.metadata.uid
-                )
+                await self.client.merge_patch(self.type_, self.key, patch, uid=found.metadata.uid)
         except Conflict:
             _log.info("another replica was sooner", secret=str(self.key))
             return None
-        _log.info("webhook certificate", what=decision.what, secret=str(self.key))
+        _log.info("certificate", what=decision.what, secret=str(self.key))
         return None
 
     def _new(self, data: dict[str, str | None]) -> Object:

@@ -36,8 +36,8 @@ FailurePolicy = Literal["Fail", "Ignore"]
 class Registration:
     """What differs from one installation to another.
 
-    `restricted_namespace` "" means: the whole cluster. A `selector` of the user takes the place of the
-    one that follows from it. `url` is for an operator outside the cluster, as `https://127.0.0.1:9443`.
+    `restricted_namespace` "" means: the whole cluster; else no `selector` of the user selects another
+    namespace. `url` is for an operator outside the cluster, as `https://127.0.0.1:9443`.
     """
 
     release: str
@@ -132,6 +132,7 @@ def _client(kind: Kind, wanted: Registration) -> Object:
 
 
 def _selector(wanted: Registration) -> Object:
-    if wanted.selector or not wanted.restricted_namespace:
+    if not wanted.restricted_namespace:
         return wanted.selector
-    return {"matchLabels": {"kubernetes.io/metadata.name": wanted.restricted_namespace}}
+    own = {"kubernetes.io/metadata.name": wanted.restricted_namespace}
+    return {**wanted.selector, "matchLabels": {**wanted.selector.get("matchLabels", {}), **own}}

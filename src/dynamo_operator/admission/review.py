@@ -23,6 +23,9 @@ class UserInfo(Struct):
     """Who asks."""
 
     username: str = ""
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: dict[str, tuple[str, ...]] = {}
 
 
 class Request(Struct):

@@ -91,9 +91,9 @@ RULES: tuple[Rules[Any], ...] = (
     Rules(
         DynamoGraphDeploymentRequest,
         problems=lambda request, at: requests.request_problems(request, at.settings),
-        changes=lambda _old, _new, _: (),
+        changes=lambda old, new, _: requests.request_update_problems(old, new),
         warnings=lambda request, _: requests.request_warnings(request),
-        change_warnings=requests.request_update_warnings,
+        change_warnings=lambda _old, _new: (),
     ),
 )
 """The kinds that are reviewed."""

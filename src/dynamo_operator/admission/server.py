@@ -1,72 +1,38 @@
 """The webhooks over HTTPS.
 
 The hard part is what does not come from the API server: anybody who reaches the port may send anything.
-Whatever it is, the answer is a review, or a 4xx in a few words; a certificate is changed under way, for new
-connections, and the end is slow enough for those that the API server has just opened.
+Whatever it is, the answer is a review, or a few words why not, and nobody waits for it. A certificate is
+changed under way, for new connections; the end is slow enough for those that the API server just opened.
 """
 
 import asyncio
-import ssl
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final, NoReturn
 
 import structlog
 from aiohttp import web
 
+from dynamo_operator.admission.elsewhere import Elsewhere
+from dynamo_operator.admission.intake import JSON, LARGEST_BODY, Intake, NotTaken
 from dynamo_operator.admission.judgement import ALLOWED, Verdict, judged
 from dynamo_operator.admission.metrics import WebhookMetrics
 from dynamo_operator.admission.registration import path_of
 from dynamo_operator.admission.review import NotAReview, Request, answer, request_in
 from dynamo_operator.admission.rules import RULES, Circumstances, Rules
-from dynamo_operator.kube.serving import Pair, listen, server_context
+from dynamo_operator.api.request import DynamoGraphDeploymentRequest
+from dynamo_operator.kube.gate import Gate
+from dynamo_operator.kube.serving import Certificate
 
-LARGEST_BODY: Final = 7 * 1024 * 1024
-"""In bytes. The API server takes 3 MiB for an object, and an update shows it twice."""
-
-_JSON: Final = "application/json"
 _SHUTDOWN_SECONDS: Final = 5.0
-_BODY_SECONDS: Final = 5.0
-"""So long a body may take: the API server sends it at once, and waits ten seconds for the whole answer."""
+_LARGE: Final = 64 * 1024
+"""In bytes. Larger reviews are judged in a thread, one at a time: everything else goes on meanwhile."""
 _TOLD: Final = 10
 _LONGEST: Final = 300
 """Problems in a log entry, and characters of each."""
 _EVERYWHERE: Final = (None, "", "0.0.0.0", "::")  # noqa: S104  # told apart, not bound to
 _log = structlog.get_logger()
-
-
-class Certificate:
-    """The certificate that new connections get; None until the first one is there."""
-
-    def __init__(self) -> None:
-        self.pair: Pair | None = None
-        self.loaded = asyncio.Event()
-        self._context: ssl.SSLContext | None = None
-        self.listener = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        """What the socket is opened with. It has no certificate: each handshake is handed the newest."""
-        self.listener.minimum_version = ssl.TLSVersion.TLSv1_2
-        self.listener.set_alpn_protocols(["http/1.1"])
-        self.listener.sni_callback = self._choose
-
-    async def load(self, pair: Pair) -> None:
-        """Serve that certificate from now on.
-
-        Raises:
-            ssl.SSLError: it cannot be used; the one before stays.
-        """
-        if pair == self.pair:
-            return
-        self._context = await asyncio.to_thread(server_context, pair)
-        self.pair = pair
-        self.loaded.set()
-
-    def _choose(
-        self, connection: ssl.SSLObject | ssl.SSLSocket, _name: str | None, _from: ssl.SSLContext
-    ) -> int | None:
-        if self._context is None:
-            return ssl.ALERT_DESCRIPTION_INTERNAL_ERROR
-        connection.context = self._context
-        return None
 
 
 class WebhookServer:
@@ -81,6 +47,7 @@ class WebhookServer:
         metrics: WebhookMetrics,
         *,
         drain_seconds: float = 3.0,
+        elsewhere: Elsewhere | None = None,
     ) -> None:
         self._address = address
         self._certificate = certificate
@@ -88,6 +55,9 @@ class WebhookServer:
         self._skips = skips
         self._metrics = metrics
         self._drain_seconds = drain_seconds
+        self._elsewhere = elsewhere
+        self._intake = Intake()
+        self._large = asyncio.Lock()
         self._is_ending = False
         self.listening = asyncio.Event()
         self.port = address[1]
@@ -107,45 +77,65 @@ class WebhookServer:
         app = web.Application(client_max_size=LARGEST_BODY)
         for rules in RULES:
             app.router.add_post(path_of(rules.type_.KIND), self._handler(rules))
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
-        await runner.setup()
+        gate = Gate(app, shutdown_seconds=_SHUTDOWN_SECONDS)
         try:
-            self.port = await listen(runner, self._address, self._certificate.listener)
+            self.port = await gate.listen(self._address, self._certificate.listener)
             self.listening.set()
-            await asyncio.get_running_loop().create_future()  # until this task is cancelled
-            raise AssertionError
+            await gate.closed()
         finally:
             self._is_ending = True
             try:
                 if self.listening.is_set():
                     await asyncio.sleep(self._drain_seconds)
             finally:
-                await runner.cleanup()
+                await gate.close()
 
     def _handler(self, rules: Rules[Any]) -> Callable[[web.Request], Any]:
         async def handle(http: web.Request) -> web.Response:
-            started = time.perf_counter()
-            if http.content_type != _JSON:
-                return web.Response(status=400, text=f"expected {_JSON}, got {http.content_type}\n")
             try:
-                async with asyncio.timeout(_BODY_SECONDS):
-                    request = request_in(await http.read())
-            except TimeoutError:
-                return web.Response(status=408, text="the body did not come in time\n")
+                size = self._intake.reserve(http)
+                try:
+                    response = await self._answered(rules, await self._intake.read(http))
+                finally:
+                    self._intake.release(size)
+            except NotTaken as error:
+                response = web.Response(status=error.status, text=f"{error}\n")
+                response.force_close()  # what comes after it is of no interest
             except NotAReview as error:
-                return web.Response(status=400, text=f"{error}\n")
-            verdict = self.verdict(rules, request)
-            kind = rules.type_.KIND.name
-            seconds = time.perf_counter() - started
-            self._metrics.reviewed(kind, request.operation, reason=verdict.reason, seconds=seconds)
-            if not verdict.allowed:
-                _told(kind, request, verdict)
-            response = web.Response(body=answer(request.uid, verdict), content_type=_JSON)
+                response = web.Response(status=400, text=f"{error}\n")
             if self._is_ending:
                 response.force_close()
             return response
 
         return handle
+
+    async def _answered(self, rules: Rules[Any], body: bytes) -> web.Response:
+        """The answer to a review.
+
+        Raises:
+            NotAReview: it is none.
+        """
+        started = time.perf_counter()
+        if len(body) <= _LARGE:
+            request, verdict = self._judged(rules, body)
+        else:
+            async with self._large:
+                request, verdict = await asyncio.to_thread(self._judged, rules, body)
+        # Also where another operator is in charge by its Lease: a tenant may write one, and take it away.
+        asks = rules.type_ is DynamoGraphDeploymentRequest
+        if asks and verdict.allowed and self._elsewhere is not None:
+            foreign = await self._elsewhere.problems(request)
+            verdict = replace(verdict, problems=foreign, reason="forbidden") if foreign else verdict
+        kind = rules.type_.KIND.name
+        seconds = time.perf_counter() - started
+        self._metrics.reviewed(kind, request.operation, reason=verdict.reason, seconds=seconds)
+        if not verdict.allowed:
+            _told(kind, request, verdict)
+        return web.Response(body=answer(request.uid, verdict), content_type=JSON)
+
+    def _judged(self, rules: Rules[Any], body: bytes) -> tuple[Request, Verdict]:
+        request = request_in(body)
+        return request, self.verdict(rules, request)
 
     def verdict(self, rules: Rules[Any], request: Request) -> Verdict:
         """The verdict on a request, by the rules of its kind."""

@@ -17,10 +17,12 @@ import structlog
 from dynamo_operator.admission.bundle import Caller, Configuration
 from dynamo_operator.admission.identity import Identity
 from dynamo_operator.admission.keepers import Keeper, Kept
-from dynamo_operator.admission.server import Certificate, WebhookServer
+from dynamo_operator.admission.repair import RepairPace
+from dynamo_operator.admission.server import WebhookServer
 from dynamo_operator.kube.errors import ConfigError, Forbidden, Invalid, OperatorError
 from dynamo_operator.kube.informer import Informer
 from dynamo_operator.kube.manager import Health
+from dynamo_operator.kube.serving import Certificate
 from dynamo_operator.kube.store import Change
 
 _LOOK_SECONDS: Final = 30.0
@@ -55,6 +57,8 @@ class Upkeep:
         self._problems: tuple[str, ...] = _STARTING
         self._authorities: bytes | None = None
         self._trusted_since: float | None = None
+        self._written: bytes | None = None
+        self._pace = RepairPace()
 
     def ready(self) -> Health:
         """Whether the API server can call the webhooks here."""
@@ -119,8 +123,11 @@ class Upkeep:
             await self._certificate.load(kept.pair)
         except ssl.SSLError as error:
             raise ConfigError("webhook certificate", f"cannot be used: {error.reason}") from error
-        if kept.authorities is not None:
+        if kept.authorities is not None and not self._configuration.trusts(kept.authorities):
+            if kept.authorities == self._written:
+                await self._pace.turn()
             await self._configuration.trust(kept.authorities)
+            self._written = kept.authorities
 
     async def _tried(self) -> tuple[str, ...]:
         """Why the API server could not call us, if so."""

@@ -10,26 +10,35 @@ from prometheus_client import CollectorRegistry
 
 from dynamo_operator.admission.bundle import Configuration
 from dynamo_operator.admission.certificates import Terms
+from dynamo_operator.admission.elsewhere import Elsewhere
 from dynamo_operator.admission.hosts import hosts_of
 from dynamo_operator.admission.identity import Identity
 from dynamo_operator.admission.keepers import FileKeeper, Keeper, SecretKeeper
 from dynamo_operator.admission.metrics import WebhookMetrics
 from dynamo_operator.admission.review import Request
 from dynamo_operator.admission.rules import Circumstances
-from dynamo_operator.admission.server import Certificate, WebhookServer
+from dynamo_operator.admission.server import WebhookServer
+from dynamo_operator.admission.shared_names import SharedNames, shared_names
 from dynamo_operator.admission.upkeep import Upkeep
 from dynamo_operator.api.model import DynamoModel
 from dynamo_operator.kube.cache import Cache
-from dynamo_operator.kube.client import Client
+from dynamo_operator.kube.errors import ConfigError
 from dynamo_operator.kube.informer import Informer
 from dynamo_operator.kube.kind import Key
 from dynamo_operator.kube.manager import Health, Manager, Server
+from dynamo_operator.kube.serving import Certificate
 from dynamo_operator.kube.types.admission import ServingSecret, ValidatingWebhookConfiguration
 from dynamo_operator.kube.types.core import PersistentVolumeClaim
 from dynamo_operator.kube.types.inference import InferencePool
 from dynamo_operator.kube.types.meta import R
 from dynamo_operator.settings import Settings
 from dynamo_operator.validation.surroundings import Surroundings
+
+_NOT_OWN_BUNDLE = (
+    "a restricted operator may not write the caBundle of a ValidatingWebhookConfiguration, by which it "
+    "could have requests of the whole cluster shown to itself: use cert-manager or external, or switch "
+    "webhooks off"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +60,7 @@ class Webhooks:
 
 
 def webhooks(
-    client: Client,
+    identity: Identity,
     cache: Cache,
     registry: CollectorRegistry,
     address: tuple[str | None, int],
@@ -62,8 +71,19 @@ def webhooks(
     """The webhooks, not started. `namespace` is that of the Service and the Secret.
 
     `skips` tells whether another operator looks after a namespace.
+
+    Raises:
+        ConfigError: a restricted operator is to write what the whole cluster asks.
     """
-    chosen = settings.webhooks
+    client, chosen = identity.client, settings.webhooks
+    own = settings.render.restricted_namespace
+    if own and chosen.certificates == "self":
+        raise ConfigError("webhooks.certificates", _NOT_OWN_BUNDLE)
+
+    def is_left_to_others(asked: str) -> bool:
+        # What is shown to us is chosen by a selector that anybody may have got wrong.
+        return skips(asked) or bool(own and asked != own)
+
     configurations = Informer(
         ValidatingWebhookConfiguration, fields=f"metadata.name={chosen.configuration_name}"
     )
@@ -81,14 +101,22 @@ def webhooks(
             hosts_of(namespace, chosen.service_name),
             Terms.of_life(timedelta(seconds=chosen.certificate_life_seconds)),
         )
-    identity = Identity(client)
+
+    taken = shared_names(cache)
 
     def circumstances(request: Request) -> Circumstances:
-        around = surroundings(cache, request.namespace)
+        around = surroundings(cache, request.namespace, taken)
         return Circumstances(settings.render, request.user_info.username, identity.user, around)
 
     certificate = Certificate()
-    server = WebhookServer(address, certificate, circumstances, skips, WebhookMetrics(registry))
+    server = WebhookServer(
+        address,
+        certificate,
+        circumstances,
+        is_left_to_others,
+        WebhookMetrics(registry),
+        elsewhere=None if own else Elsewhere(client),
+    )
     configuration = Configuration(client, cache, chosen.configuration_name)
     upkeep = Upkeep(identity, keeper, configuration, server, certificate, informers)
     return Webhooks(informers, (server, upkeep), upkeep.synced, upkeep.ready)
@@ -118,11 +146,13 @@ class _BaseModels:
         return any(each.spec is not None and each.spec.base_model_name == name for each in models)
 
 
-def surroundings(cache: Cache, namespace: str) -> Surroundings:
-    """What the caches know of a namespace; nothing is asked for."""
+def surroundings(cache: Cache, namespace: str, taken: SharedNames) -> Surroundings:
+    """What the caches know of a namespace, and of names taken elsewhere; nothing is asked for."""
     claims = _Named(cache, PersistentVolumeClaim, namespace)
     return Surroundings(
         pools_served=cache.serves(InferencePool) if cache.holds(InferencePool) else None,
         claims=claims if cache.serves(PersistentVolumeClaim) else None,
         base_models=_BaseModels(cache, namespace) if cache.serves(DynamoModel) else None,
+        foreign_graphs=taken.graphs.outside(namespace),
+        foreign_hosts=taken.hosts.outside(namespace),
     )

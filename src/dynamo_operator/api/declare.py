@@ -28,6 +28,19 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
+class Transition:
+    """A rule about what may become of an object, which the API server checks when it is changed.
+
+    `expression` is CEL over `self` and `oldSelf`; `path` is the field that is blamed, such as `.source`.
+    The webhooks have the same rules in Python; this holds without them.
+    """
+
+    expression: str
+    message: str
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Field:
     """Text and rules of one field; stands in `Annotated[type, Field(...)]`.
 
@@ -88,3 +101,13 @@ class Definition:
 
 Rules = tuple[Rule, ...]
 """Type of the class attribute `RULES` of a struct."""
+
+Transitions = tuple[Transition, ...]
+"""Type of the class attribute `TRANSITIONS` of a struct."""
+
+
+def immutable(field: str, shown: str) -> Transition:
+    """The rule that a text, which may be absent, stays as it was when the object was created."""
+    now, before = (f"(has({of}.{field}) ? {of}.{field} : '')" for of in ("self", "oldSelf"))
+    message = f"{shown} is immutable and cannot be changed after creation"
+    return Transition(f"{now} == {before}", message, f".{field}")

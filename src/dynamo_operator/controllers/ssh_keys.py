@@ -1,8 +1,10 @@
-"""The SSH keys with which TensorRT-LLM runs on several nodes, copied to where graphs need them.
+"""The SSH keys with which TensorRT-LLM runs on several nodes: where they come from, and whose they are.
 
-The hard part is that they are secret. Two watches by name see the operator's Secret and its copies, and
-no other Secret; without a use, there is no copy. A Secret of that name that somebody else made is taken
-as it is. The copy belongs to all graphs that use it and goes with the last of them.
+The hard part is that they are secret, and that who has them may log in to the pods that trust them. So each
+namespace has keys of its own, made by `ssh_source`; only where an administrator says so are the keys of one
+Secret copied to all namespaces. Watches by name see these Secrets and no others; without a use there is
+none. A Secret of that name that somebody else made is taken as it is. Ours belongs to all graphs that use
+it and goes with the last of them.
 """
 
 from collections.abc import Iterator
@@ -23,7 +25,7 @@ from dynamo_operator.settings import RenderSettings
 
 
 def ssh_key_informers(settings: RenderSettings) -> list[Informer[Any]]:
-    """The watches of the source and of the copies; none if the operator has no such Secret."""
+    """The watches of the keys and of what they are copied from; none if nobody is to have keys."""
     if not settings.mpi_secret_name:
         return []
     name = f"metadata.name={settings.mpi_secret_name}"
@@ -33,10 +35,19 @@ def ssh_key_informers(settings: RenderSettings) -> list[Informer[Any]]:
         fields=name,
         keep=reduced_unless_ours,
     )
-    source = settings.mpi_secret_namespace
+    source = shared_source(settings)
     return (
-        [copies, PermittedInformer(SshKeys, namespace=source, fields=name)] if source else [copies]
+        [copies, PermittedInformer(SshKeys, namespace=source.namespace, fields=name)]
+        if source
+        else [copies]
     )
+
+
+def shared_source(settings: RenderSettings) -> Key | None:
+    """The Secret whose keys all namespaces share. None means: each namespace has its own."""
+    if settings.mpi_secret_made or not settings.mpi_secret_namespace:
+        return None
+    return Key(settings.mpi_secret_namespace, settings.mpi_secret_name)
 
 
 def ssh_key_types(cache: Cache) -> tuple[type[Resource], ...]:
@@ -65,9 +76,9 @@ def ssh_key_watches(cache: Cache) -> tuple[Watches, ...]:
 def ssh_key_copies(
     graph: DynamoGraphDeployment, cache: Cache, settings: RenderSettings
 ) -> tuple[Object, ...]:
-    """The copy in the graph's namespace; none where nobody needs it or somebody else provides it."""
+    """The keys in the graph's namespace; none where nobody needs them or somebody else provides them."""
     key = Key(graph.metadata.namespace, settings.mpi_secret_name)
-    if not needs_ssh_keys(graph) or key.namespace == settings.mpi_secret_namespace:
+    if not needs_ssh_keys(graph) or key == shared_source(settings):
         return ()
     copy = _copy(cache, key)
     if copy is not None and not copy.data:
@@ -93,7 +104,7 @@ def missing_ssh_keys(graph: DynamoGraphDeployment, cache: Cache, settings: Rende
         return ""
     if _copy(cache, own) or _source(cache, settings):
         return ""
-    return f"{settings.mpi_secret_namespace or own.namespace}/{own.name}"
+    return str(shared_source(settings) or own)
 
 
 def _copy(cache: Cache, key: Key) -> SshKeysCopy | None:
@@ -101,5 +112,5 @@ def _copy(cache: Cache, key: Key) -> SshKeysCopy | None:
 
 
 def _source(cache: Cache, settings: RenderSettings) -> SshKeys | None:
-    key = Key(settings.mpi_secret_namespace, settings.mpi_secret_name)
-    return cache.get(SshKeys, key) if cache.holds(SshKeys) else None
+    key = shared_source(settings)
+    return cache.get(SshKeys, key) if key and cache.holds(SshKeys) else None

@@ -1,7 +1,8 @@
-"""Makes the SSH keys that TensorRT-LLM needs on several nodes, when a graph first needs them.
+"""Makes the SSH keys of a namespace, when a graph in it first runs TensorRT-LLM on several nodes.
 
 The hard part is to make them once: keys that were replaced would cut running groups in two. So the Secret is
 only ever created, never changed, and the API server refuses a second one. Whoever wants new keys deletes it.
+Keys are never shared by namespaces: a tenant who reads his own must not come into pods of another.
 """
 
 import asyncio
@@ -19,14 +20,16 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 
+from dynamo_operator.api import labels
 from dynamo_operator.api.framework import needs_ssh_keys
 from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.controllers.foreign import OPERATOR
 from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.client import ABSENT
 from dynamo_operator.kube.controller import DONE, Outcome, Watches
 from dynamo_operator.kube.errors import Conflict
-from dynamo_operator.kube.kind import Key
-from dynamo_operator.kube.types.core import SshKeys
+from dynamo_operator.kube.kind import Key, Object
+from dynamo_operator.kube.types.core import SshKeysCopy
 from dynamo_operator.kube.types.meta import Resource
 from dynamo_operator.kube.writer import Writer
 from dynamo_operator.settings import RenderSettings
@@ -36,56 +39,73 @@ _EXPONENT = 65537
 _log = structlog.get_logger()
 
 
-def makes_ssh_source(settings: RenderSettings) -> bool:
-    """Whether the operator is to make the Secret, and knows where."""
-    named = settings.mpi_secret_name and settings.mpi_secret_namespace
-    return bool(named) and settings.mpi_secret_made
+def makes_ssh_keys(settings: RenderSettings) -> bool:
+    """Whether the operator is to make keys, rather than to copy those of an administrator."""
+    return bool(settings.mpi_secret_name) and settings.mpi_secret_made
 
 
 @dataclass(frozen=True, slots=True)
-class SshSourceController:
-    """Creates the Secret that copies are made of, if it is not there and a graph needs it."""
+class SshKeyController:
+    """Creates the Secret with the keys of a namespace, if it is not there and a graph needs it."""
 
     writer: Writer
     cache: Cache
     settings: RenderSettings
 
-    reconciles: ClassVar[type[Resource]] = SshKeys
+    reconciles: ClassVar[type[Resource]] = SshKeysCopy
     owns: ClassVar[tuple[type[Resource], ...]] = ()
 
     @property
     def watches(self) -> tuple[Watches, ...]:
-        """What wakes it besides the Secret: graphs that need it."""
+        """What wakes it besides the Secrets: graphs that need one."""
 
-        def source(changed: Resource) -> Iterator[Key]:
+        def keys(changed: Resource) -> Iterator[Key]:
             if isinstance(changed, DynamoGraphDeployment) and needs_ssh_keys(changed):
-                yield self._key
+                yield Key(changed.metadata.namespace, self.settings.mpi_secret_name)
 
-        return (Watches(DynamoGraphDeployment, source),)
+        return (Watches(DynamoGraphDeployment, keys),)
 
     async def reconcile(self, key: Key) -> Outcome:
         """Create the Secret, unless it is there or nobody needs it."""
-        if key != self._key or self.cache.get(SshKeys, key) is not None:
+        if self.cache.get(SshKeysCopy, key) is not None:
             return DONE
-        if not any(needs_ssh_keys(each) for each in self.cache.list(DynamoGraphDeployment)):
+        users = [
+            each
+            for each in self.cache.list(DynamoGraphDeployment, key.namespace)
+            if needs_ssh_keys(each) and not each.metadata.deletion_timestamp
+        ]
+        if not users:
             return DONE
-        wanted = {
-            "apiVersion": SshKeys.KIND.api_version,
-            "kind": SshKeys.KIND.name,
-            "metadata": {"name": key.name, "namespace": key.namespace},
-            "type": "Opaque",
-            "data": await asyncio.to_thread(new_keys),
-        }
         try:
-            await self.writer.apply(SshKeys, wanted, force=False, uid=ABSENT)
+            await self.writer.apply(
+                SshKeysCopy, await _secret(key, users[0]), force=False, uid=ABSENT
+            )
         except Conflict:
             return DONE  # somebody was sooner, and the watch will tell
-        _log.info("ssh keys made")
+        _log.info("ssh keys made", secret=str(key))
         return DONE
 
-    @property
-    def _key(self) -> Key:
-        return Key(self.settings.mpi_secret_namespace, self.settings.mpi_secret_name)
+
+async def _secret(key: Key, user: DynamoGraphDeployment) -> Object:
+    """The Secret, as an object that is shared by graphs; the others name themselves when they apply it."""
+    owner = {
+        "apiVersion": user.KIND.api_version,
+        "kind": user.KIND.name,
+        "name": user.metadata.name,
+        "uid": user.metadata.uid,
+    }
+    return {
+        "apiVersion": SshKeysCopy.KIND.api_version,
+        "kind": SshKeysCopy.KIND.name,
+        "metadata": {
+            "name": key.name,
+            "namespace": key.namespace,
+            "labels": {labels.APP_MANAGED_BY: OPERATOR},
+            "ownerReferences": [owner],
+        },
+        "type": "Opaque",
+        "data": await asyncio.to_thread(new_keys),
+    }
 
 
 def new_keys() -> dict[str, str]:

@@ -54,7 +54,10 @@ def identity() -> str:
 
 
 class Election:
-    """One candidate for one Lease. Create a new one for each run."""
+    """One candidate for one Lease. Create a new one for each run.
+
+    `mark` is an annotation, name and value, that all candidates of one installation write on the Lease.
+    """
 
     def __init__(
         self,
@@ -63,6 +66,7 @@ class Election:
         *,
         identity: str,
         terms: Terms | None = None,
+        mark: tuple[str, str] | None = None,
         wall_clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         jitter: random.Random | None = None,
     ) -> None:
@@ -70,6 +74,7 @@ class Election:
         self._key = key
         self._identity = identity
         self._terms = terms or Terms()
+        self._mark = mark
         self._wall_clock = wall_clock
         self._jitter = jitter or random.Random()  # noqa: S311  # spreads load, guards nothing
         self._seen: Lease | None = None
@@ -77,6 +82,8 @@ class Election:
         self._renewed_at = 0.0
         self._may_hold = False
         self._has_ended = False
+        self.rival = ""
+        """The mark of another installation that holds the Lease; "" if none does."""
         self.elected = asyncio.Event()
         """Set once this candidate has been elected."""
 
@@ -186,6 +193,24 @@ class Election:
         if lease is None or self._seen is None or lease.spec != self._seen.spec:
             self._seen_at = _now()
         self._seen = lease
+        self._look_for_rival(lease)
+
+    def _look_for_rival(self, lease: Lease | None) -> None:
+        """Two installations that share a Lease look like one with a standby: one of them never acts."""
+        holder = lease.spec.holder_identity if lease else ""
+        found = ""
+        if self._mark and lease and holder and holder != self._identity:
+            name, own = self._mark
+            theirs = lease.metadata.annotations.get(name, "")
+            found = theirs if theirs != own else ""
+        if found and found != self.rival:
+            _log.error(
+                "another installation of the operator leads: this one does nothing until that is gone",
+                lease=str(self._key),
+                installation=found,
+                holderIdentity=holder,
+            )
+        self.rival = found
 
     async def _write(self) -> None:
         """Hold the Lease from now on, if it is still as we have seen it."""
@@ -193,14 +218,19 @@ class Election:
         self._may_hold = True
         wanted = self._held(self._seen.spec if self._seen else None)
         if self._seen:
-            patch = _guarded(self._seen, wanted)
+            patch = _guarded(self._seen, wanted, self._annotations())
             lease = await self._client.merge_patch(Lease, self._key, patch)
         else:
-            metadata = {"namespace": self._key.namespace, "name": self._key.name}
+            at = {"namespace": self._key.namespace, "name": self._key.name}
+            metadata = {**at, **self._annotations()}
             kind = {"apiVersion": Lease.KIND.api_version, "kind": Lease.KIND.name}
             lease = await self._client.create(Lease, {**kind, "metadata": metadata, "spec": wanted})
         self._see(lease)
         self._renewed_at = sent_at
+
+    def _annotations(self) -> Object:
+        """The part of the metadata that says whose candidate this is."""
+        return {"annotations": dict([self._mark])} if self._mark else {}
 
     def _held(self, before: LeaseSpec | None) -> Object:
         now = _microtime(self._wall_clock())
@@ -215,9 +245,10 @@ class Election:
         return wanted
 
 
-def _guarded(seen: Lease, spec: Object) -> Object:
-    """A patch that the API server refuses if the Lease has changed since."""
-    return {"metadata": {"resourceVersion": seen.metadata.resource_version}, "spec": spec}
+def _guarded(seen: Lease, spec: Object, more: Object | None = None) -> Object:
+    """A patch that the API server refuses if the Lease has changed since; `more` is more metadata."""
+    version = {"resourceVersion": seen.metadata.resource_version}
+    return {"metadata": {**version, **(more or {})}, "spec": spec}
 
 
 def _now() -> float:

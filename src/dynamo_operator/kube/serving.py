@@ -1,5 +1,6 @@
-"""What a server of ours is made of: a key with its certificate, a context that serves it, a socket."""
+"""What a server of ours is made of: a key with its certificate, and contexts that serve it."""
 
+import asyncio
 import os
 import ssl
 from collections.abc import Sequence
@@ -7,13 +8,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from ipaddress import ip_address
 
-from aiohttp import web
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
-
-from dynamo_operator.kube.errors import ConfigError
 
 SKEW = timedelta(hours=1)
 """How far the clock of a client may be behind ours."""
@@ -91,22 +89,38 @@ def server_context(pair: Pair) -> ssl.SSLContext:
     return context
 
 
-async def listen(
-    runner: web.AppRunner, address: tuple[str | None, int], context: ssl.SSLContext | None
-) -> int:
-    """The port on which it listens now. Host None means every interface.
+class Certificate:
+    """The certificate that new connections get; None until the first one is there."""
 
-    Raises:
-        ConfigError: the address cannot be had.
-    """
-    host, port = address
-    try:
-        await web.TCPSite(runner, host, port, ssl_context=context).start()
-    except OSError as error:
-        code = error.errno or 0  # below zero where a name has no address
-        said = os.strerror(code) if code > 0 else error.strerror
-        raise ConfigError(f"{host or ''}:{port}", f"cannot listen: {said}") from error
-    return int(runner.addresses[0][1])
+    def __init__(self) -> None:
+        self.pair: Pair | None = None
+        self.loaded = asyncio.Event()
+        self._context: ssl.SSLContext | None = None
+        self.listener = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        """What the socket is opened with. It has no certificate: each handshake is handed the newest."""
+        self.listener.minimum_version = ssl.TLSVersion.TLSv1_2
+        self.listener.set_alpn_protocols(["http/1.1"])
+        self.listener.sni_callback = self._choose
+
+    async def load(self, pair: Pair) -> None:
+        """Serve that certificate from now on.
+
+        Raises:
+            ssl.SSLError: it cannot be used; the one before stays.
+        """
+        if pair == self.pair:
+            return
+        self._context = await asyncio.to_thread(server_context, pair)
+        self.pair = pair
+        self.loaded.set()
+
+    def _choose(
+        self, connection: ssl.SSLObject | ssl.SSLSocket, _name: str | None, _from: ssl.SSLContext
+    ) -> int | None:
+        if self._context is None:
+            return ssl.ALERT_DESCRIPTION_INTERNAL_ERROR
+        connection.context = self._context
+        return None
 
 
 def _unsigned(

@@ -14,10 +14,13 @@ from prometheus_client.registry import Collector, CollectorRegistry
 
 from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.api.model import DynamoModel
+from dynamo_operator.api.request import DynamoGraphDeploymentRequest
 from dynamo_operator.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.kube.types.meta import Resource, condition
 from dynamo_operator.observability.graphs import Graphs
 from dynamo_operator.observability.listing import Listing
+from dynamo_operator.observability.models import Models, model_state
 from dynamo_operator.version import version
 
 _UNKNOWN = "unknown"
@@ -39,10 +42,17 @@ def adapter_state(adapter: DynamoGraphDeploymentScalingAdapter) -> str:
     return "ready" if adapter.status.selector and adapter.status.replicas else "not_ready"
 
 
+def request_state(request: DynamoGraphDeploymentRequest) -> str:
+    """The state as in the status; `unknown` before there is one."""
+    return request.status.state or _UNKNOWN
+
+
 _STATES: tuple[tuple[type[Resource], Callable[[Any], str]], ...] = (
     (DynamoGraphDeployment, graph_state),
     (DynamoComponentDeployment, component_state),
     (DynamoGraphDeploymentScalingAdapter, adapter_state),
+    (DynamoGraphDeploymentRequest, request_state),
+    (DynamoModel, model_state),
 )
 
 
@@ -73,6 +83,7 @@ def register(registry: CollectorRegistry, cache: Listing) -> None:
     """Adds to the registry what is counted of the product and of the process."""
     registry.register(Resources(cache))
     registry.register(Graphs(cache))
+    registry.register(Models(cache))
     Info("dynamo_operator_build", "The running version.", registry=registry).info(
         {"version": version()}
     )

@@ -1,4 +1,4 @@
-"""How many namespaces a cluster-wide operator leaves to others."""
+"""What this operator leaves to other installations: namespaces, or everything."""
 
 from collections.abc import Callable
 
@@ -6,10 +6,17 @@ from prometheus_client import Gauge
 from prometheus_client.registry import CollectorRegistry
 
 
-def register(registry: CollectorRegistry, excluded: Callable[[], int]) -> None:
-    """Adds the gauge of excluded namespaces; 0 in a restricted operator."""
+def register(
+    registry: CollectorRegistry, excluded: Callable[[], int], has_rival: Callable[[], bool]
+) -> None:
+    """Adds the gauges of excluded namespaces, 0 in a restricted operator, and of another installation."""
     Gauge(
         "dynamo_operator_excluded_namespaces",
         "Namespaces that a restricted operator has marked as its own; nothing is done in them.",
         registry=registry,
     ).set_function(excluded)
+    Gauge(
+        "dynamo_operator_other_installation_leads",
+        "1 while another installation holds the Lease of the leader, so that this one never acts.",
+        registry=registry,
+    ).set_function(has_rival)

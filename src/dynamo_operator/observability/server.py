@@ -4,7 +4,6 @@ A probe must prove progress, not that this server runs: what it answers comes fr
 """
 
 import asyncio
-import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from typing import NoReturn, TypeAlias
 
@@ -12,32 +11,36 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
+from dynamo_operator.kube.gate import Gate, Limits
 from dynamo_operator.kube.manager import Health
-from dynamo_operator.kube.serving import listen
+from dynamo_operator.kube.serving import Certificate
+from dynamo_operator.observability.access import OK, UNKNOWN, Access
 from dynamo_operator.observability.address import Address, listen_address
-from dynamo_operator.observability.certificate import self_signed_context
 
 __all__ = ["Address", "HttpServer", "health_server", "listen_address", "metrics_server"]
 
 Check: TypeAlias = Callable[[], Health]
 _Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
+METRICS = "/metrics"
+_LIMITS = Limits(connections=64)
+_CHALLENGE = {"WWW-Authenticate": "Bearer"}
 _SHUTDOWN_SECONDS = 1.0
 """How long a scrape that is under way at the end may take."""
 
 
 class HttpServer:
-    """Serves GET requests for some paths until it is cancelled."""
+    """Serves GET requests for some paths until it is cancelled; over TLS, with a `certificate`."""
 
     def __init__(
         self,
         address: Address,
         routes: Mapping[str, _Handler],
         *,
-        is_secure: bool = False,
+        certificate: Certificate | None = None,
     ) -> None:
         self._address = address
         self._routes = routes
-        self._is_secure = is_secure
+        self._certificate = certificate
         self.listening = asyncio.Event()
         self.port = address.port
 
@@ -48,21 +51,14 @@ class HttpServer:
         """
         app = web.Application()
         app.add_routes([web.get(path, handler) for path, handler in self._routes.items()])
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
-        await runner.setup()
+        context = self._certificate.listener if self._certificate else None
+        gate = Gate(app, _LIMITS, shutdown_seconds=_SHUTDOWN_SECONDS)
         try:
-            await self._listen(runner)
-            await asyncio.get_running_loop().create_future()  # until this task is cancelled
-            raise AssertionError
+            self.port = await gate.listen(self._address, context)
+            self.listening.set()
+            await gate.closed()
         finally:
-            await runner.cleanup()
-
-    async def _listen(self, runner: web.AppRunner) -> None:
-        context: ssl.SSLContext | None = None
-        if self._is_secure:
-            context = await asyncio.to_thread(self_signed_context)
-        self.port = await listen(runner, self._address, context)
-        self.listening.set()
+            await gate.close()
 
 
 def health_server(address: Address, *, alive: Check, ready: Check) -> HttpServer:
@@ -74,17 +70,25 @@ def health_server(address: Address, *, alive: Check, ready: Check) -> HttpServer
 
 
 def metrics_server(
-    address: Address, registry: CollectorRegistry, *, is_secure: bool = False
+    address: Address,
+    registry: CollectorRegistry,
+    *,
+    certificate: Certificate | None = None,
+    access: Access | None = None,
 ) -> HttpServer:
-    """`/metrics`, in the format that the scraper asks for."""
+    """`/metrics`, in the format that the scraper asks for; without `access` for everybody."""
 
     async def metrics(request: web.Request) -> web.Response:
+        if access is not None:
+            status = await access.status(request.headers.get("Authorization", ""))
+            if status != OK:
+                return web.Response(status=status, headers=_CHALLENGE if status == UNKNOWN else {})
         encode, content_type = choose_encoder(request.headers.get("Accept", ""))
         response = web.Response(body=encode(registry), headers={"Content-Type": content_type})
         response.enable_compression()
         return response
 
-    return HttpServer(address, {"/metrics": metrics}, is_secure=is_secure)
+    return HttpServer(address, {METRICS: metrics}, certificate=certificate)
 
 
 def _probe(name: str, check: Check) -> _Handler:

@@ -16,7 +16,7 @@ class ProblemKind(StrEnum):
     DUPLICATE = "duplicate"
 
 
-_WITH_PATH = ("spec.", "Changing spec.")
+_WITH_PATH = ("spec.", "spec: ", "Changing spec.", "service topology is", "source URI must")
 """How messages begin that name their field themselves, in words that users of the Go operator know."""
 
 

@@ -17,6 +17,7 @@ from dynamo_operator.api.framework import framework
 from dynamo_operator.facts import Facts
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.validation import Problem, ProblemKind
+from dynamo_operator.validation.account import own_account_problems
 from dynamo_operator.validation.annotations import metadata_problems
 from dynamo_operator.validation.deployment_config import deployment_config_problems
 from dynamo_operator.validation.disruption import disruption_problems
@@ -34,6 +35,7 @@ from dynamo_operator.validation.syntax import (
     name_problems,
 )
 from dynamo_operator.validation.volumes import volume_problems
+from dynamo_operator.validation.words import shown
 
 _MAX_REPLICAS = 2**31 - 1
 
@@ -45,7 +47,8 @@ def component_problems(
 ) -> tuple[Problem, ...]:
     """Everything that is wrong with a component, sorted by path."""
     own = spec_problems(component.spec, "spec", settings)
-    return tuple(sorted((*own, *lone_picker_problems(component))))
+    account = own_account_problems(component.spec, component.metadata.namespace, "spec", settings)
+    return tuple(sorted((*own, *account, *lone_picker_problems(component))))
 
 
 def spec_problems(
@@ -58,7 +61,7 @@ def spec_problems(
     yield from disruption_problems(spec, f"{path}.disruptionBudget")
     yield from picker_problems(spec, path)
     yield from metadata_problems(spec, path)
-    yield from _ingress_problems(spec.ingress, f"{path}.ingress")
+    yield from _ingress_problems(spec.ingress, path)
     if misfits:
         return  # the rules below read the parts that do not fit
     pod = spec.extra_pod_spec or {}
@@ -93,7 +96,9 @@ def _misfits(spec: DynamoComponentDeploymentSpec, path: str) -> Iterator[Problem
 
 
 def _size_problems(spec: DynamoComponentDeploymentSpec, path: str) -> Iterator[Problem]:
-    if spec.replicas is not None and not 0 <= spec.replicas <= _MAX_REPLICAS:
+    if spec.replicas is not None and spec.replicas < 0:
+        yield Problem(f"{path}.replicas", f"{shown(path)}.replicas must be non-negative")
+    elif spec.replicas is not None and spec.replicas > _MAX_REPLICAS:
         yield Problem(f"{path}.replicas", f"must be between 0 and {_MAX_REPLICAS}")
     if spec.model_ref is not None and not spec.model_ref.name:
         yield Problem(f"{path}.modelRef.name", "a name is required", ProblemKind.REQUIRED)
@@ -101,11 +106,13 @@ def _size_problems(spec: DynamoComponentDeploymentSpec, path: str) -> Iterator[P
         yield from name_problems(spec.env_from_secret, f"{path}.envFromSecret", "a Secret")
 
 
-def _ingress_problems(wanted: IngressSpec | None, path: str) -> Iterator[Problem]:
+def _ingress_problems(wanted: IngressSpec | None, component: str) -> Iterator[Problem]:
     if wanted is None or not wanted.enabled:
         return
+    path = f"{component}.ingress"
     if not wanted.host:
-        yield Problem(f"{path}.host", "a host is required", ProblemKind.REQUIRED)
+        message = f"{shown(component)}.ingress.host is required when ingress is enabled"
+        yield Problem(f"{path}.host", message, ProblemKind.REQUIRED)
     else:
         yield from host_problems(wanted, f"{path}.host")
     if wanted.ingress_controller_class_name:

@@ -17,6 +17,7 @@ from dynamo_operator.facts import Facts
 from dynamo_operator.kube.quantity import amount
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.validation import Problem, ProblemKind
+from dynamo_operator.validation.account import own_account_problems
 from dynamo_operator.validation.annotations import (
     discovery_problems,
     graph_metadata_problems,
@@ -46,7 +47,7 @@ def graph_problems(
 def _problems(graph: DynamoGraphDeployment, settings: RenderSettings) -> Iterator[Problem]:
     spec = graph.spec
     if not spec.services:
-        message = "a graph needs at least one service"
+        message = "spec.services must have at least one service"
         yield Problem("spec.services", message, ProblemKind.REQUIRED)
     yield from discovery_problems(graph.metadata.annotations, "metadata.annotations")
     yield from rollout_problems(graph.metadata.annotations, "metadata.annotations")
@@ -64,6 +65,7 @@ def _problems(graph: DynamoGraphDeployment, settings: RenderSettings) -> Iterato
     for key, service in sorted(spec.services.items()):
         path = service_path(key)
         yield from spec_problems(as_component(graph, service), path, settings)
+        yield from own_account_problems(service, graph.metadata.namespace, path, settings)
         yield from _default_ingress_problems(graph, service, path, settings)
 
 
@@ -72,12 +74,15 @@ def service_path(key: str) -> str:
     return f"spec.services.{key}"
 
 
+_ACCESS_MODES = ("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod")
+
+
 def _claim_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
     seen: set[str] = set()
     for index, claim in enumerate(graph.spec.pvcs):
         path = f"spec.pvcs[{index}]"
         if not claim.name:
-            yield Problem(f"{path}.name", "a name is required", ProblemKind.REQUIRED)
+            yield Problem(f"{path}.name", f"{path}.name is required", ProblemKind.REQUIRED)
         elif not is_subdomain(claim.name):
             yield Problem(f"{path}.name", f'"{claim.name}" does not name a claim')
         elif claim.name in seen:
@@ -93,8 +98,12 @@ def _claim_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
         }
         for field, value in given.items():
             if not value:
-                message = "required when create is true"
+                message = f"{path}.{field} is required when create is true"
                 yield Problem(f"{path}.{field}", message, ProblemKind.REQUIRED)
+        mode = claim.volume_access_mode
+        if mode and mode not in _ACCESS_MODES:
+            message = f'"{mode}" is no access mode: expected one of {", ".join(_ACCESS_MODES)}'
+            yield Problem(f"{path}.volumeAccessMode", message, ProblemKind.NOT_SUPPORTED)
         if given["size"]:
             yield from quantity_problems(given["size"], f"{path}.size")
 
@@ -107,13 +116,14 @@ def _restart_problems(restart: Restart | None, services: list[str]) -> Iterator[
     if restart is None:
         return
     if not restart.id:
-        yield Problem("spec.restart.id", "an id is required", ProblemKind.REQUIRED)
+        yield Problem("spec.restart.id", "spec.restart.id is required", ProblemKind.REQUIRED)
     order = restart.strategy.order if restart.strategy else ()
     path = "spec.restart.strategy.order"
     if not order:
         return
     if restart.strategy and restart.strategy.type == "Parallel":
-        yield Problem(path, "a parallel restart has no order", ProblemKind.FORBIDDEN)
+        message = f"{path} cannot be specified when strategy is parallel"
+        yield Problem(path, message, ProblemKind.FORBIDDEN)
         return
     if len(order) > _LONGEST_ORDER:
         message = f"{len(order)} entries for {len(services)} services"
@@ -122,15 +132,19 @@ def _restart_problems(restart: Restart | None, services: list[str]) -> Iterator[
     seen = set[str]()
     for index, name in enumerate(order):
         if name not in services:
-            message = f'there is no service "{name}"{nearest(name, services)}'
+            message = f"{path} contains unknown service: {name}{nearest(name, services)}"
             yield Problem(f"{path}[{index}]", message)
         elif name in seen:
-            message = f'service "{name}" is there twice'
+            message = f"{path} must be unique"
             yield Problem(f"{path}[{index}]", message, ProblemKind.DUPLICATE)
         seen.add(name)
     missing = [name for name in services if name not in seen]
     if missing:
-        yield Problem(path, f"every service must be in the order; missing: {', '.join(missing)}")
+        message = (
+            f"{path} must have the same number of unique services as the deployment; missing: "
+            f"{', '.join(missing)}"
+        )
+        yield Problem(path, message)
 
 
 def _name_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:

@@ -10,6 +10,7 @@ from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.validation import Problem, ProblemKind
 from dynamo_operator.validation.syntax import name_problems
+from dynamo_operator.validation.words import shown
 
 TYPE = "epp"
 
@@ -19,29 +20,44 @@ def picker_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
     if spec.component_type != TYPE:
         return
     if spec.multinode is not None and spec.multinode.node_count > 1:
-        message = "an endpoint picker runs on one node"
+        message = (
+            f"{shown(path)}: EPP component cannot be multinode (multinode field must be nil or "
+            "nodeCount must be 1)"
+        )
         yield Problem(f"{path}.multinode.nodeCount", message, ProblemKind.FORBIDDEN)
     if spec.replicas not in (None, 1):
-        yield Problem(f"{path}.replicas", "an endpoint picker has exactly 1 replica")
-    yield from _config_problems(spec, f"{path}.eppConfig")
+        found = f"(found {spec.replicas} replicas)"
+        message = f"{shown(path)}: EPP component must have exactly 1 replica {found}"
+        yield Problem(f"{path}.replicas", message)
+    yield from _config_problems(spec, path)
 
 
-def _config_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
+def _config_problems(spec: ComponentSpec, component: str) -> Iterator[Problem]:
+    path, words = f"{component}.eppConfig", f"{shown(component)}.eppConfig"
     config = spec.epp_config
-    reference = config.config_map_ref if config else None
-    if config is None or (reference is None and config.config is None):
-        message = "an endpoint picker needs either configMapRef or config: there is no default"
+    if config is None:
+        message = f"{words} is required for EPP components"
         yield Problem(path, message, ProblemKind.REQUIRED)
         return
+    reference = config.config_map_ref
+    if reference is None and config.config is None:
+        message = (
+            f"{words}: either configMapRef or config must be specified (no default configuration "
+            "provided)"
+        )
+        yield Problem(path, message, ProblemKind.REQUIRED)
     if reference is None:
         return
     if config.config is not None:
-        message = "configMapRef and config exclude each other"
+        message = (
+            f"{words}: configMapRef and config are mutually exclusive, only one can be specified"
+        )
         yield Problem(path, message, ProblemKind.FORBIDDEN)
     name, key = reference.get("name"), reference.get("key")
     at = f"{path}.configMapRef"
     if not name:
-        yield Problem(f"{at}.name", "a name is required", ProblemKind.REQUIRED)
+        message = f"{words}.configMapRef.name is required"
+        yield Problem(f"{at}.name", message, ProblemKind.REQUIRED)
     elif not isinstance(name, str):
         yield Problem(f"{at}.name", "expected text")
     else:

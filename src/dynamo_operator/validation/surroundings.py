@@ -19,13 +19,16 @@ POOL_GROUP = "inference.networking.k8s.io"
 class Surroundings:
     """The namespace of an object: its volume claims, Secrets and base models of DynamoModels, by name.
 
-    None means: not known.
+    `foreign_graphs` are the Dynamo namespaces and `foreign_hosts` the hosts of Ingresses of all other
+    namespaces. None means: not known.
     """
 
     pools_served: bool | None = None
     claims: Container[str] | None = None
     secrets: Container[str] | None = None
     base_models: Container[str] | None = None
+    foreign_graphs: Container[str] | None = None
+    foreign_hosts: Container[str] | None = None
 
 
 UNKNOWN = Surroundings()

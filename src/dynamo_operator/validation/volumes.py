@@ -11,6 +11,7 @@ from dynamo_operator.kube.quantity import amount
 from dynamo_operator.validation import Problem, ProblemKind
 from dynamo_operator.validation.quantities import quantity_problems
 from dynamo_operator.validation.syntax import is_dns_label, name_problems
+from dynamo_operator.validation.words import shown
 
 _SHARED_MEMORY = "shared-memory"
 _SHARED_MEMORY_PATH = "/dev/shm"  # noqa: S108  # the mount path that POSIX shared memory uses
@@ -20,10 +21,10 @@ def volume_problems(
     spec: DynamoComponentDeploymentSpec, pod: Mapping[str, Any], path: str, framework: str
 ) -> Iterator[Problem]:
     """What is wrong with the volumes of a component and with the mounts of all its containers."""
-    yield from _shared_memory_problems(spec.shared_memory, f"{path}.sharedMemory")
+    yield from _shared_memory_problems(spec.shared_memory, path)
     claims: dict[str, str] = {}
     for index, mount in enumerate(spec.volume_mounts):
-        yield from _mount_problems(mount, f"{path}.volumeMounts[{index}]", framework, claims)
+        yield from _mount_problems(mount, (path, index), framework, claims)
     main = pod.get("mainContainer") or {}
     users: dict[str, Any] = {}
     for index, mount in enumerate(main.get("volumeMounts") or ()):
@@ -37,20 +38,23 @@ def volume_problems(
     yield from _pod_volume_problems(spec, pod, f"{path}.extraPodSpec", has_memory=has_memory)
 
 
-def _shared_memory_problems(wanted: SharedMemory | None, path: str) -> Iterator[Problem]:
+def _shared_memory_problems(wanted: SharedMemory | None, component: str) -> Iterator[Problem]:
     if wanted is None or wanted.disabled:
         return
+    path = f"{component}.sharedMemory.size"
     if wanted.size is None or amount(wanted.size) == 0:
-        message = "a size is required unless disabled is true"
-        yield Problem(f"{path}.size", message, ProblemKind.REQUIRED)
+        message = f"{shown(component)}.sharedMemory.size is required when disabled is false"
+        yield Problem(path, message, ProblemKind.REQUIRED)
     else:
-        yield from quantity_problems(wanted.size, f"{path}.size")
+        yield from quantity_problems(wanted.size, path)
 
 
 def _mount_problems(
-    mount: VolumeMount, path: str, framework: str, claims: dict[str, str]
+    mount: VolumeMount, place: tuple[str, int], framework: str, claims: dict[str, str]
 ) -> Iterator[Problem]:
     """Problems of one mount; `claims` collects which claim is at which path."""
+    component, index = place
+    path = f"{component}.volumeMounts[{index}]"
     if not mount.name:
         yield Problem(f"{path}.name", "the name of a claim is required", ProblemKind.REQUIRED)
         return
@@ -59,12 +63,13 @@ def _mount_problems(
     where = cache_path(framework, mount.mount_point, is_cache=is_cache)
     at = f"{path}.mountPoint"
     if not where:
-        reason = (
-            f"as {_named(framework)} has no default"
+        message = (
+            f"a mount point is required as {_named(framework)} has no default"
             if is_cache
-            else "unless it is a compilation cache"
+            else f"{shown(component)}.volumeMounts[{index}].mountPoint is required when "
+            "useAsCompilationCache is false"
         )
-        yield Problem(at, f"a mount point is required {reason}", ProblemKind.REQUIRED)
+        yield Problem(at, message, ProblemKind.REQUIRED)
     elif not where.startswith("/") or ":" in where:
         yield Problem(at, f'"{where}" is no mount point: expected an absolute path without ":"')
     elif claims.setdefault(where, mount.name) != mount.name:

@@ -15,10 +15,14 @@ from dynamo_operator.api.resources import ResourceItem, Resources
 from dynamo_operator.validation import Problem
 from dynamo_operator.validation.graph import service_path
 from dynamo_operator.validation.surroundings import UNKNOWN, Surroundings
+from dynamo_operator.validation.syntax import nearest
 from dynamo_operator.validation.volumes import containers_of
 
 _LEAST_LIVENESS_SECONDS = 15
 _ONE_NODE = ("ReadWriteOnce", "ReadWriteOncePod")
+_TYPES = ("frontend", "worker", "prefill", "decode", "planner", "epp")
+"""The values of `componentType` that mean something; any other makes a component of no special kind."""
+
 _OVERRIDDEN = {
     "restartPolicy": "Always",
     "serviceAccountName": "the account whose rights processes need to find each other",
@@ -38,6 +42,7 @@ def graph_warnings(
         yield from _namespace_ignored(service, used, path, shown)
         yield from _spec_warnings(service, path, surroundings)
     yield from _claim_warnings(graph, surroundings)
+    yield from _shared_name_warnings(graph, surroundings)
 
 
 def component_warnings(
@@ -76,8 +81,15 @@ def _namespace_ignored(spec: ComponentSpec, used: str, path: str, shown: str) ->
         yield Problem(f"{path}.dynamoNamespace", message)
 
 
+def _type_warnings(kind: str | None, path: str) -> Iterator[Problem]:
+    """A type that is none of those with a meaning, and is spelt nearly like one of them."""
+    if kind and kind not in _TYPES and (hint := nearest(kind, _TYPES)):
+        yield Problem(path, f'"{kind}" is a component of no special kind{hint}')
+
+
 def _spec_warnings(spec: ComponentSpec, path: str, surroundings: Surroundings) -> Iterator[Problem]:
     pod: Mapping[str, Any] = spec.extra_pod_spec or {}
+    yield from _type_warnings(spec.component_type, f"{path}.componentType")
     short = spec.resources or Resources()
     limits, requests = short.limits or ResourceItem(), short.requests or ResourceItem()
     if requests.gpu and not limits.gpu:
@@ -133,6 +145,35 @@ def _probe_warnings(probe: Any, path: str) -> Iterator[Problem]:
             f"is busy may be silent that long: use at least {_LEAST_LIVENESS_SECONDS} s"
         )
         yield Problem(path, message)
+
+
+def _shared_name_warnings(
+    graph: DynamoGraphDeployment, surroundings: Surroundings
+) -> Iterator[Problem]:
+    """Names that mean the same in the whole cluster, and that another namespace has already.
+
+    Whose they are is not said: one tenant is not told of another.
+    """
+    at = graph.metadata
+    used = names.dynamo_namespace(at.namespace, at.name)
+    if surroundings.foreign_graphs is not None and used in surroundings.foreign_graphs:
+        message = (
+            f'a graph in another namespace has the Dynamo namespace "{used}" too: where processes find '
+            "each other through etcd or NATS they would mix; choose another name"
+        )
+        yield Problem("metadata.name", message)
+    if surroundings.foreign_hosts is None:
+        return
+    for key, service in sorted(graph.spec.services.items()):
+        way = service.ingress
+        if way is None or not way.enabled or not way.host:
+            continue
+        host = f"{way.host_prefix or ''}{way.host}.{way.host_suffix or 'local'}"
+        if host in surroundings.foreign_hosts:
+            message = (
+                f'an Ingress in another namespace has the host "{host}" too: one of them is served'
+            )
+            yield Problem(f"{service_path(key)}.ingress.host", message)
 
 
 def _claim_warnings(graph: DynamoGraphDeployment, surroundings: Surroundings) -> Iterator[Problem]:

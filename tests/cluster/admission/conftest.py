@@ -103,7 +103,7 @@ def install(
             ),
         )
         with process:
-            process.ready()
+            process.ready(within_seconds=60)  # it may start while others load the machine
             _wait_for(process, '"message": "webhooks are ready"')
             yield Installation(process, port, wanted.name, asker)
         if registers:
@@ -114,7 +114,7 @@ def install(
 
 
 def _wait_for(process: OperatorProcess, text: str) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while text not in process.log.read_text():
         assert time.monotonic() < deadline, process.log.read_text()
         assert process.ended is None, process.log.read_text()

@@ -14,12 +14,28 @@ from cluster.conftest import ControlPlane
 from cluster.world import World
 from dynamo_operator.admission.registration import entry_name
 from dynamo_operator.api.crd import RESOURCES
-from dynamo_operator.kube.kind import Kind
+from dynamo_operator.cli.expansion import expanded
+from dynamo_operator.facts import Facts
+from dynamo_operator.kube.kind import Kind, Object
+from reviews.asking import SETTINGS
 from reviews.mutation import mutated
 from reviews.rows import ROWS, Row, graph, model, with_service
 
 KINDS = {each.KIND.name: each.KIND for each in RESOURCES}
 ODD_MANIFESTS = int(os.environ.get("FUZZ_MANIFESTS", "300"))
+EVERYWHERE = Facts(lws_served=True, component_service_account="default")
+NATIVE = {
+    "Deployment": "deployments",
+    "Service": "services",
+    "Ingress": "ingresses",
+    "PodDisruptionBudget": "poddisruptionbudgets",
+    "PersistentVolumeClaim": "persistentvolumeclaims",
+    "ServiceAccount": "serviceaccounts",
+    "Role": "roles",
+    "RoleBinding": "rolebindings",
+    "ConfigMap": "configmaps",
+}
+"""The kinds of children that every API server knows."""
 HERE = [row for row in ROWS if not row.restricted and row.pools_served is not True]
 """What does not need another cluster or another mode."""
 
@@ -99,7 +115,7 @@ def test_an_object_on_its_way_out_may_lose_its_finalizer(
     held["metadata"] = {**held["metadata"], "finalizers": ["example.com/hold"]}
     webhooks.asker.create(kind, held, is_tried_only=False)
     webhooks.asker.delete(kind, "lab", "chat")
-    patch = {"metadata": {"finalizers": None}, "spec": {"baseModelName": "other"}}
+    patch = {"metadata": {"finalizers": None}, "spec": {"modelName": ""}}
     told = webhooks.asker.patch(kind.path("lab", "chat"), patch, "application/merge-patch+json")
     assert 200 == told.code, told.text
     lab.gone(kind, "chat")
@@ -121,6 +137,36 @@ def test_odd_manifests_are_refused_or_stored_and_nothing_breaks(webhooks: Instal
         codes[told.code] += 1
         assert told.code in (201, 400, 403, 422), (told.text, manifest)
         assert "failed calling webhook" not in told.text
+        if told.code == 201:
+            _children_are_taken(webhooks, told.body)
     assert codes[403]
     assert codes[201]
     assert webhooks.process.ended is None
+
+
+def _children_are_taken(webhooks: Installation, stored: Object) -> None:
+    """Whatever a controller makes of an object that was let in is let in as well."""
+    if stored["kind"] not in ("DynamoGraphDeployment", "DynamoComponentDeployment"):
+        return
+    found = expanded(_as_written(stored), EVERYWHERE, SETTINGS)
+    assert () == found.problems, stored
+    for each in found.objects:
+        group, _, version = each["apiVersion"].rpartition("/")
+        if each["kind"] not in NATIVE or "/" in each["metadata"].get("name", ""):
+            continue
+        kind = Kind(group, version, each["kind"], NATIVE[each["kind"]])
+        told = webhooks.asker.create(kind, {**each, "metadata": _placed(each["metadata"])})
+        assert told.code in (201, 409), (told.text, stored)
+
+
+def _as_written(stored: Object) -> Object:
+    metadata = {
+        name: stored["metadata"][name]
+        for name in ("name", "namespace", "labels", "annotations")
+        if name in stored["metadata"]
+    }
+    return {**{k: v for k, v in stored.items() if k != "status"}, "metadata": metadata}
+
+
+def _placed(metadata: Object) -> Object:
+    return {**{k: v for k, v in metadata.items() if k != "ownerReferences"}, "namespace": "lab"}

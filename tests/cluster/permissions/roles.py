@@ -12,6 +12,7 @@ NAMES = {
     Name.ELECTION_LEASE: "dynamo.nvidia.com",
     Name.SSH_SECRET: "mpi-run-ssh-secret",
     Name.WEBHOOK_SECRET: "webhook-server-cert",
+    Name.METRICS_SECRET: "dynamo-operator-metrics-cert",
     Name.WEBHOOK_CONFIGURATION: "dynamo-operator-validating",
     Name.PLANNER_ROLE: "dynamo-operator-planner",
     Name.EPP_ROLE: "dynamo-operator-epp",

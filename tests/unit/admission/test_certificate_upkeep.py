@@ -17,13 +17,14 @@ from dynamo_operator.admission.keepers import FileKeeper, Kept, SecretKeeper
 from dynamo_operator.admission.metrics import WebhookMetrics
 from dynamo_operator.admission.registration import Registration, registration
 from dynamo_operator.admission.rules import Circumstances
-from dynamo_operator.admission.server import Certificate, WebhookServer
+from dynamo_operator.admission.server import WebhookServer
 from dynamo_operator.admission.upkeep import Upkeep
 from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.client import Client
 from dynamo_operator.kube.errors import ConfigError
 from dynamo_operator.kube.informer import Informer
 from dynamo_operator.kube.kind import Key, Object
+from dynamo_operator.kube.serving import Certificate
 from dynamo_operator.kube.types.admission import ServingSecret, ValidatingWebhookConfiguration
 from reviews.asking import SETTINGS
 from reviews.serving import HOSTS, new_certificate

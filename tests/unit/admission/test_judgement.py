@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from dynamo_operator.admission.judgement import judged
+from dynamo_operator.admission.place import scalar_at
 from dynamo_operator.admission.rules import Circumstances
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.settings import RenderSettings
@@ -14,7 +15,7 @@ from reviews.asking import rules_of, verdict
 from reviews.rows import adapted, document, graph, lora, model, request, with_service
 
 BAD = with_service(ingress={"enabled": True})
-HOST = "spec.services.w.ingress.host: a host is required"
+HOST = "spec.services[w].ingress.host is required when ingress is enabled"
 
 
 def labelled(of: Object, **metadata: Any) -> Object:
@@ -34,7 +35,7 @@ def test_an_object_that_was_wrong_before_may_be_labelled() -> None:
 def test_an_update_is_refused_for_what_it_makes_wrong_only() -> None:
     worse = with_service(ingress={"enabled": True}, sharedMemory={})
     found = verdict(worse, BAD)
-    size = "spec.services.w.sharedMemory.size: a size is required unless disabled is true"
+    size = "spec.services[w].sharedMemory.size is required when disabled is false"
     assert size == lines(found.problems)
     assert (f"{HOST} (as before)",) == found.warnings
 
@@ -42,6 +43,33 @@ def test_an_update_is_refused_for_what_it_makes_wrong_only() -> None:
 def test_an_update_that_repairs_half_of_it_is_taken() -> None:
     worse = with_service(ingress={"enabled": True}, sharedMemory={})
     assert verdict(BAD, worse).allowed
+
+
+def test_one_wrong_value_may_not_follow_another_even_if_the_same_is_said_of_both() -> None:
+    before, after = with_service(replicas=-2), with_service(replicas=-3)
+    assert not verdict(after, before).allowed
+    assert verdict(labelled(before, labels={"team": "a"}), before).allowed
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("spec.services.a.b.replicas", 1),
+        ("spec.services.a.replicas", None),
+        ("spec.list[1].x", "y"),
+        ("spec.list[7].x", None),
+        ("spec.list", None),
+        ("metadata.annotations.nvidia.com/x", "z"),
+        ("spec.services[a.b].replicas", None),
+        ("", None),
+    ],
+)
+def test_a_path_leads_to_the_value_that_it_is_about(path: str, expected: Any) -> None:
+    document: Object = {
+        "metadata": {"annotations": {"nvidia.com/x": "z", "nvidia": {"com/x": "no"}}},
+        "spec": {"services": {"a.b": {"replicas": 1}, "": {}}, "list": [{}, {"x": "y"}]},
+    }
+    assert expected == scalar_at(document, path)
 
 
 def test_problems_and_forbidden_changes_are_told_together() -> None:
@@ -112,11 +140,10 @@ def test_an_operator_that_does_not_know_itself_takes_nobody_for_itself() -> None
     assert not judged(rules_of(graph()), new, old, at).allowed
 
 
-def test_a_request_that_runs_gets_to_know_that_the_change_has_no_effect() -> None:
+def test_a_request_that_runs_keeps_its_spec() -> None:
     before = with_status(request(), state="Profiling")
     found = verdict(with_status(request(model="n"), state="Profiling"), before)
-    assert found.allowed
-    assert "the request is Profiling and its spec is fixed" in found.warnings[0]
+    assert "spec cannot be modified in state 'Profiling'" in lines(found.problems)
 
 
 def test_a_model_keeps_its_freedom_to_change_name_and_source() -> None:

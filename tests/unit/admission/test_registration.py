@@ -58,10 +58,15 @@ def test_a_restricted_operator_is_shown_its_own_namespace_only() -> None:
     assert all(expected == each["namespaceSelector"] for each in entries(wanted))
 
 
-def test_a_selector_of_the_user_wins() -> None:
-    own = {"matchLabels": {"a": "b"}}
+def test_a_selector_of_the_user_wins_but_never_selects_foreign_namespaces() -> None:
+    own = {"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "c", "operator": "Exists"}]}
+    wide = Registration("r", "dyn", selector=own)
+    assert all(own == each["namespaceSelector"] for each in entries(wide))
     wanted = Registration("r", "dyn", restricted_namespace="team", selector=own)
-    assert all(own == each["namespaceSelector"] for each in entries(wanted))
+    labels = {"a": "b", "kubernetes.io/metadata.name": "team"}
+    assert all(
+        {**own, "matchLabels": labels} == each["namespaceSelector"] for each in entries(wanted)
+    )
 
 
 def test_a_bundle_and_an_address_may_be_given() -> None:

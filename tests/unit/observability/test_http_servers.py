@@ -80,12 +80,6 @@ async def test_metrics_are_served_in_the_format_asked_for() -> None:
             assert (await answer.text()).endswith("# EOF\n")
 
 
-async def test_metrics_are_served_over_tls_when_asked_for() -> None:
-    server = metrics_server(ANY, CollectorRegistry(), is_secure=True)
-    async with running(server, "https") as session, session.get("/metrics") as answer:
-        assert 200 == answer.status
-
-
 async def test_an_address_in_use_is_named() -> None:
     server = health()
     async with running(server):

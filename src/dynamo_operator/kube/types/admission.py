@@ -52,7 +52,11 @@ class ServingSecret(Resource):
 
     def __repr__(self) -> str:
         """The kind and the name, without the keys."""
-        return f"ServingSecret({self.key})"
+        return f"{type(self).__name__}({self.key})"
+
+
+class MetricsSecret(ServingSecret):
+    """The Secret with the certificate of our metrics; a type of its own, since each type has one watch."""
 
 
 class ReviewedUser(Struct):

@@ -125,6 +125,12 @@ class PodSpec(Struct):
     node_name: str = ""
 
 
+class PodIP(Struct):
+    """One of the addresses of a pod."""
+
+    ip: str = ""
+
+
 class PodStatus(Struct):
     """What the scheduler and the kubelet say of a pod."""
 
@@ -132,6 +138,7 @@ class PodStatus(Struct):
     conditions: tuple[Condition, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
+    pod_ips: tuple[PodIP, ...] = msgspec.field(name="podIPs", default=())
 
 
 class Pod(Resource):

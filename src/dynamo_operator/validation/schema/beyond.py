@@ -25,7 +25,10 @@ def problems_beyond(value: Any, schema: Object, path: tuple[str | int, ...]) -> 
             yield from problems_beyond(each, schema["items"], (*path, index))
     elif isinstance(value, dict):
         for rule in schema.get("x-kubernetes-validations", ()):
-            if not RULES[rule["rule"]].holds(value):
+            known = RULES.get(
+                rule["rule"]
+            )  # others are about changes, and there is no state before
+            if known is not None and not known.holds(value):
                 yield Problem(dotted(path), rule["message"], ProblemKind.INVALID)
         for name, each in value.items():
             inner = schema.get("properties", {}).get(name, schema.get("additionalProperties"))

@@ -1,0 +1,106 @@
+"""Who may read metrics: the API server knows whose a token is, and whether he may.
+
+The hard part is that strangers ask as well. Each new token costs the API server a request, so answers are
+remembered, refusals too, and only a few questions are under way at one time. What is remembered is a digest:
+no token outlives its request. Source: specification `beyond` I5.
+"""
+
+import asyncio
+import hashlib
+from collections import OrderedDict
+from typing import Final
+
+import structlog
+
+from dynamo_operator.kube.client import Client
+from dynamo_operator.kube.errors import OperatorError
+from dynamo_operator.kube.kind import Object
+from dynamo_operator.kube.types.access import AccessReview, TokenReview, TokenUser
+
+OK: Final = 200
+UNKNOWN: Final = 401
+FORBIDDEN: Final = 403
+UNAVAILABLE: Final = 503
+_KEPT_SECONDS: Final = {OK: 60.0, UNKNOWN: 10.0, FORBIDDEN: 10.0}
+_MOST: Final = 1024
+_AT_ONCE: Final = 4
+_WAITING: Final = 32
+_LONGEST_TOKEN: Final = 16 * 1024
+_SCHEME: Final = "bearer"
+_log = structlog.get_logger()
+
+
+class Access:
+    """Tells who may `get` a path, by his bearer token."""
+
+    def __init__(self, client: Client, path: str) -> None:
+        self._client = client
+        self._path = path
+        self._known: OrderedDict[bytes, tuple[int, float]] = OrderedDict()
+        self._asking = asyncio.Semaphore(_AT_ONCE)
+        self._waiting = 0
+
+    async def status(self, authorization: str) -> int:
+        """The HTTP status for who sends that header: 200, 401, 403, or 503 if it cannot be told now."""
+        scheme, _, token = authorization.strip().partition(" ")
+        token = token.strip()
+        is_one = bool(token) and token.isascii() and len(token) <= _LONGEST_TOKEN
+        if scheme.lower() != _SCHEME or not is_one:
+            return UNKNOWN
+        digest = hashlib.sha256(token.encode()).digest()
+        known = self._known.get(digest)
+        if known is not None and known[1] > _now():
+            return known[0]
+        if self._waiting >= _WAITING:
+            return UNAVAILABLE
+        self._waiting += 1
+        try:
+            async with self._asking:
+                found = await self._asked(token)
+        except OperatorError as error:
+            _log.warning("who reads metrics could not be asked", error=str(error))
+            return UNAVAILABLE
+        finally:
+            self._waiting -= 1
+        self._remember(digest, found)
+        return found
+
+    def _remember(self, digest: bytes, found: int) -> None:
+        self._known[digest] = (found, _now() + _KEPT_SECONDS[found])
+        self._known.move_to_end(digest)
+        while len(self._known) > _MOST:
+            self._known.popitem(last=False)
+
+    async def _asked(self, token: str) -> int:
+        whose = await self._client.create(TokenReview, _question(TokenReview, {"token": token}))
+        if not whose.status.authenticated:
+            return UNKNOWN
+        wanted = {**_subject(whose.status.user), "nonResourceAttributes": self._attributes()}
+        may = await self._client.create(AccessReview, _question(AccessReview, wanted))
+        return OK if may.status.allowed else FORBIDDEN
+
+    def _attributes(self) -> Object:
+        return {"path": self._path, "verb": "get"}
+
+
+def _question(type_: type[TokenReview] | type[AccessReview], spec: Object) -> Object:
+    kind = type_.KIND
+    return {
+        "apiVersion": kind.api_version,
+        "kind": kind.name,
+        "metadata": {"name": ""},
+        "spec": spec,
+    }
+
+
+def _subject(user: TokenUser) -> Object:
+    return {
+        "user": user.username,
+        "uid": user.uid,
+        "groups": list(user.groups),
+        "extra": {name: list(values) for name, values in user.extra.items()},
+    }
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,113 @@
+"""How long a cluster is without an operator that acts, and what a second installation does."""
+
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from cluster.conftest import ControlPlane
+from cluster.graph.graphs import graph, service
+from cluster.operator_process import OperatorProcess
+from cluster.world import World
+from dynamo_operator.api.component import DynamoComponentDeployment
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.controlplane.ports import free_ports
+from dynamo_operator.kube.types.coordination import Lease
+
+GRAPH = DynamoGraphDeployment.KIND
+COMPONENT = DynamoComponentDeployment.KIND
+ELECTED = '"message": "elected"'
+
+pytestmark = pytest.mark.cluster
+
+
+@pytest.fixture
+def replicas(
+    kinds: ControlPlane, world: World, tmp_path: Path
+) -> Iterator[tuple[OperatorProcess, OperatorProcess]]:
+    """A leader and a standby, both ready, with the usual terms of election."""
+    flags = (
+        "--metrics-bind-address=0",
+        "--health-probe-bind-address=0",
+        "--leader-elect",
+        f"--leader-election-namespace={world.namespace}",
+        f"--restrictedNamespace={world.namespace}",
+    )
+    leader, standby = (
+        OperatorProcess(kinds.kubeconfig, tmp_path / name, flags) for name in ("leader", "standby")
+    )
+    with leader:
+        leader.ready()
+        world.until(lambda: ELECTED in leader.log.read_text())
+        with standby:
+            standby.ready()
+            yield leader, standby
+
+
+def seconds_until_reconciled(world: World, name: str, since: float) -> float:
+    """How long after `since` a graph that was made then has its component."""
+    world.create(GRAPH, graph(name, Frontend=service("frontend")))
+    world.eventually(COMPONENT, f"{name}-frontend", within_seconds=40)
+    return time.monotonic() - since
+
+
+@pytest.mark.timeout(120)
+def test_after_a_leader_is_killed_the_standby_acts_within_20_seconds(
+    world: World, replicas: tuple[OperatorProcess, OperatorProcess]
+) -> None:
+    leader, _ = replicas
+    leader.kill()
+    assert seconds_until_reconciled(world, "chat", time.monotonic()) < 20
+
+
+@pytest.mark.timeout(120)
+def test_after_a_leader_is_stopped_the_standby_acts_within_3_seconds(
+    world: World, replicas: tuple[OperatorProcess, OperatorProcess]
+) -> None:
+    leader, _ = replicas
+    assert 0 == leader.stop()
+    assert seconds_until_reconciled(world, "chat", time.monotonic()) < 3
+
+
+@pytest.mark.timeout(120)
+def test_a_second_installation_says_that_another_one_leads_and_is_not_ready(
+    world: World, kinds: ControlPlane, tmp_path: Path
+) -> None:
+    (health,) = free_ports(1)
+    with ExitStack() as stack:
+        started: list[OperatorProcess] = []
+        for name in ("one", "two"):
+            kinds.kubectl("create", "serviceaccount", name, f"--namespace={world.namespace}")
+            kinds.kubectl(
+                *("create", "clusterrolebinding", f"{world.namespace}-{name}"),
+                "--clusterrole=cluster-admin",
+                f"--serviceaccount={world.namespace}:{name}",
+            )
+            flags = (
+                "--metrics-bind-address=0",
+                f"--health-probe-bind-address={f'127.0.0.1:{health}' if started else 0}",
+                "--leader-elect",
+                f"--leader-election-namespace={world.namespace}",
+                f"--restrictedNamespace={world.namespace}",
+            )
+            account = kinds.instance.service_account_kubeconfig(world.namespace, name)
+            process = OperatorProcess(account, tmp_path / name, flags)
+            started.append(stack.enter_context(process))
+            process.ready()
+            if name == "one":
+                world.until(lambda: ELECTED in started[0].log.read_text())
+        said = "another installation of the operator leads"
+        world.until(lambda: said in started[1].log.read_text())
+        lease = world.get(Lease.KIND, "dynamo.nvidia.com")
+        assert lease is not None
+        user = f"system:serviceaccount:{world.namespace}:one"
+        assert user == lease["metadata"]["annotations"]["dynamo.nvidia.com/installation"]
+        assert user in started[1].log.read_text()
+        assert said not in started[0].log.read_text()
+        with pytest.raises(urllib.error.HTTPError) as told:
+            urllib.request.urlopen(f"http://127.0.0.1:{health}/readyz", timeout=5)
+        assert f"[-]{said}: {user}" in told.value.read().decode()

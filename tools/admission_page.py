@@ -38,7 +38,7 @@ REMEDIES = {
     "U4": "Scale the adapter, or leave `replicas` out of what you apply.",
     "DCD": "As for a service.",
     "DCD-U1": "As U1.",
-    "R1-R2": "Say both.",
+    "R1-R2": "Name the profiler's image.",
     "R3": "Describe the hardware in the configuration, or use a cluster-wide operator.",
     "R4": "The configuration is an object.",
     "R5": "Leave it out, or say the same.",

@@ -6,7 +6,7 @@ above it are read as text: what follows `# --` describes the key, what follows `
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,8 @@ import yaml
 
 ROOT = Path(__file__).parents[1]
 CHART = ROOT / "charts/dynamo-platform"
-SCHEMA = CHART / "values.schema.json"
+PARTS = {name: CHART / "charts" / name for name in ("nats", "etcd")}
+"""Charts within the chart, by the key of their values."""
 README = CHART / "README.md"
 PAGE = ROOT / "docs/chart-values.md"
 
@@ -36,8 +37,9 @@ helm install dynamo-crds charts/dynamo-crds --namespace default
 helm install dynamo-platform charts/dynamo-platform --namespace dynamo-system --create-namespace
 ```
 
-Rendering depends on values only: the chart asks no cluster, has no hooks, and needs one image. A value that
-is not in this list is refused.
+Rendering depends on values only: the chart asks no cluster, runs nothing but `helm test` beside the
+operator, and needs one image. A value that is not in this list is refused, and text in a value is never
+anything but text.
 
 ## Values
 
@@ -67,14 +69,20 @@ class Value:
         return bool(self.more.get("retired"))
 
     @property
+    def is_part(self) -> bool:
+        """Whether its keys are the values of a chart within the chart."""
+        return bool(self.more.get("chart"))
+
+    @property
     def is_group(self) -> bool:
         """Whether its keys are values of their own."""
-        return isinstance(self.default, dict) and bool(self.default) and not self.text
+        is_filled = isinstance(self.default, dict) and bool(self.default)
+        return is_filled and not self.text and not self.is_part
 
 
-def values() -> Iterator[Value]:
-    """Every key, groups included, in the order of the file."""
-    text = (CHART / "values.yaml").read_text(encoding="utf-8")
+def values(chart: Path = CHART) -> Iterator[Value]:
+    """Every key of a chart, groups included, in the order of the file."""
+    text = (chart / "values.yaml").read_text(encoding="utf-8")
     root = yaml.compose(text, Loader=yaml.CSafeLoader)
     yield from _below((), root, text.splitlines(), yaml.safe_load(text))
 
@@ -107,14 +115,16 @@ def _comment(lines: list[str], line: int) -> tuple[str, dict[str, Any]]:
     return " ".join(words), more
 
 
-def schema() -> dict[str, Any]:
-    """The JSON schema of the values: unknown keys are refused."""
+def schema(chart: Path = CHART) -> dict[str, Any]:
+    """The JSON schema of a chart's values: unknown keys are refused."""
     root: dict[str, Any] = {
         "$schema": "http://json-schema.org/draft-07/schema#",
-        "title": "Values of dynamo-platform",
+        "title": f"Values of {chart.name}",
         **_object(),
     }
-    for value in values():
+    if chart != CHART:
+        root["properties"]["global"] = {"description": "As in the chart that this one is in."}
+    for value in values(chart):
         place = root
         for key in value.path[:-1]:
             place = place["properties"][key]
@@ -126,6 +136,8 @@ def _property(value: Value) -> dict[str, Any]:
     if value.is_group:
         # A chart that has this one as a part shares its own globals with it.
         return _object() | ({"additionalProperties": True} if value.path == ("global",) else {})
+    if value.is_part:
+        return {"type": "object"}  # it has a schema of its own
     text = {"description": value.text}
     if value.is_retired:
         return text
@@ -141,7 +153,7 @@ def _object() -> dict[str, Any]:
 def table() -> str:
     """The values as a table."""
     rows = ["| key | default | what it is for |", "|---|---|---|"]
-    for value in values():
+    for value in _shown():
         if not value.is_group:
             choices = value.more.get("enum")
             text = value.text + (
@@ -152,10 +164,24 @@ def table() -> str:
     return "\n".join(rows) + "\n"
 
 
+def _shown() -> Iterator[Value]:
+    """The values of the chart, and in their place those of the charts in it."""
+    for value in values():
+        if value.is_part:
+            for each in values(PARTS[value.path[0]]):
+                yield replace(each, path=(*value.path, *each.path))
+        else:
+            yield value
+
+
 def files() -> dict[Path, str]:
     """The text of each file."""
+    schemas = {
+        chart / "values.schema.json": json.dumps(schema(chart), indent=2, ensure_ascii=False) + "\n"
+        for chart in (CHART, *PARTS.values())
+    }
     return {
-        SCHEMA: json.dumps(schema(), indent=2, ensure_ascii=False) + "\n",
+        **schemas,
         README: _README_HEAD + table(),
         PAGE: _PAGE_HEAD + table(),
     }

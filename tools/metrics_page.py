@@ -9,6 +9,7 @@ from dynamo_operator.admission.metrics import WebhookMetrics
 from dynamo_operator.kube.metrics import RuntimeMetrics
 from dynamo_operator.kube.types.meta import R
 from dynamo_operator.observability.metrics import register
+from dynamo_operator.observability.models import CallMetrics
 from dynamo_operator.observability.scope import register as register_scope
 
 PAGE = Path(__file__).parents[1] / "docs" / "metrics.md"
@@ -29,7 +30,7 @@ For webhooks, `result` is `allowed` or `denied`, `operation` is `CREATE`, `UPDAT
 `duplicate`, `decode_failed`, `immutable_field_changed`, `replicas_managed_by_adapter` or
 `rollout_in_progress`.
 `status` is the state of a graph (`pending`, `successful`, `failed`, `unknown`), and `ready` or
-`not_ready` of a component. Objects are counted at each scrape, so what is gone is not counted.
+`not_ready` of a component or a model. Objects are counted at each scrape, so what is gone is not counted.
 What was counted for reconciles in a namespace goes with its last object of that kind.
 
 """
@@ -53,8 +54,9 @@ def page() -> str:
     """The page."""
     registry = RuntimeMetrics().registry
     register(registry, _Nothing())
-    register_scope(registry, lambda: 0)
+    register_scope(registry, lambda: 0, lambda: False)
     WebhookMetrics(registry)
+    CallMetrics(registry)
     rows = sorted(_rows(registry), key=lambda row: (row[0] not in _FIRST, row[0]))
     table = ["| name | type | labels | what it counts |", "|---|---|---|---|"]
     table += [f"| `{name}` | {kind} | {labels} | {text} |" for name, kind, labels, text in rows]

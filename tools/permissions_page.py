@@ -17,8 +17,10 @@ What the operator may do, and why. The roles of the chart are made from the same
 operator as an account that has these permissions and no other. There is no `*` in it.
 
 A rule with a feature is there only if that is switched on: `grove`, `kai`, `leaderWorkerSet`, `istio` and
-`inferencePool` by `optionalApis` in the values, `webhooks` by `webhook.enabled`, `ownCertificate` if neither
-cert-manager nor you make their certificate, `sshKeys` unless `dynamo.mpiRun.secretName` is empty.
+`inferencePool` by `optionalApis` in the values, `webhooks` by `webhook.enabled`, `ownCertificate` if
+neither cert-manager nor you make their certificate, `ownBundle` if it is the operator that tells the API
+server of it, `metricsCertificate` and `metricsReview` by `metricsService.secure` and
+`metricsService.access`, `sshKeys` unless `dynamo.mpiRun.secretName` is empty.
 `clusterWide` and `restricted` are the two modes.
 
 Two things are wider than one would like. To find pull secrets the operator lists and watches Secrets by
@@ -46,6 +48,7 @@ _NAMES = {
     Name.ELECTION_LEASE: "`dynamo.nvidia.com`",
     Name.SSH_SECRET: "the value `dynamo.mpiRun.secretName`",
     Name.WEBHOOK_SECRET: "the value `webhook.certificateSecret.name`",
+    Name.METRICS_SECRET: "`<fullname>-metrics-cert`",
     Name.WEBHOOK_CONFIGURATION: "`<fullname>-validating`",
     Name.PLANNER_ROLE: "`<fullname>-planner`",
     Name.EPP_ROLE: "`<fullname>-epp`",

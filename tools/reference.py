@@ -14,7 +14,15 @@ import msgspec
 from dynamo_operator.api.crd import RESOURCES, definition_of
 from dynamo_operator.api.declare import Definition, Field
 from dynamo_operator.api.quantity import IntOrPercentMark, QuantityMark
-from dynamo_operator.api.structural import SHAPES, Declared, declared, rules_of, summary, unwrapped
+from dynamo_operator.api.structural import (
+    SHAPES,
+    Declared,
+    declared,
+    rules_of,
+    summary,
+    transitions_of,
+    unwrapped,
+)
 from dynamo_operator.kube.types.meta import Resource
 
 FOLDER = Path(__file__).parents[1] / "docs/reference"
@@ -89,8 +97,10 @@ def section(struct: type[msgspec.Struct], title: str) -> list[str]:
     lines += ["| Field | Type | Rules | Text |", "| --- | --- | --- | --- |"]
     lines += [row(each) for each in declared(struct)]
     lines += [""]
-    for rule in rules_of(struct):
-        lines += [f"Rule: {rule.message}.", ""]
+    messages = [each.message for each in rules_of(struct)]
+    messages += [each.message for each in transitions_of(struct)]
+    for message in messages:
+        lines += [f"Rule: {message}.", ""]
     return lines
 
 

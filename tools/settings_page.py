@@ -57,6 +57,8 @@ def _settings() -> list[str]:
 def _takes(field: Field) -> str:
     if field.is_duration:
         return "duration"
+    if field.type_ is int and not field.is_duration:
+        return "whole number"
     if field.type_ is bool:
         return "boolean"
     if get_origin(field.type_) is Literal:

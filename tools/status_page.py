@@ -25,14 +25,35 @@ everywhere.
 
 `status.state` of a graph is `initializing` until anything has been seen of a workload, `successful` when
 `Ready` is true, `failed` when nothing will change without somebody's action (a mistake, a taken name, a
-refusal), else `pending`. `status.observedGeneration` is the newest spec that was either refused as a
-whole or brought about without an obstacle: it stays behind while an object cannot be written.
-`status.progress` is the best that was reached on the way to the newest spec; it is gone once the graph
-is ready.
+refusal), else `pending`. `status.observedGeneration` is the newest spec that was carried out without an
+obstacle: it stays behind while a spec is refused as a whole, or an object cannot be written. Which spec a
+condition speaks of, one that was refused for instance, is in the condition's own `observedGeneration`.
+There is no reason `waiting_for_model_cache`: nothing here fills a model cache before workers start, so
+nothing would know. A worker that loads its model is `pods_not_ready`, a claim without a volume
+`insufficient_capacity`. `status.progress` is the best that was reached on the way to the newest spec; it is
+gone once the graph is ready.
 
 A pod gets the first reason that fits: `insufficient_capacity`, `image_pull_failed`, `config_error`,
 `pods_crashing`, `pods_not_ready`. A service has the reason of its worst pod, in the same order. A
 service without replicas is ready.
+"""
+PROMISE = """\
+## What Ready promises, and what it does not
+
+`Ready` says that the pods are: all of the newest spec run, in the wanted number, and their probes succeed.
+What that means for whoever asks is the runtime's to say:
+
+- A worker is ready when its endpoint is: it has loaded its model and takes requests
+  (`DYN_SYSTEM_USE_ENDPOINT_HEALTH_STATUS`).
+- A frontend is ready as soon as it listens. It may know no worker yet, and for some seconds after the last
+  one became ready it still may not: its `/health` answers with success and an empty list of instances,
+  and a request gets 404.
+- Nothing here sends a request to a model. That a worker's answers are any good, `Ready` does not say.
+
+So ask the frontend itself before you send it users. A model is served when it is listed:
+
+    kubectl port-forward service/NAME-frontend 8000 &
+    curl --silent localhost:8000/v1/models     # {"object":"list","data":[{"id":"MODEL",…}]}
 """
 SERVICE = """\
 ## A service's status
@@ -53,7 +74,7 @@ def page() -> str:
             for row in rows
         ]
         lines.append("")
-    lines += [SERVICE, *_fields(object_schema(ServiceReplicaStatus)), ""]
+    lines += [PROMISE, SERVICE, *_fields(object_schema(ServiceReplicaStatus)), ""]
     lines += ["`blockedPods[]`:\n", *_fields(object_schema(BlockedPod)), ""]
     return "\n".join(lines)
 

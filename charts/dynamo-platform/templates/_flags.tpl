@@ -1,80 +1,108 @@
-{{- /* The operator's flags. What is empty is left to the operator, whose defaults are in docs/settings.md. */ -}}
+{{- /*
+The operator's flags, as a list in YAML. What is empty is left to the operator, whose defaults are in docs/settings.md. They are
+put together as values and written by `toYaml`, so that no text of a user can be anything but text.
+*/ -}}
 
 {{- define "dynamo.flags" -}}
 {{- $operator := index .Values "dynamo-operator" }}
-{{- $manager := $operator.controllerManager }}
 {{- $dynamo := $operator.dynamo }}
+{{- $flags := list
+  "--health-probe-bind-address=:8081"
+  (printf "--metrics-bind-address=%s" ($operator.metricsService.enabled | ternary ":8443" "0"))
+  "--leader-elect"
+  (printf "--leader-election-id=%s" (include "dynamo.electionLease" .))
+  (printf "--leader-election-namespace=%s" (include "dynamo.electionNamespace" .))
+  (printf "--log-level=%s" $operator.logging.level)
+  (printf "--log-format=%s" $operator.logging.format)
+  (printf "--operator-version=%s" (include "dynamo.version" .)) }}
+{{- $flags = concat $flags (include "dynamo.metricsFlags" . | fromYamlArray) (include "dynamo.webhookFlags" . | fromYamlArray) (include "dynamo.scopeFlags" . | fromYamlArray) }}
+{{- $addresses := list
+  (list "natsAddr" (include "dynamo.natsAddress" .))
+  (list "etcdAddr" (include "dynamo.etcdAddress" .))
+  (list "model-express-url" $operator.modelExpressURL)
+  (list "prometheus-endpoint" $dynamo.metrics.prometheusEndpoint)
+  (list "discovery-backend" $operator.discoveryBackend)
+  (list "probe-profile" $dynamo.probeProfile)
+  (list "worker-rollout" $dynamo.workerRollout)
+  (list "disruption-budget-max-unavailable" ($dynamo.disruptionBudgetMaxUnavailable | toString))
+  (list "grove-termination-delay" $dynamo.groveTerminationDelay)
+  (list "istio-virtual-service-gateway" ($dynamo.istio.enabled | ternary $dynamo.istio.gateway ""))
+  (list "ingress-controller-class-name" ($dynamo.ingress.enabled | ternary $dynamo.ingress.className ""))
+  (list "ingress-controller-tls-secret-name" ($dynamo.ingress.enabled | ternary $dynamo.ingress.tlsSecretName ""))
+  (list "ingress-host-suffix" $dynamo.ingressHostSuffix)
+  (list "mpi-run-ssh-secret-name" $dynamo.mpiRun.secretName)
+  (list "mpi-run-ssh-secret-namespace" ($dynamo.mpiRun.secretName | empty | ternary "" .Release.Namespace))
+  (list "mpi-run-ssh-keygen" ($dynamo.mpiRun.secretName | empty | ternary "" ($dynamo.mpiRun.sshKeygen.enabled | toString)))
+  (list "model-call-timeout" $dynamo.models.callTimeout)
+  (list "model-calls-at-once" (int $dynamo.models.callsAtOnce | toString))
+  (list "profiling-copier-image" (include "dynamo.image" (dict "root" . "repository" $dynamo.internalImages.profilingCopier)))
+  (list "debugger-image" (include "dynamo.image" (dict "root" . "repository" $dynamo.internalImages.debugger))) }}
+{{- range $addresses }}
+{{- if index . 1 }}
+{{- $flags = append $flags (printf "--%s=%s" (index . 0) (index . 1)) }}
+{{- end }}
+{{- end }}
+{{- concat $flags $operator.controllerManager.manager.args | toYaml }}
+{{- end }}
+
+{{- define "dynamo.metricsFlags" -}}
+{{- $metrics := index .Values "dynamo-operator" "metricsService" }}
+{{- $flags := list (printf "--metrics-secure=%t" $metrics.secure) }}
+{{- if and $metrics.enabled $metrics.secure }}
+{{- $flags = concat $flags (list
+  (printf "--metrics-access=%s" $metrics.access)
+  (printf "--metrics-service-name=%s" (include "dynamo.fullname" .))
+  (printf "--metrics-secret-name=%s" (include "dynamo.named" (list . "-metrics-cert")))) }}
+{{- end }}
+{{- toYaml $flags }}
+{{- end }}
+
+{{- define "dynamo.webhookFlags" -}}
+{{- $webhook := index .Values "dynamo-operator" "webhook" }}
+{{- $enabled := include "dynamo.servesWebhooks" . | not | not }}
+{{- $flags := list (printf "--webhook-namespace=%s" .Release.Namespace) (printf "--enable-webhooks=%t" $enabled) }}
+{{- if $enabled }}
+{{- $flags = concat $flags (list
+  "--webhook-bind-address=:9443"
+  (printf "--webhook-certificates=%s" (include "dynamo.certificates" .))
+  (printf "--webhook-certificate-life=%dh" (mul 24 (int $webhook.certificateValidity)))
+  (printf "--webhook-secret-name=%s" $webhook.certificateSecret.name)
+  (printf "--webhook-service-name=%s" (include "dynamo.webhookService" .))
+  (printf "--webhook-configuration-name=%s" (include "dynamo.webhookConfiguration" .))) }}
+{{- end }}
+{{- toYaml $flags }}
+{{- end }}
+
+{{- define "dynamo.scopeFlags" -}}
+{{- $lease := index .Values "dynamo-operator" "namespaceRestriction" "lease" }}
 {{- $names := include "dynamo.objectNames" . | fromYaml }}
-- --health-probe-bind-address=:8081
-- --metrics-bind-address=:8443
-- --metrics-secure={{ $operator.metricsService.secure }}
-- --leader-elect
-- --leader-election-id={{ include "dynamo.electionLease" . }}
-- --leader-election-namespace={{ include "dynamo.electionNamespace" . }}
-- --log-level={{ $operator.logging.level }}
-- --log-format={{ $operator.logging.format }}
-- --operator-version={{ include "dynamo.version" . }}
-- --enable-webhooks={{ $operator.webhook.enabled }}
-{{- if $operator.webhook.enabled }}
-- --webhook-bind-address=:9443
-- --webhook-certificates={{ include "dynamo.certificates" . }}
-- --webhook-certificate-life={{ mul 24 $operator.webhook.certificateValidity }}h
-- --webhook-secret-name={{ $operator.webhook.certificateSecret.name }}
-- --webhook-service-name={{ include "dynamo.webhookService" . }}
-- --webhook-namespace={{ .Release.Namespace }}
-- --webhook-configuration-name={{ include "dynamo.webhookConfiguration" . }}
-{{- end }}
 {{- if include "dynamo.isRestricted" . }}
-- --restrictedNamespace={{ include "dynamo.graphsNamespace" . }}
-- --namespace-scope-lease-duration={{ $operator.namespaceRestriction.lease.duration }}
-- --namespace-scope-lease-renew-interval={{ $operator.namespaceRestriction.lease.renewInterval }}
+{{- list
+  (printf "--restrictedNamespace=%s" (include "dynamo.graphsNamespace" .))
+  (printf "--namespace-scope-lease-duration=%s" $lease.duration)
+  (printf "--namespace-scope-lease-renew-interval=%s" $lease.renewInterval) | toYaml }}
 {{- else }}
-- --planner-cluster-role-name={{ get $names "$plannerRole" }}
-- --epp-cluster-role-name={{ get $names "$eppRole" }}
-- --dgdr-profiling-cluster-role-name={{ get $names "$profilingRole" }}
-{{- end }}
-{{- if $operator.natsAddr }}
-- --natsAddr={{ $operator.natsAddr }}
-{{- else if $operator.nats.enabled }}
-- --natsAddr=nats://{{ .Release.Name }}-nats.{{ .Release.Namespace }}.svc.{{ $operator.kubernetesClusterDomain }}:4222
-{{- end }}
-{{- with $operator.etcdAddr }}
-- --etcdAddr={{ . }}
-{{- end }}
-{{- with $operator.modelExpressURL }}
-- --model-express-url={{ . }}
-{{- end }}
-{{- with $dynamo.metrics.prometheusEndpoint }}
-- --prometheus-endpoint={{ . }}
-{{- end }}
-- --discovery-backend={{ $operator.discoveryBackend }}
-- --probe-profile={{ $dynamo.probeProfile }}
-- --worker-rollout={{ $dynamo.workerRollout }}
-{{- with $dynamo.disruptionBudgetMaxUnavailable }}
-- --disruption-budget-max-unavailable={{ . }}
-{{- end }}
-- --grove-termination-delay={{ $dynamo.groveTerminationDelay }}
-{{- if $dynamo.istio.enabled }}
-- --istio-virtual-service-gateway={{ $dynamo.istio.gateway }}
-{{- end }}
-{{- if $dynamo.ingress.enabled }}
-{{- with $dynamo.ingress.className }}
-- --ingress-controller-class-name={{ . }}
-{{- end }}
-{{- with $dynamo.ingress.tlsSecretName }}
-- --ingress-controller-tls-secret-name={{ . }}
+{{- list
+  (printf "--planner-cluster-role-name=%s" (get $names "$plannerRole"))
+  (printf "--epp-cluster-role-name=%s" (get $names "$eppRole"))
+  (printf "--dgdr-profiling-cluster-role-name=%s" (get $names "$profilingRole")) | toYaml }}
 {{- end }}
 {{- end }}
-{{- with $dynamo.ingressHostSuffix }}
-- --ingress-host-suffix={{ . }}
+
+{{- /* Where NATS is: what a user says, else the one that runs beside in this release. Empty means: nowhere. */ -}}
+{{- define "dynamo.natsAddress" -}}
+{{- $operator := index .Values "dynamo-operator" }}
+{{- if $operator.natsAddr }}{{ $operator.natsAddr }}
+{{- else if or $operator.nats.enabled .Values.nats.enabled -}}
+nats://{{ .Release.Name }}-nats.{{ .Release.Namespace }}.svc.{{ $operator.kubernetesClusterDomain }}:4222
 {{- end }}
-{{- with $dynamo.mpiRun.secretName }}
-- --mpi-run-ssh-secret-name={{ . }}
-- --mpi-run-ssh-secret-namespace={{ $.Release.Namespace }}
-- --mpi-run-ssh-keygen={{ $dynamo.mpiRun.sshKeygen.enabled }}
 {{- end }}
-- --debugger-image={{ include "dynamo.image" (dict "root" . "repository" $dynamo.internalImages.debugger) }}
-{{- range $manager.manager.args }}
-- {{ . | quote }}
+
+{{- /* Where etcd is, likewise. */ -}}
+{{- define "dynamo.etcdAddress" -}}
+{{- $operator := index .Values "dynamo-operator" }}
+{{- if $operator.etcdAddr }}{{ $operator.etcdAddr }}
+{{- else if .Values.etcd.enabled -}}
+{{ .Release.Name }}-etcd.{{ .Release.Namespace }}.svc.{{ $operator.kubernetesClusterDomain }}:2379
 {{- end }}
 {{- end }}

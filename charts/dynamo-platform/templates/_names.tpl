@@ -15,17 +15,39 @@
 {{- end }}
 {{- end }}
 
+{{- /*
+The name of an object of the release: `list ROOT SUFFIX`. Services allow 63 characters, so nothing has more. What would be
+longer loses the end of what stands before the suffix and gets a hash of it, so that two long releases do not meet.
+*/ -}}
+{{- define "dynamo.named" -}}
+{{- $prefix := include "dynamo.fullname" (index . 0) }}
+{{- $suffix := index . 1 }}
+{{- $whole := printf "%s%s" $prefix $suffix }}
+{{- if le (len $whole) 63 }}{{ $whole }}
+{{- else if le (len $suffix) 40 }}
+{{- $room := sub 54 (len $suffix) | int }}
+{{- printf "%s-%s%s" ($prefix | trunc $room | trimSuffix "-") ($prefix | sha256sum | trunc 8) $suffix }}
+{{- else }}
+{{- printf "%s-%s" ($whole | trunc 54 | trimSuffix "-") ($whole | sha256sum | trunc 8) }}
+{{- end }}
+{{- end }}
+
 {{- define "dynamo.selectorLabels" -}}
-app.kubernetes.io/name: {{ include "dynamo.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "dynamo.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
 {{- define "dynamo.labels" -}}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" | quote }}
 {{ include "dynamo.selectorLabels" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
 app.kubernetes.io/part-of: dynamo-operator
+{{- end }}
+
+{{- /* Labels of an object: `list ROOT OWN THEIRS`. What users add never takes the place of what is selected by. */ -}}
+{{- define "dynamo.labelled" -}}
+{{- merge (deepCopy (index . 1)) (include "dynamo.labels" (index . 0) | fromYaml) (index . 2) | toYaml }}
 {{- end }}
 
 {{- /* The pods of the operator; `control-plane` is the label that other objects of the chart select. */ -}}
@@ -35,7 +57,7 @@ control-plane: controller-manager
 {{- end }}
 
 {{- define "dynamo.account" -}}
-{{- include "dynamo.fullname" . }}-controller-manager
+{{- include "dynamo.named" (list . "-controller-manager") }}
 {{- end }}
 
 {{- define "dynamo.isRestricted" -}}
@@ -65,11 +87,26 @@ control-plane: controller-manager
 {{- end }}
 
 {{- define "dynamo.webhookService" -}}
-{{- include "dynamo.fullname" . }}-webhook-service
+{{- include "dynamo.named" (list . "-webhook-service") }}
 {{- end }}
 
 {{- define "dynamo.webhookConfiguration" -}}
-{{- include "dynamo.fullname" . }}-validating{{ with include "dynamo.graphsNamespace" . }}-{{ . }}{{ end }}
+{{- $namespace := include "dynamo.graphsNamespace" . }}
+{{- include "dynamo.named" (list . (printf "-validating%s" ($namespace | empty | ternary "" (printf "-%s" $namespace)))) }}
+{{- end }}
+
+{{- /* Whose objects are reviewed: as a user says, but for a restricted operator never outside its namespace. Empty means: all. */ -}}
+{{- define "dynamo.reviewedNamespaces" -}}
+{{- $selector := index .Values "dynamo-operator" "webhook" "namespaceSelector" | deepCopy }}
+{{- with include "dynamo.graphsNamespace" . }}
+{{- $_ := set $selector "matchLabels" (merge (dict "kubernetes.io/metadata.name" .) ($selector.matchLabels | default dict)) }}
+{{- end }}
+{{- with $selector }}{{ toYaml . }}{{ end }}
+{{- end }}
+
+{{- define "dynamo.operatorImage" -}}
+{{- $image := index .Values "dynamo-operator" "controllerManager" "manager" "image" }}
+{{- include "dynamo.image" (dict "root" . "repository" $image.repository "tag" (include "dynamo.version" .) "digest" $image.digest) }}
 {{- end }}
 
 {{- /* An image: `repository`, `tag`, `digest`, and the root context as `root`. */ -}}
@@ -95,8 +132,20 @@ control-plane: controller-manager
 {{- define "dynamo.registrySecret" -}}
 {{- $registry := index .Values "dynamo-operator" "dynamo" "dockerRegistry" }}
 {{- if $registry.useKubernetesSecret }}
-{{- $registry.existingSecretName | default (printf "%s-regcred" (include "dynamo.fullname" .)) }}
+{{- $registry.existingSecretName | default (include "dynamo.named" (list . "-regcred")) }}
 {{- end }}
+{{- end }}
+
+{{- /* Whether there are webhooks. A restricted operator may not write what the whole cluster asks, so it cannot certify itself. */ -}}
+{{- define "dynamo.servesWebhooks" -}}
+{{- $certifiesItself := eq "self" (include "dynamo.certificates" .) }}
+{{- if and (index .Values "dynamo-operator" "webhook" "enabled") (not (and $certifiesItself (include "dynamo.isRestricted" .))) }}true{{ end }}
+{{- end }}
+
+{{- /* Whether the operator asks the API server who may read metrics. */ -}}
+{{- define "dynamo.reviewsMetrics" -}}
+{{- $metrics := index .Values "dynamo-operator" "metricsService" }}
+{{- if and $metrics.enabled $metrics.secure (eq "reviewed" $metrics.access) }}true{{ end }}
 {{- end }}
 
 {{- /* Who makes the certificate of the webhooks. */ -}}
@@ -105,4 +154,14 @@ control-plane: controller-manager
 {{- if $webhook.certManager.enabled }}cert-manager
 {{- else if $webhook.certificateSecret.external }}external
 {{- else }}self{{ end }}
+{{- end }}
+
+{{- /* What the `restricted` pod security standard asks of a pod. */ -}}
+{{- define "dynamo.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+fsGroup: 65532
+seccompProfile:
+  type: RuntimeDefault
 {{- end }}

@@ -3,11 +3,17 @@
 {{- define "dynamo.features" -}}
 {{- $operator := index .Values "dynamo-operator" }}
 {{- $isRestricted := include "dynamo.isRestricted" . | not | not }}
+{{- $servesWebhooks := include "dynamo.servesWebhooks" . | not | not }}
+{{- $makesCertificate := and $servesWebhooks (eq "self" (include "dynamo.certificates" .)) }}
+{{- $metrics := $operator.metricsService }}
 always: true
 clusterWide: {{ not $isRestricted }}
 restricted: {{ $isRestricted }}
-webhooks: {{ $operator.webhook.enabled }}
-ownCertificate: {{ and $operator.webhook.enabled (eq "self" (include "dynamo.certificates" .)) }}
+webhooks: {{ $servesWebhooks }}
+ownCertificate: {{ $makesCertificate }}
+ownBundle: {{ and $makesCertificate (not $isRestricted) }}
+metricsCertificate: {{ and $metrics.enabled $metrics.secure }}
+metricsReview: {{ include "dynamo.reviewsMetrics" . | not | not }}
 sshKeys: {{ $operator.dynamo.mpiRun.secretName | not | not }}
 grove: {{ $operator.optionalApis.grove }}
 kai: {{ $operator.optionalApis.kai }}
@@ -18,13 +24,14 @@ inferencePool: {{ $operator.optionalApis.inferencePool }}
 
 {{- define "dynamo.objectNames" -}}
 {{- $operator := index .Values "dynamo-operator" }}
-$electionLease: {{ include "dynamo.electionLease" . }}
-$sshSecret: {{ $operator.dynamo.mpiRun.secretName }}
-$webhookSecret: {{ $operator.webhook.certificateSecret.name }}
-$webhookConfiguration: {{ include "dynamo.webhookConfiguration" . }}
-$plannerRole: {{ include "dynamo.fullname" . }}-planner
-$eppRole: {{ include "dynamo.fullname" . }}-epp
-$profilingRole: {{ include "dynamo.fullname" . }}-dgdr-profiling
+$electionLease: {{ include "dynamo.electionLease" . | quote }}
+$sshSecret: {{ $operator.dynamo.mpiRun.secretName | quote }}
+$webhookSecret: {{ $operator.webhook.certificateSecret.name | quote }}
+$webhookConfiguration: {{ include "dynamo.webhookConfiguration" . | quote }}
+$metricsSecret: {{ include "dynamo.named" (list . "-metrics-cert") | quote }}
+$plannerRole: {{ include "dynamo.named" (list . "-planner") | quote }}
+$eppRole: {{ include "dynamo.named" (list . "-epp") | quote }}
+$profilingRole: {{ include "dynamo.named" (list . "-dgdr-profiling") | quote }}
 {{- end }}
 
 {{- /* The rules of one role: `root`, `rules`, and `where` as a list; without `where`, of all places. */ -}}
@@ -40,7 +47,7 @@ $profilingRole: {{ include "dynamo.fullname" . }}-dgdr-profiling
 {{- if .resourceNames }}
   resourceNames:
   {{- range .resourceNames }}
-    - {{ get $names . | default . }}
+    - {{ get $names . | default . | quote }}
   {{- end }}
 {{- end }}
   verbs: {{ toJson .verbs }}

@@ -17,9 +17,11 @@
 {{- fail (printf "WARNING: Leader election namespace is set to the same as release namespace (%s) in cluster-wide mode. Operators of other namespaces would not see its Lease; leave controllerManager.leaderElection.namespace empty" .Release.Namespace) }}
 {{- end }}
 {{- end }}
-{{- range $part, $key := dict "nats" "dynamo-operator.natsAddr" "etcd" "dynamo-operator.etcdAddr" "grove" "dynamo-operator.optionalApis.grove" "kai-scheduler" "dynamo-operator.optionalApis.kai" }}
+{{- range $part, $advice := dict
+  "grove" "helm install grove oci://ghcr.io/nvidia/grove/grove-charts --version v0.1.0-alpha.3 --namespace grove-system --create-namespace; then set dynamo-operator.optionalApis.grove=true"
+  "kai-scheduler" "helm install kai-scheduler oci://ghcr.io/nvidia/kai-scheduler/kai-scheduler --version v0.9.4 --namespace kai-scheduler --create-namespace; then set dynamo-operator.optionalApis.kai=true" }}
 {{- if (get $.Values $part).enabled }}
-{{- fail (printf "VALIDATION ERROR: %s.enabled is true, and this chart does not bundle %s. Install its own chart, then set %s" $part $part $key) }}
+{{- fail (printf "VALIDATION ERROR: %s.enabled is true, and %s serves the whole cluster: it is not part of this release, whose removal would take it away from others. Install it once: %s" $part $part $advice) }}
 {{- end }}
 {{- end }}
 {{- $registry := $operator.dynamo.dockerRegistry }}
@@ -29,10 +31,15 @@
 {{- if not $registry.password }}{{ fail "docker registry password is required when not using existing secret" }}{{ end }}
 {{- end }}
 {{- $webhook := $operator.webhook }}
-{{- if and $webhook.enabled (include "dynamo.isRestricted" .) (not $operator.rbac.clusterScoped) }}
+{{- if and (include "dynamo.isRestricted" .) (not $operator.rbac.clusterScoped) }}
+{{- if include "dynamo.servesWebhooks" . }}
 {{- fail "VALIDATION ERROR: webhooks are registered for the whole cluster; with rbac.clusterScoped=false set webhook.enabled=false" }}
 {{- end }}
-{{- if and $webhook.enabled (eq "external" (include "dynamo.certificates" .)) (not $webhook.caBundle) }}
+{{- if include "dynamo.reviewsMetrics" . }}
+{{- fail "VALIDATION ERROR: who may read metrics is asked of the API server, which takes a right in the whole cluster; with rbac.clusterScoped=false set metricsService.enabled=false, or metricsService.access=anybody and networkPolicy.metricsFrom" }}
+{{- end }}
+{{- end }}
+{{- if and (include "dynamo.servesWebhooks" .) (eq "external" (include "dynamo.certificates" .)) (not $webhook.caBundle) }}
 {{- fail "VALIDATION ERROR: webhook.certificateSecret.external needs webhook.caBundle, the authority of that certificate" }}
 {{- end }}
 {{- if and $operator.dynamo.istio.enabled (not $operator.dynamo.istio.gateway) }}

@@ -3,43 +3,52 @@
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from dynamo_operator.api.crd import RESOURCES
 from dynamo_operator.cli.errors import ExitCode
-from dynamo_operator.installation import checks
+from dynamo_operator.cli.running import rendering_settings
+from dynamo_operator.installation import checks, kinds, leaders, reviews, room, upgrade, webhooks
 from dynamo_operator.installation.checks import Finding, Verdict
-from dynamo_operator.installation.inventory import Node, Pod, StorageClass, SubjectAccessReview
-from dynamo_operator.installation.permissions import MARKER_LEASE, RULES
-from dynamo_operator.installation.rule import Feature, Name, Rule, Where
-from dynamo_operator.kube.client import Client
-from dynamo_operator.kube.connect import connect
-from dynamo_operator.kube.errors import ConfigError, Unreachable
-from dynamo_operator.kube.kind import Key, Object
-from dynamo_operator.kube.types.apiextensions import CustomResourceDefinition
-from dynamo_operator.kube.types.coordination import Lease
-from dynamo_operator.kube.types.meta import R
-
-_OPTIONAL = (
-    ("grove.io", "dynamo-operator.optionalApis.grove"),
-    ("scheduling.run.ai", "dynamo-operator.optionalApis.kai"),
-    ("leaderworkerset.x-k8s.io", "dynamo-operator.optionalApis.leaderWorkerSet"),
-    ("inference.networking.k8s.io", "dynamo-operator.optionalApis.inferencePool"),
-    ("networking.istio.io", "dynamo-operator.dynamo.istio"),
+from dynamo_operator.installation.inventory import (
+    Definition,
+    Node,
+    Pod,
+    ResourceQuota,
+    StorageClass,
 )
+from dynamo_operator.installation.permissions import MARKER_LEASE
+from dynamo_operator.installation.projects import PROJECTS
+from dynamo_operator.installation.reading import Reading
+from dynamo_operator.installation.trial import images_of_graphs, registries, tried_mistake
+from dynamo_operator.kube.connect import connect
+from dynamo_operator.kube.errors import ConfigError, Forbidden, Unreachable
+from dynamo_operator.kube.kind import Key
+from dynamo_operator.kube.types.admission import ValidatingWebhookConfiguration
+from dynamo_operator.kube.types.coordination import Lease
+
+_ELECTION = Key("kube-system", "dynamo.nvidia.com")
+_OURS = "app.kubernetes.io/created-by=dynamo-operator"
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What to look at. An empty `account` means: nobody's permissions."""
+    """What to look at. An empty `account` means: nobody's permissions; an empty `namespace`, all of them.
+
+    `is_self` is for the operator's own account, which may see little: only what it can say of itself.
+    """
 
     kubeconfig: Path | None = None
     context: str = ""
     is_before: bool = False
     account: str = ""
     namespace: str = ""
+    is_before_upgrade: bool = False
+    is_self: bool = False
+    expects_webhooks: bool = False
 
 
 def print_findings(options: Options, output: str) -> ExitCode:
@@ -63,82 +72,114 @@ def print_findings(options: Options, output: str) -> ExitCode:
 async def _findings(options: Options) -> tuple[list[Finding], ExitCode]:
     try:
         async with await connect(options.kubeconfig, options.context or None) as transport:
-            found = [each async for each in _checked(Client(transport), options)]
+            found = [each async for each in _checked(Reading(transport), options)]
     except Unreachable as error:
         return checks.unreachable(str(error)), ExitCode.UNREACHABLE
     has_failed = any(each.verdict is Verdict.FAIL for each in found)
     return found, ExitCode.PROBLEMS if has_failed else ExitCode.OK
 
 
-async def _checked(client: Client, options: Options) -> AsyncIterator[Finding]:
-    version = (await client.get_json("/version"))["gitVersion"]
+async def _checked(reading: Reading, options: Options) -> AsyncIterator[Finding]:
+    version = (await reading.client.get_json("/version"))["gitVersion"]
     yield Finding(checks.CONNECTIVITY, Verdict.OK, "the API server answers")
-    yield checks.default_storage(await _all(client, StorageClass))
-    yield checks.gpus(await _all(client, Node))
-    yield checks.gpu_operator(await _all(client, Pod, labels="app=gpu-operator"))
+    if not options.is_self:
+        async for finding in _equipment(reading):
+            yield finding
     yield checks.kubernetes_version(version)
-    present = {each.metadata.name for each in await _all(client, CustomResourceDefinition)}
-    kinds = [each.KIND for each in RESOURCES]
-    yield checks.definitions(kinds, present, is_before=options.is_before)
-    for finding in checks.optional_kinds(present, _OPTIONAL):
+    async for finding in _definitions(reading, options):
         yield finding
-    leases = await _all(client, Lease, fields=f"metadata.name={MARKER_LEASE}")
-    yield checks.own_operators({each.metadata.namespace for each in leases})
-    if options.account:
-        yield checks.permissions(await _missing(client, options), options.account)
+    if not options.is_self:
+        async for finding in _operators(reading, options):
+            yield finding
+    if options.account or options.is_self:
+        yield await _seen(checks.PERMISSIONS, _permissions(reading, options))
+    if options.is_self or not options.is_before:
+        yield await _seen(webhooks.ADMISSION, _admission(reading, options))
+    if options.namespace and not options.is_self:
+        yield await _seen(room.QUOTA, _quota(reading, options.namespace))
+        yield await _seen(room.PULL_SECRETS, _pull_secrets(reading, options.namespace))
+    if options.is_before_upgrade:
+        yield await _seen(upgrade.DEFINITIONS, upgrade.definitions(reading))
+        yield await _seen(upgrade.PODS, _pods(reading, options.namespace))
 
 
-async def _all(client: Client, type_: type[R], *, labels: str = "", fields: str = "") -> list[R]:
-    return [
-        each
-        async for page in client.pages(type_, labels=labels, fields=fields)
-        for each in page.items
-    ]
+async def _seen(name: str, finding: Awaitable[Finding]) -> Finding:
+    """The finding, or that the one who asks may not look."""
+    try:
+        return await finding
+    except Forbidden as error:
+        text = f"may not be looked at: {error.message}"
+        return Finding(name, Verdict.WARNING, text, "ask somebody who may")
 
 
-async def _missing(client: Client, options: Options) -> list[str]:
-    """What the account is not allowed, of the rules that each installation has."""
+async def _equipment(reading: Reading) -> AsyncIterator[Finding]:
+    async def storage() -> Finding:
+        return checks.default_storage(await reading.all(StorageClass))
+
+    async def gpus() -> Finding:
+        return checks.gpus(await reading.all(Node))
+
+    async def gpu_operator() -> Finding:
+        return checks.gpu_operator(await reading.all(Pod, labels="app=gpu-operator"))
+
+    yield await _seen(checks.STORAGE, storage())
+    yield await _seen(checks.GPUS, gpus())
+    yield await _seen(checks.GPU_OPERATOR, gpu_operator())
+
+
+async def _definitions(reading: Reading, options: Options) -> AsyncIterator[Finding]:
+    try:
+        present = {each.metadata.name: each for each in await reading.all(Definition)}
+    except Forbidden as error:
+        text = f"may not be looked at: {error.message}"
+        yield Finding(kinds.DEFINITIONS, Verdict.WARNING, text)
+        return
+    ours = [each.KIND for each in RESOURCES]
+    yield kinds.definitions(ours, present, is_before=options.is_before)
+    for finding in kinds.other_projects(present, PROJECTS):
+        yield finding
+
+
+async def _operators(reading: Reading, options: Options) -> AsyncIterator[Finding]:
+    async def leader() -> Finding:
+        lease = await reading.one(Lease, _ELECTION)
+        return leaders.leader(lease, datetime.now(UTC), is_before=options.is_before)
+
+    async def own() -> Finding:
+        marked = await reading.all(Lease, fields=f"metadata.name={MARKER_LEASE}")
+        return checks.own_operators({each.metadata.namespace for each in marked})
+
+    async def authorities() -> Finding:
+        found = await reading.all(ValidatingWebhookConfiguration, labels=_OURS)
+        return webhooks.authorities(found, datetime.now(UTC))
+
+    yield await _seen(leaders.LEADER, leader())
+    yield await _seen(checks.NAMESPACES, own())
+    yield await _seen(webhooks.AUTHORITIES, authorities())
+
+
+async def _permissions(reading: Reading, options: Options) -> Finding:
     namespace, slash, name = options.account.partition("/")
-    if not slash:
+    if options.account and not slash:
         raise ConfigError("--account", f"expected NAMESPACE/NAME, got {options.account!r}")
-    missing: list[str] = []
-    for rule in _checkable(options.namespace):
-        for question in _questions(rule, options.namespace):
-            wanted: Object = {
-                "apiVersion": SubjectAccessReview.KIND.api_version,
-                "kind": SubjectAccessReview.KIND.name,
-                "metadata": {"name": ""},
-                "spec": {
-                    "user": f"system:serviceaccount:{namespace}:{name}",
-                    "groups": ["system:serviceaccounts", "system:authenticated"],
-                    "resourceAttributes": question,
-                },
-            }
-            answer = await client.create(SubjectAccessReview, wanted)
-            if not answer.status.allowed:
-                missing.append(f"{question['verb']} {Key(question['group'], question['resource'])}")
-    return missing
+    user = f"system:serviceaccount:{namespace}:{name}" if options.account else ""
+    lacks = await reviews.missing(reading, user, options.namespace)
+    return checks.permissions(lacks, options.account or "this account")
 
 
-def _checkable(namespace: str) -> Sequence[Rule]:
-    """The rules that are the same for all installations: those about objects that these name are not."""
-    modes = {Feature.ALWAYS, Feature.RESTRICTED if namespace else Feature.CLUSTER_WIDE}
-    return [
-        rule
-        for rule in RULES
-        if rule.where is Where.GRAPHS
-        and rule.feature in modes
-        and not any(isinstance(name, Name) for name in rule.names)
-    ]
+async def _admission(reading: Reading, options: Options) -> Finding:
+    answer = await tried_mistake(reading, options.namespace or "default")
+    return webhooks.admission(answer, is_expected=options.expects_webhooks)
 
 
-def _questions(rule: Rule, namespace: str) -> list[dict[str, str]]:
-    found: list[dict[str, str]] = []
-    for each in rule.resources:
-        resource, _, subresource = each.partition("/")
-        for verb in rule.verbs:
-            question = {"group": rule.group, "resource": resource, "verb": verb}
-            question |= {"namespace": namespace, "subresource": subresource}
-            question |= {"name": str(rule.names[0])} if rule.names else {}
-            found.append({key: value for key, value in question.items() if value or key == "group"})
-    return found
+async def _quota(reading: Reading, namespace: str) -> Finding:
+    return room.quota(await reading.all(ResourceQuota, namespace=namespace))
+
+
+async def _pull_secrets(reading: Reading, namespace: str) -> Finding:
+    images = await images_of_graphs(reading, namespace)
+    return room.pull_secrets(images, await registries(reading, namespace))
+
+
+async def _pods(reading: Reading, namespace: str) -> Finding:
+    return await upgrade.pods(reading, await rendering_settings(reading), namespace)

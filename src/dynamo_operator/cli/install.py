@@ -20,7 +20,18 @@ def print_manifests(choices: Choices, *, prints: bool) -> None:
     write_yaml(manifests(choices), sys.stdout)
 
 
-def print_images(registry: str) -> None:
-    """Print the images, one per line."""
-    for image in images(version(), registry):
-        print(image)
+def print_images(registry: str, output: str) -> None:
+    """Print the images, one per line; to copy them, each with what it is called in the registry.
+
+    Raises: ConfigError if they are to be copied and no registry is named.
+    """
+    if output == "names":
+        for image in images(version(), registry):
+            print(image)
+        return
+    if not registry:
+        raise ConfigError(
+            "dynamoctl images", "--output=pairs needs --registry, where to copy them to"
+        )
+    for source, target in zip(images(version()), images(version(), registry), strict=True):
+        print(f"{source} {target}")

@@ -10,14 +10,12 @@ from dataclasses import dataclass
 from enum import Enum
 
 from dynamo_operator.installation.inventory import Node, Pod, StorageClass
-from dynamo_operator.kube.kind import Kind
 
 CONNECTIVITY = "kubectl Connectivity"
 STORAGE = "Default StorageClass"
 GPUS = "Cluster GPU Resources"
 GPU_OPERATOR = "GPU Operator"
 VERSION = "Kubernetes Version"
-DEFINITIONS = "Definitions"
 NAMESPACES = "Namespaces with an operator of their own"
 PERMISSIONS = "Permissions"
 
@@ -94,28 +92,6 @@ def gpu_operator(pods: Sequence[Pod]) -> Finding:
         )
     text = text if pods else "there are no pods with app=gpu-operator"
     return Finding(GPU_OPERATOR, Verdict.FAIL, text, "install the NVIDIA GPU operator")
-
-
-def definitions(wanted: Sequence[Kind], present: Collection[str], *, is_before: bool) -> Finding:
-    """Whether our kinds are there. Before an installation it is no fault if none is."""
-    missing = [str(each) for each in wanted if str(each) not in present]
-    if not missing:
-        return Finding(DEFINITIONS, Verdict.OK, f"all {len(wanted)} are there")
-    if is_before and len(missing) == len(wanted):
-        return Finding(DEFINITIONS, Verdict.OK, "none is there yet")
-    remedy = (
-        "helm upgrade --install dynamo-crds, or: dynamoctl crds | kubectl apply --server-side -f -"
-    )
-    return Finding(DEFINITIONS, Verdict.FAIL, f"missing: {', '.join(missing)}", remedy)
-
-
-def optional_kinds(present: Collection[str], groups: Sequence[tuple[str, str]]) -> list[Finding]:
-    """Which projects that the operator can use are installed, and the value that lets it."""
-    return [
-        Finding(group, Verdict.OK, f"installed; to use it, set {value}")
-        for group, value in groups
-        if any(name.endswith(f".{group}") for name in present)
-    ]
 
 
 def own_operators(namespaces: Collection[str]) -> Finding:

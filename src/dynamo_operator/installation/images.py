@@ -3,14 +3,19 @@
 from dynamo_operator.settings import RenderSettings
 
 OPERATOR = "dynamo-operator"
+NATS = "nats:2.14.9-alpine"
+ETCD = "quay.io/coreos/etcd:v3.6.8"
 
 
 def images(version: str, registry: str = "") -> tuple[str, ...]:
-    """The images of this version: the operator's, and the one that debug mode adds to pods.
+    """The images of this version: the operator's, then those that only some graphs, requests or values need.
 
-    `registry` takes the place of the registry in each of them, as the chart's `global.imageRegistry` does.
+    Those are the debugger's, the one that saves what profiling finds, and the servers beside. `registry`
+    takes the place of the registry in each of them, as the chart's `global.imageRegistry` does.
     """
-    found = (f"{OPERATOR}:{version}", RenderSettings().debugger_image)
+    rendering = RenderSettings()
+    ours = (f"{OPERATOR}:{version}", rendering.debugger_image, rendering.profiling_copier_image)
+    found = (*ours, NATS, ETCD)
     return tuple(from_registry(each, registry) for each in found)
 
 

@@ -1,6 +1,7 @@
 """The fields of a cluster that a check looks at: enough to say what is missing, and no more."""
 
 from dynamo_operator.kube.kind import Kind
+from dynamo_operator.kube.types.apiextensions import CustomResourceDefinition
 from dynamo_operator.kube.types.meta import Resource, Struct
 
 
@@ -52,6 +53,63 @@ class SubjectAccessReview(Resource):
         "v1",
         "SubjectAccessReview",
         "subjectaccessreviews",
+        namespaced=False,
+    )
+
+    status: AccessReviewStatus = AccessReviewStatus()
+
+
+class DefinedVersion(Struct):
+    """A version of a kind, and whether the API server answers in it."""
+
+    name: str = ""
+    served: bool = False
+
+
+class DefinitionSpec(Struct):
+    """Which versions a kind has."""
+
+    versions: tuple[DefinedVersion, ...] = ()
+
+
+class DefinitionStatus(Struct):
+    """In which versions objects may still be stored."""
+
+    stored_versions: tuple[str, ...] = ()
+
+
+class Definition(Resource):
+    """A definition with its versions; its schemas, megabytes of them, stay away."""
+
+    KIND = CustomResourceDefinition.KIND
+
+    spec: DefinitionSpec = DefinitionSpec()
+    status: DefinitionStatus = DefinitionStatus()
+
+
+class QuotaStatus(Struct):
+    """What a quota allows, and what of it is taken."""
+
+    hard: dict[str, str] = {}
+    used: dict[str, str] = {}
+
+
+class ResourceQuota(Resource):
+    """A limit of a namespace."""
+
+    KIND = Kind("", "v1", "ResourceQuota", "resourcequotas")
+
+    status: QuotaStatus = QuotaStatus()
+
+
+class SelfSubjectAccessReview(Resource):
+    """Asks whether the asker may do something; created, never stored."""
+
+    KIND = Kind(
+        "authorization.k8s.io",
+        "v1",
+        "SelfSubjectAccessReview",
+        "selfsubjectaccessreviews",
         namespaced=False,
     )
 

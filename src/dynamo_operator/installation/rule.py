@@ -28,6 +28,9 @@ class Feature(Enum):
     RESTRICTED = "restricted"
     WEBHOOKS = "webhooks"
     OWN_CERTIFICATE = "ownCertificate"
+    OWN_BUNDLE = "ownBundle"
+    METRICS_CERTIFICATE = "metricsCertificate"
+    METRICS_REVIEW = "metricsReview"
     SSH_KEYS = "sshKeys"
     GROVE = "grove"
     KAI = "kai"
@@ -42,6 +45,7 @@ class Name(Enum):
     ELECTION_LEASE = "$electionLease"
     SSH_SECRET = "$sshSecret"  # noqa: S105  the name of one
     WEBHOOK_SECRET = "$webhookSecret"  # noqa: S105  the name of one
+    METRICS_SECRET = "$metricsSecret"  # noqa: S105  the name of one
     WEBHOOK_CONFIGURATION = "$webhookConfiguration"
     PLANNER_ROLE = "$plannerRole"
     EPP_ROLE = "$eppRole"

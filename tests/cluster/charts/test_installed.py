@@ -9,74 +9,37 @@ import pytest
 import yaml
 
 from cluster.charts.conftest import DEFINITIONS, PLATFORM
+from cluster.charts.releases import (
+    BESIDE,
+    CONFIGURATION,
+    GRAPH,
+    RELEASE,
+    RESTRICTED,
+    call_beside,
+    installed,
+    is_ready,
+    pod_of_operator,
+    pods_of_graph,
+    running,
+)
 from cluster.conftest import ControlPlane
-from cluster.graph.graphs import graph, service
+from cluster.graph.graphs import graph, service, worker
 from cluster.operator_process import OFF, OperatorProcess
 from cluster.permitted import refused
-from cluster.world import PODS, Refused, World
+from cluster.world import Refused, World
 from dynamo_operator.api.crd import RESOURCES
-from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.controlplane.helm import Helm
 from dynamo_operator.controlplane.ports import free_ports
 from dynamo_operator.installation.manifests import Choices, manifests
 from dynamo_operator.installation.permissions import MARKER_LEASE
-from dynamo_operator.kube.kind import Object
-from dynamo_operator.kube.types.admission import ValidatingWebhookConfiguration
-from dynamo_operator.kube.types.apps import Deployment
 from dynamo_operator.kube.types.coordination import Lease
 from dynamo_operator.version import version
 
-GRAPH = DynamoGraphDeployment.KIND
-CONFIGURATION = ValidatingWebhookConfiguration.KIND
-RELEASE = "dynamo-platform"
-DEPLOYMENT = f"{RELEASE}-dynamo-operator-controller-manager"
-# The operator of these tests runs beside the cluster, where the API server cannot reach it by a Service.
-BESIDE = "--set=dynamo-operator.webhook.enabled=false"
+PREVIOUS = Path(__file__).with_name("previous") / "dynamo-platform-0.0.1.tgz"
+PREVIOUS_DEFINITIONS = PREVIOUS.with_name("dynamo-crds-0.0.1.tgz")
 DEFINED = ("CustomResourceDefinition",)
-RESTRICTED = "--set=dynamo-operator.namespaceRestriction.enabled=true"
 
 pytestmark = pytest.mark.cluster
-
-
-def is_ready(body: Object) -> bool:
-    status: Object = body.get("status", {})
-    is_current = status.get("observedGeneration", 0) >= body["metadata"]["generation"]
-    return bool(is_current) and status.get("state") == "successful"
-
-
-@contextmanager
-def installed(helm: Helm, world: World, *values: str) -> Iterator[None]:
-    """The platform as a release in the world's namespace; without webhooks unless values are given."""
-    place = f"--namespace={world.namespace}"
-    helm("install", RELEASE, PLATFORM, place, *(values or (BESIDE,)))
-    try:
-        yield
-    finally:
-        helm("uninstall", RELEASE, place)
-
-
-@contextmanager
-def running(
-    control_plane: ControlPlane, world: World, log: Path, *more: str
-) -> Iterator[OperatorProcess]:
-    """The operator as the Deployment says: its flags, its account. But it listens nowhere."""
-    found = world.eventually(Deployment.KIND, DEPLOYMENT)
-    pod = found["spec"]["template"]["spec"]
-    account = pod["serviceAccountName"]
-    kubeconfig = control_plane.instance.service_account_kubeconfig(world.namespace, account)
-    flags = (*pod["containers"][0]["args"], *OFF, *more)
-    with OperatorProcess(kubeconfig, log, flags) as operator:
-        operator.ready()
-        yield operator
-
-
-def pods_of_graph(world: World) -> dict[str, str]:
-    marked = "nvidia.com/dynamo-component"
-    return {
-        each["metadata"]["name"]: each["metadata"]["uid"]
-        for each in world.list(PODS)
-        if marked in each["metadata"].get("labels", {})
-    }
 
 
 def test_an_installed_operator_runs_graphs_with_its_chart_s_flags_and_rights(
@@ -92,23 +55,6 @@ def test_an_installed_operator_runs_graphs_with_its_chart_s_flags_and_rights(
             world.delete(GRAPH, "chat")
             world.gone(GRAPH, "chat")
         assert set() == refused(kinds.audit_log) - before
-
-
-def call_beside(control_plane: ControlPlane, port: int) -> None:
-    """Have the API server call the webhooks on this machine, as it cannot reach the chart's Service."""
-    name = f"{RELEASE}-dynamo-operator-validating"
-    found = json.loads(control_plane.kubectl("get", str(CONFIGURATION), name, "--output=json"))
-    patch = [
-        {
-            "op": "replace",
-            "path": f"/webhooks/{index}/clientConfig",
-            "value": {"url": f"https://127.0.0.1:{port}{each['clientConfig']['service']['path']}"},
-        }
-        for index, each in enumerate(found["webhooks"])
-    ]
-    control_plane.kubectl(
-        "patch", str(CONFIGURATION), name, "--type=json", f"--patch={json.dumps(patch)}"
-    )
 
 
 def test_webhooks_refuse_and_admit_with_the_chart_s_flags_and_rights(
@@ -152,26 +98,40 @@ def test_an_upgrade_leaves_the_authorities_that_the_operator_wrote(
         assert before == bundles(kinds)
 
 
-def test_an_upgrade_changes_no_pod_of_a_graph(
+@contextmanager
+def earlier_definitions(helm: Helm) -> Iterator[None]:
+    """The definitions of the version before, as their chart had them; afterwards those of today."""
+    helm("upgrade", "dynamo-crds", PREVIOUS_DEFINITIONS, "--namespace=default")
+    try:
+        yield
+    finally:
+        helm("upgrade", "dynamo-crds", DEFINITIONS, "--namespace=default")
+
+
+def test_an_upgrade_from_the_version_before_changes_no_pod_of_a_graph(
     kinds: ControlPlane, online: Helm, world: World, tmp_path: Path
 ) -> None:
-    with installed(online, world):
-        with running(kinds, world, tmp_path / "before"):
-            world.create(GRAPH, graph())
-            world.eventually(GRAPH, "chat", is_ready)
-        old = pods_of_graph(world)
-        change = "--set=dynamo-operator.controllerManager.manager.image.tag=9.9.9"
-        place = f"--namespace={world.namespace}"
-        online("upgrade", "dynamo-crds", DEFINITIONS, "--namespace=default")
-        online("upgrade", RELEASE, PLATFORM, place, BESIDE, change)
+    place = f"--namespace={world.namespace}"
+    scaled = worker("decode", scalingAdapter={"enabled": True}, replicas=2)
+    with installed(online, world, BESIDE, chart=PREVIOUS):
+        with earlier_definitions(online):
+            _, flags = pod_of_operator(world)
+            # Its own operator is not here: ours, with its flags, and rights that it would not have.
+            with OperatorProcess(kinds.kubeconfig, tmp_path / "before", (*flags, *OFF)) as operator:
+                operator.ready()
+                world.create(GRAPH, graph("chat", Frontend=service("frontend"), Decode=scaled))
+                world.eventually(GRAPH, "chat", is_ready)
+            old = pods_of_graph(world)
+        online("upgrade", RELEASE, PLATFORM, place, "--reset-then-reuse-values")
         with running(kinds, world, tmp_path / "after"):
             touched = {"metadata": {"annotations": {"example.com/looked": "yes"}}}
             world.patch(GRAPH, "chat", touched)
             world.create(GRAPH, graph("second"))
             world.eventually(GRAPH, "second", is_ready)
+            world.eventually(GRAPH, "chat", is_ready)
             new = pods_of_graph(world)
-        assert old
-        assert old.items() <= new.items()
+    assert 3 == len(old)
+    assert old.items() <= new.items()
 
 
 def test_a_restricted_operator_serves_its_namespace_and_no_other(

@@ -65,7 +65,12 @@ def test_values_render_to_their_golden_file(offline: Helm, case: Path) -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda path: path.name)
 def test_the_api_server_accepts_what_is_rendered(kinds: ControlPlane, case: Path) -> None:
     found = objects((case / "objects.yaml").read_text(encoding="utf-8"))
-    ours = [each for each in found if each["apiVersion"] not in FOREIGN]
+    ours = [
+        each
+        for each in found
+        # The pod of `helm test` needs an account that is made before it.
+        if each["apiVersion"] not in FOREIGN and each["kind"] != "Pod"
+    ]
     for namespace in {each["metadata"].get("namespace", "default") for each in ours}:
         text = kinds.kubectl("create", "namespace", namespace, "--dry-run=client", "--output=yaml")
         kinds.kubectl("apply", "--server-side", "-f", "-", input=text)
@@ -75,27 +80,42 @@ def test_the_api_server_accepts_what_is_rendered(kinds: ControlPlane, case: Path
     )
 
 
+def pod_of(body: Object) -> Object:
+    """The spec of the pods that an object of the chart is, or makes."""
+    spec: Object = body["spec"]
+    if body["kind"] == "Pod":
+        return spec
+    pod: Object = spec["template"]["spec"]
+    claims = [each["metadata"]["name"] for each in spec.get("volumeClaimTemplates", ())]
+    volumes = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims]
+    return {**pod, "volumes": [*pod.get("volumes", ()), *volumes]}
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda path: path.name)
-def test_the_operators_pods_pass_the_restricted_standard(kinds: ControlPlane, case: Path) -> None:
-    deployment = of_kind("Deployment", case)
+def test_all_pods_pass_the_restricted_standard(kinds: ControlPlane, case: Path) -> None:
     namespace = "restricted-pods"
     label = "pod-security.kubernetes.io/enforce=restricted"
     text = kinds.kubectl("create", "namespace", namespace, "--dry-run=client", "--output=yaml")
     kinds.kubectl("apply", "--server-side", "-f", "-", input=text)
     kinds.kubectl("label", "--overwrite", "namespace", namespace, label)
-    account = deployment["spec"]["template"]["spec"]["serviceAccountName"]
-    text = kinds.kubectl(
-        *("create", "serviceaccount", account, f"--namespace={namespace}"),
-        *("--dry-run=client", "--output=yaml"),
-    )
-    kinds.kubectl("apply", "--server-side", "-f", "-", input=text)
-    pod = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "operator", "namespace": namespace},
-        "spec": deployment["spec"]["template"]["spec"],
-    }
-    kinds.kubectl("create", "--dry-run=server", "-f", "-", input=yaml.safe_dump(pod))
+    found = objects((case / "objects.yaml").read_text(encoding="utf-8"))
+    for each in found:
+        if each["kind"] not in ("Deployment", "StatefulSet", "Pod"):
+            continue
+        pod = pod_of(each)
+        account = pod.get("serviceAccountName", "default")
+        text = kinds.kubectl(
+            *("create", "serviceaccount", account, f"--namespace={namespace}"),
+            *("--dry-run=client", "--output=yaml"),
+        )
+        kinds.kubectl("apply", "--server-side", "-f", "-", input=text)
+        body = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "tried", "namespace": namespace},
+            "spec": pod,
+        }
+        kinds.kubectl("create", "--dry-run=server", "-f", "-", input=yaml.safe_dump(body))
 
 
 @pytest.mark.parametrize(
@@ -114,8 +134,16 @@ def test_the_operators_pods_pass_the_restricted_standard(kinds: ControlPlane, ca
         ("dynamo-operator.webhook.certificateSecret.external=true", "needs webhook.caBundle"),
         ("dynamo-operator.dynamo.istio.enabled=true", "needs dynamo.istio.gateway"),
         ("dynamo-operator.enabled=false", "nothing but the operator"),
-        ("nats.enabled=true", "set dynamo-operator.natsAddr"),
-        ("etcd.enabled=true", "set dynamo-operator.etcdAddr"),
+        ("nats.enabled=true,nats.config.cluster.enabled=true", "set dynamo-operator.natsAddr"),
+        ("etcd.enabled=true,etcd.replicaCount=3", "value must be 1"),
+        ("nats.enabled=true,nats.replicas=3", "'replicas' not allowed"),
+        ("etcd.enabled=true,etcd.auth.rbac.create=true", "value must be false"),
+        (
+            "dynamo-operator.namespaceRestriction.enabled=true,dynamo-operator.rbac.clusterScoped=false",
+            "set metricsService.enabled=false",
+        ),
+        ("dynamo-operator.controllerManager.podLabels.build=7", "got number, want string"),
+        ("dynamo-operator.fullnameOverride=A_b", "does not match pattern"),
         ("grove.enabled=true", "set dynamo-operator.optionalApis.grove"),
         ("kai-scheduler.enabled=true", "set dynamo-operator.optionalApis.kai"),
         ("dynamo-operator.wehbook.enabled=true", "'wehbook' not allowed"),
@@ -147,8 +175,15 @@ def test_the_operator_understands_each_flag_and_each_has_an_effect(case: Path) -
     ("case", "wanted"),
     [
         ("defaults", Registration("dynamo-platform", NAMESPACE)),
-        ("restricted", Registration("dynamo-platform", NAMESPACE, NAMESPACE)),
-        ("restricted-elsewhere", Registration("dynamo-platform", NAMESPACE, "team-a")),
+        (
+            "restricted-with-cert-manager",
+            Registration(
+                "dynamo-platform",
+                NAMESPACE,
+                "team-a",
+                selector={"matchLabels": {"reviewed": "yes"}},
+            ),
+        ),
         (
             "external-certificate",
             Registration(
@@ -195,7 +230,22 @@ def test_a_restricted_operator_may_choose_its_leader_election(offline: Helm) -> 
     assert "--leader-election-id=mine" in text
 
 
-@pytest.mark.parametrize("word", ["lookup", ".Capabilities", "helm.sh/hook"])
+@pytest.mark.parametrize("word", ["lookup", ".Capabilities"])
 def test_rendering_depends_on_values_only(word: str) -> None:
-    for template in PLATFORM.rglob("templates/*"):
+    for template in PLATFORM.rglob("templates/**/*.*"):
         assert word not in template.read_text(encoding="utf-8"), template.name
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda path: path.name)
+def test_nothing_runs_when_a_release_is_installed_upgraded_or_removed(case: Path) -> None:
+    found = objects((case / "objects.yaml").read_text(encoding="utf-8"))
+    hooks = {each["metadata"].get("annotations", {}).get("helm.sh/hook") for each in found}
+    assert {None, "test"} == hooks
+
+
+@pytest.mark.parametrize("case", ["restricted", "restricted-elsewhere"])
+def test_a_restricted_operator_that_would_certify_itself_has_no_webhooks(case: str) -> None:
+    text = (GOLDEN / case / "objects.yaml").read_text(encoding="utf-8")
+    assert "ValidatingWebhookConfiguration" not in {each["kind"] for each in objects(text)}
+    assert "--enable-webhooks=false" in text
+    assert "validatingwebhookconfigurations" not in text

@@ -9,7 +9,6 @@ from dynamo_operator.cli.main import app
 from dynamo_operator.installation import checks
 from dynamo_operator.installation.checks import Finding, Verdict
 from dynamo_operator.installation.inventory import Node, NodeStatus, Pod, PodStatus, StorageClass
-from dynamo_operator.kube.kind import Kind
 from dynamo_operator.kube.types.meta import Metadata
 
 DEFAULT = {"storageclass.kubernetes.io/is-default-class": "true"}
@@ -94,15 +93,6 @@ def test_a_gpu_operator_that_partly_runs_is_a_warning(
 )
 def test_an_old_api_server_is_refused(version: str, verdict: Verdict) -> None:
     assert verdict == checks.kubernetes_version(version).verdict
-
-
-def test_definitions_may_all_be_missing_before_an_installation_only() -> None:
-    kinds = [Kind("x.io", "v1", "A", "as"), Kind("x.io", "v1", "B", "bs")]
-    assert Verdict.OK == checks.definitions(kinds, (), is_before=True).verdict
-    assert Verdict.FAIL == checks.definitions(kinds, (), is_before=False).verdict
-    found = checks.definitions(kinds, ("as.x.io",), is_before=True)
-    assert (Verdict.FAIL, "missing: bs.x.io") == (found.verdict, found.text)
-    assert Verdict.OK == checks.definitions(kinds, ("as.x.io", "bs.x.io"), is_before=False).verdict
 
 
 def test_the_summary_counts_a_warning_as_passed() -> None:

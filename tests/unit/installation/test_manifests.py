@@ -81,3 +81,18 @@ def test_images_may_come_from_another_registry() -> None:
 )
 def test_a_registry_takes_the_place_of_a_registry_only(image: str, expected: str) -> None:
     assert expected == from_registry(image, "r/")
+
+
+def test_images_to_copy_come_with_their_new_names(capsys: pytest.CaptureFixture[str]) -> None:
+    app()(
+        ["images", "--registry=mirror.example.com", "--output=pairs"], result_action="return_value"
+    )
+    lines = capsys.readouterr().out.splitlines()
+    pairs = [line.split(" ") for line in lines]
+    assert all(from_registry(source, "mirror.example.com") == target for source, target in pairs)
+    assert len(images("1")) == len(lines)
+
+
+def test_images_are_copied_to_a_registry_that_is_named() -> None:
+    with pytest.raises(ConfigError, match="needs --registry"):
+        app()(["images", "--output=pairs"])

@@ -3,18 +3,18 @@
 import runpy
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
-from dynamo_operator import operator
 from dynamo_operator.admission.registration import REVIEWED
-from dynamo_operator.controllers.ssh_keys import ssh_key_informers
 from dynamo_operator.installation.granted import GRANTED
 from dynamo_operator.installation.images import images
 from dynamo_operator.installation.permissions import RULES
 from dynamo_operator.installation.rule import Feature, Name, Rule, Where, needed, policy
 from dynamo_operator.kube.types.meta import Resource
+from dynamo_operator.operator.informers import informers as operator_informers
 from dynamo_operator.render.rbac import discovery_objects
 from dynamo_operator.settings import RenderSettings
 
@@ -68,8 +68,19 @@ def test_nobody_may_change_cluster_roles_or_act_as_another() -> None:
     ]
 
 
+def test_an_operator_of_one_namespace_writes_nothing_of_the_cluster() -> None:
+    others = {Feature.CLUSTER_WIDE, Feature.OWN_BUNDLE}
+    features = set(Feature) - others
+    found = [rule for rule in RULES if rule.where is Where.CLUSTER and rule.feature in features]
+    asked = {"tokenreviews", "subjectaccessreviews"}
+    for rule in found:
+        assert set(rule.resources) <= asked or set(rule.verbs) <= {"get", "list", "watch"}, rule
+    bundles = [rule for rule in RULES if rule.feature is Feature.OWN_BUNDLE]
+    assert [("patch",)] == [rule.verbs for rule in bundles]
+
+
 def test_every_kind_that_is_watched_may_be_watched() -> None:
-    informers = [*operator._informers(""), *ssh_key_informers(RenderSettings(mpi_secret_name="k"))]
+    informers = operator_informers(RenderSettings(mpi_secret_name="k"))
     watched: set[type[Resource]] = {informer.type_ for informer in informers}
     may = {(rule.group, name) for rule in RULES for name in rule.resources if "watch" in rule.verbs}
     assert {(each.KIND.group, each.KIND.plural) for each in watched} <= may
@@ -121,8 +132,11 @@ def test_the_pages_are_up_to_date() -> None:
 
 
 def test_every_value_says_what_it_is_for() -> None:
-    values = tool("chart_values")["values"]
-    assert [] == [each.path for each in values() if not each.is_group and not each.text]  # type: ignore[operator]
+    made: Any = tool("chart_values")
+    charts = (made["CHART"], *made["PARTS"].values())
+    values = [each for chart in charts for each in made["values"](chart)]
+    told = [each for each in values if not each.is_group and not each.is_part]
+    assert [] == [each.path for each in told if not each.text]
 
 
 def test_chart_and_package_have_one_version() -> None:

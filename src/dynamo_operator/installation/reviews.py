@@ -1,0 +1,63 @@
+"""Whether an account may do what the operator does: one question to the API server for each right."""
+
+from collections.abc import Iterator, Sequence
+
+from dynamo_operator.installation.inventory import SelfSubjectAccessReview, SubjectAccessReview
+from dynamo_operator.installation.permissions import RULES
+from dynamo_operator.installation.reading import Reading
+from dynamo_operator.installation.rule import Feature, Name, Rule, Where
+from dynamo_operator.kube.kind import Key, Kind, Object
+
+
+async def missing(reading: Reading, user: str, namespace: str) -> list[str]:
+    """What a user is not allowed, of the rules that each installation has.
+
+    `user` "" is who asks. `namespace` is that of a restricted operator, "" of a cluster-wide one.
+    """
+    found: list[str] = []
+    for question in _questions(namespace):
+        if not await _may(reading, user, question):
+            found.append(f"{question['verb']} {Key(question['group'], question['resource'])}")
+    return found
+
+
+async def _may(reading: Reading, user: str, question: dict[str, str]) -> bool:
+    asked: Object = {"resourceAttributes": question}
+    if not user:
+        wanted = _review(SelfSubjectAccessReview.KIND, asked)
+        return (await reading.client.create(SelfSubjectAccessReview, wanted)).status.allowed
+    groups = ["system:serviceaccounts", "system:authenticated"]
+    wanted = _review(SubjectAccessReview.KIND, {**asked, "user": user, "groups": groups})
+    return (await reading.client.create(SubjectAccessReview, wanted)).status.allowed
+
+
+def _review(kind: Kind, spec: Object) -> Object:
+    return {
+        "apiVersion": kind.api_version,
+        "kind": kind.name,
+        "metadata": {"name": ""},
+        "spec": spec,
+    }
+
+
+def _checkable(namespace: str) -> Sequence[Rule]:
+    """The rules that are the same for all installations: those about objects that these name are not."""
+    modes = {Feature.ALWAYS, Feature.RESTRICTED if namespace else Feature.CLUSTER_WIDE}
+    return [
+        rule
+        for rule in RULES
+        if rule.where is Where.GRAPHS
+        and rule.feature in modes
+        and not any(isinstance(name, Name) for name in rule.names)
+    ]
+
+
+def _questions(namespace: str) -> Iterator[dict[str, str]]:
+    for rule in _checkable(namespace):
+        for each in rule.resources:
+            resource, _, subresource = each.partition("/")
+            for verb in rule.verbs:
+                question = {"group": rule.group, "resource": resource, "verb": verb}
+                question |= {"namespace": namespace, "subresource": subresource}
+                question |= {"name": str(rule.names[0])} if rule.names else {}
+                yield {key: value for key, value in question.items() if value or key == "group"}

@@ -1,0 +1,280 @@
+"""A real Prometheus reads the operator as the ServiceMonitor says, and answers every panel and alert."""
+
+import base64
+import json
+import ssl
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cluster.charts.conftest import PLATFORM
+from cluster.charts.releases import (
+    GRAPH,
+    RELEASE,
+    call_beside,
+    installed,
+    is_ready,
+    pod_of_operator,
+)
+from cluster.conftest import ControlPlane
+from cluster.graph.graphs import graph, service
+from cluster.operator_process import OperatorProcess
+from cluster.world import Refused, World
+from dynamo_operator.controlplane.helm import Helm
+from dynamo_operator.controlplane.ports import free_ports
+from dynamo_operator.controlplane.prometheus import Prometheus, PrometheusError, promtool, running
+from dynamo_operator.kube.kind import Kind, Object
+
+FILES = PLATFORM / "files"
+ALERTS = FILES / "alerts.yaml"
+TESTED_ALERTS = Path(__file__).with_name("alerts_test.yaml")
+SECRETS = Kind("", "v1", "Secret", "secrets")
+FULLNAME = f"{RELEASE}-dynamo-operator"
+READER = "prometheus"
+# Nothing goes wrong in these tests, so nobody counts it.
+MAY_BE_EMPTY = {"Reconciliation Errors"}
+
+pytestmark = pytest.mark.cluster
+
+
+def panels() -> dict[str, list[str]]:
+    """The queries of each panel, with everything chosen that a user can choose."""
+    board = json.loads((FILES / "operator-dashboard.json").read_text("utf-8"))
+    return {
+        panel["title"]: [
+            target["expr"].replace("$namespace", ".*").replace("$resource_type", ".*")
+            for target in panel["targets"]
+        ]
+        for panel in board["panels"]
+        if panel["type"] != "row"
+    }
+
+
+def alerts() -> dict[str, str]:
+    """The query of each alert."""
+    groups = yaml.safe_load(ALERTS.read_text("utf-8"))["groups"]
+    return {rule["alert"]: rule["expr"] for group in groups for rule in group["rules"]}
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Two replicas that are scraped, and who does it."""
+
+    prometheus: Prometheus
+    namespace: str
+    ports: tuple[int, ...]
+    token: str
+    authority: str
+
+    def asked(self, port: int, token: str) -> int:
+        """The status of a scrape."""
+        context = ssl.create_default_context(cadata=self.authority)
+        context.check_hostname = False  # Prometheus checks it
+        request = urllib.request.Request(f"https://127.0.0.1:{port}/metrics")
+        if token:
+            request.add_header("Authorization", f"Bearer {token}")
+        try:
+            with urllib.request.urlopen(request, context=context, timeout=20) as answer:  # noqa: S310
+                status: int = answer.status
+                return status
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code
+
+
+def scraping(monitor: Object, world: World, scene: Path, ports: tuple[int, ...]) -> Path:
+    """The configuration that a ServiceMonitor means, with our addresses for those of its Service."""
+    [endpoint] = monitor["spec"]["endpoints"]
+    place = {"namespace": world.namespace, "job": FULLNAME}
+    targets = [
+        {"targets": [f"127.0.0.1:{port}"], "labels": {**place, "pod": f"operator-{index}"}}
+        for index, port in enumerate(ports)
+    ]
+    authority = endpoint["tlsConfig"]["ca"]["secret"]
+    secret = world.eventually(SECRETS, authority["name"])
+    (scene / "ca.crt").write_bytes(base64.b64decode(secret["data"][authority["key"]]))
+    job = {
+        "job_name": "operator",
+        "scheme": endpoint["scheme"],
+        "metrics_path": endpoint["path"],
+        "scrape_interval": "1s",
+        "honor_labels": endpoint["honorLabels"],
+        "tls_config": {
+            "ca_file": str(scene / "ca.crt"),
+            "server_name": endpoint["tlsConfig"]["serverName"],
+        },
+        "authorization": {"credentials_file": str(scene / "token")},
+        "static_configs": targets,
+    }
+    assert "bearerTokenFile" in endpoint
+    file = scene / "prometheus.yaml"
+    whole = {
+        "global": {"evaluation_interval": "1s"},
+        "rule_files": [str(ALERTS)],
+        "scrape_configs": [job],
+    }
+    file.write_text(yaml.safe_dump(whole), encoding="utf-8")
+    return file
+
+
+@pytest.fixture(scope="module")
+def scene(
+    kinds: ControlPlane, online: Helm, offline: Helm, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Scene]:
+    """The chart installed with everything for monitoring, two replicas, some graphs, and Prometheus."""
+    folder = tmp_path_factory.mktemp("scraped")
+    namespace = "scraped"
+    kinds.kubectl("create", "namespace", namespace)
+    kinds.kubectl("create", "serviceaccount", READER, f"--namespace={namespace}")
+    world = kinds_world(kinds, namespace)
+    readers = "dynamo-operator.metricsService.readers[0]"
+    chosen = (f"--set={readers}.name={READER}", f"--set={readers}.namespace={namespace}")
+    monitoring = "dynamo-operator.metricsService.serviceMonitor.enabled=true"
+    ports = free_ports(4)
+    with ExitStack() as stack:
+        stack.enter_context(installed(online, world, *chosen))
+        call_beside(kinds, ports[2])
+        for index in range(2):
+            stack.enter_context(
+                replica(kinds, world, folder / f"log{index}", ports[index], ports[2 + index])
+            )
+        live(kinds, world)
+        arguments = ("template", RELEASE, PLATFORM, f"--namespace={namespace}")
+        text = offline(*arguments, *chosen, f"--set={monitoring}")
+        [monitor] = [
+            each for each in yaml.safe_load_all(text) if each and each["kind"] == "ServiceMonitor"
+        ]
+        token = kinds.kubectl("create", "token", READER, f"--namespace={namespace}").strip()
+        (folder / "token").write_text(token, encoding="utf-8")
+        configuration = scraping(monitor, world, folder, ports[:2])
+        prometheus = stack.enter_context(running(configuration, folder / "prometheus"))
+        prometheus.until(lambda which: len(up(which)) == 2, within_seconds=30)
+        live(kinds, world, "again")
+        prometheus.until(
+            lambda which: which.query("count_over_time(up[1m]) > 3"), within_seconds=30
+        )
+        authority = (folder / "ca.crt").read_text("utf-8")
+        yield Scene(prometheus, namespace, ports[:2], token, authority)
+
+
+def kinds_world(kinds: ControlPlane, namespace: str) -> World:
+    tls = ssl.create_default_context(cafile=kinds.ca)
+    tls.load_cert_chain(kinds.cert, kinds.key)
+    return World(kinds.server, tls, namespace)
+
+
+def replica(
+    kinds: ControlPlane, world: World, log: Path, metrics: int, webhooks: int
+) -> OperatorProcess:
+    """A replica as the chart has it, with ports of this machine."""
+    account, flags = pod_of_operator(world)
+    kubeconfig = kinds.instance.service_account_kubeconfig(world.namespace, account)
+    own = (
+        f"--metrics-bind-address=127.0.0.1:{metrics}",
+        f"--webhook-bind-address=127.0.0.1:{webhooks}",
+        "--health-probe-bind-address=0",
+    )
+    return OperatorProcess(kubeconfig, log, (*flags, *own))
+
+
+def live(kinds: ControlPlane, world: World, name: str = "chat") -> None:
+    """A graph becomes ready, and a wrong one is refused, once the API server trusts the webhooks."""
+
+    def refuses() -> bool:
+        wrong = graph("wrong", Frontend=service("frontend", ingress={"enabled": True}))
+        try:
+            world.create(GRAPH, wrong)
+        except Refused as refusal:
+            return refusal.code == 403
+        raise AssertionError("a wrong graph was admitted")
+
+    world.until(refuses, within_seconds=40)
+    world.create(GRAPH, graph(name))
+    world.eventually(GRAPH, name, is_ready)
+
+
+def up(prometheus: Prometheus) -> list[object]:
+    return list(prometheus.query("up == 1"))
+
+
+def test_both_replicas_are_read_over_tls_with_a_token(scene: Scene) -> None:
+    found = scene.prometheus.get("targets")["activeTargets"]
+    assert [("up", "")] * 2 == [(each["health"], each["lastError"]) for each in found]
+    assert {"https"} == {each["scrapeUrl"].partition(":")[0] for each in found}
+
+
+def test_strangers_read_nothing(kinds: ControlPlane, scene: Scene) -> None:
+    stranger = kinds.kubectl("create", "token", "default", f"--namespace={scene.namespace}").strip()
+    [port, _] = scene.ports
+    assert [200, 403, 401] == [scene.asked(port, each) for each in (scene.token, stranger, "")]
+
+
+@pytest.mark.parametrize("title", panels())
+def test_a_panel_s_queries_are_answered(scene: Scene, title: str) -> None:
+    for query in panels()[title]:
+        found = scene.prometheus.query(query)
+        assert found or title in MAY_BE_EMPTY, query
+
+
+@pytest.mark.parametrize("name", alerts())
+def test_an_alert_s_query_is_answered(scene: Scene, name: str) -> None:
+    scene.prometheus.query(alerts()[name])
+
+
+def test_prometheus_evaluates_all_alerts_and_none_is_on(scene: Scene) -> None:
+    def judged(prometheus: Prometheus) -> list[Object]:
+        groups = prometheus.get("rules")["groups"]
+        rules = [rule for group in groups for rule in group["rules"]]
+        return [] if any(rule["health"] == "unknown" for rule in rules) else rules
+
+    found = scene.prometheus.until(judged, within_seconds=30)
+    assert {(name, "ok") for name in alerts()} == {(each["name"], each["health"]) for each in found}
+    assert set() == {each["name"] for each in found if each["state"] == "firing"}
+
+
+def test_objects_are_counted_once_though_two_replicas_tell_of_them(scene: Scene) -> None:
+    [query] = panels()["Resource Count by State"]
+    found = scene.prometheus.query(query)
+    counts = {
+        each["metric"]["resource_type"]: each["value"][1]
+        for each in found
+        if each["metric"]["status"] == "successful"
+    }
+    assert {"DynamoGraphDeployment": "2"} == counts
+    [leaders] = scene.prometheus.query(panels()["Leaders"][0])
+    assert "1" == leaders["value"][1]
+
+
+def test_a_metric_s_namespace_is_that_of_the_object(scene: Scene) -> None:
+    found = scene.prometheus.query("dynamo_operator_graph_ready")
+    assert {scene.namespace} == {each["metric"]["namespace"] for each in found}
+    assert [] == scene.prometheus.query('{exported_namespace=~".+"}')
+
+
+def test_alerts_are_on_when_they_should_be() -> None:
+    assert "SUCCESS" in promtool("check", "rules", ALERTS)
+    assert "SUCCESS" in promtool("test", "rules", TESTED_ALERTS)
+
+
+def test_each_alert_is_tested_and_has_its_remedy() -> None:
+    tested = yaml.safe_load(TESTED_ALERTS.read_text("utf-8"))
+    names = {
+        each["alertname"]
+        for test in tested["tests"]
+        for each in test.get("alert_rule_test", ())
+        if each["exp_alerts"]
+    }
+    assert set(alerts()) == names
+    page = (PLATFORM.parents[1] / "docs/observability.md").read_text("utf-8")
+    assert all(f"`{name}`" in page for name in alerts())
+
+
+def test_a_wrong_query_would_be_noticed(scene: Scene) -> None:
+    with pytest.raises(PrometheusError, match="parse error"):
+        scene.prometheus.query("rate(x[5m)")

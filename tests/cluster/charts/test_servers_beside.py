@@ -1,0 +1,140 @@
+"""NATS and etcd start with what the chart gives them, and answer the probes that it has for them."""
+
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cluster.charts.conftest import PLATFORM
+from dynamo_operator.controlplane.binaries import find
+from dynamo_operator.controlplane.build import CONTROL_PLANE, Pinned, build
+from dynamo_operator.controlplane.helm import Helm
+from dynamo_operator.controlplane.ports import free_ports
+from dynamo_operator.controlplane.progress import Silent
+from dynamo_operator.controlplane.toolchain import GO_MODULE
+from dynamo_operator.kube.kind import Object
+
+NATS = Pinned(
+    folder=GO_MODULE.with_name("gomodule-nats"),
+    title="NATS",
+    package="github.com/nats-io/nats-server/v2",
+    named={},
+)
+ETCD_CLIENT, ETCD_PEER = "2379", "2380"
+PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
+
+pytestmark = pytest.mark.cluster
+
+
+def rendered(helm: Helm, *values: str) -> list[Object]:
+    text = helm("template", "r", PLATFORM, "--namespace=ns", *values)
+    return [each for each in yaml.load_all(text, Loader=yaml.CSafeLoader) if each]
+
+
+def container(found: list[Object], name: str) -> Object:
+    """The container of a server."""
+    [server] = [
+        each
+        for each in found
+        if each["kind"] == "StatefulSet" and each["metadata"]["name"] == f"r-{name}"
+    ]
+    [only] = server["spec"]["template"]["spec"]["containers"]
+    body: Object = only
+    return body
+
+
+@contextmanager
+def running(program: Path, *arguments: str | Path) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen([program, *arguments], stderr=subprocess.DEVNULL)  # noqa: S603  ours
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def answers(port: int, path: str, within_seconds: float = 20) -> int:
+    """The status of a probe, once there is one that is no failure."""
+    deadline = time.monotonic() + within_seconds
+    while True:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+                status: int = answer.status
+                return status
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
+
+
+def test_etcd_starts_and_is_probed(offline: Helm, tmp_path: Path) -> None:
+    server = container(rendered(offline, "--set=etcd.enabled=true"), "etcd")
+    client, peer = free_ports(2)
+    arguments = [
+        each.replace(ETCD_CLIENT, str(client))
+        .replace(ETCD_PEER, str(peer))
+        .replace("r-etcd.ns.svc", "127.0.0.1")
+        .replace("0.0.0.0", "127.0.0.1")  # noqa: S104
+        .replace("/data", str(tmp_path))
+        for each in server["args"]
+    ]
+    with running(find(Silent())["etcd"], *arguments):
+        for probe in PROBES:
+            assert 200 == answers(client, server[probe]["httpGet"]["path"])
+        assert (tmp_path / "default.etcd").is_dir()
+
+
+def test_nats_starts_and_is_probed(offline: Helm, tmp_path: Path) -> None:
+    values = ("--set=nats.enabled=true", "--set=nats.config.merge.debug=true")
+    client, monitor = free_ports(2)
+    ports = (f"--set=nats.config.nats.port={client}", f"--set=nats.config.monitor.port={monitor}")
+    store = f"--set=nats.config.jetstream.fileStore.dir={tmp_path / 'data'}"
+    found = rendered(offline, *values, *ports, store)
+    server = container(found, "nats")
+    [config] = [each for each in found if each["kind"] == "ConfigMap"]
+    [(name, text)] = config["data"].items()
+    assert ["--config", f"/etc/nats/{name}"] == server["args"]
+    file = tmp_path / name
+    file.write_text(text, encoding="utf-8")
+    program = build(Silent(), NATS) / "nats-server"
+    with running(program, "--config", file, "--addr", "127.0.0.1"):
+        for probe in PROBES:
+            assert 200 == answers(monitor, server[probe]["httpGet"]["path"])
+        with urllib.request.urlopen(f"http://127.0.0.1:{monitor}/varz", timeout=5) as answer:
+            told = yaml.safe_load(answer.read())
+    assert (client, 15728640) == (told["port"], told["max_payload"])
+    assert (tmp_path / "data").is_dir()
+
+
+def test_the_versions_are_those_that_are_tried_here() -> None:
+    def tag(chart: str, *path: str) -> str:
+        value = yaml.safe_load((PLATFORM / "charts" / chart / "values.yaml").read_text("utf-8"))
+        for key in path:
+            value = value[key]
+        return str(value)
+
+    etcd = (CONTROL_PLANE.folder / "go.mod").read_text("utf-8")
+    assert f"go.etcd.io/etcd/server/v3 {tag('etcd', 'image', 'tag')}" in etcd
+    assert f"{NATS.version.removeprefix('v')}-alpine" == tag("nats", "container", "image", "tag")
+
+
+def test_the_operator_is_given_their_addresses(offline: Helm) -> None:
+    def flags(*values: str) -> list[str]:
+        [deployment] = [each for each in rendered(offline, *values) if each["kind"] == "Deployment"]
+        [only] = deployment["spec"]["template"]["spec"]["containers"]
+        return [each for each in only["args"] if "Addr=" in each]
+
+    both = ("--set=nats.enabled=true", "--set=etcd.enabled=true")
+    assert [] == flags()
+    assert [
+        "--natsAddr=nats://r-nats.ns.svc.cluster.local:4222",
+        "--etcdAddr=r-etcd.ns.svc.cluster.local:2379",
+    ] == flags(*both)
+    mine = ("--set=dynamo-operator.natsAddr=nats://mine:1", "--set=dynamo-operator.etcdAddr=mine:2")
+    assert ["--natsAddr=nats://mine:1", "--etcdAddr=mine:2"] == flags(*both, *mine)

@@ -2,15 +2,11 @@
 
 import ssl
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from cluster.conftest import ControlPlane, control_plane, kinds, namespace, world
-from faults.crash import Executioner
-from faults.nursery import nursery
-from faults.proxy import kubeconfig
-from faults.stage import Stage
+from faults.stage import Stage, stage_on, tls_of
 
 __all__ = ["control_plane", "kinds", "namespace", "world"]
 
@@ -21,9 +17,7 @@ MEASURED = pytest.StashKey[list[str]]()
 @pytest.fixture(scope="session")
 def tls(kinds: ControlPlane) -> ssl.SSLContext:
     """What the administrator connects with."""
-    context = ssl.create_default_context(cafile=kinds.ca)
-    context.load_cert_chain(kinds.cert, kinds.key)
-    return context
+    return tls_of(kinds)
 
 
 @pytest.fixture(scope="module")
@@ -31,11 +25,8 @@ def stage(
     kinds: ControlPlane, tls: ssl.SSLContext, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Stage]:
     """A stage on the session's control plane."""
-    folder: Path = tmp_path_factory.mktemp("stage")
-    with Executioner(kinds.server, tls).running() as proxy:
-        config = kubeconfig(proxy, folder / "config")
-        with nursery(config, folder) as running:
-            yield Stage(proxy, running)
+    with stage_on(kinds, tls, tmp_path_factory.mktemp("stage")) as found:
+        yield found
 
 
 @pytest.fixture

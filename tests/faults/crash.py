@@ -51,6 +51,10 @@ class Sentence:
         self.is_carried_out.set()
 
 
+_LAST_OF = web.RequestKey("last of", Sentence)
+"""On the request after whose effect an operator is to die."""
+
+
 @dataclass
 class Executioner(Proxy):
     """Kills the operators of the namespaces in `sentences`, each at its point."""
@@ -69,12 +73,12 @@ class Executioner(Proxy):
             if sentence.point.moment is Moment.BEFORE:
                 sentence.carry_out()
                 return cut(request)
-            request["last of"] = sentence
+            request[_LAST_OF] = sentence
         return None
 
     async def answered(self, request: web.Request, _: bytes) -> web.StreamResponse | None:
-        sentence = request.get("last of")
-        if not isinstance(sentence, Sentence):
+        sentence = request.get(_LAST_OF)
+        if sentence is None:
             return None
         sentence.carry_out()
         return cut(request)

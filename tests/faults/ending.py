@@ -18,7 +18,7 @@ from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.kube.kind import Kind, Object
-from dynamo_operator.kube.types.apps import Deployment
+from dynamo_operator.kube.types.apps import Deployment, StatefulSet
 from dynamo_operator.kube.types.core import (
     ConfigMap,
     PersistentVolumeClaim,
@@ -42,8 +42,9 @@ _VOLATILE = frozenset(
     (
         *("uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink"),
         *("clusterIP", "clusterIPs", "lastTransitionTime", "lastUpdateTime"),
-        *("since", "startTime", "endTime", "lastScaleTime"),
-        labels.LAST_APPLIED_HASH,  # of a text that holds the namespace
+        *("since", "startTime", "endTime", "lastScaleTime", "completionTime"),
+        *("lastProbeTime", labels.REQUEST_UID),
+        *(labels.LAST_APPLIED_HASH, labels.GROUP_HASH),  # of texts that hold the namespace
     )
 )
 _HISTORY = frozenset(
@@ -74,9 +75,11 @@ class Ending:
         )
 
 
-def ending(world: World, *, with_history: bool = True) -> Ending:
-    """The state of the world now. Without history, all ways to a spec end alike."""
-    found = {kind: _listed(world, kind) for kind in (*KINDS, REPLICA_SETS, PODS)}
+def ending(world: World, *, with_history: bool = True, more: Sequence[Kind] = ()) -> Ending:
+    """The state of the world now, with `more` kinds. Without history, all ways to a spec end alike."""
+    kinds = (*KINDS, *more)
+    others = (REPLICA_SETS, StatefulSet.KIND, PODS)
+    found = {kind: _listed(world, kind) for kind in (*kinds, *others)}
     names = {
         each["metadata"]["uid"]: f"{kind.name} {each['metadata']['name']}"
         for kind, items in found.items()
@@ -85,9 +88,11 @@ def ending(world: World, *, with_history: bool = True) -> Ending:
     left_out = _VOLATILE if with_history else _VOLATILE | _HISTORY
     content = {
         f"{kind.name} {each['metadata']['name']}": _lasting(each, world.namespace, left_out, kind)
-        for kind in KINDS
+        for kind in kinds
         for each in found[kind]
     }
+    if more:
+        content = _without_uids(content, names)
     content["Pods"] = _told_by_owner(found[REPLICA_SETS], found[PODS])
     if with_history:
         content["Templates"] = _told_by_owner((), found[REPLICA_SETS])
@@ -99,6 +104,15 @@ def ending(world: World, *, with_history: bool = True) -> Ending:
         if owner["uid"] not in names
     )
     return Ending(content, {names[uid]: uid for uid in names if names[uid] in content}, orphans)
+
+
+def _without_uids(content: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
+    """The content with names in place of uids that stand in labels and texts, as in those of a Job."""
+    text = json.dumps(content)
+    for uid, name in names.items():
+        text = text.replace(uid, f"uid of {name}")
+    found: dict[str, Any] = json.loads(text)
+    return found
 
 
 def births_and_deaths(world: World, *, since: str) -> Counter[str]:

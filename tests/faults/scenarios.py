@@ -135,6 +135,21 @@ SCENARIOS = (
         is_rolled_out,
     ),
     Scenario(
+        "a worker leaves its generation",
+        annotated(labels.WORKER_ROLLOUT, "managed"),
+        edit_service("Decode", {"globalDynamoNamespace": True}),
+        is_rolled_out,
+    ),
+    Scenario(
+        "a worker enters a generation",
+        {
+            **a_graph(Decode=worker("decode", resources=None, globalDynamoNamespace=True)),
+            "metadata": {"name": "chat", "annotations": {labels.WORKER_ROLLOUT: "managed"}},
+        },
+        edit_service("Decode", {"globalDynamoNamespace": False}),
+        is_rolled_out,
+    ),
+    Scenario(
         "delete a workload by hand",
         a_graph(),
         lambda world: world.delete(DEPLOYMENT, "chat-frontend"),

@@ -13,14 +13,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 
+from cluster.conftest import ControlPlane
 from cluster.graph.test_graph import GRAPH
 from cluster.world import NAMESPACES, World
+from dynamo_operator.kube.kind import Kind
 from dynamo_operator.kube.types.core import ServiceAccount
 from faults.crash import ABSENT, Executioner, Moment, Point, Sentence
 from faults.ending import Ending, ending
-from faults.nursery import Nursery
-from faults.proxy import Proxy, Write
+from faults.nursery import Nursery, nursery
+from faults.proxy import Proxy, Write, kubeconfig
 from faults.scenarios import Scenario
 
 IS_LONG = os.environ.get("DYNAMO_TEST_LONG") == "1"
@@ -63,10 +66,11 @@ class Calm:
 
 @dataclass(frozen=True)
 class Stage:
-    """A control plane behind a proxy that kills."""
+    """A control plane behind a proxy that kills. `more` are kinds of other projects that are compared too."""
 
     proxy: Executioner
     nursery: Nursery
+    more: tuple[Kind, ...] = ()
 
     def calm(self, scenario: Scenario) -> Calm:
         """The scenario without any fault."""
@@ -74,12 +78,13 @@ class Stage:
             if scenario.before is not None:
                 world.create(GRAPH, scenario.before)
                 at_rest(world, self.proxy, scenario.is_prepared)
-            prepared = ending(world)
+            prepared = ending(world, more=self.more)
             first = len(self.proxy.writes_in(world.namespace))
             scenario.act(world)
             at_rest(world, self.proxy, scenario.is_over)
             written = self.proxy.writes_in(world.namespace)[first:]
-            return Calm(len(written), prepared, ending(world), deletions(written, world))
+            end = ending(world, more=self.more)
+            return Calm(len(written), prepared, end, deletions(written, world))
 
     def crash(self, scenario: Scenario, calm: Calm, point: Point) -> Outcome:
         """The scenario with an operator that dies at that point, and one that is started after it.
@@ -99,8 +104,8 @@ class Stage:
         with self.nursery.operator(world.namespace) as first:
             if scenario.before is not None:
                 world.create(GRAPH, scenario.before)
-                at_end(world, calm.prepared, scenario.is_prepared)
-            before = ending(world)
+                at_end(world, calm.prepared, scenario.is_prepared, more=self.more)
+            before = ending(world, more=self.more)
             begun = len(self.proxy.writes_in(world.namespace))
             sentence = Sentence(point, first.kill)
             if point == ABSENT:
@@ -115,12 +120,12 @@ class Stage:
                     break
                 is_quiet = self.proxy.quiet_seconds(world.namespace) > QUIET_SECONDS
                 if is_quiet and time.monotonic() > earliest and scenario.is_over(world):
-                    at_end(world, calm.end, scenario.is_over)
+                    at_end(world, calm.end, scenario.is_over, more=self.more)
                     return Outcome.NOT_REACHED
             first.ended()
         del self.proxy.sentences[world.namespace]
         with self.nursery.operator(world.namespace) as second:
-            after = at_end(world, calm.end, scenario.is_over)
+            after = at_end(world, calm.end, scenario.is_over, more=self.more)
             assert not second.has_ended, second.log.read_text()
             assert '"level": "error"' not in second.log.read_text()
         replaced = [each for each in calm.kept if before.uids[each] != after.uids.get(each)]
@@ -129,6 +134,24 @@ class Stage:
         assert deleted <= calm.deleted, f"deleted without need: {deleted - calm.deleted}"
         assert () == after.orphans
         return Outcome.SURVIVED
+
+
+def tls_of(plane: ControlPlane) -> ssl.SSLContext:
+    """What that control plane's administrator connects with."""
+    context = ssl.create_default_context(cafile=plane.ca)
+    context.load_cert_chain(plane.cert, plane.key)
+    return context
+
+
+@contextmanager
+def stage_on(
+    plane: ControlPlane, tls: ssl.SSLContext, folder: Path, *more: Kind
+) -> Iterator[Stage]:
+    """A stage on that control plane."""
+    with Executioner(plane.server, tls).running() as proxy:
+        config = kubeconfig(proxy, folder / "config")
+        with nursery(config, folder) as running:
+            yield Stage(proxy, running, more)
 
 
 @contextmanager
@@ -164,13 +187,19 @@ def at_rest(
     )
 
 
-def at_end(world: World, expected: Ending, is_over: Callable[[World], bool]) -> Ending:
+def at_end(
+    world: World,
+    expected: Ending,
+    is_over: Callable[[World], bool],
+    *,
+    more: tuple[Kind, ...] = (),
+) -> Ending:
     """The state, as soon as it is the expected one."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     difference = "it is not over"
     while time.monotonic() < deadline:
         if is_over(world):
-            found = ending(world)
+            found = ending(world, more=more)
             difference = expected.difference(found)
             if not difference:
                 return found

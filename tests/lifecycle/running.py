@@ -4,7 +4,7 @@ Nobody runs pods here: a test writes the statuses of Deployments itself, field b
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -13,6 +13,7 @@ from dynamo_operator.controllers.scope import scope_of
 from dynamo_operator.kube.client import Client
 from dynamo_operator.kube.kind import Key, Kind, Object
 from dynamo_operator.kube.metrics import RuntimeMetrics
+from dynamo_operator.kube.types.apiextensions import CustomResourceDefinition
 from dynamo_operator.kube.types.apps import Deployment
 from dynamo_operator.settings import HealthSettings, MetricsSettings, Settings
 from simulated.server import Server
@@ -80,9 +81,12 @@ class Running:
 
 
 @asynccontextmanager
-async def running(seed: int = 0) -> AsyncIterator[Running]:
-    """An operator, meanwhile."""
+async def running(seed: int = 0, *, installed: Iterable[Kind] = ()) -> AsyncIterator[Running]:
+    """An operator, meanwhile; the kinds of other projects that are `installed` are there before it."""
     server, metrics = Server(seed), RuntimeMetrics()
+    for kind in installed:
+        definition = {"metadata": {"name": str(kind)}}
+        server.storage.create(CustomResourceDefinition.KIND.path(), definition)
     settings = Settings(
         metrics=MetricsSettings(bind_address="0"), health=HealthSettings(bind_address="0")
     )

@@ -4,7 +4,18 @@ from typing import Annotated, ClassVar
 
 from dynamo_operator.api.autoscaling import Autoscaling
 from dynamo_operator.api.backends import NAMES
-from dynamo_operator.api.declare import AGE, Column, Definition, Field, Rule, Rules, Scale
+from dynamo_operator.api.declare import (
+    AGE,
+    Column,
+    Definition,
+    Field,
+    Rule,
+    Rules,
+    Scale,
+    Transition,
+    Transitions,
+    immutable,
+)
 from dynamo_operator.api.epp import EppConfig
 from dynamo_operator.api.ingress import IngressSpec, IngressTls
 from dynamo_operator.api.quantity import IntOrPercent, Quantity
@@ -149,8 +160,18 @@ class ScalingAdapterSwitch(Struct):
     ] = False
 
 
+_KEEPS_TOPOLOGY = Transition(
+    " == ".join(
+        f"(has({of}.multinode) && {of}.multinode.nodeCount > 1)" for of in ("self", "oldSelf")
+    ),
+    "cannot change node topology (between single-node and multi-node) after creation",
+)
+
+
 class ComponentSpec(Struct):
     """The spec of one component, as a graph's service or as a DynamoComponentDeployment."""
+
+    TRANSITIONS: ClassVar[Transitions] = (_KEEPS_TOPOLOGY,)
 
     annotations: Annotated[
         dict[str, str], Field("Annotations of the objects that are made for the component.")
@@ -278,6 +299,8 @@ class ComponentSpec(Struct):
 class DynamoComponentDeploymentSpec(ComponentSpec):
     """A component spec with the backend framework of its graph."""
 
+    TRANSITIONS: ClassVar[Transitions] = (immutable("backendFramework", "spec.backendFramework"),)
+
     backend_framework: Annotated[
         str | None,
         Field(
@@ -305,6 +328,10 @@ class DynamoComponentDeploymentStatus(Struct):
     service: Annotated[
         ServiceReplicaStatus | None, Field("Replica counts of the component's workload.")
     ] = None
+    backend_framework: Annotated[
+        str | None,
+        Field("Backend that the component runs, as declared or as read from its command."),
+    ] = None
 
 
 class DynamoComponentDeployment(Resource):
@@ -319,7 +346,7 @@ class DynamoComponentDeployment(Resource):
         columns=(
             Column("DynamoComponent", ".spec.serviceName"),
             Column("Available", ".status.conditions[?(@.type=='Available')].status"),
-            Column("Backend", ".spec.backendFramework"),
+            Column("Backend", ".status.backendFramework"),
             AGE,
             Column("Reason", '.status.conditions[?(@.type=="Available")].reason', priority=1),
             Column("Message", '.status.conditions[?(@.type=="Available")].message', priority=1),

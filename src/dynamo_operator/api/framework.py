@@ -56,6 +56,22 @@ def framework(spec: DynamoComponentDeploymentSpec) -> Framework:
     return Framework(found[0] if found else explicit or NOOP)
 
 
+def declared_or_detected(spec: DynamoComponentDeploymentSpec) -> str | None:
+    """What to show as the component's framework. None means: it runs none, or it is not known."""
+    found = framework(spec)
+    detected = None if found.name == NOOP else found.name
+    return spec.backend_framework or detected
+
+
+def frameworks(graph: DynamoGraphDeployment) -> str | None:
+    """The same of a graph; several are separated by commas."""
+    found = (
+        declared_or_detected(as_component(graph, each)) for each in graph.spec.services.values()
+    )
+    names = sorted({each for each in found if each})
+    return graph.spec.backend_framework or ",".join(names) or None
+
+
 def _words(spec: DynamoComponentDeploymentSpec) -> list[str]:
     container = (spec.extra_pod_spec or {}).get("mainContainer") or {}
     parts = [*(container.get("command") or ()), *(container.get("args") or ())]

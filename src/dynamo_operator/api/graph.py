@@ -12,7 +12,17 @@ from dynamo_operator.api.component import (
     Quantity,
     ServiceReplicaStatus,
 )
-from dynamo_operator.api.declare import AGE, Column, Definition, Field, Rule, Rules, Scale
+from dynamo_operator.api.declare import (
+    AGE,
+    Column,
+    Definition,
+    Field,
+    Rule,
+    Rules,
+    Scale,
+    Transitions,
+    immutable,
+)
 from dynamo_operator.kube.kind import Kind, Object
 from dynamo_operator.kube.types.meta import Condition, Resource, Struct
 
@@ -101,6 +111,8 @@ class RestartStatus(Struct):
 
 class DynamoGraphDeploymentSpec(Struct):
     """The services of a graph and what they share."""
+
+    TRANSITIONS: ClassVar[Transitions] = (immutable("backendFramework", "spec.backendFramework"),)
 
     pvcs: Annotated[
         tuple[PersistentVolumeClaimSpec, ...],
@@ -228,6 +240,10 @@ class DynamoGraphDeploymentStatus(Struct):
         str | None,
         Field("Label selector of the pods of those services, as text, for the scale subresource."),
     ] = None
+    backend_framework: Annotated[
+        str | None,
+        Field("Backend that the workers run, as declared or as read from their commands."),
+    ] = None
     ready_services: Annotated[str | None, Field("Services that are ready, of how many: `3/4`.")] = (
         None
     )
@@ -249,7 +265,7 @@ class DynamoGraphDeployment(Resource):
         short_names=("dgd",),
         columns=(
             Column("Ready", '.status.conditions[?(@.type=="Ready")].status'),
-            Column("Backend", ".spec.backendFramework"),
+            Column("Backend", ".status.backendFramework"),
             AGE,
             Column("State", ".status.state"),
             Column("Services", ".status.readyServices"),

@@ -284,6 +284,48 @@ WORKLOAD_PROVIDER = _key(
     "DynamoGraphDeployment",
     "`component` or `grove`: who runs the graph's workloads. Chosen when the graph is new, and kept.",
 )
+REQUEST = _key(
+    "dgdr.nvidia.com/name",
+    Use.LABEL,
+    "what comes of a DynamoGraphDeploymentRequest: pods that profile, their output, the graph",
+    "The name of the request; shortened when it has more than 63 characters.",
+)
+REQUEST_NAMESPACE = _key(
+    "dgdr.nvidia.com/namespace",
+    Use.LABEL,
+    "the graph of a DynamoGraphDeploymentRequest, and ConfigMaps that belong to it",
+    "The namespace of the request.",
+)
+REQUEST_UID = _key(
+    "dgdr.nvidia.com/uid",
+    Use.WRITTEN,
+    "the graph of a DynamoGraphDeploymentRequest, and ConfigMaps that belong to it",
+    "The uid of the request, by which it knows its own.",
+)
+REQUEST_GENERATION = _key(
+    "dgdr.nvidia.com/generation",
+    Use.WRITTEN,
+    "Jobs that profile",
+    "The generation of the request that the Job was made for.",
+)
+REQUEST_RESOURCES = _key(
+    "dgdr.nvidia.com/additional-resources",
+    Use.WRITTEN,
+    "DynamoGraphDeploymentRequest",
+    "The ConfigMaps that profiling has made for the graph, as YAML.",
+)
+PROFILING_JOB = _key(
+    "dgdr",
+    Use.LABEL,
+    "Jobs that profile",
+    "The name of the request; shortened when it has more than 63 characters.",
+)
+PROFILING_APP = _key(
+    "app",
+    Use.LABEL,
+    "Jobs that profile",
+    "`dynamo-profiler`; `aic-profiler` if AI Configurator takes the place of measurements.",
+)
 LAST_APPLIED_HASH = _key(
     "nvidia.com/last-applied-hash",
     Use.WRITTEN,
@@ -335,3 +377,9 @@ BOOKKEEPING = frozenset((LAST_APPLIED_HASH, LAST_APPLIED_GENERATION))
 """Annotations that belong to one object and are never handed on."""
 
 MANAGER = "dynamo-operator"
+INSTALLATION = _key(
+    "dynamo.nvidia.com/installation",
+    Use.WRITTEN,
+    "the Lease of the leader",
+    "Account of the operators that share the Lease, by which two installations notice each other.",
+)

@@ -16,6 +16,7 @@ HASH_LENGTH = 8
 GLOBAL_DYNAMO_NAMESPACE = "dynamo"
 PLANNER_SERVICE_ACCOUNT = "planner-serviceaccount"
 EPP_SERVICE_ACCOUNT = "epp-serviceaccount"
+PROFILING_SERVICE_ACCOUNT = "dgdr-profiling-job"
 DEFAULT_KAI_QUEUE = "dynamo"
 
 _NOT_IN_LABEL = re.compile(r"[^a-z0-9-]")
@@ -162,3 +163,13 @@ def leader_wait_config_map(component: str) -> str:
 def inference_pool(graph: str) -> str:
     """The InferencePool over a graph's frontends."""
     return dns_label(f"{graph}-pool")
+
+
+def profiling_job(request: str) -> str:
+    """The Job that profiles for a request. Its name is a label of its pods, so it fits into one."""
+    return label_value(f"profile-{request}")
+
+
+def profiling_output(request: str) -> str:
+    """The ConfigMap with what profiling for a request has found."""
+    return dns_subdomain(f"dgdr-output-{request}")

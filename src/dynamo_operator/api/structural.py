@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 import msgspec
 
 from dynamo_operator.api.conditions import ConditionSchema
-from dynamo_operator.api.declare import Field, Rules
+from dynamo_operator.api.declare import Field, Rules, Transition, Transitions
 from dynamo_operator.api.embedded import INT_OR_PERCENT, QUANTITY, embedded
 from dynamo_operator.api.quantity import IntOrPercentMark, QuantityMark
 from dynamo_operator.kube.kind import Object
@@ -68,10 +68,12 @@ def object_schema(struct: type[msgspec.Struct], *, is_open: bool = False) -> Obj
     }
     if required := sorted(each.name for each in members if each.required):
         schema["required"] = required
-    if rules := rules_of(struct):
-        schema["x-kubernetes-validations"] = [
-            {"rule": rule.expression, "message": rule.message} for rule in rules
-        ]
+    rules: list[Object] = [
+        {"rule": rule.expression, "message": rule.message} for rule in rules_of(struct)
+    ]
+    rules += [_transition(each) for each in transitions_of(struct)]
+    if rules:
+        schema["x-kubernetes-validations"] = rules
     return {**schema, **_PRESERVE} if is_open else schema
 
 
@@ -94,6 +96,19 @@ def rules_of(struct: type) -> Rules:
     """The rules over several fields that a struct declares."""
     rules: Rules = getattr(struct, "RULES", ())
     return rules
+
+
+def transitions_of(struct: type) -> Transitions:
+    """The rules about changes that a struct declares."""
+    transitions: Transitions = getattr(struct, "TRANSITIONS", ())
+    return transitions
+
+
+def _transition(each: Transition) -> Object:
+    rule: Object = {"rule": each.expression, "message": each.message}
+    if each.path:
+        rule["fieldPath"] = each.path
+    return {**rule, "reason": "FieldValueForbidden"}
 
 
 def summary(struct: type) -> str:

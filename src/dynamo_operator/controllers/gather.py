@@ -8,6 +8,7 @@ import base64
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 import msgspec
 
@@ -33,6 +34,20 @@ from dynamo_operator.settings import RenderSettings
 
 def gather(namespace: str, cache: Cache) -> Facts:
     """The facts for the components of one namespace."""
+    beside = cache.derived(
+        ("beside components", namespace),
+        (PullSecret, ServiceAccount),
+        partial(_beside_components, namespace, cache),
+    )
+    return replace(
+        beside,
+        istio_served=cache.serves(VirtualService),
+        lws_served=cache.serves(LeaderWorkerSet) and cache.serves(PodGroup),
+    )
+
+
+def _beside_components(namespace: str, cache: Cache) -> Facts:
+    """The facts that come from the objects of the namespace."""
     secrets = defaultdict(list)
     for secret in cache.list(PullSecret, namespace):
         for host in secret.data:
@@ -45,8 +60,6 @@ def gather(namespace: str, cache: Cache) -> Facts:
     return Facts(
         pull_secrets={host: tuple(sorted(names)) for host, names in secrets.items()},
         component_service_account=min(accounts, default=""),
-        istio_served=cache.serves(VirtualService),
-        lws_served=cache.serves(LeaderWorkerSet) and cache.serves(PodGroup),
     )
 
 

@@ -24,6 +24,7 @@ from dynamo_operator.status.components import component_views
 from dynamo_operator.status.diagnosis import diagnose
 from dynamo_operator.status.gang import gang_views
 from dynamo_operator.status.graph import GraphStatus, graph_status
+from dynamo_operator.status.scaling import graph_selector
 from dynamo_operator.status.service import ServiceView
 
 
@@ -47,7 +48,7 @@ def graph_state(
         "conditions": [*found.status["conditions"], *([suspended] if suspended else [])],
         "restart": msgspec.to_builtins(step.restart.status) if step.restart.status else None,
         "replicas": scale.replicas,
-        "selector": scale.selector,
+        "selector": graph_selector(graph, scale.covered),
     }
     return GraphStatus(status, found.again_seconds)
 

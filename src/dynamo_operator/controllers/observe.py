@@ -19,6 +19,7 @@ from dynamo_operator.kube.types.grove import PodCliqueScalingGroup, PodCliqueSet
 from dynamo_operator.lifecycle.observed import Observed, ServiceObserved
 from dynamo_operator.status.components import is_ready
 from dynamo_operator.status.gang import GangMember, is_settled
+from dynamo_operator.status.pause import is_paused
 
 
 def observe(graph: DynamoGraphDeployment, cache: Cache) -> Observed:
@@ -55,6 +56,7 @@ def _component(components: Iterable[DynamoComponentDeployment]) -> ServiceObserv
         wanted=sum(1 if each.spec.replicas is None else each.spec.replicas for each in every),
         replicas=sum(each.replicas for each in counts),
         ready=sum(each.ready_replicas or 0 for each in counts),
+        is_paused=any(map(is_paused, every)),
     )
 
 

@@ -5,13 +5,14 @@ from typing import TypeVar
 from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.controllers.finalizer import without_finalizer
-from dynamo_operator.controllers.pause import is_paused, report_paused
+from dynamo_operator.controllers.pause import report_paused
 from dynamo_operator.controllers.unreadable import report_unreadable
 from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.client import Client
 from dynamo_operator.kube.events import Recorder
 from dynamo_operator.kube.kind import Key
 from dynamo_operator.kube.writer import Writer
+from dynamo_operator.status.pause import is_paused
 
 T = TypeVar("T", DynamoGraphDeployment, DynamoComponentDeployment)
 

@@ -7,14 +7,8 @@ from dynamo_operator.kube.controller import DONE, Outcome
 from dynamo_operator.kube.events import Recorder
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.status import patch_status
-from dynamo_operator.kube.types.meta import Resource
 from dynamo_operator.kube.writer import Writer
 from dynamo_operator.status.pause import paused_condition
-
-
-def is_paused(object_: Resource) -> bool:
-    """Whether nothing shall be written for the object. Source: specification `beyond` F6."""
-    return object_.metadata.annotations.get(labels.PAUSED) == "true"
 
 
 async def report_paused(

@@ -20,9 +20,10 @@ from dynamo_operator.kube.controller import Watches
 from dynamo_operator.kube.kind import Key
 from dynamo_operator.kube.store import Change
 from dynamo_operator.kube.types.apps import Deployment
-from dynamo_operator.kube.types.core import Pod, PodSpec, PodStatus
+from dynamo_operator.kube.types.core import ContainerStatus, Pod, PodSpec, PodStatus
 from dynamo_operator.kube.types.leaderworkerset import SET_NAME, LeaderWorkerSet
 from dynamo_operator.kube.types.meta import Condition, Metadata
+from dynamo_operator.lifecycle.model_pods import READ_LABELS, restarts
 from dynamo_operator.status.diagnosis import GROVE_REPLICA
 from dynamo_operator.status.pods import READ_CONDITIONS, READY, is_over, is_ready
 
@@ -35,13 +36,14 @@ _READ_LABELS = (labels.COMPONENT, labels.GRAPH, labels.SELECTOR, SET_NAME, GROVE
 def reduced(pod: Pod) -> Pod:
     """The pod with what is read of it and nothing else; texts that many pods share are kept once."""
     old = pod.metadata
+    read = (*_READ_LABELS, *(READ_LABELS if labels.BASE_MODEL_HASH in old.labels else ()))
     metadata = Metadata(
         name=old.name,
         namespace=sys.intern(old.namespace),
         uid=old.uid,
         resource_version=old.resource_version,
         deletion_timestamp=old.deletion_timestamp,
-        labels={each: sys.intern(old.labels[each]) for each in _READ_LABELS if each in old.labels},
+        labels={each: sys.intern(old.labels[each]) for each in read if each in old.labels},
     )
     return Pod(metadata, PodSpec(sys.intern(pod.spec.node_name)), _reduced_status(pod))
 
@@ -53,9 +55,17 @@ def _reduced_status(pod: Pod) -> PodStatus:
     if is_over(pod):
         return PodStatus(phase=sys.intern(pod.status.phase))
     if is_ready(pod):
-        return _IS_READY
+        return _serving_status(pod) if labels.BASE_MODEL_HASH in pod.metadata.labels else _IS_READY
     conditions = (each for each in pod.status.conditions if each.type in READ_CONDITIONS)
-    return replace(pod.status, phase="", conditions=tuple(conditions))
+    addresses = pod.status.pod_ips if labels.BASE_MODEL_HASH in pod.metadata.labels else ()
+    return replace(pod.status, phase="", conditions=tuple(conditions), pod_ips=addresses)
+
+
+def _serving_status(pod: Pod) -> PodStatus:
+    """What models read of a ready pod: where it is, and whether its process is still the same."""
+    counted = ContainerStatus(restart_count=restarts(pod))
+    found = replace(_IS_READY, pod_ips=pod.status.pod_ips)
+    return replace(found, container_statuses=(counted,)) if counted.restart_count else found
 
 
 class PodIndex:

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.kube.applied import Applied, Obstacle
 from dynamo_operator.kube.controller import DONE, Again, Outcome
-from dynamo_operator.kube.events import Recorder
+from dynamo_operator.kube.events import MESSAGE_LIMIT, Recorder
 from dynamo_operator.kube.restraint import CONTEST_SECONDS
+from dynamo_operator.kube.texts import fitted
 from dynamo_operator.kube.types.meta import Resource
 from dynamo_operator.status.transitions import happenings
 from dynamo_operator.validation import Problem
@@ -76,7 +77,7 @@ def report(
         if not obstacle.passes_by_itself:
             recorder.event(before, reason=obstacle.obstacle, message=obstacle.message, warning=True)
     if problems:
-        text = "; ".join(str(each) for each in problems)
+        text = fitted([str(each) for each in problems], MESSAGE_LIMIT)
         recorder.event(before, reason="ValidationFailed", message=text, warning=True)
     if lack:
         reason, text = lack

@@ -12,6 +12,7 @@ import msgspec
 
 from dynamo_operator.api import labels
 from dynamo_operator.api.component import DynamoComponentDeployment
+from dynamo_operator.api.generation import is_managed
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.api.names import workload_name
 from dynamo_operator.controllers.observe import components_of
@@ -26,7 +27,6 @@ from dynamo_operator.kube.types.core import Pod
 from dynamo_operator.kube.types.grove import ReplicasSpec
 from dynamo_operator.kube.types.meta import Resource
 from dynamo_operator.kube.writer import Writer
-from dynamo_operator.lifecycle.budget import is_recreated
 from dynamo_operator.lifecycle.generations import Generations, Member, generations, members, unnoted
 from dynamo_operator.lifecycle.workers import Rollout, plan_rollout
 from dynamo_operator.render.graph import component_object
@@ -111,15 +111,19 @@ async def carry_out(
 
 
 def leaving_pod_watch(cache: Cache) -> Watches:
-    """What wakes a graph when a pod goes that new ones must not meet; its component says nothing of it."""
+    """What wakes a graph when a pod of an old generation goes; its component says nothing of it.
+
+    Only the last pods of a component count, so one that is asked for any wakes nobody by its pods. That a
+    pod is on its way out is not asked: one whose node is gone vanishes without having been.
+    """
 
     def keys(pod: Pod) -> Iterator[Key]:
-        if not pod.metadata.deletion_timestamp:
-            return
         component = cache.get(DynamoComponentDeployment, _component(pod))
         owner = component.metadata.controller if component else None
-        if component and owner and is_recreated(component.spec):
-            yield Key(pod.metadata.namespace, owner.name)
+        if component and owner and component.spec.replicas == 0:
+            graph = cache.get(DynamoGraphDeployment, Key(pod.metadata.namespace, owner.name))
+            if graph and (is_managed(graph) or labels.WORKER_HASH in component.metadata.labels):
+                yield graph.key
 
     return Watches(Pod, keys)
 
@@ -130,7 +134,10 @@ def _component(pod: Pod) -> Key:
 
 
 def _leaving(old: Iterable[Member], pods: PodIndex) -> dict[str, int]:
-    """The pods of old components that have not ended, those on their way out included, by component."""
+    """The pods of old components that have not ended, those on their way out included, by component.
+
+    Groups of pods are not counted: each is a workload of its own, whose name goes with its replica.
+    """
     found = {}
     for each in old:
         namespace, workload = each.component.metadata.namespace, workload_name(each.name)
@@ -142,11 +149,13 @@ def _leaving(old: Iterable[Member], pods: PodIndex) -> dict[str, int]:
 async def _noted(
     graph: DynamoGraphDeployment, rollout: Rollout, writer: Writer
 ) -> DynamoGraphDeployment:
-    serves = rollout.target_hash
-    is_noted = graph.metadata.annotations.get(labels.CURRENT_WORKER_HASH) == serves
-    if rollout.is_under_way or not serves or is_noted:
+    """The graph with what serves now on it; without the note when its workers have left the generations."""
+    serves, annotations = rollout.target_hash, graph.metadata.annotations
+    if rollout.is_under_way or annotations.get(labels.CURRENT_WORKER_HASH, "") == serves:
         return graph
-    note = {"annotations": {labels.CURRENT_WORKER_HASH: serves}}
+    if not serves and labels.WORKER_ROLLOUT not in annotations:
+        return graph  # somebody else's note: another operator's graph that was never managed here
+    note = {"annotations": {labels.CURRENT_WORKER_HASH: serves or None}}
     return await writer.merge_patch(
         DynamoGraphDeployment, graph.key, {"metadata": note}, uid=graph.metadata.uid
     )

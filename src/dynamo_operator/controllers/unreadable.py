@@ -9,6 +9,8 @@ from typing import ClassVar
 
 from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.api.model import DynamoModel
+from dynamo_operator.api.request import DynamoGraphDeploymentRequest
 from dynamo_operator.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.controllers.finalizer import without_finalizer
 from dynamo_operator.controllers.report import report
@@ -18,9 +20,12 @@ from dynamo_operator.kube.errors import DecodeError
 from dynamo_operator.kube.events import Recorder
 from dynamo_operator.kube.kind import Key, Object
 from dynamo_operator.kube.status import patch_status
+from dynamo_operator.kube.texts import cut
 from dynamo_operator.kube.types.meta import Condition, Resource, Struct
 from dynamo_operator.kube.writer import Writer
+from dynamo_operator.lifecycle.request import Reason as RequestReason
 from dynamo_operator.status.graph import State
+from dynamo_operator.status.model import ModelReason
 from dynamo_operator.status.reasons import ComponentReason, GraphReason
 from dynamo_operator.status.scaling import ScalingReason
 
@@ -33,12 +38,14 @@ class _BareStatus(Struct):
     state: str = ""
     observed_generation: int = 0
     conditions: tuple[Condition, ...] = ()
+    ready_endpoints: int | None = None
+    total_endpoints: int | None = None
 
 
 class _Bare(Resource):
     """An object without what it is about."""
 
-    REASON: ClassVar[GraphReason | ComponentReason | ScalingReason]
+    REASON: ClassVar[GraphReason | ComponentReason | ScalingReason | ModelReason | RequestReason]
     CONDITIONS: ClassVar[tuple[str, ...]]
 
     status: _BareStatus = _BareStatus()
@@ -62,10 +69,24 @@ class _BareAdapter(_Bare):
     CONDITIONS = ("Ready",)
 
 
+class _BareModel(_Bare):
+    KIND = DynamoModel.KIND
+    REASON = ModelReason.DECODE_FAILED
+    CONDITIONS = ("Valid",)
+
+
+class _BareRequest(_Bare):
+    KIND = DynamoGraphDeploymentRequest.KIND
+    REASON = RequestReason.UNREADABLE
+    CONDITIONS = ("Succeeded",)
+
+
 _BARE: dict[type[Resource], type[_Bare]] = {
     DynamoGraphDeployment: _BareGraph,
     DynamoComponentDeployment: _BareComponent,
     DynamoGraphDeploymentScalingAdapter: _BareAdapter,
+    DynamoModel: _BareModel,
+    DynamoGraphDeploymentRequest: _BareRequest,
 }
 
 
@@ -89,7 +110,7 @@ async def report_unreadable(
         await without_finalizer(bare, writer)
         return DONE
     generation = bare.metadata.generation
-    text = f"The newest state cannot be read: {error.message}"[:_MESSAGE_LIMIT]
+    text = cut(f"The newest state cannot be read: {error.message}", _MESSAGE_LIMIT)
     status: Object = {
         "conditions": [
             Condition(each, "False", bare.REASON, text, observed_generation=generation)
@@ -98,6 +119,9 @@ async def report_unreadable(
     }
     if isinstance(bare, _BareGraph):
         status["state"] = str(State.FAILED)
+    if isinstance(bare, _BareModel):  # the schema wants both in every status
+        status["readyEndpoints"] = bare.status.ready_endpoints or 0
+        status["totalEndpoints"] = bare.status.total_endpoints or 0
     stored = await patch_status(writer, bare, status)
     report(recorder, bare, stored, lack=("DecodeFailed", text))
     return DONE

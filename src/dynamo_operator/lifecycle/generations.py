@@ -5,8 +5,8 @@ lost when it is replaced, and whoever wrote a component may have been stopped ri
 notes what it was made for, and the rest is derived. Source: specification `beyond` F2, U4, U5.
 """
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from dynamo_operator.api import labels, names
 from dynamo_operator.api.component import DynamoComponentDeployment
@@ -52,12 +52,16 @@ class Member:
         """Its numbers for the plan. What has not been reported yet may be as much as was asked for."""
         spec, status = self.component.spec, self.component.status
         replicas = 1 if spec.replicas is None else spec.replicas
-        if status.service is None:
+        counts = status.service
+        if counts is None:
             return Side(replicas, 0, replicas)
-        pods = status.service.replicas
+        pods = counts.replicas
         if status.observed_generation < self.component.metadata.generation:
             pods = max(pods, replicas)
-        return Side(replicas, status.service.available_replicas or 0, pods)
+        # Groups of pods have no number of available replicas; then those that are ready serve.
+        serving = counts.available_replicas
+        serving = counts.ready_replicas if serving is None else serving
+        return Side(replicas, serving or 0, pods)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +70,16 @@ class Generations:
 
     `current` is the hash of the generation that serves, as digits; "" when there is none. `new` and `old`
     are members of the generation to be and of all others, these from the oldest to the newest.
+
+    A service may leave the generations, by another Dynamo namespace or more nodes, while one of them serves
+    for it. Its members are `old` then, and its component under the plain name is among the `successors`.
     """
 
     target: WorkerGeneration = PLAIN
     current: str = ""
     new: tuple[Member, ...] = ()
     old: tuple[Member, ...] = ()
+    successors: tuple[Member, ...] = ()
 
     @property
     def is_rolling_out(self) -> bool:
@@ -89,20 +97,18 @@ def members(
 ) -> tuple[Member, ...]:
     """Those of a graph's components that are workers in a generation, the oldest first.
 
-    A component under a plain name that another sort of service has now belongs to that service.
+    A component under a plain name belongs to the service that has this name now, whatever it was made for:
+    it is a worker if that one is, and no worker if that one is none.
     """
     services = generation_services(graph)
-    others = {
-        names.component_name(graph.metadata.name, key)
-        for key in graph.spec.services
-        if key not in services
-    }
+    plain = {names.component_name(graph.metadata.name, key): key for key in graph.spec.services}
     found = []
     for each in components:
         suffix = each.metadata.labels.get(labels.WORKER_HASH, "")
-        if suffix or (can_be_isolated(each.spec) and each.metadata.name not in others):
-            content = each.metadata.annotations.get(labels.WORKER_CONTENT, "")
-            found.append(Member(each, suffix, content))
+        key = plain.get(each.metadata.name)
+        is_worker = can_be_isolated(each.spec) if key is None else key in services
+        if suffix or is_worker:
+            found.append(_member(each))
     return tuple(sorted(found, key=_age))
 
 
@@ -134,13 +140,30 @@ def generations(
         suffix: wanted if _is_unchanged(group, unchanged) else _content(group)
         for suffix, group in groups.items()
     }
+    services = generation_services(graph)
     suffix = _target(graph, contents, current, wanted)
+    target = WorkerGeneration(suffix, wanted, _found_by(graph, components, groups))
+    if not services:  # nobody will be in it
+        target = replace(target, suffix="", content="")
+    left = frozenset(graph.spec.services.keys() - services.keys())
+    old = tuple(each for each in found if each.suffix != suffix or each.service in left)
     return Generations(
-        WorkerGeneration(suffix, wanted, _found_by(graph, components, groups)),
+        target,
         digits(contents[current]) or current,
-        tuple(each for each in found if each.suffix == suffix),
-        tuple(each for each in found if each.suffix != suffix),
+        tuple(each for each in found if each.suffix == suffix and each.service not in left),
+        old,
+        tuple(_successors(graph, components, left & {each.service for each in old})),
     )
+
+
+def _successors(
+    graph: DynamoGraphDeployment,
+    components: Iterable[DynamoComponentDeployment],
+    left: Collection[str],
+) -> Iterator[Member]:
+    """The components under plain names of services that have left the generations."""
+    plain = {names.component_name(graph.metadata.name, key) for key in left}
+    return (_member(each) for each in components if each.metadata.name in plain)
 
 
 def unnoted(graph: DynamoGraphDeployment, found: Iterable[Member]) -> tuple[Member, ...]:
@@ -148,6 +171,12 @@ def unnoted(graph: DynamoGraphDeployment, found: Iterable[Member]) -> tuple[Memb
     if not is_managed(graph):
         return ()
     return tuple(each for each in found if not each.suffix and not version_of(each.content))
+
+
+def _member(component: DynamoComponentDeployment) -> Member:
+    metadata = component.metadata
+    content = metadata.annotations.get(labels.WORKER_CONTENT, "")
+    return Member(component, metadata.labels.get(labels.WORKER_HASH, ""), content)
 
 
 def _age(member: Member) -> tuple[str, str]:
@@ -185,8 +214,8 @@ def _target(
 ) -> str:
     """The suffix of the generation to be: one that is there and fits, before a new one.
 
-    Without managed rollouts there are no new ones: the newest is changed in place, so that a rollout which
-    is under way ends well.
+    Without managed rollouts there are no new ones: the newest that has a name of its own is changed in place,
+    so that a rollout which is under way ends well.
     """
     if contents[current] == wanted:
         return current
@@ -194,7 +223,7 @@ def _target(
     if fitting:
         return fitting[-1]
     if not is_managed(graph):
-        return list(contents)[-1]
+        return [each for each in contents if each][-1]
     suffix = digits(wanted)
     while suffix in contents:  # workers that were changed in place kept their name
         suffix = names.short_hash(suffix)

@@ -12,6 +12,7 @@ class ServiceObserved:
     `exists` is whether there is one. `restart` is the id of the restart that its newest template carries,
     "" for none. `is_ready` is whether it runs that template only, in the wanted number (rule R8). `wanted`
     is the number of replicas that it asks for, `replicas` how many exist, `ready` how many serve.
+    `is_paused` is whether somebody has paused its component, so that nothing is done for it.
     """
 
     exists: bool = False
@@ -20,6 +21,7 @@ class ServiceObserved:
     wanted: int = 0
     replicas: int = 0
     ready: int = 0
+    is_paused: bool = False
 
 
 Observed: TypeAlias = Mapping[str, ServiceObserved]

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 
 import msgspec
 
-from dynamo_operator.api import labels, names
 from dynamo_operator.api.component import ComponentSpec
 from dynamo_operator.api.deployment_config import base_replicas
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.kube.types.meta import condition
-from dynamo_operator.lifecycle.observed import Observed
+from dynamo_operator.lifecycle.observed import Observed, ServiceObserved
 
 WORKERS = frozenset(("worker", "prefill", "decode"))
 """The values of `componentType` that load a model."""
@@ -65,28 +64,31 @@ def sized(graph: DynamoGraphDeployment) -> DynamoGraphDeployment:
 
 @dataclass(frozen=True, slots=True)
 class GraphScale:
-    """What the scale subresource of a graph shows: the factor that is reached, and whose pods count."""
+    """What the scale subresource of a graph is about: the factor that is reached.
+
+    `covered` are the services under it, each with the most replicas that it has or shall have.
+    """
 
     replicas: int
-    selector: str
+    covered: Mapping[str, int]
 
 
 def graph_scale(graph: DynamoGraphDeployment, observed: Observed) -> GraphScale:
     """The factor that all services under it have reached."""
-    covered = dict(_covered(graph))
-    reached = [
-        found.replicas // base if (found := observed.get(key)) else 0
-        for key in covered
-        if (base := base_replicas(graph, key))
-    ]
     wanted = 1 if graph.spec.replicas is None else graph.spec.replicas
-    values = ",".join(sorted(names.label_value(key) for key in covered))
-    named = f"{labels.GRAPH}={names.label_value(graph.metadata.name)}"
-    selector = f"{named},{labels.COMPONENT} in ({values})" if values else named
-    return GraphScale(min(reached, default=wanted), selector)
+    reached, covered = [], {}
+    for key in _covered(graph):
+        base, present = base_replicas(graph, key), observed.get(key, _NOTHING).replicas
+        covered[key] = max(base * wanted, present)
+        if base:
+            reached.append(present // base)
+    return GraphScale(min(reached, default=wanted), covered)
 
 
-def _covered(graph: DynamoGraphDeployment) -> Iterator[tuple[str, ComponentSpec]]:
+_NOTHING = ServiceObserved()
+
+
+def _covered(graph: DynamoGraphDeployment) -> Iterator[str]:
     for key, service in sorted(graph.spec.services.items()):
         if is_worker(service) and not has_adapter(service):
-            yield key, service
+            yield key

@@ -72,8 +72,18 @@ def _suspended(graph: DynamoGraphDeployment, observed: Observed) -> Suspension:
 
 
 def _with_replicas(services: frozenset[str], observed: Observed) -> list[str]:
+    """The services that have replicas left, with a word on those whose component is paused."""
     found = ((key, observed.get(key)) for key in sorted(services))
-    return [key for key, each in found if each and each.exists and (each.wanted or each.replicas)]
+    return [
+        _named(key, observed)
+        for key, each in found
+        if each and each.exists and (each.wanted or each.replicas)
+    ]
+
+
+def _named(key: str, observed: Observed) -> str:
+    found = observed.get(key)
+    return f"{key} (its component is paused)" if found and found.is_paused else key
 
 
 def _frontends_to_come(graph: DynamoGraphDeployment, observed: Observed) -> list[str]:
@@ -83,7 +93,7 @@ def _frontends_to_come(graph: DynamoGraphDeployment, observed: Observed) -> list
         if service.component_type == "frontend" and service.replicas != 0:
             found = observed.get(key)
             if found is None or not found.ready:
-                waiting.append(key)
+                waiting.append(_named(key, observed))
     return waiting
 
 

@@ -1,12 +1,13 @@
 """What becomes of the workers of a graph now: the plan of every service, put together for the graph.
 
 The hard part is what belongs together. Services step on their own, but an old generation goes as a whole,
-when every service is through: its workers find nobody else. Old components only ever get another number of
-replicas; what they were made of stays as it was.
+when every service is through: its workers find nobody else. A service that has left the generations is
+replaced by the same steps, by a component with a plain name. Old components only ever get another number
+of replicas; what they were made of stays as it was.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from dynamo_operator.api.component import ComponentSpec, DynamoComponentDeployment
@@ -46,6 +47,7 @@ class Rollout:
     spared: frozenset[tuple[str, Key]] = frozenset()
     through: tuple[str, ...] = ()
     wait_seconds: float = 0.0
+    leaving: Mapping[str, int] = field(default_factory=dict[str, int])
 
     @property
     def target_hash(self) -> str:
@@ -78,15 +80,15 @@ def plan_rollout(
 ) -> Rollout:
     """The next step of the workers of a graph whose replicas are those that are in force.
 
-    `leaving` are pods on their way out, by the name of their component; it makes a difference only where
-    old and new ones must not meet. None means: nobody counts them.
+    `leaving` are the pods of old components that are still there, by the name of their component. None
+    means: nobody counts them, so that an old component is gone when its replicas are.
     """
-    services = generation_services(graph)
     if not found.old:
-        return Rollout(found, found.target, through=tuple(services))
-    clock = _Clock(now, settle_seconds)
+        return Rollout(found, found.target, through=tuple(generation_services(graph)))
+    clock, left = _Clock(now, settle_seconds), leaving or {}
     planned = {
-        key: _planned(key, each, found, leaving or {}, clock) for key, each in services.items()
+        key: _planned(key, each, found, left, clock)
+        for key, each in _replaced(graph, found).items()
     }
     through = tuple(key for key, each in planned.items() if each.is_through)
     is_over = len(through) == len(planned)
@@ -98,7 +100,18 @@ def plan_rollout(
         frozenset() if is_over else frozenset((_KIND, each.component.key) for each in found.old),
         through,
         min(waits, default=0.0),
+        left,
     )
+
+
+def _replaced(graph: DynamoGraphDeployment, found: Generations) -> dict[str, ComponentSpec]:
+    """The services whose pods are replaced: those with generations, and those that have just left them."""
+    services, old = generation_services(graph), {each.service for each in found.old}
+    return {
+        key: each
+        for key, each in sorted(graph.spec.services.items())
+        if key in services or key in old
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,19 +136,20 @@ def _planned(
     clock: _Clock,
 ) -> _Planned:
     wanted = 1 if service.replicas is None else service.replicas
-    member = next((each for each in found.new if each.service == key), None)
+    heirs = (*found.new, *found.successors)
+    member = next((each for each in heirs if each.service == key), None)
     new = member.side if member else NOTHING
     old = tuple(each for each in found.old if each.service == key)
     sides = [each.side for each in old]
+    is_left = not any(leaving.get(each.name) for each in old)
+    is_arrived = is_left and is_through(wanted, new, sides)
     if is_recreated(service):
-        is_gone = not any(each.replicas or each.pods for each in sides)
-        is_gone = is_gone and not any(leaving.get(each.name) for each in old)
-        step = recreating_step(wanted, new, sides, is_gone=is_gone)
-        return _Planned(step, old, is_through(wanted, new, sides))
+        is_gone = is_left and not any(each.replicas or each.pods for each in sides)
+        return _Planned(recreating_step(wanted, new, sides, is_gone=is_gone), old, is_arrived)
     left = clock.seconds_to_settle(member)
     step = rolling_step(wanted, budget(service, wanted), new, sides, is_settled=left == 0)
     wait = left if left and step.awaits_settling else 0.0
-    return _Planned(step, old, is_through(wanted, new, sides), wait)
+    return _Planned(step, old, is_arrived, wait)
 
 
 def _resized(planned: Iterable[_Planned]) -> Iterator[tuple[DynamoComponentDeployment, int]]:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from dynamo_operator.api import labels, names
 from dynamo_operator.api.component import DynamoComponentDeployment, ServiceReplicaStatus
+from dynamo_operator.api.framework import declared_or_detected
 from dynamo_operator.kube.applied import Blocked, Obstacle
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.types.meta import Condition, condition
@@ -32,11 +33,13 @@ _OBSTACLE_REASONS = {
 
 
 def refused_status(component: DynamoComponentDeployment, problems: Sequence[Problem]) -> Object:
-    """The status of a component whose spec cannot be used; counts stay as they were."""
+    """The status of a component whose spec cannot be used; counts stay as they were.
+
+    `observedGeneration` too: it is that of the last spec that was carried out.
+    """
     text = "Validation failed: " + "; ".join(str(each) for each in problems)
     generation = component.metadata.generation
     return {
-        "observedGeneration": generation,
         "conditions": [
             Condition(
                 "Valid",
@@ -82,6 +85,7 @@ def component_status(
         ],
         "service": service_json(service) if service else None,
         **_selectors(component),
+        "backendFramework": declared_or_detected(component.spec),
     }
     # The observed generation says that nothing stood in the way of that spec.
     return status if blocked else {**status, "observedGeneration": generation}

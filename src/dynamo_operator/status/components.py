@@ -18,6 +18,7 @@ from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.api.names import group_name
 from dynamo_operator.kube.types.meta import condition
 from dynamo_operator.lifecycle.workers import Rollout
+from dynamo_operator.status.pause import is_paused
 from dynamo_operator.status.reasons import ComponentReason, GraphReason
 from dynamo_operator.status.rollout import replacing, with_old_generations
 from dynamo_operator.status.service import ServiceView, explained
@@ -34,7 +35,7 @@ def component_views(
     API server holds, or None when it does not exist. `rollout` has the components of older generations.
     """
     old = rollout.generations.old if rollout else ()
-    replaced = replacing(old, rollout.target_hash) if rollout else {}
+    replaced = replacing(rollout) if rollout else {}
     reported = {
         key: _replicas(name, component, graph.spec.services.get(key))
         for key, (name, component) in components.items()
@@ -46,11 +47,7 @@ def component_views(
             component,
             counts[key],
             graph.spec.services.get(key),
-            [
-                f"{each.name}: {_PAUSED if _is_paused(each.component) else replaced[each.name]}"
-                for each in old
-                if each.service == key
-            ],
+            [f"{each.name}: {replaced[each.name]}" for each in old if each.service == key],
             newest=reported[key],
         )
         for key, (name, component) in components.items()
@@ -92,19 +89,15 @@ def _obstacle(component: DynamoComponentDeployment | None) -> str | None:
     if component is None:
         return "it is being created"
     available = condition(component.status.conditions, "Available")
-    is_paused = _is_paused(component)
+    is_held = is_paused(component)
     if available is None:
-        return _PAUSED if is_paused else "it has no status yet"
+        return _PAUSED if is_held else "it has no status yet"
     if _is_behind(component):
-        return _PAUSED if is_paused else "its newest spec has not been observed yet"
+        return _PAUSED if is_held else "its newest spec has not been observed yet"
     return None if available.status == "True" else available.message
 
 
 _PAUSED = f"it is paused (annotation {labels.PAUSED})"
-
-
-def _is_paused(component: DynamoComponentDeployment) -> bool:
-    return component.metadata.annotations.get(labels.PAUSED) == "true"
 
 
 _REFUSALS = {

@@ -13,9 +13,11 @@ from enum import StrEnum
 import msgspec
 
 from dynamo_operator.api.devices import gpus
+from dynamo_operator.api.framework import frameworks
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.kube.applied import Blocked, Obstacle
 from dynamo_operator.kube.kind import Object
+from dynamo_operator.kube.texts import cut, fitted
 from dynamo_operator.kube.types.meta import Condition, condition
 from dynamo_operator.lifecycle.suspension import SuspensionReason
 from dynamo_operator.status.components import wanted_replicas
@@ -52,7 +54,8 @@ class State(StrEnum):
 
 def refused_status(graph: DynamoGraphDeployment, problems: Sequence[Problem]) -> Object:
     """The status of a graph whose spec cannot be used; service counts stay as they were."""
-    text = "Validation failed: " + "; ".join(str(each) for each in problems)
+    begins = "Validation failed: "
+    text = begins + fitted([str(each) for each in problems], _MESSAGE_LIMIT - len(begins))
     return stopped_status(graph, State.FAILED, GraphReason.VALIDATION_FAILED, text)
 
 
@@ -65,7 +68,11 @@ def unavailable_status(graph: DynamoGraphDeployment, provider: str) -> Object:
 def stopped_status(
     graph: DynamoGraphDeployment, state: State, reason: GraphReason, text: str
 ) -> Object:
-    """The status of a graph for which nothing is done until somebody does something."""
+    """The status of a graph for which nothing is done until somebody does something.
+
+    `observedGeneration` stays at the last spec that was carried out (specification `beyond` S6); which one
+    was refused stands in the conditions.
+    """
     said = graph_condition(graph, state, reason, text)
     (ready,) = said["conditions"]
     standing = msgspec.structs.replace(ready, type="Progressing", status="False")
@@ -110,14 +117,15 @@ def graph_status(
         **said,
         "conditions": [*said["conditions"], _progressing(graph, seen, done, zeroed)],
         "services": {key: service_json(each.counts) for key, each in seen.items()},
+        "backendFramework": frameworks(graph),
         "readyServices": f"{serving}/{len(seen)}",
         "gpus": sum(
             gpus(each) * each.nodes * wanted_replicas(each) for each in graph.spec.services.values()
         ),
         "progress": msgspec.to_builtins(done.progress) if done.progress else None,
     }
-    if is_hindered:
-        del status["observedGeneration"]  # it says that nothing stood in the way of that spec
+    if not is_hindered:  # it says that nothing stood in the way of that spec
+        status["observedGeneration"] = graph.metadata.generation
     times = [done.again_seconds, *(each.again_seconds for each in seen.values())]
     return GraphStatus(status, min((each for each in times if each is not None), default=None))
 
@@ -175,14 +183,14 @@ def _why(late: Mapping[str, ServiceView]) -> tuple[GraphReason, str]:
         causes: dict[str, set[str]] = defaultdict(set)
         for each in late.values():
             causes[each.name].update(each.obstacles)
-        texts = (f"{name}: {'; '.join(sorted(causes[name]))}" for name in sorted(causes))
-        return GraphReason.SOME_NOT_READY, f"Resources not ready: {'; '.join(texts)}"
-    texts = (
+        told = (f"{name}: {'; '.join(sorted(causes[name]))}" for name in sorted(causes))
+        return GraphReason.SOME_NOT_READY, f"Resources not ready: {'; '.join(told)}"
+    texts = [
         f"{key}: {each.ready_of_newest}/{each.wanted} ready; {each.counts.message}"
         for key, each in sorted(late.items())
-    )
+    ]
     reason = GraphReason(found.pop()) if len(found) == 1 else GraphReason.MIXED
-    return reason, " | ".join(texts)
+    return reason, fitted(texts, _MESSAGE_LIMIT, between=" | ")
 
 
 def _explained(
@@ -251,10 +259,9 @@ def graph_condition(
 ) -> Object:
     """The part of the status that says how the graph is: its state and `Ready`."""
     generation = graph.metadata.generation
-    text = message if len(message) <= _MESSAGE_LIMIT else message[: _MESSAGE_LIMIT - 1] + "…"
+    text = cut(message, _MESSAGE_LIMIT)
     ready = "True" if state is State.SUCCESSFUL else "False"
     return {
-        "observedGeneration": generation,
         "state": str(state),
         "conditions": [Condition("Ready", ready, reason, text, observed_generation=generation)],
     }

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from dynamo_operator.lifecycle.suspension import SuspensionReason
+from dynamo_operator.status.model import ModelReason
 from dynamo_operator.status.pause import PauseReason
 from dynamo_operator.status.reasons import ComponentReason, GraphReason
 from dynamo_operator.status.scaling import ScalingReason
@@ -27,6 +28,7 @@ class Meaning:
 
 _GRAPH, _COMPONENT = "DynamoGraphDeployment", "DynamoComponentDeployment"
 _ADAPTER = "DynamoGraphDeploymentScalingAdapter"
+_MODEL = "DynamoModel"
 _AVAILABLE = "Available, DynamoComponentReady"
 _TAKEN = "An object that should be ours exists and is controlled by another, or by nobody."
 _RENAME = (
@@ -121,10 +123,15 @@ MEANINGS = (
     Meaning(*(_GRAPH, "Ready", "False", GraphReason.REJECTED), _REFUSED, _FIX),
     Meaning(
         *(_GRAPH, "Ready", "False", GraphReason.FAILED),
-        "Something is not there that the graph needs and does not make: something that runs pods over "
-        "several nodes, the API of InferencePools, a queue of the KAI scheduler; the message names it. "
-        "Nothing was changed.",
+        "Something is not there that the graph needs and does not make: the API of InferencePools, SSH keys, "
+        "a queue of the KAI scheduler; the message names it. Nothing was changed.",
         "Install or create it; the graph goes on by itself.",
+    ),
+    Meaning(
+        *(_GRAPH, "Ready", "False", GraphReason.NO_ORCHESTRATOR),
+        "A service spans several nodes, and nothing that runs such pods is installed. Nothing was changed, "
+        "and what runs goes on.",
+        "Install LeaderWorkerSet and Volcano, or Grove before the graph is created; it goes on by itself.",
     ),
     Meaning(
         *(_GRAPH, "Ready", "False", GraphReason.PROVIDER_UNAVAILABLE),
@@ -283,4 +290,55 @@ MEANINGS = (
     ),
     Meaning(*(_ADAPTER, "Ready", "False", ScalingReason.REJECTED), _REFUSED, _FIX),
     Meaning(*(_ADAPTER, "Ready", "False", ScalingReason.DECODE_FAILED), _UNREADABLE, _REWRITE),
+    Meaning(*(_MODEL, "Valid", "True", ModelReason.VALID), "The spec has no mistakes.", "Nothing."),
+    Meaning(
+        *(_MODEL, "Valid", "False", ModelReason.INVALID),
+        "The spec has mistakes; the message lists all of them. What pods have loaded stays.",
+        "Correct the model.",
+    ),
+    Meaning(*(_MODEL, "Valid", "False", ModelReason.DECODE_FAILED), _UNREADABLE, _REWRITE),
+    Meaning(
+        *(_MODEL, "ServicesFound", "True", ModelReason.SERVICES_FOUND),
+        "The pods of the base model were found through that many Services.",
+        "Nothing.",
+    ),
+    Meaning(
+        *(_MODEL, "ServicesFound", "False", ModelReason.NO_SERVICES),
+        "There are no EndpointSlices of the base model, or they belong to no Service.",
+        "See `EndpointsReady`.",
+    ),
+    Meaning(
+        *(_MODEL, "EndpointsReady", "True", ModelReason.ALL_READY),
+        "Every pod of the base model has loaded the adapter, but for prefill workers that cannot and whose "
+        "graph has it elsewhere.",
+        "Nothing.",
+    ),
+    Meaning(
+        *(_MODEL, "EndpointsReady", "True", ModelReason.DISCOVERED),
+        "The model is no LoRA, and there are pods that serve the base model; nothing is asked of them.",
+        "Nothing.",
+    ),
+    Meaning(
+        *(_MODEL, "EndpointsReady", "False", ModelReason.NOT_READY),
+        "Some pods have loaded the adapter, others have not; the message has the most frequent cause, and "
+        "`status.endpoints` that of each.",
+        "Wait while the number grows. A pod that failed is asked again by itself; if it stays, do what the "
+        "cause asks for: see the table in [models.md](models.md#troubleshooting).",
+    ),
+    Meaning(
+        *(_MODEL, "EndpointsReady", "False", ModelReason.NONE_READY),
+        "There are pods, and none of them has loaded the adapter; the message has the most frequent cause.",
+        "See the table in [models.md](models.md#troubleshooting). While first loads are under way no cause "
+        "is told.",
+    ),
+    Meaning(
+        *(_MODEL, "EndpointsReady", "False", ModelReason.NO_ENDPOINTS),
+        "No pods serve the base model in this namespace; the message says what is missing.",
+        "Deploy a graph with that `modelRef.name` in this namespace, or make `baseModelName` the same text.",
+    ),
+    Meaning(
+        *(_MODEL, "EndpointsReady", "False", ModelReason.CONFLICT),
+        "Another model has an adapter of that name on the base model; the message says which.",
+        "Choose another `modelName`, or delete or rename the other; this one goes on by itself then.",
+    ),
 )

@@ -9,7 +9,7 @@ from enum import StrEnum
 from dynamo_operator.api import labels
 from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.kube.types.meta import Condition, condition
+from dynamo_operator.kube.types.meta import Condition, Resource, condition
 
 _COMPONENT_TYPE = "Paused"
 
@@ -23,6 +23,11 @@ class PauseReason(StrEnum):
 
 
 _TEXT = f"{labels.PAUSED} is true: nothing is written for this object"
+
+
+def is_paused(object_: Resource) -> bool:
+    """Whether nothing shall be written for the object. Source: specification `beyond` F6."""
+    return object_.metadata.annotations.get(labels.PAUSED) == "true"
 
 
 def paused_condition(found: DynamoGraphDeployment | DynamoComponentDeployment) -> Condition:

@@ -42,7 +42,7 @@ def _apis(graph: DynamoGraphDeployment, facts: Facts) -> Iterator[Missing]:
     services = graph.spec.services.values()
     if not is_on_grove(graph) and any(lacks_orchestrator(each, facts) for each in services):
         text = f"failed to reconcile Dynamo components deployments: {NO_ORCHESTRATOR}"
-        yield Missing(State.FAILED, GraphReason.FAILED, text)
+        yield Missing(State.FAILED, GraphReason.NO_ORCHESTRATOR, text)
     has_picker = any(each.component_type == "epp" for each in services)
     if has_picker and not facts.inference_pools_served:
         text = (

@@ -27,6 +27,7 @@ class GraphReason(StrEnum):
     NAME_CONFLICT = "name_conflict"
     REJECTED = "rejected_by_api_server"
     FAILED = "failed_to_reconcile_the_resources"
+    NO_ORCHESTRATOR = "no_multinode_orchestrator"
     PROVIDER_UNAVAILABLE = "selected_workload_provider_unavailable"
     DECODE_FAILED = "decode_failed"
     UPDATE_COMPLETE = "update_complete"

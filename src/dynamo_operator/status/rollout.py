@@ -14,6 +14,7 @@ from dynamo_operator.api.graph import DynamoGraphDeployment, RollingUpdateStatus
 from dynamo_operator.api.service_status import ServiceReplicaStatus
 from dynamo_operator.lifecycle.generations import Generations, Member
 from dynamo_operator.lifecycle.workers import Rollout
+from dynamo_operator.status.pause import is_paused
 
 PENDING, IN_PROGRESS, COMPLETED = "Pending", "InProgress", "Completed"
 
@@ -32,11 +33,14 @@ def rolling_update(
     to = rollout.target_hash
     if stored is not None and not rollout.is_under_way and not to:
         # There are no generations any more, so nothing else could end it. It would hold restarts up for ever.
-        return msgspec.structs.replace(stored, phase=COMPLETED, end_time=now)
+        # The one that it went to may never have had a pod; no service is in a generation.
+        return msgspec.structs.replace(
+            stored, phase=COMPLETED, end_time=now, to_hash="", updated_services=()
+        )
     known = stored if stored is not None and is_open and stored.to_hash == to else None
     is_noted = graph.metadata.annotations.get(labels.CURRENT_WORKER_HASH, "") == to
     is_over = not rollout.is_under_way and is_noted
-    is_begun = is_over or bool(rollout.generations.new)
+    is_begun = is_over or bool(rollout.generations.new or rollout.generations.successors)
     return RollingUpdateStatus(
         phase=COMPLETED if is_over else IN_PROGRESS if is_begun else PENDING,
         start_time=known.start_time if known else now,
@@ -47,9 +51,22 @@ def rolling_update(
     )
 
 
-def replacing(old: Iterable[Member], to: str) -> dict[str, str]:
+def replacing(rollout: Rollout) -> dict[str, str]:
     """Why a graph is not ready while its workers are replaced: by the names of old components."""
-    return {each.name: f"generation {to} of the workers is taking over from it" for each in old}
+    return {each.name: _why_still_there(each, rollout) for each in rollout.generations.old}
+
+
+def _why_still_there(old: Member, rollout: Rollout) -> str:
+    side, going = old.side, rollout.leaving.get(old.name, 0)
+    if is_paused(old.component) and (side.replicas or side.pods or going):
+        return f"it is of an older generation and paused (annotation {labels.PAUSED}), so its pods stay"
+    if not side.replicas and (left := max(side.pods, going)):
+        return f"its last pods are on their way out ({left})"
+    if not side.replicas:
+        return "it has no pods any more, and goes when all services have been replaced"
+    heirs = (each.name for each in rollout.generations.successors if each.service == old.service)
+    generation = f"generation {rollout.target_hash} of the workers" if rollout.target_hash else ""
+    return f"{next(heirs, generation) or 'its successor'} is taking over from it"
 
 
 def with_old_generations(

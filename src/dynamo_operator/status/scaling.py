@@ -4,12 +4,13 @@ The hard part is not to repeat the wish as if it were the truth: an autoscaler c
 `replicas` is what the graph has observed, and absent while nobody has.
 """
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from dynamo_operator.api import labels, names
 from dynamo_operator.api.deployment_config import base_replicas
-from dynamo_operator.api.gang_names import LEADER_SUFFIX, gang_names_of
+from dynamo_operator.api.gang_names import LEADER_SUFFIX, WORKER_SUFFIX, gang_names_of
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.api.provider import is_on_grove
 from dynamo_operator.api.scaling import (
@@ -18,6 +19,7 @@ from dynamo_operator.api.scaling import (
 )
 from dynamo_operator.kube.applied import controls
 from dynamo_operator.kube.kind import Object
+from dynamo_operator.kube.texts import cut
 from dynamo_operator.kube.types.meta import Condition, Resource
 from dynamo_operator.lifecycle.replicas import has_adapter
 
@@ -111,7 +113,10 @@ def held_status(
     ready = _condition(adapter, "Unknown" if is_paused else "False", why)
     if _says(adapter, labels.PAUSED):
         return {"conditions": [ready]}
-    return {**_observed(adapter, spec, graph), "conditions": [ready]}
+    status = {**_observed(adapter, spec, graph), "conditions": [ready]}
+    if why.reason is ScalingReason.REJECTED:  # nothing came of that spec
+        del status["observedGeneration"]
+    return status
 
 
 def acting_status(
@@ -173,18 +178,45 @@ def selector(graph: DynamoGraphDeployment, service: str, replicas: int) -> str:
     return ",".join(terms)
 
 
+def graph_selector(graph: DynamoGraphDeployment, replicas: Mapping[str, int]) -> str:
+    """The label selector of the pods of several services as text: one pod for each of their replicas.
+
+    `replicas` is how many of them there are, by service. The services differ, so of those that span several
+    nodes the pods are left out that do not lead. Without services it contradicts itself and finds nothing;
+    an empty one would find every pod for whoever reads it by the rules of Kubernetes.
+    """
+    named = f"{labels.GRAPH}={names.label_value(graph.metadata.name)}"
+    if not replicas:
+        return f"{named},!{labels.GRAPH}"
+    values = ",".join(sorted(names.label_value(key) for key in replicas))
+    terms = [named, f"{labels.COMPONENT} in ({values})"]
+    spread = [key for key in sorted(replicas) if graph.spec.services[key].nodes > 1]
+    if spread and is_on_grove(graph):
+        cliques = (
+            each for key in spread for each in _cliques(graph, key, replicas[key], WORKER_SUFFIX)
+        )
+        terms.append(f"{_GROVE_CLIQUE} notin ({','.join(cliques)})")
+    elif spread:
+        terms.append(f"{labels.ROLE}!=worker")
+    return ",".join(terms)
+
+
 def _grove_leaders(graph: DynamoGraphDeployment, service: str, replicas: int) -> str:
-    """Grove labels a pod with its clique, whose name has the number of the replica; 0 always counts."""
-    gang = gang_names_of(graph)
-    group, leader = gang.child(service), f"{gang.services[service]}{LEADER_SUFFIX}"
-    cliques = (f"{group}-{index}-{leader}" for index in range(max(1, replicas)))
+    cliques = _cliques(graph, service, replicas, LEADER_SUFFIX)
     return f"{_GROVE_CLIQUE} in ({','.join(cliques)})"
 
 
+def _cliques(
+    graph: DynamoGraphDeployment, service: str, replicas: int, suffix: str
+) -> Iterator[str]:
+    """Grove labels a pod with its clique, whose name has the number of the replica; 0 always counts."""
+    gang = gang_names_of(graph)
+    group, name = gang.child(service), f"{gang.services[service]}{suffix}"
+    return (f"{group}-{index}-{name}" for index in range(max(1, replicas)))
+
+
 def _condition(adapter: DynamoGraphDeploymentScalingAdapter, status: str, why: Hold) -> Condition:
-    generation, text = adapter.metadata.generation, why.message
-    if len(text) > _MESSAGE_LIMIT:
-        text = text[: _MESSAGE_LIMIT - 1] + "…"
+    generation, text = adapter.metadata.generation, cut(why.message, _MESSAGE_LIMIT)
     return Condition("Ready", status, why.reason, text, observed_generation=generation)
 
 

@@ -55,7 +55,8 @@ def _rolling_update(
     old, new = before.status.rolling_update, after.status.rolling_update
     if new is None or (old and (old.phase, old.to_hash) == (new.phase, new.to_hash)):
         return
-    change = f"workers {new.from_hash or 'of no generation'} by {new.to_hash}"
+    none = "of no generation"
+    change = f"workers {new.from_hash or none} by {new.to_hash or f'those {none}'}"
     if new.phase == "InProgress":
         yield Happening("RollingUpdateStarted", f"Replacing {change}")
     elif new.phase == "Completed" and old is not None:

@@ -1,12 +1,15 @@
 """Each call to a worker ends in a reply, whatever the worker does."""
 
 import asyncio
+import json
+import socket
+import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 
 import pytest
 
-from dynamo_operator.controllers.adapter_api import AdapterApi, adapter_session
+from dynamo_operator.controllers.adapter_api import AdapterApi, adapter_session, understood
 from dynamo_operator.lifecycle.adapter_calls import Call, Ending, Reply, Verb
 from simulated.lora_worker import LoraWorker, Trouble
 
@@ -115,3 +118,54 @@ async def test_only_so_many_are_asked_at_once_and_waiting_is_not_timed() -> None
         replies = await asyncio.gather(*(api.call(ADDRESS, LOAD) for _ in range(24)))
     assert {Reply(Ending.DONE)} == set(replies)
     assert 3 == worker.most_at_once
+
+
+async def test_a_host_that_takes_no_connection_is_told_from_one_that_does_not_answer() -> None:
+    # A socket whose queue is full takes no connection, as a host that is gone does.
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(0)
+        host, port = listening.getsockname()
+        with ExitStack() as waiting:
+            for _ in range(4):
+                each = waiting.enter_context(socket.socket())
+                each.setblocking(False)
+                each.connect_ex((host, port))
+            async with adapter_session(connect_seconds=0.2) as session:
+                api = AdapterApi(session, dial=lambda _: f"http://{host}:{port}")
+                reply = await api.call(ADDRESS, LOAD)
+    assert Ending.FAILED is reply.ending
+    assert "no connection" in reply.message
+    assert "120" not in reply.message
+
+
+def test_what_a_worker_says_of_a_404_of_its_own_is_told() -> None:
+    said = b'{"status": "error", "message": "no such weights"}'
+    assert "cannot manage adapters: status 404: no such weights" == (
+        understood(Verb.LOAD, 404, said).message
+    )
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "cannot read s3://AKIA123:to/p+secret@bucket/x",
+        "403 for https://host/x?X-Amz-Signature=topsecret&y=1 today",
+        "401 for https://topsecret@host/x",
+        "Authorization: Bearer topsecret was refused",
+        "the token hf_topsecretABCDEFGHIJKL is not valid",
+    ],
+)
+def test_what_a_worker_says_is_told_without_credentials(said: str) -> None:
+    body = json.dumps({"status": "error", "message": said}).encode()
+    for status in (200, 500, 404):
+        message = understood(Verb.LOAD, status, body).message
+        assert "secret" not in message
+        assert message
+
+
+def test_an_endless_text_of_a_worker_is_read_in_no_time() -> None:
+    started = time.monotonic()
+    for text in ("a://b:", "http://", "x", "?", "s3://:@"):
+        understood(Verb.LOAD, 500, (text * 200_000).encode())
+    assert time.monotonic() - started < 5

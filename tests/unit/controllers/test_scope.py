@@ -32,7 +32,7 @@ class Operator:
         events = EventWriter(client, instance="a", metrics=self.metrics)
         self.manager = Manager(client, Cache(), metrics=self.metrics, events=events)
         self.scope.join(self.manager)
-        register(self.metrics.registry, self.scope.excluded)
+        register(self.metrics.registry, self.scope.excluded, lambda: False)
         self.stop = asyncio.Event()
         self._run: asyncio.Task[None] | None = None
 

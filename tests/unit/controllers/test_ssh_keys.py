@@ -22,6 +22,9 @@ from dynamo_operator.settings import RenderSettings
 from specs import IMAGE, a_graph, a_service
 
 SETTINGS = RenderSettings(mpi_secret_name="keys", mpi_secret_namespace="system")
+OWN_KEYS = RenderSettings(
+    mpi_secret_name="keys", mpi_secret_namespace="system", mpi_secret_made=True
+)
 DATA = {"private.key": "c2VjcmV0"}
 OURS = {"app.kubernetes.io/managed-by": "dynamo-operator"}
 
@@ -89,6 +92,22 @@ def test_a_secret_that_somebody_else_made_is_left_alone() -> None:
     reduced = SshKeysCopy(Metadata("keys", "prod", uid="2"))
     assert [] == copies(graph(), source(), reduced)
     assert "" == missing_ssh_keys(graph(), cache(reduced), SETTINGS)
+
+
+def test_keys_that_the_operator_makes_are_never_those_of_another_namespace() -> None:
+    assert {SshKeysCopy} == {each.type_ for each in ssh_key_informers(OWN_KEYS)}
+    assert () == ssh_key_copies(graph(), cache(source()), OWN_KEYS)
+    assert "prod/keys" == missing_ssh_keys(graph(), cache(source()), OWN_KEYS)
+    (kept,) = ssh_key_copies(
+        graph(), cache(source(**{"private.key": "bmV3"}), copy(labels=OURS)), OWN_KEYS
+    )
+    assert DATA == kept["data"]
+
+
+def test_the_namespace_of_the_operator_has_keys_like_any_other() -> None:
+    here = RenderSettings(mpi_secret_name="keys", mpi_secret_namespace="prod", mpi_secret_made=True)
+    (kept,) = ssh_key_copies(graph(), cache(copy(labels=OURS)), here)
+    assert DATA == kept["data"]
 
 
 def test_what_is_missing_is_named() -> None:

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_ssh_private_key,
 )
 
-from dynamo_operator.controllers.ssh_source import makes_ssh_source, new_keys
+from dynamo_operator.controllers.ssh_source import makes_ssh_keys, new_keys
 from dynamo_operator.settings import RenderSettings
 
 
@@ -21,10 +21,7 @@ def test_the_two_keys_belong_together() -> None:
     assert public == keys["private.key.pub"].strip()
 
 
-def test_keys_are_made_only_when_it_is_asked_for_and_known_where() -> None:
-    asked = RenderSettings(mpi_secret_made=True, mpi_secret_name="k", mpi_secret_namespace="n")
-    assert makes_ssh_source(asked)
-    for missing in ("mpi_secret_name", "mpi_secret_namespace", "mpi_secret_made"):
-        values = {"mpi_secret_name": "k", "mpi_secret_namespace": "n", "mpi_secret_made": True}
-        values.pop(missing)
-        assert not makes_ssh_source(RenderSettings(**values))  # type: ignore[arg-type]
+def test_keys_are_made_only_when_it_is_asked_for_and_they_have_a_name() -> None:
+    assert makes_ssh_keys(RenderSettings(mpi_secret_made=True, mpi_secret_name="k"))
+    assert not makes_ssh_keys(RenderSettings(mpi_secret_made=True))
+    assert not makes_ssh_keys(RenderSettings(mpi_secret_name="k", mpi_secret_namespace="n"))

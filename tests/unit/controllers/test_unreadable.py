@@ -7,6 +7,7 @@ import pytest
 
 from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.api.model import DynamoModel
 from dynamo_operator.controllers.unreadable import report_unreadable
 from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.client import Client
@@ -32,6 +33,7 @@ CASES = [
         {"Available", "DynamoComponentReady"},
         "DecodeFailed",
     ),
+    (DynamoModel, {"modelName": 3}, {"Valid"}, "DecodeFailed"),
 ]
 
 

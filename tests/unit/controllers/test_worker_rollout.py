@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from dynamo_operator.api.component import DynamoComponentDeployment
+from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.controllers.pods import PodIndex
 from dynamo_operator.controllers.report import soonest
 from dynamo_operator.controllers.rollout import (
@@ -63,7 +64,7 @@ GOING = pod(deletionTimestamp="2026-01-01T00:00:00Z")
 
 
 def a_cache(*objects: Resource) -> tuple[Cache, PodIndex]:
-    types: tuple[type[Resource], ...] = (DynamoComponentDeployment, Pod)
+    types: tuple[type[Resource], ...] = (DynamoGraphDeployment, DynamoComponentDeployment, Pod)
     stores: list[Store[Any]] = [Store(each) for each in types]
     cache = Cache(stores)
     index = PodIndex(cache)
@@ -97,13 +98,35 @@ def test_new_pods_of_a_recreated_service_wait_for_those_on_their_way_out(
     assert expected == next_rollout(GRAPH, found, SETTINGS, index).workers.replicas["W"]
 
 
-def test_only_pods_on_their_way_out_of_a_recreated_service_wake_its_graph() -> None:
-    cache, _ = a_cache(component())
-    watch = leaving_pod_watch(cache)
-    assert [Key("prod", "chat")] == list(watch.keys(GOING))
-    assert [] == list(watch.keys(pod()))
-    cache, _ = a_cache(component(annotations={}))
+@pytest.mark.parametrize("each", [GOING, pod()], ids=["on its way out", "vanished with its node"])
+def test_a_pod_of_a_component_that_is_to_have_none_wakes_the_managed_graph(each: Pod) -> None:
+    cache, _ = a_cache(GRAPH, component(annotations={}))
+    assert [Key("prod", "chat")] == list(leaving_pod_watch(cache).keys(each))
+
+
+def test_pods_of_components_that_serve_and_of_native_graphs_wake_no_graph() -> None:
+    cache, _ = a_cache(GRAPH, component(replicas=1))
     assert [] == list(leaving_pod_watch(cache).keys(GOING))
+    native = a_graph({"W": a_service(annotations=RECREATE)}, metadata={"uid": "uid"})
+    cache, _ = a_cache(native, component())
+    assert [] == list(leaving_pod_watch(cache).keys(GOING))
+
+
+@pytest.mark.parametrize(("pods", "expected"), [((GOING,), False), ((), True)])
+def test_an_old_generation_is_gone_when_its_pods_are_gone(
+    pods: tuple[Pod, ...], expected: bool
+) -> None:
+    rolling = a_graph({"W": a_service(replicas=0)}, metadata=MANAGED)
+    cache, index = a_cache(component(envFromSecret="old", annotations={}), *pods)
+    first = observed_generations(rolling, cache, SETTINGS)
+    wanted = component_object(rolling, "W", rolling.spec.services["W"], SETTINGS, first.target)
+    wanted["metadata"] |= {"ownerReferences": [OWNER]}
+    new = msgspec.convert({**wanted, "status": {"conditions": []}}, DynamoComponentDeployment)
+    cache, index = a_cache(component(envFromSecret="old", annotations={}), new, *pods)
+    found = observed_generations(rolling, cache, SETTINGS)
+    rollout = next_rollout(rolling, found, SETTINGS, index)
+    assert expected == (not rollout.spared)
+    assert expected == (rollout.through == ("W",))
 
 
 def test_a_rollout_that_may_go_on_by_itself_is_looked_at_in_time() -> None:

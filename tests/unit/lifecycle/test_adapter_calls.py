@@ -17,6 +17,7 @@ from dynamo_operator.lifecycle.adapter_calls import (
     Verb,
     after,
     needed,
+    pending,
     plan,
     retry_seconds,
 )
@@ -76,9 +77,9 @@ def test_a_list_that_fails_says_nothing_about_the_adapter() -> None:
     assert Plan((), 299.0) == plan(NEW, [loaded], now=later(301))
 
 
-def test_delays_double_up_to_five_minutes_and_differ_between_pods() -> None:
-    delays = [retry_seconds(replace(endpoint(), failures=count)) for count in range(12)]
-    bounds = [0, 5, 10, 20, 40, 80, 160, 300, 300, 300, 300, 300]
+def test_delays_double_to_half_a_minute_and_at_last_to_five_and_differ_between_pods() -> None:
+    delays = [retry_seconds(replace(endpoint(), failures=count)) for count in range(20)]
+    bounds = [0, 5, 10, 20, *([30] * 11), 60, 120, 240, 300, 300]
     for delay, bound in zip(delays, bounds, strict=True):
         assert 0.8 * bound <= delay <= bound
     assert 1 < len({retry_seconds(replace(endpoint(each), failures=9)) for each in range(9)})
@@ -138,6 +139,24 @@ def test_an_unload_that_was_not_answered_may_have_taken_the_adapter() -> None:
     unsure = after(endpoint(loaded=OLD), Call(Verb.UNLOAD, "support"), FAILURE, now=START)
     assert (Call(Verb.LOAD, "support", "s3://old"),) == needed(OLD, unsure)
     assert unsure.is_reloading, "it counts as taken away"
+
+
+@pytest.mark.parametrize("had", [None, OLD, RENAMED])
+@pytest.mark.parametrize("wanted", [OLD, NEW, RENAMED])
+@pytest.mark.parametrize("then", [OLD, NEW, RENAMED])
+def test_wherever_calls_are_cut_off_what_was_noted_before_them_is_enough(
+    had: Adapter | None, wanted: Adapter, then: Adapter
+) -> None:
+    known = endpoint(loaded=had)
+    calls = needed(wanted, known)
+    for made in range(len(calls) + 1):
+        worker, noted = Worker({had.name: had.uri} if had else {}), pending(known, calls)
+        for call in calls[:made]:
+            worker.answer(call, is_done=True, is_told=False)
+        for call in needed(then, noted):
+            reply = worker.answer(call, is_done=True, is_told=True)
+            noted = after(noted, call, reply, now=START)
+        assert {then.name: then.uri} == worker.loaded
 
 
 def test_a_worker_that_cannot_unload_still_has_the_adapter() -> None:

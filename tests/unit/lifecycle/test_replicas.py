@@ -77,18 +77,15 @@ def test_the_scale_is_the_factor_that_all_services_have_reached() -> None:
     assert 2 == graph_scale(a_graph(2), observed).replicas
 
 
-def test_the_selector_names_the_services_under_the_factor() -> None:
-    selector = graph_scale(a_graph(), {}).selector
-    assert (
-        "nvidia.com/dynamo-graph-deployment-name=g,"
-        "nvidia.com/dynamo-component in (decode,off,prefill)" == selector
-    )
+def test_the_services_under_the_factor_are_named_with_the_most_replicas_they_may_have() -> None:
+    observed = {"prefill": ServiceObserved(replicas=9)}
+    assert {"decode": 2, "off": 0, "prefill": 9} == graph_scale(a_graph(2), observed).covered
 
 
 def test_a_graph_without_such_services_has_the_scale_that_it_asks_for() -> None:
     spec = DynamoGraphDeploymentSpec(services={"Frontend": SERVICES["Frontend"]}, replicas=3)
     scale = graph_scale(DynamoGraphDeployment(Metadata("g"), spec=spec), {})
-    assert (3, "nvidia.com/dynamo-graph-deployment-name=g") == (scale.replicas, scale.selector)
+    assert (3, {}) == (scale.replicas, scale.covered)
 
 
 @given(st.integers(0, 50))

@@ -54,6 +54,16 @@ def test_the_rest_goes_when_the_pods_of_the_workers_are_gone() -> None:
     assert (frozenset(SERVICES), ("Unknown", "suspending")) == (found.zero, said(found))
 
 
+def test_a_paused_component_that_does_not_go_is_named() -> None:
+    paused = ServiceObserved(exists=True, replicas=1, is_paused=True)
+    found = suspension(a_graph(suspend="true"), ALL | {"decode": paused})
+    assert found.condition is not None
+    assert "decode (its component is paused)" in found.condition.message
+    waits = suspension(a_graph(stored="True"), {"Frontend": ServiceObserved(is_paused=True)})
+    assert waits.condition is not None
+    assert "Frontend (its component is paused)" in waits.condition.message
+
+
 def test_a_graph_without_pods_is_suspended() -> None:
     found = suspension(a_graph(suspend="true"), dict.fromkeys(SERVICES, GONE))
     assert (frozenset(SERVICES), ("True", "suspended")) == (found.zero, said(found))

@@ -28,6 +28,7 @@ from dynamo_operator.status.components import component_views
 from dynamo_operator.status.workload import NO_DEPLOYMENT
 from dynamo_operator.validation import Problem
 from dynamo_operator.validation.schema import status_problems
+from specs import a_graph, a_service
 
 GRAPH = DynamoGraphDeployment(Metadata("chat", generation=2))
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -103,7 +104,7 @@ def test_an_older_generation_of_workers_counts_and_is_in_the_way() -> None:
     views = component_views(GRAPH, {"S0": ("chat-s0-new", component("True"))}, workers)
     status = graph_statuses.graph_status(GRAPH, views, (), now=NOW).status
     assert ("False", "updating") == ready(status)[:2]
-    assert "chat-decode: generation" in ready(status)[2]
+    assert "chat-decode: its successor is taking over from it" in ready(status)[2]
     assert 4 == status["services"]["S0"]["replicas"]
     assert 2 == status["services"]["S0"]["updatedReplicas"]
 
@@ -135,7 +136,9 @@ def test_a_paused_component_that_is_behind_is_named() -> None:
     member = msgspec.structs.replace(old.generations.old[0].component, metadata=metadata)
     workers = replace(old, generations=Generations(old=(Member(member, "", ""),)))
     views = component_views(GRAPH, {"S0": ("chat-s0-new", component("True"))}, workers)
-    assert (f"chat-decode: {text}",) == views["S0"].obstacles
+    assert all(
+        "chat-decode: it is of an older generation and paused" in t for t in views["S0"].obstacles
+    )
 
 
 def test_a_taken_name_fails_the_graph_and_is_no_observation() -> None:
@@ -143,6 +146,16 @@ def test_a_taken_name_fails_the_graph_and_is_no_observation() -> None:
     assert ("False", "name_conflict", TAKEN.message) == ready(status)
     assert "failed" == status["state"]
     assert "observedGeneration" not in status
+
+
+def test_a_refused_spec_is_no_observation_and_its_conditions_name_it() -> None:
+    for refused in (
+        graph_statuses.refused_status(GRAPH, MISTAKES),
+        graph_statuses.unavailable_status(GRAPH, "grove"),
+        component_statuses.refused_status(COMPONENT, MISTAKES),
+    ):
+        assert "observedGeneration" not in refused
+        assert None not in {each.observed_generation for each in refused["conditions"]}
 
 
 def test_a_long_message_is_cut() -> None:
@@ -195,3 +208,15 @@ def test_what_keeps_a_component_from_being_made_is_the_reason_of_the_graph(
     found = of(DynamoComponentDeployment(COMPONENT.metadata, status=status))
     assert ("False", told) == ready(found)[:2]
     assert "Service x is taken" in ready(found)[2]
+
+
+def framework_of(graph: Any) -> Any:
+    return graph_statuses.graph_status(graph, {}, (), now=NOW).status["backendFramework"]
+
+
+def test_the_framework_is_shown_whether_it_is_declared_or_read_from_a_command() -> None:
+    main = {"image": "i", "command": ["python3", "-m", "dynamo.sglang"]}
+    detected = a_service(extraPodSpec={"mainContainer": main})
+    assert "sglang" == framework_of(a_graph({"F": a_service("frontend"), "W": detected}))
+    assert "vllm" == framework_of(a_graph({"W": a_service()}, backendFramework="vllm"))
+    assert None is framework_of(a_graph({"F": a_service("frontend")}))

@@ -41,6 +41,7 @@ def test_several_nodes_need_something_that_runs_them_unless_it_is_grove() -> Non
     assert (
         "failed to reconcile Dynamo components deployments: no multinode orchestrator available"
     ) == found.message
+    assert "no_multinode_orchestrator" == found.reason
     assert () == missing(graph, Facts(lws_served=True))
     assert () == missing(recorded(graph, GROVE), Facts())
 
@@ -73,4 +74,5 @@ def test_a_claim_alone_is_waited_for_and_anything_else_is_a_failure() -> None:
         status["state"],
         status["conditions"][0].reason,
     )
+    assert "observedGeneration" not in status, "that spec was not carried out"
     assert "mine" in status["conditions"][0].message

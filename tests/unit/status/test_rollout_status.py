@@ -111,14 +111,43 @@ def test_a_service_of_one_generation_counts_as_ever() -> None:
     assert {"Decode": new} == with_old_generations({"Decode": new}, [])
 
 
-def test_old_components_keep_a_graph_from_being_ready() -> None:
-    (text,) = replacing([member("aaaaaaaa")], "bbbbbbbb").values()
-    assert "bbbbbbbb" in text
+def why(old: Member, **more: Any) -> str:
+    found = Generations(NEW, "aaaaaaaa", old=(old,), successors=more.pop("successors", ()))
+    (text,) = replacing(Rollout(found, found.target, **more)).values()
+    return text
+
+
+def an_old_one(replicas: int, pods: int, **metadata: Any) -> Member:
+    counts = {"componentKind": "Deployment", "componentName": "old"}
+    found = member("aaaaaaaa", {**counts, "replicas": pods, "updatedReplicas": pods})
+    component = found.component
+    spec = msgspec.structs.replace(component.spec, replicas=replicas)
+    about = msgspec.structs.replace(component.metadata, **metadata)
+    changed = msgspec.structs.replace(component, spec=spec, metadata=about)
+    return Member(changed, found.suffix, found.content)
+
+
+def test_an_old_component_says_what_it_waits_for() -> None:
+    assert "generation bbbbbbbb of the workers is taking over from it" == why(an_old_one(2, 2))
+    assert "its last pods are on their way out (2)" == why(an_old_one(0, 2))
+    gone = an_old_one(0, 0)
+    assert "its last pods are on their way out (1)" == why(gone, leaving={gone.name: 1})
+    assert "goes when all services have been replaced" in why(gone)
+    assert "chat-decode-bbbbbbbb is taking over from it" == why(
+        an_old_one(2, 2), successors=(member("bbbbbbbb"),)
+    )
+
+
+def test_an_old_component_that_is_paused_says_so_while_it_has_pods() -> None:
+    paused = {"annotations": {"nvidia.com/paused": "true"}}
+    assert "paused" in why(an_old_one(2, 2, **paused))
+    assert "paused" in why(an_old_one(0, 1, **paused))
+    assert "paused" not in why(an_old_one(0, 0, **paused))
 
 
 def test_a_rollout_ends_when_there_are_no_generations_any_more() -> None:
-    stored = RollingUpdateStatus("InProgress", BEFORE, from_hash="aaaaaaaa", to_hash="bbbbbbbb")
+    stored = RollingUpdateStatus("InProgress", BEFORE, None, ("Decode",), "aaaaaaaa", "bbbbbbbb")
     nothing = Rollout(Generations(WorkerGeneration("", "")), WorkerGeneration("", ""))
     found = rolling_update(graph(stored), nothing, NOW)
     assert found is not None
-    assert ("Completed", NOW, "bbbbbbbb") == (found.phase, found.end_time, found.to_hash)
+    assert RollingUpdateStatus("Completed", BEFORE, NOW, (), "aaaaaaaa", "") == found

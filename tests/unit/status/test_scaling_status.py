@@ -14,7 +14,13 @@ from dynamo_operator.api.service_status import ServiceReplicaStatus
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.types.meta import Condition, OwnerReference
 from dynamo_operator.kube.types.scaled import FieldOwner, ScaledMetadata
-from dynamo_operator.status.scaling import acting_status, held_status, hold, selector
+from dynamo_operator.status.scaling import (
+    acting_status,
+    graph_selector,
+    held_status,
+    hold,
+    selector,
+)
 from dynamo_operator.validation.schema import status_problems
 from specs import a_graph, a_service
 
@@ -111,6 +117,31 @@ def test_an_autoscaler_sees_one_pod_of_each_replica() -> None:
     assert f"{OURS},grove.io/podclique in ({first},{second})" == selector(on_grove, "decode", 2)
     assert f"{OURS},grove.io/podclique in ({first})" == selector(on_grove, "decode", 0)
     assert OURS == selector(graph(metadata=grove), "decode", 2)
+
+
+GRAPHS = "nvidia.com/dynamo-graph-deployment-name=chat"
+GROVE = {"annotations": {"nvidia.com/workload-provider": "grove"}}
+
+
+def two_services(**fields: Any) -> Any:
+    """A service on one node and one on two."""
+    many = a_service(multinode={"nodeCount": 2})
+    return a_graph({"decode": a_service(), "many": many}, **fields)
+
+
+def test_an_autoscaler_of_a_graph_sees_one_pod_of_each_replica_of_all_its_services() -> None:
+    both = f"{GRAPHS},nvidia.com/dynamo-component in (decode,many)"
+    assert f"{both},role!=worker" == graph_selector(two_services(), {"decode": 3, "many": 2})
+    first, second = (f"chat-0-many-{index}-many-wkr" for index in (0, 1))
+    assert f"{both},grove.io/podclique notin ({first},{second})" == graph_selector(
+        two_services(metadata=GROVE), {"decode": 3, "many": 2}
+    )
+    alone = f"{GRAPHS},nvidia.com/dynamo-component in (decode)"
+    assert alone == graph_selector(two_services(), {"decode": 1})
+
+
+def test_the_selector_of_a_graph_whose_factor_means_nothing_finds_no_pod() -> None:
+    assert f"{GRAPHS},!nvidia.com/dynamo-graph-deployment-name" == graph_selector(graph(), {})
 
 
 def test_who_set_the_replicas_is_the_last_of_those_that_own_them() -> None:

@@ -5,12 +5,13 @@ from pathlib import Path
 
 from dynamo_operator.lifecycle.suspension import SuspensionReason
 from dynamo_operator.status.meanings import MEANINGS
+from dynamo_operator.status.model import ModelReason
 from dynamo_operator.status.pause import PauseReason
 from dynamo_operator.status.reasons import ComponentReason, GraphReason
 from dynamo_operator.status.scaling import ScalingReason
 
 TOOL = runpy.run_path(str(Path(__file__).parents[3] / "tools/status_page.py"))
-KINDS = (GraphReason, ComponentReason, PauseReason, SuspensionReason, ScalingReason)
+KINDS = (GraphReason, ComponentReason, PauseReason, SuspensionReason, ScalingReason, ModelReason)
 
 
 def test_the_page_in_the_repository_is_up_to_date() -> None:

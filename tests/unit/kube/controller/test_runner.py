@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import ClassVar
 
 import pytest
+from msgspec.structs import replace
 from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
@@ -48,6 +49,17 @@ A, B = Key("ns", "a"), Key("ns", "b")
 def widget(key: Key, size: int = 0) -> Widget:
     version = str(size)
     return Widget(Metadata(key.name, key.namespace, f"uid-{key.name}", version), size)
+
+
+def edited(key: Key) -> Widget:
+    """The widget with another spec, as its generation tells."""
+    metadata = replace(widget(key).metadata, generation=2, resource_version="9")
+    return Widget(metadata)
+
+
+def named(child: Deployment, name: str) -> Deployment:
+    """The child under another name."""
+    return replace(child, metadata=replace(child.metadata, name=name, uid=f"uid-{name}"))
 
 
 def deployment(owner: OwnerReference | None, generation: int = 1) -> Deployment:
@@ -244,6 +256,29 @@ async def test_a_change_overtakes_the_first_list() -> None:
     async with running(world=world):
         await asyncio.sleep(1)
     assert [A, *backlog] == world.controller.keys()
+
+
+async def test_an_edit_overtakes_what_children_report() -> None:
+    keys = [Key("ns", str(number)) for number in range(5)]
+    async with running(Pace(workers=1, resync_seconds=100_000, coalesce_seconds=0.0)) as world:
+        world.list(*map(widget, (*keys, B)))
+        await asyncio.sleep(1)
+        world.controller.runs.clear()
+        for each in keys:
+            world.children.hear(Changed(named(deployment(controlled_by(each)), each.name)))
+        world.widgets.hear(Changed(edited(B)))
+        await asyncio.sleep(1)
+    assert B in world.controller.keys()[:2], "one was under way already"
+
+
+async def test_many_settled_objects_in_a_row_let_others_have_their_turn() -> None:
+    async with running() as world:
+        world.list(*(widget(Key("ns", str(number))) for number in range(1000)))
+        turns = 0
+        while len(world.controller.runs) < 1000:
+            await asyncio.sleep(0)
+            turns += 1
+    assert turns >= 1000 / PACE.workers
 
 
 async def test_a_change_during_a_reconcile_runs_it_once_more_and_never_twice_at_once() -> None:

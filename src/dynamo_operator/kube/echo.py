@@ -1,0 +1,51 @@
+"""Which states a reconcile has made itself, so that hearing of them does not wake it once more.
+
+The hard part is a foreign change that hides behind our own: the state after our write would have it too. So
+only a write that named the version it was made on counts. Whoever changed the object before it made it fail,
+and whoever changes it after makes another version.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from dynamo_operator.kube.kind import Key, Object
+from dynamo_operator.kube.types.meta import Resource
+
+
+class Echoes:
+    """The states that were written in one reconcile."""
+
+    def __init__(self) -> None:
+        self._written: set[tuple[type[Resource], Key, str]] = set()
+
+    def add(self, state: Resource) -> None:
+        """Take note of a state that is exactly what we knew and what we wrote."""
+        self._written.add((type(state), state.key, state.metadata.resource_version))
+
+    def has(self, state: Resource | None) -> bool:
+        """Whether this state is one of them."""
+        if state is None:
+            return False
+        return (type(state), state.key, state.metadata.resource_version) in self._written
+
+
+_current: ContextVar[Echoes | None] = ContextVar("_current", default=None)
+
+
+@contextmanager
+def echoes() -> Iterator[Echoes]:
+    """Collect what is written inside the block."""
+    found = Echoes()
+    token = _current.set(found)
+    try:
+        yield found
+    finally:
+        _current.reset(token)
+
+
+def wrote(patch: Object, answer: Resource) -> None:
+    """Take note of the answer to a patch, if nothing but the patch can have made that state."""
+    collected, made_on = _current.get(), patch.get("metadata", {}).get("resourceVersion")
+    if collected is not None and made_on and made_on != answer.metadata.resource_version:
+        collected.add(answer)

@@ -1,0 +1,64 @@
+"""Scenarios that are played at once, each with an operator that dies at each chosen point."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pytest
+
+from faults.crash import Point
+from faults.scenarios import Scenario
+from faults.stage import AT_ONCE, IS_LONG, Calm, Outcome, Stage
+
+SAMPLE = 3
+
+
+def chosen(points: Sequence[Point]) -> Sequence[Point]:
+    """All points, or some that are spread over them."""
+    if IS_LONG or len(points) <= SAMPLE:
+        return points
+    return [points[(2 * at + 1) * len(points) // (2 * SAMPLE)] for at in range(SAMPLE)]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A scenario that is being played: calmly first, then with an operator that dies at each chosen point."""
+
+    calm: Future[Calm]
+    crashes: list[Future[Outcome]]
+
+
+def asked(request: pytest.FixtureRequest) -> list[Scenario]:
+    """The scenarios of the tests of a module that are to be run."""
+    items = (item for item in request.session.items if isinstance(item, pytest.Function))
+    ours = (item for item in items if item.module is request.module)
+    given = (each.callspec.params.values() for each in ours if hasattr(each, "callspec"))
+    return [value for values in given for value in values if isinstance(value, Scenario)]
+
+
+@contextmanager
+def played(stage: Stage, scenarios: Sequence[Scenario]) -> Iterator[Mapping[Scenario, Run]]:
+    """Their runs. They wait most of the time, so several are played at once."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        calms = {scenario: pool.submit(stage.calm, scenario) for scenario in scenarios}
+        runs = {scenario: Run(calm, []) for scenario, calm in calms.items()}
+        for scenario, run in runs.items():
+            if run.calm.exception() is None:
+                calm = run.calm.result()
+                for point in chosen(calm.points()):
+                    run.crashes.append(pool.submit(stage.crash, scenario, calm, point))
+        yield runs
+        pool.shutdown(cancel_futures=True)
+
+
+def all_survived(scenario: Scenario, run: Run) -> tuple[str, int, int]:
+    """The scenario, how many points were played, and at how many of them an operator died.
+
+    Raises:
+        AssertionError: one of the runs came to another end, or none of them to a death.
+    """
+    assert () == run.calm.result().end.orphans
+    died = [each.result() for each in run.crashes].count(Outcome.SURVIVED)
+    assert died
+    return str(scenario), len(run.crashes), died

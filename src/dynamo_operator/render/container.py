@@ -73,6 +73,9 @@ def _identity(plan: ComponentPlan) -> list[Object]:
     ]
     if plan.is_discovered_by_kubernetes:
         found.append(variable("DYN_DISCOVERY_BACKEND", "kubernetes"))
+        if not plan.settings.etcd_address:
+            # Runtime 0.9.0 looks for etcd at localhost:2379 all the same, and ends when it finds none.
+            found.append(variable("DYN_STORE_KV", "mem"))
     return found
 
 

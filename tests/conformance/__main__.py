@@ -9,7 +9,7 @@ from pathlib import Path
 
 from conformance.deviations import rows
 from conformance.modes import MODES
-from conformance.recordings import NOT_YET, every_case
+from conformance.recordings import every_case
 from conformance.verdict import Result, Verdict, verdicts
 
 
@@ -35,8 +35,6 @@ def main() -> int:
         count = Counter(each.result for each in judged)
         counts = "".join(f"{count[each]:26}" for each in Result)
         print(f"{name:12}{len(judged):6}{counts}{time.monotonic() - began:6.0f}", flush=True)
-    for kind, names in NOT_YET.items():
-        print(f"not yet: {kind}, {len(names)} cases")
     print(*_lines(found, explained=False), sep="\n")
     if asked.report:
         asked.report.write_text("\n".join(_lines(found, explained=True)), encoding="utf-8")

@@ -3,6 +3,8 @@
 The same is done to both sides. The hard part is to leave out no more than that.
 """
 
+import json
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -13,6 +15,8 @@ OURS = frozenset(
         "DynamoGraphDeployment",
         "DynamoComponentDeployment",
         "DynamoGraphDeploymentScalingAdapter",
+        "DynamoModel",
+        "DynamoGraphDeploymentRequest",
     )
 )
 """Kinds whose status the operator writes; every other status is somebody else's."""
@@ -28,7 +32,7 @@ _VOLATILE = frozenset(
         "deletionTimestamp",
     )
 )
-_TIMES = frozenset(("lastTransitionTime", "lastUpdateTime"))
+_TIMES = frozenset(("lastTransitionTime", "lastUpdateTime", "startTime", "completionTime"))
 _BOOKKEEPING = (
     "nvidia.com/last-applied-",
     "nvidia.com/workload-provider",
@@ -50,9 +54,13 @@ def normal(body: Object) -> Object:
     """One object without identities, times and other people's status."""
     if body["kind"] == "Secret":
         return _secret(body)
+    if body["kind"] == "Job":
+        body = _without_uids(body)
     kept = {name: value for name, value in body.items() if name not in ("metadata", "status")}
     if body["kind"] in OURS and body.get("status"):
         kept["status"] = _without_times(body["status"])
+    if body["kind"] == "DynamoModel" and body.get("status", {}).get("endpoints"):
+        kept["status"]["endpoints"] = [_endpoint(each) for each in body["status"]["endpoints"]]
     if body["kind"] == "Service":
         kept["spec"] = _without_addresses(body["spec"])
     if body["kind"] == "PersistentVolumeClaim":
@@ -65,7 +73,8 @@ def normal_events(events: Iterable[str]) -> set[str]:
     return {
         each
         for each in events
-        if each.startswith("Dynamo") and ("/Normal/Create" in each or "/ValidationFailed" in each)
+        if each.startswith(("DynamoModel/", "DynamoGraphDeploymentRequest/"))
+        or (each.startswith("Dynamo") and ("/Normal/Create" in each or "/ValidationFailed" in each))
     }
 
 
@@ -96,6 +105,24 @@ def _secret(body: Object) -> Object:
     keys = body["keys"] if "keys" in body else sorted(body.get("data") or ())
     metadata = _metadata(body["metadata"])
     return {"metadata": metadata, "kind": "Secret", "keys": keys, "type": body["type"]}
+
+
+def _endpoint(endpoint: Object) -> Object:
+    """An endpoint of a model, without what differs from pod to pod."""
+    name = endpoint["podName"].rpartition("-")[0] + "-<rand>"
+    said = {"address": "http://<ip>:9090", "podName": re.sub(r"-[0-9a-f]{7,10}(?=-)", "", name)}
+    left_out = ("podUID", "lastAttemptTime")
+    return {key: value for key, value in endpoint.items() if key not in left_out} | said
+
+
+def _without_uids(job: Object) -> Object:
+    """A Job without its own uid and that of its owner, which stand in labels and variables."""
+    owners = [each.get("uid") for each in job["metadata"].get("ownerReferences") or ()]
+    text = json.dumps(job)
+    for uid in filter(None, (job["metadata"].get("uid"), *owners)):
+        text = text.replace(uid, "<uid>")
+    found: Object = json.loads(text)
+    return found
 
 
 def _without_addresses(spec: Object) -> Object:

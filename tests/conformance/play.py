@@ -17,6 +17,7 @@ from typing import TextIO
 
 import msgspec
 
+from cluster.models.launch import MODELS_PROGRAM, workers_at
 from cluster.operator_process import OFF, OperatorProcess
 from cluster.world import EVENTS, NAMESPACES, Refused, World
 from conformance.modes import MPI_SECRET, Mode
@@ -25,14 +26,20 @@ from conformance.recordings import Case
 from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.api.crd import custom_resource_definitions
 from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.api.model import DynamoModel
+from dynamo_operator.api.request import DynamoGraphDeploymentRequest
 from dynamo_operator.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.controlplane.instance import Instance
 from dynamo_operator.kube.kind import Kind, Object
 from dynamo_operator.kube.types.apps import Deployment
+from dynamo_operator.kube.types.batch import Job
 from dynamo_operator.kube.types.core import Service, ServiceAccount
 from dynamo_operator.kube.types.networking import Ingress
 from dynamo_operator.kube.types.rbac import Role, RoleBinding
+from simulated.lora_fleet import Fleet
 
+_REQUEST = DynamoGraphDeploymentRequest.KIND.name
+QUOTAS = Kind("", "v1", "ResourceQuota", "resourcequotas")
 SECRETS = Kind("", "v1", "Secret", "secrets")
 NODES = Kind("", "v1", "Node", "nodes", namespaced=False)
 VOLUMES = Kind("", "v1", "PersistentVolume", "persistentvolumes", namespaced=False)
@@ -41,6 +48,9 @@ COMPARED = (
     DynamoGraphDeployment.KIND,
     DynamoComponentDeployment.KIND,
     DynamoGraphDeploymentScalingAdapter.KIND,
+    DynamoModel.KIND,
+    DynamoGraphDeploymentRequest.KIND,
+    Job.KIND,
     Deployment.KIND,
     Service.KIND,
     ServiceAccount.KIND,
@@ -93,14 +103,19 @@ def play(mode: Mode, cases: Sequence[Case], folder: Path) -> dict[Stage, Observe
     ):
         quiet = Quiet(log)
         worlds = {each.name: _namespace(everywhere, each) for each in cases}
-        with OperatorProcess(
-            instance.kubeconfig, folder / "operator.log", (*OFF, *mode.flags)
-        ) as operator:
+        with (
+            Fleet().running() as fleet,
+            OperatorProcess(
+                *(instance.kubeconfig, folder / "operator.log", (*OFF, *mode.flags)),
+                program=MODELS_PROGRAM,
+                variables=workers_at(fleet),
+            ) as operator,
+        ):
             operator.ready()
             observed: dict[Stage, Observed] = {}
             for stage in range(max(each.stages for each in cases)):
                 now = [each for each in cases if stage < each.stages]
-                errors = {each.name: _apply(worlds[each.name], each.input(stage)) for each in now}
+                errors = {each.name: _played(worlds[each.name], each, stage) for each in now}
                 quiet.wait()
                 observed |= _collect(everywhere, mode, stage, errors)
             _sound(operator)
@@ -159,6 +174,30 @@ def _volume(storage_class: str) -> Object:
 def _namespace(everywhere: World, case: Case) -> World:
     everywhere.create(NAMESPACES, {"metadata": {"name": case.namespace}})
     return World(everywhere.server, everywhere.tls, case.namespace)
+
+
+def _played(world: World, case: Case, stage: int) -> list[str]:
+    """The errors of applying what a stage has; profiling leaves what was recorded before it ends."""
+    if stage or case.output is None:
+        return _apply(world, case.input(stage))
+    # The cluster ends pods of Jobs at once, so none may come before the results are there.
+    world.create(QUOTAS, {"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}})
+    errors = _apply(world, case.input(stage))
+    (request,) = (each for each in case.input(stage) if each["kind"] == _REQUEST)
+    name = request["metadata"]["name"]
+    world.eventually(Job.KIND, f"profile-{name}")
+    labels = {"dgdr.nvidia.com/name": name, "nvidia.com/managed-by": "dynamo-operator"}
+    metadata = {"name": f"dgdr-output-{name}", "labels": labels}
+    world.create(_PLURALS["ConfigMap"], {"metadata": metadata, "data": case.output})
+    world.delete(QUOTAS, "none")
+    ended = ("Ready", "Failed", "Deploying")
+    world.eventually(
+        DynamoGraphDeploymentRequest.KIND,
+        name,
+        lambda each: each.get("status", {}).get("state") in ended,
+        within_seconds=_SETTLING_SECONDS,
+    )
+    return errors
 
 
 def _apply(world: World, documents: Sequence[Object]) -> list[str]:

@@ -13,29 +13,6 @@ from dynamo_operator.kube.kind import Object
 
 _FOLDER = Path(__file__).parent / "cases"
 
-NOT_YET = {
-    "DynamoModel": (
-        "model-base",
-        "model-lora",
-        "model-lora-badscheme",
-        "model-lora-delete",
-        "model-lora-nosource",
-        "model-noendpoints",
-    ),
-    "DynamoGraphDeploymentRequest": (
-        "dgdr-aic",
-        "dgdr-autoapply",
-        "dgdr-dgd-deleted",
-        "dgdr-full",
-        "dgdr-no-output",
-        "dgdr-noconfig",
-        "dgdr-online",
-        "dgdr-spec-change",
-    ),
-}
-"""Recorded cases of kinds that the operator does not reconcile yet; they are not among the data."""
-
-
 _COMPONENTS_ONLY = ("manual-change-reverted", "manual-delete-recreated")
 """Cases whose steps touch a Deployment; they were never played with Grove."""
 
@@ -68,6 +45,16 @@ class Case:
     def input(self, stage: int) -> list[Object]:
         """The documents of a stage."""
         return documents(self._folder / (f"step-{stage}.yaml" if stage else "input.yaml"))
+
+    @property
+    def output(self) -> dict[str, str] | None:
+        """What profiling leaves in its ConfigMap. None means: nothing, or nobody profiles."""
+        path = self._folder / "output.yaml"
+        if not path.exists():
+            return None
+        (data,) = documents(path)
+        found: dict[str, str] = data
+        return found
 
     def recorded(self, mode: Mode, stage: int) -> Recorded | None:
         """What the recorded operator made of it. None means: it was not tried in that mode."""

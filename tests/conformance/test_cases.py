@@ -15,8 +15,16 @@ from conformance.verdict import Verdict, verdicts
 
 PLAYED = {
     "none": ("*",),
-    "lws": ("*multinode-*", "agg-vllm", "restart-sequential"),
-    "grove": ("multinode-*", "agg-vllm", "disagg-*", "epp-config", "labels-*", "pvc-create"),
+    "lws": ("*multinode-*", "agg-vllm", "restart-sequential", "model-lora*"),
+    "grove": (
+        "multinode-*",
+        "agg-vllm",
+        "disagg-*",
+        "epp-config",
+        "labels-*",
+        "model-*",
+        "pvc-create",
+    ),
     "grovekai": ("*",),
     "flagsgrove": ("*",),
 }

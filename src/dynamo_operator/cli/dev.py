@@ -1,5 +1,7 @@
 """`dynamoctl dev`: local control planes to develop and test against."""
 
+import os
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter, validators
@@ -8,7 +10,9 @@ from dynamo_operator.cli.application import application
 from dynamo_operator.cli.errors import ExitCode
 from dynamo_operator.controlplane import optional_crds
 from dynamo_operator.controlplane.binaries import find
+from dynamo_operator.controlplane.image_build import ImageBuild
 from dynamo_operator.controlplane.instance import DEFAULT_NAME, Instance
+from dynamo_operator.controlplane.machine import require_node_support
 from dynamo_operator.controlplane.progress import shown
 from dynamo_operator.kube.errors import ConfigError
 
@@ -30,7 +34,17 @@ def build() -> None:
 
 
 @app.command
-def up(name: str = DEFAULT_NAME, /, *, nodes: NodeCount = None, crds: str = "") -> None:
+def support() -> None:
+    """Say whether this machine can be a real node. Installs Debian packages that are missing."""
+    with shown() as progress:
+        require_node_support(progress)
+    print("this machine can be a real node")
+
+
+@app.command
+def up(
+    name: str = DEFAULT_NAME, /, *, nodes: NodeCount = None, real: bool = False, crds: str = ""
+) -> None:
     """Start a control plane, or whatever of it does not run.
 
     Parameters
@@ -39,14 +53,75 @@ def up(name: str = DEFAULT_NAME, /, *, nodes: NodeCount = None, crds: str = "") 
         The instance. Several run side by side.
     nodes:
         Fake nodes with 8 GPUs each. Default: as before; 4 for a new instance.
+    real:
+        One real node that runs containers, in namespaces of its own. Needs root.
     crds:
         Kinds of other projects to install, separated by commas: see `crds install`.
     """
     instance = Instance(name)
     with shown() as progress:
-        instance.up(nodes=nodes, crds=[kind for kind in crds.split(",") if kind], progress=progress)
+        kinds = [kind for kind in crds.split(",") if kind]
+        instance.up(nodes=nodes, real=real, crds=kinds, progress=progress)
     print(f"{name} is up at {instance.server}")
     print(f"export KUBECONFIG={instance.kubeconfig}")
+
+
+@app.command(name="exec")
+def execute(
+    *command: Annotated[str, Parameter(allow_leading_hyphen=True)], instance: str = DEFAULT_NAME
+) -> None:
+    """Run a command in the network of a real node, where Services and pods are reached.
+
+    Parameters
+    ----------
+    command:
+        The command and its arguments, after `--`.
+    instance:
+        The instance.
+    """
+    if not command:
+        raise ConfigError("dev exec", "needs a command, as in: dev exec -- curl http://10.96.0.1")
+    words = [*Instance(instance).entering, *command]
+    os.execvp(words[0], words)  # noqa: S606 - what the user asks for
+
+
+@app.command
+def image(
+    source: Path = Path(), /, *, name: str, output: Path, label: list[str] | None = None
+) -> None:
+    """Build an image from a Containerfile, without a container engine or a registry. Needs root.
+
+    Parameters
+    ----------
+    source:
+        The folder with the Containerfile, and with all that it copies.
+    name:
+        What the image is called, such as `localhost/dynamo-operator:0.1.0`.
+    output:
+        The OCI archive to write.
+    label:
+        A label as NAME=VALUE. May be repeated.
+    """
+    labels = dict(_label(each) for each in label or ())
+    with shown() as progress:
+        digest = ImageBuild(source, name, labels=labels).write(output.absolute(), progress)
+    print(f"{output}\t{name}@{digest}")
+
+
+@app.command
+def load(file: Path, /, *, instance: str = DEFAULT_NAME) -> None:
+    """Give a real node the images in an OCI archive.
+
+    Parameters
+    ----------
+    file:
+        The archive, such as `dynamoctl dev image` writes.
+    instance:
+        The instance.
+    """
+    with shown() as progress:
+        progress.step(f"loading {file.name}")
+        Instance(instance).load_image(file.absolute())
 
 
 @app.command
@@ -110,6 +185,13 @@ def install(*names: str, instance: str = DEFAULT_NAME) -> None:
     """
     with shown() as progress:
         Instance(instance).install_crds(names or optional_crds.NAMES, progress=progress)
+
+
+def _label(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise ConfigError(f"--label {text}", "must be NAME=VALUE")
+    return name, value
 
 
 def _show(instance: Instance) -> ExitCode:

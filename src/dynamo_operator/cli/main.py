@@ -27,6 +27,7 @@ def app(program: str = "dynamoctl") -> App:
     tool.command(install)
     tool.command(images)
     tool.command(check)
+    tool.command(profiler)
     tool.command(version)
     return tool
 
@@ -135,24 +136,33 @@ def install(
     print_manifests(Choices(namespace, image, restricted), prints=print_)
 
 
-def images(*, registry: Annotated[str, Parameter(metavar="HOST", show_default=False)] = "") -> None:
+def images(
+    *,
+    registry: Annotated[str, Parameter(metavar="HOST", show_default=False)] = "",
+    output: Annotated[Literal["names", "pairs"], Parameter(name=["--output", "-o"])] = "names",
+) -> None:
     """Print the images that an installation may pull, one per line.
 
     Parameters
     ----------
     registry
         Registry that takes the place of theirs, as the chart's `global.imageRegistry`.
+    output
+        `pairs` has each image and its name in that registry, for a tool that copies them.
     """
     from dynamo_operator.cli.install import print_images
 
-    print_images(registry)
+    print_images(registry, output)
 
 
-def check(
+def check(  # noqa: PLR0913  one for each option
     *,
     kubeconfig: Annotated[Path | None, Parameter(metavar="FILE")] = None,
     context: Annotated[str, Parameter(metavar="NAME", show_default=False)] = "",
     before_install: bool = False,
+    before_upgrade: bool = False,
+    itself: Annotated[bool, Parameter(name="--self")] = False,
+    expect_webhooks: bool = False,
     account: Annotated[str, Parameter(metavar="NAMESPACE/NAME", show_default=False)] = "",
     namespace: Annotated[
         str, Parameter(name=["--namespace", "-n"], metavar="NAME", show_default=False)
@@ -171,18 +181,56 @@ def check(
     context
         Context in it.
     before_install
-        It is no fault that our kinds are not there yet.
+        It is no fault that our kinds are not there yet; an operator that leads already is one.
+    before_upgrade
+        Try, without changing anything, what an upgrade to this version would change.
+    itself
+        Look only at what an operator's account can say of itself, as `helm test` does.
+    expect_webhooks
+        It is a fault if nobody refuses a graph with a mistake.
     account
         ServiceAccount of an operator, whose permissions are looked at.
     namespace
-        Namespace of that operator, if it works in one only.
+        Namespace to look at: its quota and pull secrets; that of an operator, if it works in one only.
     output
         `text` is for people, `json` for machines.
     """
     from dynamo_operator.cli.check import Options, print_findings
 
-    options = Options(kubeconfig, context, before_install, account, namespace)
+    options = Options(
+        kubeconfig,
+        context,
+        before_install,
+        account,
+        namespace,
+        before_upgrade,
+        itself,
+        expect_webhooks,
+    )
     return int(print_findings(options, output))
+
+
+def profiler(
+    *,
+    profile_config: Annotated[str, Parameter(metavar="TEXT", allow_leading_hyphen=True)],
+    enable_gpu_discovery: bool = False,
+) -> None:
+    """Find a graph for a model and its latency targets by formulas, without a GPU.
+
+    An analytic estimate: nothing is measured. It takes the place of Dynamo's
+    profiler in the Job of a DynamoGraphDeploymentRequest, and writes the files
+    that one must write into `output_dir`. Ends with 1 if the targets cannot be met.
+
+    Parameters
+    ----------
+    profile_config
+        The configuration, as YAML or JSON; docs/profiler.md names its keys.
+    enable_gpu_discovery
+        Take the GPUs of the cluster's nodes, not those that the configuration names.
+    """
+    from dynamo_operator.cli import profiler as command
+
+    command.run(profile_config, discovers=enable_gpu_discovery)
 
 
 def main() -> None:

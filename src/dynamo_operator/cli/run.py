@@ -6,7 +6,7 @@ import importlib.util
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -32,14 +32,19 @@ def run(**arguments: str | None) -> None:
     environment. Flags may be written as Go programs take them: `-flag value` and
     `--flag=value` are the same, and a boolean needs no value.
     """
+    start(arguments, operator.run)
+
+
+def start(arguments: Mapping[str, str | None], operate: "Operate") -> None:
+    """Run `operate` with the settings of this command line, until a signal to stop."""
     sys.setrecursionlimit(NESTING_LIMIT)
-    given = flags.given(arguments)
+    given = flags.given(dict(arguments))
     file = given.get(flags.CONFIG)
     settings = read_settings(given, file=Path(file) if file else None, environment=os.environ)
     logging.configure(settings.logging, sys.stderr)
     _log_unused(given)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(serve(settings, operator.run))
+        runner.run(serve(settings, operate))
 
 
 run.__signature__ = flags.signature()  # type: ignore[attr-defined]

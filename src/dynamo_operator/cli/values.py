@@ -34,6 +34,8 @@ def from_text(field: Field, text: str) -> Any:
         return _duration(field, text)
     if field.type_ is bool:
         return boolean(text)
+    if field.type_ is int:
+        return _number(text)
     return _chosen(field, field.setting.spelling(text))
 
 
@@ -42,11 +44,18 @@ def from_yaml(field: Field, value: object) -> Any:
 
     Raises: ValueError, saying what is expected.
     """
-    wanted = bool if field.type_ is bool else str
-    if not isinstance(value, wanted):
+    is_number = field.type_ is int and not field.is_duration
+    wanted = bool if field.type_ is bool else int if is_number else str
+    if not isinstance(value, wanted) or (is_number and isinstance(value, bool)):
         message = f"expected {_expectation(field)}, got {_described(value)}"
-        raise ValueError(message)  # noqa: TRY004  the same as for a text that does not fit
+        raise ValueError(message)
     return from_text(field, value) if isinstance(value, str) else value
+
+
+def _number(text: str) -> int:
+    if not re.fullmatch(r"[+-]?\d+", text, re.ASCII):
+        raise ValueError(f"expected a whole number, got {text!r}")
+    return int(text)
 
 
 def boolean(text: str) -> bool:
@@ -105,6 +114,8 @@ def _expectation(field: Field) -> str:
         return "a duration such as 15m"
     if field.type_ is bool:
         return "true or false"
+    if field.type_ is int:
+        return "a whole number"
     if get_origin(field.type_) is Literal:
         return "one of " + ", ".join(get_args(field.type_))
     return "a string"

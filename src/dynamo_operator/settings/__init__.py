@@ -12,6 +12,7 @@ import msgspec
 
 from dynamo_operator.settings.declare import Section, Setting
 from dynamo_operator.settings.logs import LogFormat, LoggingSettings, TimeFormat
+from dynamo_operator.settings.models import ModelSettings
 from dynamo_operator.settings.rendering import RenderSettings
 from dynamo_operator.settings.servers import HealthSettings, MetricsSettings, WebhookSettings
 from dynamo_operator.settings.sharing import LeaderElectionSettings, NamespaceScopeSettings
@@ -23,6 +24,7 @@ __all__ = [
     "LogFormat",
     "LoggingSettings",
     "MetricsSettings",
+    "ModelSettings",
     "NamespaceScopeSettings",
     "RenderSettings",
     "Section",
@@ -43,6 +45,7 @@ class Settings(Section, frozen=True, kw_only=True):
     leader_election: LeaderElectionSettings = LeaderElectionSettings()
     namespace_scope: NamespaceScopeSettings = NamespaceScopeSettings()
     webhooks: WebhookSettings = WebhookSettings()
+    models: ModelSettings = ModelSettings()
     logging: LoggingSettings = LoggingSettings()
     kubeconfig: Annotated[
         str,
@@ -57,14 +60,6 @@ class Settings(Section, frozen=True, kw_only=True):
         Setting(
             "Version that the operator says it has. Empty means that of the package.",
             ("operator-version",),
-        ),
-    ] = ""
-    dgdr_profiling_cluster_role_name: Annotated[
-        str,
-        Setting(
-            "ClusterRole bound to profiling jobs.",
-            ("dgdr-profiling-cluster-role-name",),
-            pending="DynamoGraphDeploymentRequests are not reconciled yet",
         ),
     ] = ""
 

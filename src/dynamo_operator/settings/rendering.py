@@ -51,12 +51,17 @@ class RenderSettings(Section, frozen=True, kw_only=True):
     ] = ""
     mpi_secret_namespace: Annotated[
         str,
-        Setting("Namespace of that Secret.", ("mpi-run-ssh-secret-namespace",)),
+        Setting(
+            "Namespace of the Secret that is copied, where the keys are not made.",
+            ("mpi-run-ssh-secret-namespace",),
+        ),
     ] = ""
     mpi_secret_made: Annotated[
         bool,
         Setting(
-            "Make that Secret, with new keys, when a graph needs it and it does not exist.",
+            "Make that Secret, with new keys, in each namespace whose graphs need it. Otherwise the "
+            "keys of the one Secret are copied to all of them, and whoever reads one copy may log in "
+            "to such pods everywhere.",
             ("mpi-run-ssh-keygen",),
         ),
     ] = False
@@ -109,6 +114,20 @@ class RenderSettings(Section, frozen=True, kw_only=True):
             ("epp-cluster-role-name",),
         ),
     ] = ""
+    dgdr_profiling_cluster_role_name: Annotated[
+        str,
+        Setting(
+            "ClusterRole bound to profiling Jobs, one RoleBinding per namespace.",
+            ("dgdr-profiling-cluster-role-name",),
+        ),
+    ] = ""
+    profiling_copier_image: Annotated[
+        str,
+        Setting(
+            "Image with a POSIX shell and kubectl, for the container that saves what profiling finds.",
+            ("profiling-copier-image",),
+        ),
+    ] = "bitnami/kubectl:latest"
     worker_rollout: Annotated[
         Literal["native", "managed"],
         Setting(
@@ -129,6 +148,14 @@ class RenderSettings(Section, frozen=True, kw_only=True):
         str,
         Setting(
             "Work in this namespace only. Empty means the whole cluster.", ("restrictedNamespace",)
+        ),
+    ] = ""
+    operator_account: Annotated[
+        str,
+        Setting(
+            "The operator's own account, as `NAMESPACE/NAME`, which no graph may run as. Empty means: "
+            "the API server is asked at start.",
+            ("operator-account",),
         ),
     ] = ""
     debugger_image: Annotated[

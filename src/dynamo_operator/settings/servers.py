@@ -14,8 +14,35 @@ class MetricsSettings(Section, frozen=True, kw_only=True):
     ] = ":8080"
     secure: Annotated[
         bool,
-        Setting("Serve metrics over TLS, with a certificate made at start.", ("metrics-secure",)),
+        Setting("Serve metrics over TLS.", ("metrics-secure",)),
     ] = False
+    access: Annotated[
+        Literal["reviewed", "anybody"],
+        Setting(
+            "Who may read metrics over TLS: `reviewed` is whoever the API server lets `get` the path "
+            "`/metrics`, known by a bearer token. Without TLS it is anybody.",
+            ("metrics-access",),
+        ),
+    ] = "reviewed"
+    secret_name: Annotated[
+        str,
+        Setting(
+            "Secret in which the operator keeps their certificate, with the authority that scrapers "
+            "trust in `ca.crt`. Empty means a certificate made at start, which nobody can verify.",
+            ("metrics-secret-name",),
+        ),
+    ] = ""
+    service_name: Annotated[
+        str,
+        Setting("Service through which metrics are read.", ("metrics-service-name",)),
+    ] = "dynamo-platform-dynamo-operator"
+    certificate_folder: Annotated[
+        str,
+        Setting(
+            "Folder with `tls.crt` and `tls.key` of others, in place of that Secret.",
+            ("metrics-cert-dir",),
+        ),
+    ] = ""
 
 
 class HealthSettings(Section, frozen=True, kw_only=True):
@@ -45,7 +72,8 @@ class WebhookSettings(Section, frozen=True, kw_only=True):
         Literal["self", "cert-manager", "external"],
         Setting(
             "Who makes the certificate: `self` is the operator, in a Secret that it keeps fresh; "
-            "with the others it comes as files, and they fill the `caBundle`.",
+            "with the others it comes as files, and they fill the `caBundle`. A restricted operator "
+            "needs one of the others: it may not write what the whole cluster asks.",
             ("webhook-certificates",),
         ),
     ] = "self"
@@ -73,7 +101,8 @@ class WebhookSettings(Section, frozen=True, kw_only=True):
     namespace: Annotated[
         str,
         Setting(
-            "Namespace of that Service and Secret. Empty means the operator's own.",
+            "Namespace of the Services and Secrets of webhooks and metrics. Empty means the operator's "
+            "own.",
             ("webhook-namespace",),
         ),
     ] = ""
@@ -84,3 +113,11 @@ class WebhookSettings(Section, frozen=True, kw_only=True):
             ("webhook-configuration-name",),
         ),
     ] = "dynamo-platform-dynamo-operator-validating"
+    graphs_elsewhere: Annotated[
+        bool,
+        Setting(
+            "Without webhooks: let every author of a DynamoGraphDeploymentRequest have its graph made in "
+            "the namespace that he names. With webhooks, the API server is asked whether he may.",
+            ("graphs-elsewhere",),
+        ),
+    ] = False

@@ -1,0 +1,30 @@
+"""PyYAML's C reader with a limit of depth, for text that somebody else has written.
+
+The hard part is that the reader calls itself once for each level, in C: a text of some thousand
+brackets does not raise an error, it ends the process.
+"""
+
+from typing import Any
+
+import yaml
+
+DEPTH_LIMIT = 100
+"""Levels of lists and mappings. Objects of Kubernetes have less than thirty."""
+
+
+class ShallowLoader(yaml.CSafeLoader):
+    """PyYAML's safe reader, which raises `yaml.MarkedYAMLError` for what is nested too deeply."""
+
+    _depth = 0
+
+    # The reader calls these two around each value, before it reads what is inside.
+    def descend_resolver(self, current_node: Any, current_index: Any) -> None:  # noqa: ARG002
+        self._depth += 1
+        if self._depth > DEPTH_LIMIT:
+            mark = current_node.start_mark if current_node is not None else None
+            raise yaml.MarkedYAMLError(
+                problem=f"nested more than {DEPTH_LIMIT} deep", problem_mark=mark
+            )
+
+    def ascend_resolver(self) -> None:
+        self._depth -= 1

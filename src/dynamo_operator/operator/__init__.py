@@ -1,0 +1,153 @@
+"""The composition root: settings become a client, a cache, controllers and servers in one manager."""
+
+import asyncio
+import gc
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import structlog
+from msgspec.structs import replace
+
+from dynamo_operator.admission.identity import Identity, account_of, own_user
+from dynamo_operator.api.component import GROUP, VERSION
+from dynamo_operator.controllers.scope import Scope, scope_of
+from dynamo_operator.controllers.startup import StartupWatch
+from dynamo_operator.kube.cache import Cache
+from dynamo_operator.kube.client import Client
+from dynamo_operator.kube.congestion import Congestion
+from dynamo_operator.kube.connect import connect
+from dynamo_operator.kube.errors import ConfigError, NotFound, OperatorError
+from dynamo_operator.kube.events import EventWriter
+from dynamo_operator.kube.lease import identity as candidate
+from dynamo_operator.kube.manager import Manager
+from dynamo_operator.kube.measured import Measured
+from dynamo_operator.kube.metrics import RuntimeMetrics
+from dynamo_operator.kube.writer import Writer
+from dynamo_operator.observability import metrics as product_metrics
+from dynamo_operator.observability.scope import register as register_scope
+from dynamo_operator.operator.controllers import (
+    Parts,
+    control_graphs,
+    control_models,
+    control_requests,
+)
+from dynamo_operator.operator.informers import informers
+from dynamo_operator.operator.leader import alone, election
+from dynamo_operator.operator.servers import admission, serve_metrics, serve_probes
+from dynamo_operator.settings import Settings
+
+_log = structlog.get_logger()
+
+
+async def run(settings: Settings, *, stop: asyncio.Event, dial: Callable[[str], str] = str) -> None:
+    """Reconcile until `stop` is set, then stop in order.
+
+    `dial` turns the base URL of a worker into the one that is connected to; it is there for tests.
+
+    Raises:
+        OperatorError: what made it end; with one clear line.
+    """
+    kubeconfig = Path(settings.kubeconfig) if settings.kubeconfig else None
+    metrics = RuntimeMetrics()
+    async with await connect(kubeconfig) as transport:
+        client = Client(Congestion(Measured(transport, metrics)))
+        await require_definitions(client)
+        user = await _own_user(client)
+        settings = _knowing_itself(settings, user)
+        scope = scope_of(client, settings)
+        await scope.claim()
+        built = manager(client, settings, metrics, scope, user, dial=dial)
+        built.on_synced(_stop_collecting_what_stays)
+        await built.run(stop)
+        await scope.release()
+
+
+async def _stop_collecting_what_stays() -> None:
+    """Keep the garbage collector from what exists once the caches are full: code above all.
+
+    It would look through all of that again and again, and each look stops everything.
+    """
+    gc.collect()
+    gc.freeze()
+
+
+async def _own_user(client: Client) -> str:
+    """What the API server calls us; "" if it does not say, which some old ones cannot."""
+    try:
+        return await own_user(client)
+    except OperatorError as error:
+        _log.warning("who this operator is could not be asked", error=str(error))
+        return ""
+
+
+def _knowing_itself(settings: Settings, user: str) -> Settings:
+    """The settings with the operator's own account, unless that is set."""
+    if settings.render.operator_account:
+        return settings
+    render = replace(settings.render, operator_account=account_of(user))
+    return replace(settings, render=render)
+
+
+async def require_definitions(client: Client) -> None:
+    """Return when our kinds are served.
+
+    Raises:
+        ConfigError: they are not installed.
+        OperatorError: the API server could not be asked.
+    """
+    try:
+        await client.get_json(f"/apis/{GROUP}/{VERSION}")
+    except NotFound:
+        advice = (
+            f"the kinds of {GROUP}/{VERSION} are not installed; "
+            "run: dynamoctl crds | kubectl apply --server-side -f -"
+        )
+        raise ConfigError("API server", advice) from None
+
+
+def manager(
+    client: Client,
+    settings: Settings,
+    metrics: RuntimeMetrics,
+    scope: Scope,
+    user: str = "",
+    *,
+    dial: Callable[[str], str] = str,
+) -> Manager:
+    """Everything that runs, put together and not started. `user` is what the API server calls us."""
+    cache = Cache()
+    events = EventWriter(client, instance=candidate(), metrics=metrics)
+    leads = election(client, settings, user)
+    built = Manager(
+        client, cache, metrics=metrics, events=events, election=leads, skips=scope.skips
+    )
+    scope.join(built)
+    read = informers(settings.render)
+    for each in read:
+        built.inform(each)
+    may_write = [scope.may_write, *([leads.may_write] if leads else [])]
+    writer = Writer(
+        client, cache, may_write=lambda: all(each() for each in may_write), skips=scope.skips
+    )
+    parts = Parts(
+        *(built, client, cache, writer, events, settings, metrics),
+        may_write=lambda namespace: (
+            all(each() for each in may_write) and not scope.skips(namespace)
+        ),
+    )
+    control_graphs(parts)
+    control_models(parts, dial)
+    control_requests(parts)
+    product_metrics.register(metrics.registry, cache)
+    register_scope(metrics.registry, scope.excluded, lambda: bool(leads and leads.rival))
+    ready = [built.ready]
+    if hooks := admission(Identity(client, user), cache, settings, metrics, scope):
+        hooks.join(built)
+        ready.append(hooks.ready)
+    elif leads:
+        ready.append(partial(alone, leads))
+    serve_probes(built, settings, ready)
+    serve_metrics(built, client, cache, settings, metrics)
+    built.serve(StartupWatch([*scope.informers, *read]))
+    return built

@@ -1,0 +1,118 @@
+"""The controllers, each with what it works with."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from dynamo_operator.api import labels
+from dynamo_operator.controllers.adapter_api import worker_api
+from dynamo_operator.controllers.component import ComponentController
+from dynamo_operator.controllers.foreign import OPERATOR
+from dynamo_operator.controllers.graph import GraphController
+from dynamo_operator.controllers.model import STATUS_SECONDS, ModelController
+from dynamo_operator.controllers.model_calls import ModelCalls
+from dynamo_operator.controllers.pods import PodIndex
+from dynamo_operator.controllers.request import RequestController
+from dynamo_operator.controllers.request_acts import RequestActs
+from dynamo_operator.controllers.request_facts import RequestFacts
+from dynamo_operator.controllers.scaling import ScalingController
+from dynamo_operator.controllers.ssh_source import SshKeyController, makes_ssh_keys
+from dynamo_operator.kube.apply import Applier
+from dynamo_operator.kube.cache import Cache
+from dynamo_operator.kube.client import Client
+from dynamo_operator.kube.controller import Pace
+from dynamo_operator.kube.events import EventWriter
+from dynamo_operator.kube.manager import Manager
+from dynamo_operator.kube.metrics import RuntimeMetrics
+from dynamo_operator.kube.shared import SharedApplier
+from dynamo_operator.kube.status import StatusPace
+from dynamo_operator.kube.takeover import TakeOver
+from dynamo_operator.kube.writer import Writer
+from dynamo_operator.observability.models import CallMetrics
+from dynamo_operator.settings import Settings
+
+_QUIET = Pace(hears_itself=False)
+"""For controllers whose own writes give them nothing to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What controllers share. `may_write` tells whether this process may write in a namespace now."""
+
+    built: Manager
+    client: Client
+    cache: Cache
+    writer: Writer
+    events: EventWriter
+    settings: Settings
+    metrics: RuntimeMetrics
+    may_write: Callable[[str], bool]
+
+    @property
+    def take_over(self) -> TakeOver:
+        """How objects of the Go operator become ours."""
+        return TakeOver(self.client, self.writer, labels.LAST_APPLIED_GENERATION)
+
+    def shared(self, marker: str) -> SharedApplier:
+        """What writes objects of several owners, which carry this label."""
+        return SharedApplier(self.writer, self.cache, (marker, OPERATOR), self.take_over)
+
+
+def control_graphs(parts: Parts) -> None:
+    """Reconcile graphs, components and scaling adapters, and the keys of components of several nodes."""
+    built, settings = parts.built, parts.settings.render
+    applier = Applier(
+        *(parts.client, parts.writer, parts.cache, labels.LAST_APPLIED_HASH, parts.take_over)
+    )
+    pods = PodIndex(parts.cache)
+    # Recorder names and markers of shared objects. Source: specification `controllers` 1.3, 1.9, 1.13.
+    of_graphs = StatusPace(goal="Ready", greets=True, records=("restart", "rollingUpdate"))
+    of_components = StatusPace(goal="Available")
+    for type_, name, marker, pace in (
+        (GraphController, "dynamographdeployment", labels.APP_MANAGED_BY, of_graphs),
+        (ComponentController, "dynamocomponentdeployment", labels.MANAGED_BY, of_components),
+    ):
+        built.control(
+            type_(
+                writer=parts.writer,
+                cache=parts.cache,
+                applier=applier,
+                shared=parts.shared(marker),
+                recorder=parts.events.recorder(name),
+                pace=pace,
+                pods=pods,
+                settings=settings,
+            ),
+            _QUIET,
+        )
+    recorder = parts.events.recorder("dgdscalingadapter")
+    scaling = ScalingController(parts.client, parts.writer, parts.cache, recorder, StatusPace())
+    built.control(scaling, _QUIET)
+    if makes_ssh_keys(settings):
+        built.control(SshKeyController(parts.writer, parts.cache, settings))
+
+
+def control_models(parts: Parts, dial: Callable[[str], str]) -> None:
+    """Reconcile models. `dial` turns the base URL of a worker into the one that is connected to."""
+    chosen = parts.settings.models
+    calls = ModelCalls(
+        partial(worker_api, chosen, dial),
+        at_once=chosen.calls_at_once,
+        may_call=parts.may_write,
+        observe=CallMetrics(parts.metrics.registry).called,
+    )
+    pace, recorder = StatusPace(STATUS_SECONDS), parts.events.recorder("dynamomodel")
+    models = ModelController(parts.client, parts.writer, parts.cache, recorder, pace, calls)
+    calls.wake = parts.built.control(models, _QUIET).wake
+    parts.built.serve(calls)
+
+
+def control_requests(parts: Parts) -> None:
+    """Reconcile requests for graphs."""
+    settings = parts.settings.render
+    webhooks = parts.settings.webhooks
+    leads_elsewhere = webhooks.enabled or webhooks.graphs_elsewhere
+    facts = RequestFacts(parts.client, parts.cache, settings, leads_elsewhere)
+    acts = RequestActs(parts.writer, facts, parts.shared(labels.APP_MANAGED_BY), settings)
+    recorder = parts.events.recorder("dynamographdeploymentrequest")
+    parts.built.control(RequestController(parts.cache, acts, recorder, StatusPace()))

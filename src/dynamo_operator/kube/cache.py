@@ -5,8 +5,8 @@ look like a type without objects, or somebody will create what exists and delete
 """
 
 import builtins
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, cast
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import Any, TypeVar, cast
 
 from dynamo_operator.kube.errors import DecodeError
 from dynamo_operator.kube.kind import Key
@@ -14,6 +14,8 @@ from dynamo_operator.kube.store import Change, Handler, Store
 from dynamo_operator.kube.types.meta import R, Resource
 
 __all__ = ["Cache", "Change", "Handler"]
+
+T = TypeVar("T")
 
 
 class Cache:
@@ -25,6 +27,7 @@ class Cache:
 
     def __init__(self, stores: Iterable[Store[Any]] = ()) -> None:
         self._stores: dict[type[Resource], Store[Any]] = {each.type_: each for each in stores}
+        self._derived: dict[Hashable, tuple[tuple[int, ...], Any]] = {}
 
     def add(self, store: Store[Any]) -> None:
         """Have the objects of one more type.
@@ -58,6 +61,23 @@ class Cache:
     def owned_by(self, uid: str, types: Iterable[type[Resource]]) -> builtins.list[Resource]:
         """The objects of these types that name this uid among their owners, as controller or not."""
         return [each for type_ in types for each in self.store(type_).shown.owned_by(uid)]
+
+    def derived(
+        self, name: Hashable, types: Iterable[type[Resource]], compute: Callable[[], T]
+    ) -> T:
+        """What `compute` makes of all objects of these types; computed anew only when one has changed.
+
+        For what every reconcile reads and few changes touch. It is kept for good, so there may be one
+        `name` for each namespace and not for each object.
+        """
+        revisions = tuple(self.store(each).revision for each in types)
+        known = self._derived.get(name)
+        if known is not None and known[0] == revisions:
+            found: T = known[1]
+            return found
+        found = compute()
+        self._derived[name] = revisions, found
+        return found
 
     def broken(self, type_: type[Resource], key: Key) -> DecodeError | None:
         """Why the newest state of that object could not be read, if so; `get` has the last good one."""

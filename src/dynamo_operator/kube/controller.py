@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 import structlog
 
 from dynamo_operator.kube.cache import Cache, Change
+from dynamo_operator.kube.echo import Echoes, echoes
 from dynamo_operator.kube.errors import (
     ApiError,
     Conflict,
@@ -110,12 +111,15 @@ class Pace:
 
     `coalesce_seconds` is how long a change of a child waits for the next one, because a rollout
     changes a child several times a second. A change of the object itself never waits.
+    `hears_itself` is whether a reconcile is woken by what it wrote on its own object. A controller whose
+    reconcile is through with what it wrote needs no second look.
     """
 
-    workers: int = 8
+    workers: int = 16
     timeout_seconds: float = 120.0
     resync_seconds: float = 600.0
     coalesce_seconds: float = 0.1
+    hears_itself: bool = True
 
 
 class Runner:
@@ -144,6 +148,7 @@ class Runner:
         self._jitter = jitter or random.Random()  # noqa: S311  # spreads load, guards nothing
         self._queue = Queue(self._jitter)
         self._started: dict[Key, float] = {}
+        self._heard: dict[Key, list[Change[Any]]] = {}  # of a key while it is worked on
         self.kind = controller.reconciles.KIND
         metrics.observe_queue(
             self.kind.name, lambda: self._queue.depth, lambda: self._queue.working
@@ -161,7 +166,7 @@ class Runner:
         """
         pace, controller = self._pace, self._controller
         self._is_subscribed = True
-        self._cache.subscribe(controller.reconciles, partial(self._wake, _own_key, 0.0))
+        self._cache.subscribe(controller.reconciles, self._wake_itself)
         self._cache.subscribe_broken(controller.reconciles, self._queue.add)
         for type_ in controller.owns:
             wake = partial(self._wake, self._controlling_key, pace.coalesce_seconds)
@@ -190,6 +195,15 @@ class Runner:
         oldest = asyncio.get_running_loop().time() - self._pace.timeout_seconds - margin_seconds
         return [key for key, started in self._started.items() if started < oldest]
 
+    def _wake_itself(self, change: Change[Any]) -> None:
+        """Wake a key by a change of its object; while it is worked on, only when that is done."""
+        state = change.new or change.old
+        heard = self._heard.get(state.key) if state is not None else None
+        if heard is None or self._pace.hears_itself:
+            self._wake(_own_key, 0.0, change)
+        else:
+            heard.append(change)
+
     def _wake(
         self,
         keys: Callable[[Any], Iterable[Key]],
@@ -197,9 +211,15 @@ class Runner:
         change: Change[Any],
     ) -> None:
         priority = Priority.BACKLOG if change.initial else Priority.CHANGE
+        if keys is _own_key and priority is Priority.CHANGE and _is_edit(change):
+            priority = Priority.EDIT
         for state in (change.old, change.new):
             for key in keys(state) if state is not None else ():
                 self._queue.add(key, priority=priority, after_seconds=after_seconds)
+
+    def wake(self, key: Key) -> None:
+        """Wake that key because of something that no watch tells, as soon as changes of children would."""
+        self._queue.add(key, after_seconds=self._pace.coalesce_seconds)
 
     def wake_namespace(self, namespace: str) -> None:
         """Wake every key of a namespace that was skipped; it may have changed in the meantime."""
@@ -234,12 +254,16 @@ class Runner:
                     self._queue.done(taken.key)
                 else:
                     await self._attempt(taken.key)
+            # A settled object asks for nothing and so never waits. Without this, a thousand of them in a row
+            # would keep watches, probes and other controllers waiting for seconds.
+            await asyncio.sleep(0)
 
     async def _attempt(self, key: Key) -> None:
         """Reconcile once. This is the one place where any exception is caught."""
         started = self._started[key] = asyncio.get_running_loop().time()
+        heard, written = self._heard.setdefault(key, []), Echoes()
         try:
-            with held():
+            with held(), echoes() as written:
                 async with asyncio.timeout(self._pace.timeout_seconds):
                     outcome = await self._controller.reconcile(key)
         except asyncio.CancelledError as error:
@@ -258,7 +282,10 @@ class Runner:
         else:
             result = self._succeeded(key, outcome)
         finally:
-            del self._started[key]
+            del self._started[key], self._heard[key]
+            for change in heard:
+                if not written.has(change.new):
+                    self._wake(_own_key, 0.0, change)
             self._queue.done(key)
         seconds = asyncio.get_running_loop().time() - started
         self._metrics.reconciled(self.kind.name, key.namespace, result, seconds)
@@ -307,3 +334,16 @@ _LEVELS = {"debug": 10, "warning": 30, "exception": 40}
 
 def _own_key(object_: Resource) -> tuple[Key, ...]:
     return (object_.key,)
+
+
+def _is_edit(change: Change[Any]) -> bool:
+    """Whether somebody wants something else of an object, rather than that its status tells something."""
+    return change.old is None or change.new is None or _wish(change.old) != _wish(change.new)
+
+
+def _wish(object_: Resource) -> tuple[Any, ...]:
+    metadata = object_.metadata
+    return (
+        *(metadata.uid, metadata.generation, metadata.deletion_timestamp),
+        *(metadata.labels, metadata.annotations),
+    )

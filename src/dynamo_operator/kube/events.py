@@ -32,6 +32,7 @@ from dynamo_operator.kube.errors import (
 )
 from dynamo_operator.kube.kind import Key, Object
 from dynamo_operator.kube.metrics import RuntimeMetrics
+from dynamo_operator.kube.texts import fitted
 from dynamo_operator.kube.types.core import Event
 from dynamo_operator.kube.types.meta import Resource
 
@@ -107,8 +108,7 @@ class _Pending:
 
     @property
     def message(self) -> str:
-        text = "; ".join(self.messages)
-        return text if len(text) <= MESSAGE_LIMIT else text[: MESSAGE_LIMIT - 1] + "…"
+        return fitted(self.messages, MESSAGE_LIMIT)
 
 
 @dataclass(slots=True)

@@ -2,8 +2,9 @@
 
 The hard part is that neither asyncio nor the HTTP library counts connections: one that never finishes its
 handshake, or its first header, costs memory for as long as it likes. So each has a place here from the moment
-that it is accepted. When all places are taken, one is made free: first that of who was never answered, the
-oldest first. Only connections with a request under way are never cut.
+that it is accepted. When all places are taken, one is made free: first that of who owes us something, a
+handshake, headers or a body, then that of who was not heard of for the longest time. Only a whole request
+that is being answered keeps its place, and not for ever: who does not read his answer holds it as well.
 """
 
 import asyncio
@@ -35,12 +36,17 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one server grants. A request's line and headers must come within `head_seconds`."""
+    """What one server grants. A request's line and headers must come within `head_seconds`.
+
+    `idle_seconds` is for who says nothing at all: clients open connections that they need only later.
+    `answer_seconds` is how long a request keeps its place when others want it.
+    """
 
     connections: int = 256
     handshake_seconds: float = 5.0
     head_seconds: float = 5.0
     idle_seconds: float = 120.0
+    answer_seconds: float = 30.0
 
 
 LIMITS = Limits()
@@ -51,25 +57,26 @@ class Place(asyncio.Protocol):
 
     def __init__(self, inner: asyncio.Protocol, clock: Callable[[], float]) -> None:
         self.inner = inner
-        self.requests = 0
-        """How many are under way."""
+        self.request: web.Request | None = None
+        """The one that is under way."""
         self.answered = 0
         self.opening: asyncio.Task[None] | None = None
         self.left = asyncio.Event()
         self.awaited_since: float | None = None
-        """Since when the headers of a request are to come. None means: none are."""
+        """Since when the rest of a request's headers is to come. None means: it is not."""
+        self.since = clock()
+        """When it last began to wait, to ask, or to be idle."""
         self._clock = clock
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin; the first request has to come soon."""
+        """Begin; nothing has to come yet."""
         self._transport = cast("asyncio.Transport", transport)
-        self.awaited_since = self._clock()
         self.inner.connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
         """Hand it on; if a request begins with it, the rest of its headers has to come soon."""
-        if not self.requests and self.awaited_since is None:
+        if self.request is None and self.awaited_since is None:
             self.awaited_since = self._clock()
         self.inner.data_received(data)
 
@@ -90,15 +97,24 @@ class Place(asyncio.Protocol):
         self.left.set()
         self.inner.connection_lost(exc)
 
-    def began(self) -> None:
-        """A request has come."""
+    def began(self, request: web.Request) -> None:
+        """A request has come, at least its headers."""
         self.awaited_since = None
-        self.requests += 1
+        self.request = request
+        self.since = self._clock()
 
     def ended(self) -> None:
         """It is answered."""
-        self.requests -= 1
+        self.request = None
         self.answered += 1
+        self.since = self._clock()
+
+    @property
+    def owes(self) -> bool:
+        """Whether it is the other side that has to go on: with a handshake, headers, a body."""
+        if self.request is None:
+            return not self.answered or self.awaited_since is not None
+        return not self.request.content.is_eof()
 
     def cut(self) -> None:
         """Make the place free at once."""
@@ -218,8 +234,13 @@ class Gate:
         if len(self._places) < self._limits.connections:
             return True
         self.refused += 1
-        idle = [each for each in self._places.values() if not each.requests]
-        victim = min(idle, key=lambda each: each.answered > 0, default=None)
+        due = asyncio.get_running_loop().time() - self._limits.answer_seconds
+        idle = [
+            each
+            for each in self._places.values()
+            if each.request is None or each.owes or each.since < due
+        ]
+        victim = min(idle, key=lambda each: (not each.owes, each.since), default=None)
         if victim is None:
             return False
         self._places.pop(victim.inner, None)
@@ -243,7 +264,7 @@ class Gate:
         place = self._places.get(request.protocol)
         if place is None:
             return await handler(request)
-        place.began()
+        place.began(request)
         try:
             response = await handler(request)
             await response.prepare(request)

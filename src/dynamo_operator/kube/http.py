@@ -7,6 +7,7 @@ each becomes one line that says what to look at.
 import asyncio
 import ssl
 from dataclasses import dataclass
+from functools import cache
 from typing import Self
 
 import aiohttp
@@ -92,9 +93,7 @@ class AiohttpTransport:
                 data=request.body,
                 headers=headers,
                 allow_redirects=False,  # credentials go to this server only
-                timeout=aiohttp.ClientTimeout(
-                    total=request.timeout_seconds, connect=CONNECT_SECONDS
-                ),
+                timeout=_timeout(request.timeout_seconds),
                 ssl=identity.tls if identity.tls is not None else True,
                 server_hostname=self.credentials.tls_server_name,
                 proxy=self.credentials.proxy,
@@ -116,6 +115,11 @@ class AiohttpTransport:
                 read_bufsize=2**18,
             )
         return self._session
+
+
+@cache
+def _timeout(seconds: float | None) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=seconds, connect=CONNECT_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,6 +65,7 @@ class RuntimeMetrics:
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         self.registry = registry or CollectorRegistry()
+        self._series: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
         self._declare_reconciles()
         self._declare_traffic()
         self._declare_process()
@@ -148,10 +149,20 @@ class RuntimeMetrics:
         """Count how long a due key waited for a worker."""
         self._queue_seconds.labels(kind).observe(seconds)
 
+    def _of_request(self, verb: str, resource: str, code: int) -> tuple[Counter, Histogram]:
+        """The series of such a request; to look one up among its labels costs more than to count."""
+        found = self._series.get((verb, resource, code))
+        if found is None:
+            counter = self._requests.labels(verb, resource, str(code))
+            found = counter, self._request_seconds.labels(verb, resource)
+            self._series[verb, resource, code] = found
+        return found
+
     def requested(self, verb: str, resource: str, code: int, seconds: float) -> None:
         """Count one request; code 0 means that no answer came."""
-        self._requests.labels(verb, resource, str(code)).inc()
-        self._request_seconds.labels(verb, resource).observe(seconds)
+        requests, durations = self._of_request(verb, resource, code)
+        requests.inc()
+        durations.observe(seconds)
 
     def observe_watch(self, kind: str, broken: Callable[[], float]) -> None:
         """Read at each scrape how many watched objects of a kind do not fit their type."""

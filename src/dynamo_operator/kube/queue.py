@@ -14,10 +14,15 @@ from dynamo_operator.kube.kind import Key
 
 
 class Priority(IntEnum):
-    """Changes overtake the backlog of a first list or a resync."""
+    """What somebody wants overtakes what is reported, and both the backlog of a first list or a resync."""
 
-    CHANGE = 0
-    BACKLOG = 1
+    EDIT = 0
+    CHANGE = 1
+    BACKLOG = 2
+
+
+FAIR_TURN = 8
+"""Each so many keys, the one that has waited longest is next: no priority keeps another out for good."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +66,7 @@ class Queue:
         self._working: dict[Key, Priority] = {}
         self._again: dict[Key, Priority] = {}  # became due while being worked on
         self._failures: dict[Key, int] = {}
+        self._handed_out = 0
         self._wake = asyncio.Event()
         self._closed = False
 
@@ -102,13 +108,15 @@ class Queue:
         None means: the queue is closed.
         """
         while not self._closed:
-            for priority, keys in self._due.items():
-                if keys:
-                    key = next(iter(keys))
-                    since = keys.pop(key)
-                    self._working[key] = priority
-                    waited = asyncio.get_running_loop().time() - since
-                    return Taken(key, priority, waited)
+            priority = self._next()
+            if priority is not None:
+                keys = self._due[priority]
+                key = next(iter(keys))
+                since = keys.pop(key)
+                self._working[key] = priority
+                self._handed_out += 1
+                waited = asyncio.get_running_loop().time() - since
+                return Taken(key, priority, waited)
             self._wake.clear()
             await self._wake.wait()
         return None
@@ -159,9 +167,17 @@ class Queue:
             self._again[key] = min(priority, self._again.get(key, priority))
             return
         since = asyncio.get_running_loop().time()
-        if priority is Priority.CHANGE:
-            since = self._due[Priority.BACKLOG].pop(key, since)
-        elif key in self._due[Priority.CHANGE]:
-            return
-        self._due[priority].setdefault(key, since)
+        for present, keys in self._due.items():
+            if key in keys:
+                if present <= priority:
+                    return
+                since = keys.pop(key)
+        self._due[priority][key] = since
         self._wake.set()
+
+    def _next(self) -> Priority | None:
+        """The priority whose first key is next. None means: no key is due."""
+        due = [each for each, keys in self._due.items() if keys]
+        if due and self._handed_out % FAIR_TURN == FAIR_TURN - 1:
+            return min(due, key=lambda each: next(iter(self._due[each].values())))
+        return due[0] if due else None

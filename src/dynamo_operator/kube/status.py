@@ -4,18 +4,21 @@ The hard part is time: a transition time is the moment when a condition's status
 over from the stored condition unless the status really changed.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import msgspec
 
 from dynamo_operator.kube.kind import Object
-from dynamo_operator.kube.pace import WritePace
+from dynamo_operator.kube.pace import FirstLook, WritePace
 from dynamo_operator.kube.types.meta import Condition, Resource
 from dynamo_operator.kube.writer import Writer
 
 R = TypeVar("R", bound=Resource)
+
+SETTLE_SECONDS = 1.0
+"""How long the first status of a new spec may wait for the last one."""
 
 
 async def patch_status(writer: Writer, resource: R, wanted: Mapping[str, Any]) -> R:
@@ -43,29 +46,65 @@ async def patch_status(writer: Writer, resource: R, wanted: Mapping[str, Any]) -
 
 
 class StatusPace:
-    """Keeps progress from being written too often: counts and texts, while nothing is decided.
+    """Keeps a status from being written more often than somebody can use it.
 
-    A rollout changes its counts several times a second, and each status is a request that wakes others.
-    What a program waits for, a condition that flips or gets another reason, is never held back.
+    *Progress*, counts and texts while nothing is decided, is written once in `seconds`: a rollout changes
+    its counts several times a second, and each status is a request that wakes others. What a program waits
+    for, a condition that flips or gets another reason, is not held back by that.
+
+    *A status of an older generation* says nothing that anybody may rely on; its `observedGeneration` tells.
+    So the first word on a new spec waits up to `settle_seconds` for the last word on it: `goal` is the type
+    of the condition that is true then, and with it the status is written at once. Most changes of a number
+    of replicas are over by then. "" as `goal` means: no such wait. `greets`: an object that has no status yet
+    gets one at once, because a user looks at it. `records` are the names of what later steps are decided by,
+    such as how far a restart is: a change of one never waits.
     """
 
-    def __init__(self, seconds: float = 1.0) -> None:
+    def __init__(
+        self,
+        seconds: float = 1.0,
+        *,
+        goal: str = "",
+        greets: bool = False,
+        records: Collection[str] = (),
+        settle_seconds: float = SETTLE_SECONDS,
+    ) -> None:
         self._pace = WritePace(seconds)
+        self._goal = goal
+        self._greets = greets
+        self._records = frozenset(records)
+        self._settling = FirstLook(settle_seconds)
 
     @property
     def remembered(self) -> int:
-        """Of how many objects a recent write is remembered."""
-        return self._pace.remembered
+        """Of how many objects something is remembered."""
+        return self._pace.remembered + self._settling.remembered
 
     def wait(self, resource: Resource, wanted: Mapping[str, Any]) -> float:
         """Seconds to wait before this status is to be written; 0 means at once. Takes note of the write."""
-        if not _difference(resource, wanted):
+        patch = _difference(resource, wanted)
+        if not patch:
             return 0.0
         uid = resource.metadata.uid
+        if self._records & patch.keys() or not self._may_settle(resource, wanted):
+            self._settling.forget(uid)
+        elif left := self._settling.wait(uid):
+            return left
         if (left := self._pace.wait(uid)) and not _decides(resource, wanted):
             return left
         self._pace.note(uid)
         return 0.0
+
+    def _may_settle(self, resource: Resource, wanted: Mapping[str, Any]) -> bool:
+        """Whether the stored status is of an older spec, and this one is not the last word on the newest."""
+        observed = _status(resource).get("observedGeneration", 0)
+        if not self._goal or observed == resource.metadata.generation:
+            return False
+        if self._greets and not observed:
+            return False
+        return not any(
+            (each.type, each.status) == (self._goal, "True") for each in wanted["conditions"]
+        )
 
 
 def _decides(resource: Resource, wanted: Mapping[str, Any]) -> bool:
@@ -102,8 +141,8 @@ def _as_json(wanted: Mapping[str, Any]) -> Object:
 
 def _status(resource: Resource) -> Object:
     """The stored status as plain JSON."""
-    status: Object = msgspec.json.decode(msgspec.json.encode(resource)).get("status", {})
-    return status
+    status: Object = msgspec.json.decode(msgspec.json.encode(getattr(resource, "status", None)))
+    return status or {}
 
 
 def with_transition_times(

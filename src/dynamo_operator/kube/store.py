@@ -70,6 +70,8 @@ class Store(Generic[R]):
         self.type_ = type_
         self.shown: Index[R] = Index()
         self.broken: dict[Key, DecodeError] = {}
+        self.revision = 0
+        """How often something that readers see has changed."""
         self._is_served = False
         self._selection = selection
         self._keep = keep
@@ -281,6 +283,7 @@ class Store(Generic[R]):
         self.shown.put(key, new)
         if old is not None and new is not None and equal_but_for_version(old, new):
             return None
+        self.revision += 1
         return Change(old, new)
 
     def _tell(self, *changes: Change[R] | None) -> None:

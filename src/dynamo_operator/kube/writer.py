@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 
 from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.client import Client
+from dynamo_operator.kube.echo import wrote
 from dynamo_operator.kube.exclusion import NamespaceExcluded
 from dynamo_operator.kube.kind import Key, Object, key_of
 from dynamo_operator.kube.lease import LeadershipLost
@@ -98,6 +99,7 @@ class Writer:
                 uid=uid,
                 field_manager=field_manager,
             )
+            wrote(patch, answer)
             return turn.wrote(answer)
 
     async def delete(

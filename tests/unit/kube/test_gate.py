@@ -23,6 +23,8 @@ class Served:
         app = web.Application()
         app.router.add_get("/", self._quick)
         app.router.add_get("/slow", self._slow)
+        app.router.add_post("/body", self._reads)
+        app.router.add_get("/large", self._large)
         self.gate = Gate(app, limits)
         self.go_on = asyncio.Event()
         self.is_asked = asyncio.Event()
@@ -36,6 +38,18 @@ class Served:
         self.is_asked.set()
         await self.go_on.wait()
         return web.Response(text="late")
+
+    async def _reads(self, request: web.Request) -> web.Response:
+        self.is_asked.set()
+        return web.Response(text=f"{len(await request.read())} bytes")
+
+    async def _large(self, request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        self.is_asked.set()
+        for _ in range(64):
+            await response.write(bytes(1024 * 1024))
+        return response
 
     async def open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
@@ -71,7 +85,7 @@ async def said(reader: asyncio.StreamReader) -> bytes:
 
 
 async def test_a_connection_that_says_nothing_is_cut() -> None:
-    async with served(Limits(head_seconds=0.2)) as there:
+    async with served(Limits(idle_seconds=0.2)) as there:
         reader, _ = await there.open()
         assert b"" == await said(reader)
         await there.places(0)
@@ -124,6 +138,66 @@ async def test_when_all_places_are_taken_the_oldest_that_said_nothing_makes_room
         known[1].write(ASK)
         assert b"here" in await said(known[0])
         assert 1 == there.gate.refused
+
+
+async def test_a_connection_that_was_opened_in_advance_serves_later() -> None:
+    async with served(Limits(head_seconds=0.1)) as there:
+        reader, writer = await there.open()
+        await asyncio.sleep(0.4)
+        writer.write(ASK)
+        assert b"here" in await said(reader)
+
+
+async def test_bodies_that_do_not_come_keep_nobody_out() -> None:
+    begun = b"POST /body HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n"
+    async with served(Limits(connections=3)) as there:
+        slow = []
+        for _ in range(3):
+            reader, writer = await there.open()
+            writer.write(begun)
+            await there.is_asked.wait()
+            there.is_asked.clear()
+            slow.append(reader)
+        late = await there.open()
+        late[1].write(ASK)
+        assert b"here" in await said(late[0])
+        assert b"" == await said(slow[0])
+
+
+async def test_a_whole_body_that_came_in_pieces_is_answered() -> None:
+    async with served(Limits(connections=1, head_seconds=0.1)) as there:
+        reader, writer = await there.open()
+        writer.write(b"POST /body HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n")
+        for _ in range(4):
+            await asyncio.sleep(0.1)
+            writer.write(b"x")
+        assert b"4 bytes" in await said(reader)
+
+
+async def test_who_does_not_read_his_answer_keeps_his_place_for_a_while_only() -> None:
+    async with served(Limits(connections=1, answer_seconds=0.3)) as there:
+        deaf = await there.open()
+        deaf[1].transport.pause_reading()
+        deaf[1].write(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
+        await there.is_asked.wait()
+        early = await there.open()
+        assert b"" == await said(early[0])
+        await asyncio.sleep(0.4)
+        late = await there.open()
+        late[1].write(ASK)
+        assert b"here" in await said(late[0])
+
+
+async def test_of_idle_connections_the_one_that_was_used_last_stays() -> None:
+    async with served(Limits(connections=2)) as there:
+        first, second = await there.open(), await there.open()
+        for reader, writer in (first, second, first):
+            writer.write(ASK)
+            assert b"here" in await said(reader)
+        await there.open()
+        assert b"" == await said(second[0])
+        first[1].write(ASK)
+        assert b"here" in await said(first[0])
 
 
 async def test_a_request_under_way_keeps_its_place_and_who_comes_too_late_is_sent_away() -> None:

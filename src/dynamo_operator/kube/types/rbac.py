@@ -1,9 +1,9 @@
-"""rbac.authorization.k8s.io/v1: Role and RoleBinding."""
+"""rbac.authorization.k8s.io/v1: Role, RoleBinding and ClusterRoleBinding."""
 
 import msgspec
 
 from dynamo_operator.kube.kind import Kind
-from dynamo_operator.kube.types.meta import Resource
+from dynamo_operator.kube.types.meta import Resource, Struct
 
 
 class Role(Resource):
@@ -21,3 +21,25 @@ class RoleBinding(Resource):
 
     role_ref: msgspec.Raw = msgspec.Raw(b"null")
     subjects: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class Subject(Struct):
+    """Who has a role."""
+
+    kind: str = ""
+    name: str = ""
+    namespace: str = ""
+
+
+class ClusterRoleBinding(Resource):
+    """A ClusterRoleBinding, with those who have its role."""
+
+    KIND = Kind(
+        "rbac.authorization.k8s.io",
+        "v1",
+        "ClusterRoleBinding",
+        "clusterrolebindings",
+        namespaced=False,
+    )
+
+    subjects: tuple[Subject, ...] = ()

@@ -72,6 +72,17 @@ async def test_what_is_wanted_differently_is_updated() -> None:
 
 
 @on_simulated_clock
+async def test_what_somebody_changes_after_it_was_found_right_is_changed_back_each_time() -> None:
+    async with a_scene() as scene:
+        await scene.apply(gadget("a", 1))
+        for _ in range(2):
+            assert [] == verbs(await scene.apply(gadget("a", 1)))
+            scene.world.server.storage.merge(GADGETS, key("a"), {"spec": {"size": 7}})
+            await settle()
+            assert [Verb.UPDATE] == verbs(await scene.apply(gadget("a", 1)))
+
+
+@on_simulated_clock
 async def test_what_somebody_changed_is_changed_back() -> None:
     async with a_scene() as scene:
         await scene.apply(gadget("a", 1))

@@ -2,12 +2,15 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Raw
 
-from dynamo_operator.kube.contained import contained, content, content_of
+from dynamo_operator.kube.contained import contained, content, content_of, fingerprint_of
 from dynamo_operator.kube.kind import Object
+from dynamo_operator.kube.types.apps import Deployment, DeploymentStatus
 from dynamo_operator.kube.types.meta import Metadata, OwnerReference, Resource, Struct
 from simulated.gadget import Gadget
 
@@ -217,3 +220,35 @@ def test_what_is_said_although_it_is_the_default_is_found_again() -> None:
 
 def _limited(**limits: str) -> Object:
     return container(resources={"limits": limits})
+
+
+def _read(version: str = "1", replicas: int = 0, **parts: Any) -> Deployment:
+    owner = OwnerReference(kind="Owner", name="o", uid="o", controller=True)
+    metadata = Metadata(
+        *("a", "b", "uid", version),
+        labels=parts.get("labels", {"a": "b"}),
+        annotations=parts.get("annotations", {}),
+        owner_references=parts.get("owners", (owner,)),
+    )
+    spec = Raw(msgspec.json.encode(parts.get("spec", {"replicas": 1})))
+    return Deployment(metadata, spec, DeploymentStatus(replicas=replicas))
+
+
+def test_what_cannot_be_ours_leaves_the_fingerprint_as_it_is() -> None:
+    assert fingerprint_of(_read()) == fingerprint_of(_read(version="2", replicas=3))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        _read(labels={"a": "c"}),
+        _read(labels={}, annotations={"a": "b"}),
+        _read(annotations={"a": "b"}),
+        _read(owners=()),
+        _read(spec={"replicas": 2}),
+        _read(spec={}),
+    ],
+)
+def test_whatever_is_compared_changes_the_fingerprint(changed: Deployment) -> None:
+    assert content_of(_read()) != content_of(changed)
+    assert fingerprint_of(_read()) != fingerprint_of(changed)

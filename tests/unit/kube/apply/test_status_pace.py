@@ -7,7 +7,7 @@ import msgspec
 
 from dynamo_operator.api.graph import DynamoGraphDeployment, DynamoGraphDeploymentStatus
 from dynamo_operator.kube.kind import Object
-from dynamo_operator.kube.status import StatusPace
+from dynamo_operator.kube.status import SETTLE_SECONDS, StatusPace
 from dynamo_operator.kube.types.meta import Condition, Metadata
 from simulated.clock import on_simulated_clock
 
@@ -70,4 +70,66 @@ async def test_objects_do_not_wait_for_each_other_and_are_forgotten() -> None:
         assert 0.0 == pace.wait(fresh, status())
     await asyncio.sleep(1.0)
     pace.wait(stored(status(), "last"), status(message="1 of 2"))
+    assert 1 == pace.remembered
+
+
+def edited(uid: str = "u") -> DynamoGraphDeployment:
+    """A graph that was ready, and has a newer spec now."""
+    ready = stored(status("True"), uid)
+    return msgspec.structs.replace(ready, metadata=Metadata("g", uid=uid, generation=2))
+
+
+MOVING, THERE = status(observedGeneration=2), status("True", observedGeneration=2)
+
+
+@on_simulated_clock
+async def test_the_first_word_on_a_new_spec_waits_for_the_last_one() -> None:
+    pace = StatusPace(goal="Ready")
+    assert SETTLE_SECONDS == pace.wait(edited(), MOVING)
+    await asyncio.sleep(SETTLE_SECONDS / 2)
+    assert 0.0 == pace.wait(edited(), THERE)
+
+
+@on_simulated_clock
+async def test_the_first_word_is_written_if_the_last_one_does_not_come_however_often_it_is_asked() -> (
+    None
+):
+    pace = StatusPace(goal="Ready")
+    for _ in range(4):
+        assert pace.wait(edited(), MOVING) > 0
+        await asyncio.sleep(SETTLE_SECONDS / 4)
+    assert 0.0 == pace.wait(edited(), MOVING)
+    assert 0.0 == pace.wait(edited(), MOVING), "a write that has failed does not wait once more"
+
+
+@on_simulated_clock
+async def test_an_object_without_a_status_gets_one_at_once_where_users_look_at_it() -> None:
+    fresh = DynamoGraphDeployment(Metadata("g", uid="u", generation=1))
+    assert 0.0 == StatusPace(goal="Ready", greets=True).wait(fresh, status())
+    assert SETTLE_SECONDS == StatusPace(goal="Ready").wait(fresh, status())
+    assert SETTLE_SECONDS == StatusPace(goal="Ready", greets=True).wait(edited(), MOVING)
+
+
+@on_simulated_clock
+async def test_what_later_steps_are_decided_by_never_waits() -> None:
+    pace = StatusPace(goal="Ready", records=("restart",))
+    assert SETTLE_SECONDS == pace.wait(edited(), MOVING)
+    restart = {"observedID": "one", "phase": "Restarting"}
+    assert 0.0 == pace.wait(edited(), {**MOVING, "restart": restart})
+
+
+@on_simulated_clock
+async def test_a_ready_graph_that_fails_without_an_edit_is_told_of_at_once() -> None:
+    pace = StatusPace(goal="Ready")
+    assert 0.0 == pace.wait(stored(status("True")), status("False"))
+
+
+@on_simulated_clock
+async def test_objects_that_vanish_while_they_settle_are_forgotten() -> None:
+    pace = StatusPace(goal="Ready")
+    for number in range(100):
+        pace.wait(edited(str(number)), MOVING)
+    assert 100 == pace.remembered
+    await asyncio.sleep(61.0)
+    pace.wait(edited("last"), MOVING)
     assert 1 == pace.remembered

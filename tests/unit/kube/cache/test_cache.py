@@ -137,3 +137,24 @@ def test_a_namespace_and_a_field_selector_bound_what_a_watch_will_bring() -> Non
     assert not Selection(namespace="two").covers(resource, is_watched=False)
     assert not Selection(fields="type=x").covers(resource, is_watched=False)
     assert Selection(fields="type=x").covers(resource, is_watched=True)
+
+
+def test_what_is_derived_from_all_objects_is_computed_when_one_has_changed_and_only_then() -> None:
+    cache, store = a_cache(a_gadget("a"))
+    looks: list[int] = []
+
+    def names() -> tuple[str, ...]:
+        looks.append(1)
+        return tuple(sorted(each.metadata.name for each in cache.list(Gadget)))
+
+    def derived() -> tuple[str, ...]:
+        return cache.derived("names", (Gadget,), names)
+
+    assert (("a",), ("a",)) == (derived(), derived())
+    store.hear(Changed(a_gadget("a", version="2")))
+    assert ("a",) == derived()
+    assert 1 == len(looks), "a version alone is no change"
+    store.hear(Changed(a_gadget("b")))
+    assert ("a", "b") == derived()
+    store.hear(Removed(Key("default", "a"), "uid-of-a"))
+    assert ("b",) == derived()

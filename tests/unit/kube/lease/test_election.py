@@ -405,3 +405,30 @@ async def _act(world: World, step: Step, name: str) -> None:
         case end:
             await (candidate.die() if end == "die" else candidate.stop())
             world.candidates[step.candidate] = Candidate(world.server, name)
+
+
+async def test_a_lease_of_another_installation_is_told_from_one_of_our_own_replicas() -> None:
+    server = Server()
+
+    def candidate(name: str, installation: str) -> Election:
+        mark = ("example.com/installation", installation)
+        return Election(Client(server), KEY, identity=name, mark=mark)
+
+    ours, standby, other = candidate("a", "x"), candidate("b", "x"), candidate("c", "y")
+    with capture_logs() as logs:
+        tasks = [asyncio.create_task(ours.run())]
+        await asyncio.sleep(1)
+        tasks += [asyncio.create_task(each.run()) for each in (standby, other)]
+        await asyncio.sleep(10)
+    assert ("", "", "x") == (ours.rival, standby.rival, other.rival)
+    told = [each for each in logs if each["event"].startswith("another installation")]
+    assert [("x", "error")] == [(each["installation"], each["log_level"]) for each in told]
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    await ours.release()
+    again = asyncio.create_task(other.run())
+    await other.elected.wait()
+    assert "" == other.rival
+    again.cancel()
+    await asyncio.gather(again, return_exceptions=True)

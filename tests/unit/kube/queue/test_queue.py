@@ -6,7 +6,7 @@ import random
 import pytest
 
 from dynamo_operator.kube.kind import Key
-from dynamo_operator.kube.queue import Backoff, Priority, Queue
+from dynamo_operator.kube.queue import FAIR_TURN, Backoff, Priority, Queue
 
 pytestmark = pytest.mark.looptime
 
@@ -56,6 +56,28 @@ async def test_a_change_overtakes_the_backlog() -> None:
     queue.add(A, priority=Priority.BACKLOG)
     queue.add(B)
     assert [B, A] == [await take(queue) for _ in range(2)]
+
+
+async def test_an_edit_overtakes_changes_and_is_not_put_back_by_one() -> None:
+    queue = Queue()
+    queue.add(A)
+    queue.add(B, priority=Priority.BACKLOG)
+    queue.add(B, priority=Priority.EDIT)
+    queue.add(B, priority=Priority.CHANGE)
+    queue.add(C, priority=Priority.BACKLOG)
+    assert [B, A, C] == [await take(queue) for _ in range(3)]
+
+
+async def test_no_priority_keeps_another_out_for_good() -> None:
+    queue = Queue()
+    queue.add(A, priority=Priority.BACKLOG)
+    await asyncio.sleep(1)
+    taken: list[Key] = []
+    while A not in taken:
+        queue.add(B, priority=Priority.EDIT)
+        taken.append(await take(queue))
+        queue.done(taken[-1])
+    assert FAIR_TURN == len(taken)
 
 
 async def test_a_change_lifts_a_key_out_of_the_backlog() -> None:

@@ -1,0 +1,75 @@
+"""`make bench`: what the operator costs, beside what the API server alone would cost.
+
+python -m bench [--graphs 20,100] [--rounds 1] [--only scale,micro,memory,reviews] [--write]
+"""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+
+import msgspec
+
+from bench import memory, micro, page, reviews
+from bench.plane import plane
+from bench.run import Figures, measured, measured_floor
+
+GRAPHS = "20,100,300,1000"
+PARTS = ("micro", "memory", "reviews", "scale")
+
+
+def main() -> None:
+    """Measure and print; with `--write`, put the figures onto the page as well."""
+    options = _options(sys.argv[1:])
+    if "micro" in options.only:
+        for step in micro.steps():
+            print(f"{step.name:<40} {step.microseconds:8.0f} µs")
+    if "memory" in options.only:
+        memory.main()
+    if "reviews" in options.only:
+        reviews.main()
+    if "scale" in options.only:
+        results = [scale(int(each), options.rounds) for each in options.graphs.split(",")]
+        print(page.table(results))
+        if options.write:
+            page.rewrite(results, options.rounds, sys.argv[1:])
+
+
+def scale(graphs: int, rounds: int) -> Figures:
+    """The medians of several rounds; each is a run of the operator, then one of the floor."""
+    found = []
+    for number in range(rounds):
+        with plane() as fresh:
+            figures, template = asyncio.run(measured(fresh, graphs))
+        with plane() as fresh:
+            asyncio.run(measured_floor(fresh, figures, template))
+        found.append(figures)
+        said = msgspec.json.format(msgspec.json.encode(figures)).decode()
+        print(f"{graphs} graphs, round {number + 1} of {rounds}:\n{said}", flush=True)
+    return _medians(found)
+
+
+def _medians(found: Sequence[Figures]) -> Figures:
+    """The median of each figure; counts by kind are those of the last round."""
+    result = msgspec.structs.replace(found[-1])
+    for name in Figures.__struct_fields__:
+        values = [getattr(each, name) for each in found]
+        if isinstance(values[0], int | float):
+            setattr(result, name, median(values))
+    return result
+
+
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="bench", description=__doc__)
+    parser.add_argument("--graphs", default=GRAPHS, help="numbers of graphs, with commas")
+    parser.add_argument("--rounds", type=int, default=3, help="runs of each; medians are taken")
+    parser.add_argument("--only", default=",".join(PARTS), type=lambda text: text.split(","))
+    parser.add_argument("--write", action="store_true", help=f"rewrite {page.PAGE.name} and plot")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    assert Path("bench").is_dir(), "to be run in the root of the repository"
+    main()

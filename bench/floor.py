@@ -1,0 +1,132 @@
+"""The floor: the same objects and the same statuses, each written once, by a client that decides nothing.
+
+    python -m bench.floor KUBECONFIG STATUSES COUNT
+
+It is the operator's own client library, creating as fast as it can. What it takes is what the API server, its
+controllers and the kubelets take; nobody who makes these objects can be quicker.
+"""
+
+import asyncio
+import resource
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import msgspec
+
+from bench.user import NAMESPACE, client, graph_body
+from dynamo_operator.api.component import DynamoComponentDeployment
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.facts import Facts
+from dynamo_operator.kube.apply import controller_reference
+from dynamo_operator.kube.client import Client
+from dynamo_operator.kube.kind import Object
+from dynamo_operator.kube.types.apps import Deployment
+from dynamo_operator.kube.types.core import Service, ServiceAccount
+from dynamo_operator.kube.types.meta import Resource
+from dynamo_operator.kube.types.rbac import Role, RoleBinding
+from dynamo_operator.render.component import component_objects
+from dynamo_operator.render.graph import graph_objects
+from dynamo_operator.settings import RenderSettings
+
+AGENT = "bench-floor"
+GRAPHS_AT_ONCE = 8
+_TYPES: dict[str, type[Resource]] = {
+    each.KIND.name: each
+    for each in (
+        *(DynamoComponentDeployment, ServiceAccount, Role, RoleBinding),
+        *(Service, Deployment),
+    )
+}
+_FACTS = Facts()
+_SETTINGS = RenderSettings()
+
+
+class Statuses(msgspec.Struct):
+    """The statuses of one graph that has become successful, with its name in them."""
+
+    name: str
+    graph: dict[str, Any]
+    components: dict[str, dict[str, Any]]
+
+    def of(self, status: Object, name: str) -> Object:
+        """The same status for a graph of another name."""
+        text = msgspec.json.encode(status).decode()
+        for mark in ('"', " ", "/", "'"):
+            text = text.replace(f"{mark}{self.name}-", f"{mark}{name}-")
+        changed: Object = msgspec.json.decode(text)
+        return changed
+
+
+async def run(kubeconfig: Path, statuses: Statuses, count: int) -> Object:
+    """Make so many graphs; what that took."""
+    names = iter(f"g{number}" for number in range(count))
+    async with client(kubeconfig, AGENT) as connected:
+        await connected.get_json("/version")  # what is loaded and connected is not measured
+        before, started = _cpu_seconds(), monotonic()
+
+        async def several() -> None:
+            for name in names:
+                await make(connected, name, statuses)
+
+        await asyncio.gather(*(several() for _ in range(GRAPHS_AT_ONCE)))
+    return {
+        "seconds": monotonic() - started,
+        "cpu_seconds": _cpu_seconds() - before,
+        "started_at": started,  # Linux has one monotonic clock for all processes
+    }
+
+
+def _cpu_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+async def make(to: Client, name: str, statuses: Statuses) -> None:
+    """Make one graph: what it controls, then what its components control, then all statuses."""
+    graph = await to.create(DynamoGraphDeployment, graph_body(name))
+    made = await _all(to, graph, graph_objects(graph, _FACTS, _SETTINGS))
+    components = [each for each in made if isinstance(each, DynamoComponentDeployment)]
+    await asyncio.gather(
+        *(_all(to, each, component_objects(each, _FACTS, _SETTINGS)) for each in components)
+    )
+    for each in components:
+        status = statuses.of(statuses.components[each.spec.service_name or ""], name)
+        await to.merge_patch(type(each), each.key, {"status": status}, subresource="status")
+    status = statuses.of(statuses.graph, name)
+    await to.merge_patch(type(graph), graph.key, {"status": status}, subresource="status")
+
+
+async def _all(to: Client, owner: Resource, objects: Iterable[Object]) -> list[Resource]:
+    reference = controller_reference(owner)
+    bodies = (
+        {**each, "metadata": {**each["metadata"], "ownerReferences": [reference]}}
+        for each in objects
+    )
+    return await asyncio.gather(*(to.create(_TYPES[each["kind"]], each) for each in bodies))
+
+
+async def statuses_of(to: Client, name: str) -> Statuses:
+    """The statuses of a graph as the operator wrote them."""
+    graph = await to.get_json(DynamoGraphDeployment.KIND.path(NAMESPACE, name))
+    found = await to.get_json(DynamoComponentDeployment.KIND.path(NAMESPACE))
+    components = {
+        each["spec"]["serviceName"]: each["status"]
+        for each in found["items"]
+        if each["metadata"]["ownerReferences"][0]["name"] == name
+    }
+    return Statuses(name, graph["status"], components)
+
+
+def main() -> None:
+    """Run it and print what it took, as JSON."""
+    kubeconfig, statuses, count = sys.argv[1:]
+    template = msgspec.json.decode(Path(statuses).read_bytes(), type=Statuses)
+    taken = asyncio.run(run(Path(kubeconfig), template, int(count)))
+    print(msgspec.json.encode(taken).decode())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""What is held of each object: resident memory before and after so many of them have come.
+
+    python -m bench.memory
+
+Each measurement has a process of its own, because memory that was once taken is seldom given back.
+"""
+
+import gc
+import multiprocessing
+import os
+from collections.abc import Callable
+
+import msgspec
+
+from bench.objects import component, deployment, graph, pod_json
+from bench.processes import Process
+from dynamo_operator.controllers.pods import PodIndex, reduced
+from dynamo_operator.kube.cache import Cache
+from dynamo_operator.kube.decode import decode
+from dynamo_operator.kube.store import Store
+from dynamo_operator.kube.types.core import Pod
+from dynamo_operator.kube.types.meta import Resource
+from dynamo_operator.kube.watch import Changed, Present, Started, Synced
+
+PODS = 10_000
+GRAPHS = 1_000
+_PAGE = 500
+
+
+class Held(msgspec.Struct):
+    """How much memory so many objects take, in bytes: when they are listed, and after each has changed."""
+
+    objects: int
+    listed: int
+    changed: int
+
+    @property
+    def each(self) -> int:
+        """Bytes for one of them."""
+        return self.changed // self.objects
+
+
+def held(measure: Callable[[], Held]) -> Held:
+    """What `measure` finds, in a process of its own."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(measure)
+
+
+def pods(count: int = PODS, graphs: int = GRAPHS) -> Held:
+    """Pods, as the operator watches them, of so many graphs."""
+    store = Store(Pod, keep=reduced)
+    index = PodIndex(Cache((store,)))
+    before = _resident()
+    store.hear(Started())
+    for first in range(0, count, _PAGE):
+        # A page of a list is decoded as a whole before its objects are reduced.
+        page = [pod_json(number, graphs) for number in range(first, min(first + _PAGE, count))]
+        for pod in [decode(Pod, each) for each in page]:
+            store.hear(Present(pod))
+    store.hear(Synced())
+    listed = _resident() - before
+    for number in range(count):
+        pod = decode(Pod, pod_json(number, graphs))
+        newer = msgspec.structs.replace(pod.metadata, resource_version=f"9{number}")
+        store.hear(Changed(msgspec.structs.replace(pod, metadata=newer)))
+    assert index.of_service("default", "g0", "Decode")
+    return Held(count, listed, _resident() - before)
+
+
+def graphs(count: int = GRAPHS) -> Held:
+    """Graphs with what the operator holds of each: its components and their Deployments."""
+    before = _resident()
+    kept: list[Resource] = []
+    for number in range(count):
+        name = f"g{number}"
+        for one in (graph(name), *([component(name), deployment(name)] * 3)):
+            kept.append(decode(type(one), msgspec.json.encode(one)))
+    size = _resident() - before
+    return Held(count, size, size)
+
+
+def _resident() -> int:
+    gc.collect()
+    return int(Process(os.getpid()).resident_mib() * 2**20)
+
+
+def main() -> None:
+    """Print them."""
+    for name, measure in (("pod", pods), ("graph of three services", graphs)):
+        found = held(measure)
+        print(
+            f"{found.objects} times a {name}: {found.listed / 2**20:.1f} MiB when listed, "
+            f"{found.changed / 2**20:.1f} MiB after all have changed, {found.each} bytes each"
+        )
+
+
+if __name__ == "__main__":
+    main()

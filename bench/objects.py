@@ -1,0 +1,123 @@
+"""Objects as an API server sends them, for measurements without one."""
+
+from typing import Any
+
+import msgspec
+
+from cluster.graph.graphs import graph as graph_body
+from dynamo_operator.api import labels
+from dynamo_operator.api.component import DynamoComponentDeployment
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.facts import Facts
+from dynamo_operator.kube.apply import controller_reference
+from dynamo_operator.kube.kind import Object
+from dynamo_operator.kube.types.apps import Deployment
+from dynamo_operator.kube.types.meta import R, Resource
+from dynamo_operator.render.component import component_objects
+from dynamo_operator.render.graph import graph_objects
+from dynamo_operator.settings import RenderSettings
+
+NAMESPACE = "default"
+
+
+def graph(name: str = "chat") -> DynamoGraphDeployment:
+    """A graph of three services."""
+    return _stored(DynamoGraphDeployment, graph_body(name), None)
+
+
+def component(name: str = "chat") -> DynamoComponentDeployment:
+    """The decode worker of that graph."""
+    owner = graph(name)
+    wanted = graph_objects(owner, Facts(), RenderSettings())
+    found = [each for each in wanted if each["kind"] == DynamoComponentDeployment.KIND.name]
+    return _stored(DynamoComponentDeployment, found[0], owner)
+
+
+def deployment(name: str = "chat") -> Deployment:
+    """The Deployment of that worker."""
+    owner = component(name)
+    return _stored(Deployment, component_objects(owner, Facts(), RenderSettings())[-1], owner)
+
+
+def pod_json(number: int = 0, graphs: int = 1) -> bytes:
+    """A ready pod, with all that is sent of it and never read: volumes, tolerations, managed fields."""
+    workload = deployment(f"g{number % graphs}")
+    spec = msgspec.json.decode(workload.spec)["template"]
+    name = f"{workload.metadata.name}-7d9f6c5b4-{number:05}"
+    return msgspec.json.encode(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                **spec["metadata"],
+                "name": name,
+                "namespace": NAMESPACE,
+                "uid": f"00000000-0000-4000-8000-{number:012}",
+                "resourceVersion": str(1000 + number),
+                "creationTimestamp": _TIME,
+                "ownerReferences": [{"kind": "ReplicaSet", "name": name[:-6], "uid": "rs"}],
+                "managedFields": _managed_fields(),
+            },
+            "spec": {
+                **spec["spec"],
+                "nodeName": f"gpu-{number % 100}",
+                "tolerations": _TOLERATIONS,
+            },
+            "status": {
+                "phase": "Running",
+                "conditions": [
+                    {"type": type_, "status": "True", "lastTransitionTime": _TIME}
+                    for type_ in ("Initialized", "Ready", "ContainersReady", "PodScheduled")
+                ],
+                "containerStatuses": [
+                    {
+                        "name": "main",
+                        "ready": True,
+                        "started": True,
+                        "restartCount": 0,
+                        "image": "nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.9.0",
+                        "imageID": f"sha256:{number:064}",
+                        "containerID": f"containerd://{number:064}",
+                        "state": {"running": {"startedAt": _TIME}},
+                    }
+                ],
+                "podIP": "10.0.0.1",
+                "startTime": _TIME,
+            },
+        }
+    )
+
+
+_TIME = "2026-01-01T00:00:00Z"
+_TOLERATIONS = [
+    {"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": "NoExecute"}
+    for key in ("not-ready", "unreachable")
+]
+
+
+def _managed_fields() -> list[Object]:
+    fields: Object = {f"f:{name}": {".": {}} for name in (labels.COMPONENT, labels.GRAPH, "a", "b")}
+    return [
+        {
+            "manager": manager,
+            "operation": "Update",
+            "apiVersion": "v1",
+            "time": _TIME,
+            "fieldsType": "FieldsV1",
+            "fieldsV1": {"f:metadata": {"f:labels": fields}, "f:spec": fields},
+        }
+        for manager in ("kube-controller-manager", "kubelet")
+    ]
+
+
+def _stored(type_: type[R], body: Object, owner: Resource | None) -> R:
+    references = [controller_reference(owner)] if owner else []
+    metadata: dict[str, Any] = {
+        **body["metadata"],
+        "namespace": NAMESPACE,
+        "uid": f"uid-of-{body['metadata']['name']}",
+        "resourceVersion": "1",
+        "generation": 1,
+        "ownerReferences": references,
+    }
+    return msgspec.json.decode(msgspec.json.encode({**body, "metadata": metadata}), type=type_)

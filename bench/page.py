@@ -1,0 +1,170 @@
+"""The figures for people: a table, and a plot of them, in `docs/performance.md`.
+
+The plot is SVG, written here: three lines in a frame need no library, and text can be compared in a review.
+"""
+
+import os
+import platform
+import re
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from math import log10
+from pathlib import Path
+
+from bench.run import CHANGES, Figures
+
+PAGE = Path("docs/performance.md")
+PLOT = Path("docs/performance.svg")
+_BEGIN, _END = "<!-- figures: begin -->", "<!-- figures: end -->"
+
+REFERENCE_SECONDS = {20: 9.3, 100: 49.0, 300: 195.0}
+"""The Go operator, all successful after. Measured in the same way on two cores."""
+REFERENCE_CPU = {20: 2.2, 100: 10.7, 300: 34.7}
+
+_ROWS: tuple[tuple[str, Callable[[Figures], str]], ...] = (
+    ("all successful after (s)", lambda it: f"{it.successful_seconds:.1f}"),
+    ("… each, after (ms)", lambda it: f"{1e3 * it.successful_seconds / it.graphs:.0f}"),
+    ("the floor: all written after (s)", lambda it: f"{it.floor_seconds:.1f}"),
+    ("the floor: and all available after (s)", lambda it: f"{it.floor_available_seconds:.1f}"),
+    ("**ratio to the floor**", lambda it: f"{_ratio(it):.2f}"),
+    ("the Go operator (s)", lambda it: _known(REFERENCE_SECONDS, it)),
+    ("operator CPU (s)", lambda it: f"{it.cpu_seconds:.1f}"),
+    ("… the floor's", lambda it: f"{it.floor_cpu_seconds:.1f}"),
+    ("… the Go operator's", lambda it: _known(REFERENCE_CPU, it)),
+    ("resident memory: empty, peak (MiB)", lambda it: f"{it.start_mib:.0f}, {it.peak_mib:.0f}"),
+    ("requests per graph", lambda it: f"{it.requests / it.graphs:.1f}"),
+    ("… of them Events", lambda it: f"{it.events / it.graphs:.1f}"),
+    ("reconciles per graph", lambda it: f"{it.reconciles / it.graphs:.1f}"),
+    (
+        "last Deployment available → graph says so, p50, p99 (ms)",
+        lambda it: f"{it.status_p50_ms:.0f}, {it.status_p99_ms:.0f}",
+    ),
+    ("API server, CPU (s)", lambda it: f"{it.server_cpu_seconds:.1f}"),
+    ("… with the floor", lambda it: f"{it.floor_server_cpu_seconds:.1f}"),
+    ("API server, time for our requests (s)", lambda it: f"{it.server_seconds:.1f}"),
+    (
+        f"one replica change reaches the Deployment, p50, max of {CHANGES} (ms)",
+        lambda it: f"{it.change_p50_ms:.0f}, {it.change_max_ms:.0f}",
+    ),
+    (
+        "… while every object is looked at again",
+        lambda it: f"{it.resync_change_p50_ms:.0f}, {it.resync_change_max_ms:.0f}",
+    ),
+    (
+        "… requests for it, of them Events",
+        lambda it: f"{it.change_requests:.1f}, {it.change_events:.1f}",
+    ),
+    ("idle: CPU (% of a core)", lambda it: f"{it.idle_cpu_percent:.2f}"),
+    ("idle: requests", lambda it: str(it.idle_requests)),
+    ("restart: ready after (s)", lambda it: f"{it.restart_ready_seconds:.1f}"),
+    (
+        "restart: has done what it missed after (s)",
+        lambda it: f"{it.restart_effective_seconds:.1f}",
+    ),
+    ("restart: quiet after (s)", lambda it: f"{it.restart_quiet_seconds:.1f}"),
+    ("restart: CPU (s)", lambda it: f"{it.restart_cpu_seconds:.1f}"),
+    ("restart: writes", lambda it: str(it.restart_writes)),
+)
+
+
+def table(results: Sequence[Figures]) -> str:
+    """All figures, a column for each number of graphs."""
+    head = " | ".join(f"{each.graphs} graphs" for each in results)
+    lines = [f"| | {head} |", f"|---|{'---:|' * len(results)}"]
+    lines += [f"| {name} | {' | '.join(map(row, results))} |" for name, row in _ROWS]
+    kinds = sorted({kind for each in results for kind in each.by_kind})
+    lines += ["", f"| requests per graph, by verb and kind | {head} |"]
+    lines += [f"|---|{'---:|' * len(results)}"]
+    for kind in kinds:
+        counts = " | ".join(f"{each.by_kind.get(kind, 0) / each.graphs:.2f}" for each in results)
+        lines.append(f"| `{kind}` | {counts} |")
+    return "\n".join(lines)
+
+
+def rewrite(results: Sequence[Figures], rounds: int, arguments: Sequence[str]) -> None:
+    """Put the figures onto the page, and draw them."""
+    command = f'make bench ARGS="{" ".join(arguments)}"'
+    said = f"{_machine()}, {datetime.now(UTC):%Y-%m-%d}; medians of {rounds}; `{command}`:"
+    text = f"{_BEGIN}\n{said}\n\n{table(results)}\n{_END}"
+    old = PAGE.read_text(encoding="utf-8")
+    pattern = re.compile(f"{re.escape(_BEGIN)}.*{re.escape(_END)}", re.DOTALL)
+    PAGE.write_text(pattern.sub(lambda _: text, old), encoding="utf-8")
+    PLOT.write_text(plot(results), encoding="utf-8")
+
+
+def plot(results: Sequence[Figures]) -> str:
+    """Seconds until all graphs are successful, over their number, both logarithmic."""
+    ours = {each.graphs: each.successful_seconds for each in results}
+    floor = {each.graphs: each.floor_available_seconds for each in results}
+    lines = (
+        ("Go operator", REFERENCE_SECONDS, "#888888"),
+        ("this operator", ours, "#76b900"),
+        ("floor", floor, "#1f77b4"),
+    )
+    return _drawing(lines)
+
+
+_WIDTH, _HEIGHT, _LEFT, _TOP, _RIGHT, _BOTTOM = 640, 400, 60, 20, 130, 45
+_FONT = 'font-family="sans-serif" font-size="12"'
+_X, _Y = (10.0, 2000.0), (1.0, 1000.0)
+
+
+def _drawing(lines: Sequence[tuple[str, dict[int, float], str]]) -> str:
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" {_FONT}>',
+        f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="white"/>',
+    ]
+    for value in (10, 20, 100, 300, 1000):
+        x = _x(value)
+        parts.append(_segment(x, _TOP, x, _HEIGHT - _BOTTOM))
+        parts.append(f'<text x="{x:.1f}" y="{_HEIGHT - 28}" text-anchor="middle">{value}</text>')
+    for value in (1, 10, 100, 1000):
+        y = _y(value)
+        parts.append(_segment(_LEFT, y, _WIDTH - _RIGHT, y))
+        parts.append(f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{value}</text>')
+    middle = (_LEFT + _WIDTH - _RIGHT) / 2
+    parts.append(f'<text x="{middle}" y="{_HEIGHT - 8}" text-anchor="middle">graphs</text>')
+    parts.append(f'<text x="8" y="{_TOP - 6}">seconds until all are successful</text>')
+    for name, points, colour in lines:
+        placed = [(_x(each), _y(points[each])) for each in sorted(points)]
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in placed)
+        parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in placed]
+        x, y = placed[-1]
+        parts.append(f'<text x="{x + 8:.1f}" y="{y + 4:.1f}" fill="{colour}">{name}</text>')
+    return "\n".join((*parts, "</svg>\n"))
+
+
+def _segment(left: float, top: float, right: float, bottom: float) -> str:
+    ends = f'x1="{left:.1f}" y1="{top:.1f}" x2="{right:.1f}" y2="{bottom:.1f}"'
+    return f'<line {ends} stroke="#dddddd"/>'
+
+
+def _x(value: float) -> float:
+    return _LEFT + (_WIDTH - _RIGHT - _LEFT) * _part(value, *_X)
+
+
+def _y(value: float) -> float:
+    return _HEIGHT - _BOTTOM - (_HEIGHT - _BOTTOM - _TOP) * _part(max(value, _Y[0]), *_Y)
+
+
+def _part(value: float, first: float, last: float) -> float:
+    return (log10(value) - log10(first)) / (log10(last) - log10(first))
+
+
+def _ratio(figures: Figures) -> float:
+    floor = figures.floor_available_seconds
+    return figures.successful_seconds / floor if floor else 0.0
+
+
+def _known(figures: dict[int, float], of: Figures) -> str:
+    found = figures.get(of.graphs)
+    return "" if found is None else f"{found:.1f}"
+
+
+def _machine() -> str:
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    model = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
+    name = model[1] if model else platform.machine()
+    python = platform.python_version()
+    return f"{os.cpu_count()} cores ({name}), {memory:.0f} GiB, Linux, Python {python}"

@@ -1,0 +1,55 @@
+"""A fresh control plane for one run: etcd in memory, nodes that never run out, our kinds installed."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from bench.processes import Process
+from dynamo_operator.api.crd import custom_resource_definitions
+from dynamo_operator.controlplane.instance import Instance
+from dynamo_operator.controlplane.nodes import node_name
+
+NODES = 4
+_CAPACITY = {"cpu": "100k", "memory": "100Ti", "pods": "20k", "nvidia.com/gpu": "20k"}
+"""A node of the local control plane has room for 110 pods; a thousand graphs have three thousand."""
+
+_MEMORY = Path("/dev/shm")  # noqa: S108 - measured in memory, so that no disk takes part
+
+
+@dataclass(frozen=True, slots=True)
+class Plane:
+    """A control plane, and a folder beside it that goes with it."""
+
+    instance: Instance
+    folder: Path
+
+    def process(self, name: str) -> Process:
+        """One program of it, such as `kube-apiserver`."""
+        pid = self.instance.status().pids[name]
+        assert pid is not None, f"{name} does not run"
+        return Process(pid)
+
+
+@contextmanager
+def plane() -> Iterator[Plane]:
+    """A control plane that is gone at the end of the block, whatever happens in it."""
+    folder = Path(tempfile.mkdtemp(prefix="bench-", dir=_MEMORY if _MEMORY.is_dir() else None))
+    instance = Instance("bench", folder)
+    definitions = folder / "definitions.json"
+    body = {"apiVersion": "v1", "kind": "List", "items": custom_resource_definitions()}
+    definitions.write_bytes(msgspec.json.encode(body))
+    try:
+        instance.up(crd_files=(definitions,), nodes=NODES)
+        room = msgspec.json.encode({"status": {"capacity": _CAPACITY, "allocatable": _CAPACITY}})
+        for number in range(NODES):
+            patch = ("--subresource=status", "--type=merge", "-p", room.decode())
+            instance.kubectl("patch", "node", node_name(number), *patch)
+        yield Plane(instance, folder)
+    finally:
+        instance.down()
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,270 @@
+"""One run of the operator with so many graphs: from nothing to settled, a change, idle, a restart."""
+
+import asyncio
+import re
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from time import monotonic
+
+import msgspec
+
+from bench import audit
+from bench.floor import Statuses, statuses_of
+from bench.plane import Plane
+from bench.processes import Process
+from bench.user import User, user
+from dynamo_operator.controlplane.optional_crds import files
+from dynamo_operator.controlplane.progress import Silent
+
+CHANGES = 20
+RESYNC_CHANGES = 10
+IDLE_SECONDS = 20.0
+QUIET_CPU_SECONDS = 0.02
+"""So much processor time in half a second counts as nothing."""
+_BEAT = 0.5
+
+
+class Figures(msgspec.Struct):
+    """What one run has measured. Units are in the names."""
+
+    graphs: int
+    successful_seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    peak_mib: float = 0.0
+    start_mib: float = 0.0
+    settled_mib: float = 0.0
+    requests: int = 0
+    events: int = 0
+    by_kind: dict[str, int] = {}
+    reconciles: float = 0.0
+    status_p50_ms: float = 0.0
+    status_p99_ms: float = 0.0
+    server_cpu_seconds: float = 0.0
+    server_seconds: float = 0.0
+    change_p50_ms: float = 0.0
+    change_max_ms: float = 0.0
+    change_requests: float = 0.0
+    change_events: float = 0.0
+    idle_cpu_percent: float = 0.0
+    idle_requests: int = 0
+    restart_ready_seconds: float = 0.0
+    restart_effective_seconds: float = 0.0
+    restart_quiet_seconds: float = 0.0
+    restart_cpu_seconds: float = 0.0
+    restart_writes: int = 0
+    resync_change_p50_ms: float = 0.0
+    resync_change_max_ms: float = 0.0
+    floor_seconds: float = 0.0
+    floor_available_seconds: float = 0.0
+    floor_cpu_seconds: float = 0.0
+    floor_server_cpu_seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class Operator:
+    """A running operator."""
+
+    process: Process
+    metrics_port: int
+    log: Path
+    started: float
+
+    def reconciles(self) -> float:
+        """How many have ended."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics") as answer:
+            text = answer.read().decode()
+        found = re.findall(r"^dynamo_operator_reconcile_total\{.*\} (\S+)$", text, re.MULTILINE)
+        return sum(map(float, found))
+
+    async def ready(self) -> None:
+        """Return when its caches are full."""
+        async with asyncio.timeout(120):
+            while '"message": "ready"' not in self.log.read_text(encoding="utf-8"):
+                await asyncio.sleep(0.02)
+
+    async def quiet(self, *, within_seconds: float = 600) -> float:
+        """When it last did something."""
+        async with asyncio.timeout(within_seconds):
+            busy, used, still = monotonic(), self.process.cpu_seconds(), 0
+            while still < 4:  # noqa: PLR2004 - two seconds
+                await asyncio.sleep(_BEAT)
+                now = self.process.cpu_seconds()
+                still = still + 1 if now - used < QUIET_CPU_SECONDS else 0
+                busy = busy if still else monotonic()
+                used = now
+        return busy
+
+
+@contextmanager
+def operator(plane: Plane, prefix: tuple[str, ...] = (sys.executable, "-m")) -> Iterator[Operator]:
+    """The operator in a process of its own, stopped at the end of the block."""
+    log = plane.folder / "operator.log"
+    log.unlink(missing_ok=True)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    flags = (f"--metrics-bind-address=127.0.0.1:{port}", "--metrics-secure=false")
+    started = monotonic()
+    with log.open("wb") as output:
+        process = subprocess.Popen(  # noqa: S603 - our own program
+            [
+                *(*prefix, "dynamo_operator", "run", "--health-probe-bind-address=0"),
+                *("--kubeconfig", str(plane.instance.kubeconfig), *flags),
+            ],
+            stdout=output,
+            stderr=output,
+        )
+    try:
+        yield Operator(Process(process.pid), port, log, started)
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+async def measured(plane: Plane, graphs: int) -> tuple[Figures, Statuses]:
+    """Everything about so many graphs, and the statuses of one of them as the operator wrote them."""
+    found = Figures(graphs)
+    async with user(plane.instance.kubeconfig) as who:
+        with operator(plane) as running:
+            await running.ready()
+            await asyncio.sleep(2)
+            found.start_mib = running.process.resident_mib()
+            await _creation(plane, running, who, found)
+            template = await statuses_of(who.client, "g0")
+            await _changes(plane, running, who, found)
+            await _idle(plane, running, found)
+            await _resync(plane, running, who, found)
+        await _restart(plane, who, found)
+    return found, template
+
+
+async def _creation(plane: Plane, running: Operator, who: User, found: Figures) -> None:
+    server = plane.process("kube-apiserver")
+    since, started = audit.now(), monotonic()
+    cpu, server_cpu = running.process.cpu_seconds(), server.cpu_seconds()
+    await who.create(found.graphs)
+    limit = 60 + 2.0 * found.graphs
+    ended = await who.until(lambda: who.all_successful(found.graphs), within_seconds=limit)
+    found.successful_seconds = ended - started
+    await running.quiet()
+    found.cpu_seconds = running.process.cpu_seconds() - cpu
+    found.server_cpu_seconds = server.cpu_seconds() - server_cpu
+    found.peak_mib, found.settled_mib = running.process.peak_mib(), running.process.resident_mib()
+    found.reconciles = running.reconciles()
+    asked = audit.requests(plane.instance.audit_log, since=since)
+    found.requests, found.events, found.server_seconds = (
+        asked.total,
+        asked.events,
+        asked.server_seconds,
+    )
+    found.by_kind = {f"{verb} {kind}": n for (verb, kind), n in asked.count.most_common()}
+    delays = sorted(_status_delays(who))
+    found.status_p50_ms, found.status_p99_ms = _part(delays, 0.5), _part(delays, 0.99)
+
+
+def _status_delays(who: User) -> Iterator[float]:
+    """From a graph's last Deployment becoming available to the graph saying so, in milliseconds."""
+    for name, at in who.successful_at.items():
+        parts = [each for each in who.available_at if each.startswith(f"{name}-")]
+        if parts:
+            yield (at - max(who.available_at[each] for each in parts)) * 1e3
+
+
+def _part(values: list[float], share: float) -> float:
+    return values[min(len(values) - 1, int(share * len(values)))] if values else 0.0
+
+
+async def _changes(plane: Plane, running: Operator, who: User, found: Figures) -> None:
+    """One replica more or less, until the Deployment has it."""
+    since = audit.now()
+    taken = []
+    for number in range(CHANGES):
+        name = f"g{number % found.graphs}"
+        taken.append(await change(who, name, 2 + number // found.graphs % 2))
+    found.change_p50_ms, found.change_max_ms = median(taken) * 1e3, max(taken) * 1e3
+    await who.until(lambda: who.all_successful(found.graphs), within_seconds=60)
+    await running.quiet()
+    asked = audit.requests(plane.instance.audit_log, since=since)
+    found.change_requests, found.change_events = asked.total / CHANGES, asked.events / CHANGES
+
+
+async def _resync(plane: Plane, running: Operator, who: User, found: Figures) -> None:
+    """The same while every object is looked at again, because a kind that they may need has appeared."""
+    before = running.reconciles()
+    [definition] = files(["lws"], Silent())
+    plane.instance.kubectl("apply", "--server-side", "-f", definition)
+    async with asyncio.timeout(30):
+        while running.reconciles() < before + 5:
+            await asyncio.sleep(0.01)
+    taken = [
+        await change(who, f"g{number % found.graphs}", 4 + number // found.graphs % 2, pause=0.0)
+        for number in range(RESYNC_CHANGES)
+    ]
+    found.resync_change_p50_ms, found.resync_change_max_ms = median(taken) * 1e3, max(taken) * 1e3
+    await running.quiet()
+
+
+async def measured_floor(plane: Plane, found: Figures, template: Statuses) -> None:
+    """The floor of the same graphs, into the same figures."""
+    statuses = plane.folder / "statuses.json"
+    statuses.write_bytes(msgspec.json.encode(template))
+    server = plane.process("kube-apiserver")
+    async with user(plane.instance.kubeconfig) as who:
+        cpu = server.cpu_seconds()
+        arguments = (str(plane.instance.kubeconfig), str(statuses), str(found.graphs))
+        command = (sys.executable, "-m", "bench.floor", *arguments)
+        process = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE)
+        said, _ = await process.communicate()
+        taken = msgspec.json.decode(said)
+        ended = await who.until(
+            lambda: who.all_successful(found.graphs) and who.all_available(3 * found.graphs),
+            within_seconds=60 + 2.0 * found.graphs,
+        )
+    found.floor_seconds, found.floor_cpu_seconds = taken["seconds"], taken["cpu_seconds"]
+    found.floor_available_seconds = ended - taken["started_at"]
+    found.floor_server_cpu_seconds = server.cpu_seconds() - cpu
+
+
+async def change(who: User, name: str, replicas: int, *, pause: float = 0.2) -> float:
+    """Seconds from the write of a service's replicas until its Deployment has them."""
+    workload = f"{name}-decode"
+    started = monotonic()
+    await who.scale(name, "Decode", replicas)
+    arrived = await who.until(
+        lambda: who.workloads[workload].spec.replicas == replicas, within_seconds=60
+    )
+    await asyncio.sleep(pause)
+    return arrived - started
+
+
+async def _idle(plane: Plane, running: Operator, found: Figures) -> None:
+    since, cpu, started = audit.now(), running.process.cpu_seconds(), monotonic()
+    await asyncio.sleep(IDLE_SECONDS)
+    used = running.process.cpu_seconds() - cpu
+    found.idle_cpu_percent = 100 * used / (monotonic() - started)
+    found.idle_requests = audit.requests(plane.instance.audit_log, since=since).total
+
+
+async def _restart(plane: Plane, who: User, found: Figures) -> None:
+    """A new process: until it is ready, until it has acted on what it missed, until it is quiet."""
+    since = audit.now()
+    with operator(plane) as running:
+        await running.ready()
+        found.restart_ready_seconds = monotonic() - running.started
+        busy = await running.quiet()
+        found.restart_quiet_seconds = busy - running.started
+        found.restart_cpu_seconds = running.process.cpu_seconds()
+        found.restart_writes = audit.requests(plane.instance.audit_log, since=since).writes
+    name, wanted = "g0", 3
+    await who.scale(name, "Decode", wanted)
+    with operator(plane) as running:
+        arrived = await who.until(
+            lambda: who.workloads[f"{name}-decode"].spec.replicas == wanted, within_seconds=120
+        )
+        found.restart_effective_seconds = arrived - running.started

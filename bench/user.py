@@ -1,0 +1,178 @@
+"""The user of a run: creates graphs, changes them, and sees when it has what it wants.
+
+The hard thing is to take no part in what is measured: one watch of each kind, of a few fields only, and a
+user agent of its own.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+from typing import ClassVar
+
+from cluster.graph.graphs import graph
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.kube.client import Client
+from dynamo_operator.kube.decode import decode
+from dynamo_operator.kube.http import AiohttpTransport
+from dynamo_operator.kube.kind import Key, Kind
+from dynamo_operator.kube.kubeconfig import Kubeconfig
+from dynamo_operator.kube.types.apps import Deployment
+from dynamo_operator.kube.types.meta import Resource, Struct
+
+NAMESPACE = "default"
+AT_ONCE = 8
+"""Graphs that are being created at the same time."""
+
+
+class _GraphStatus(Struct):
+    state: str = ""
+    observed_generation: int = 0
+
+
+class Graph(Resource):
+    """A graph as a user waits for it."""
+
+    KIND: ClassVar[Kind] = DynamoGraphDeployment.KIND
+
+    status: _GraphStatus = _GraphStatus()
+
+    @property
+    def is_successful(self) -> bool:
+        """Whether its newest spec is what runs."""
+        is_newest = self.status.observed_generation == self.metadata.generation
+        return is_newest and self.status.state == "successful"
+
+
+class _WorkloadSpec(Struct):
+    replicas: int = 1
+
+
+class _WorkloadStatus(Struct):
+    observed_generation: int = 0
+    available_replicas: int = 0
+
+
+class Workload(Resource):
+    """A Deployment as its controller reports it."""
+
+    KIND: ClassVar[Kind] = Deployment.KIND
+
+    spec: _WorkloadSpec = _WorkloadSpec()
+    status: _WorkloadStatus = _WorkloadStatus()
+
+    @property
+    def is_available(self) -> bool:
+        """Whether all of its pods are."""
+        is_newest = self.status.observed_generation == self.metadata.generation
+        return is_newest and self.status.available_replicas == self.spec.replicas
+
+
+@dataclass(slots=True)
+class User:
+    """Sees graphs and Deployments of one namespace, with the time at which it saw each state first."""
+
+    client: Client
+    graphs: dict[str, Graph] = field(default_factory=dict[str, Graph])
+    workloads: dict[str, Workload] = field(default_factory=dict[str, Workload])
+    successful_at: dict[str, float] = field(default_factory=dict[str, float])
+    available_at: dict[str, float] = field(default_factory=dict[str, float])
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def create(self, count: int, *, first: int = 0) -> None:
+        """Create so many graphs of three services, some at a time."""
+        names = iter(f"g{number}" for number in range(first, first + count))
+
+        async def several() -> None:
+            for name in names:
+                await self.client.create(Graph, graph_body(name))
+
+        await asyncio.gather(*(several() for _ in range(AT_ONCE)))
+
+    async def scale(self, name: str, service: str, replicas: int) -> None:
+        """Write a service's replicas into the spec of its graph."""
+        patch = {"spec": {"services": {service: {"replicas": replicas}}}}
+        await self.client.merge_patch(Graph, Key(NAMESPACE, name), patch)
+
+    async def until(self, holds: Callable[[], bool], *, within_seconds: float) -> float:
+        """When that was true; it is looked at after each change."""
+        async with asyncio.timeout(within_seconds):
+            while not holds():
+                self._changed.clear()
+                await self._changed.wait()
+        return monotonic()
+
+    def all_successful(self, count: int) -> bool:
+        """Whether so many graphs are."""
+        return len(self.successful_at) >= count
+
+    def all_available(self, count: int) -> bool:
+        """Whether so many Deployments are."""
+        return len(self.available_at) >= count
+
+    async def follow(self, type_: type[Graph] | type[Workload]) -> None:
+        """See all of that kind, and each change from then on, until cancelled."""
+        version = ""
+        async for page in self.client.pages(type_, namespace=NAMESPACE):
+            version = page.resource_version
+            for each in page.items:
+                self._take(each)
+        while True:
+            stream = self.client.watch(
+                type_, resource_version=version, namespace=NAMESPACE, timeout_seconds=3600
+            )
+            async for line in stream:
+                seen = decode(type_, line.object)
+                version = seen.metadata.resource_version
+                if line.type != "BOOKMARK":
+                    self._take(seen)
+
+    def _take(self, seen: Resource) -> None:
+        name = seen.metadata.name
+        if isinstance(seen, Graph):
+            self.graphs[name] = seen
+            if seen.is_successful:
+                self.successful_at.setdefault(name, monotonic())
+            else:
+                self.successful_at.pop(name, None)
+        elif isinstance(seen, Workload):
+            self.workloads[name] = seen
+            if seen.is_available:
+                self.available_at.setdefault(name, monotonic())
+            else:
+                self.available_at.pop(name, None)
+        self._changed.set()
+
+
+def graph_body(name: str) -> dict[str, object]:
+    """A graph of a frontend and two workers."""
+    body = graph(name)
+    body["metadata"]["namespace"] = NAMESPACE
+    kind = DynamoGraphDeployment.KIND
+    return {"apiVersion": kind.api_version, "kind": kind.name, **body}
+
+
+@asynccontextmanager
+async def client(kubeconfig: Path, agent: str) -> AsyncIterator[Client]:
+    """A client with that user agent."""
+    credentials = Kubeconfig([kubeconfig], None)
+    async with AiohttpTransport(credentials, user_agent=f"{agent}/1") as transport:
+        yield Client(transport)
+
+
+@asynccontextmanager
+async def user(kubeconfig: Path) -> AsyncIterator[User]:
+    """A user who sees what happens from now on."""
+    async with client(kubeconfig, "bench-user") as connected:
+        found = User(connected)
+        tasks = [asyncio.create_task(found.follow(type_)) for type_ in (Graph, Workload)]
+        try:
+            yield found
+        finally:
+            for task in tasks:
+                task.cancel()
+            for task in tasks:
+                with suppress(asyncio.CancelledError):
+                    await task

@@ -1,0 +1,138 @@
+"""What a graph may cost, in requests and bytes. Time is no budget: it depends on the machine.
+
+The numbers are in `budget.json`. They are lowered when they can be, and raised with a reason only.
+"""
+
+import asyncio
+import gc
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bench.objects import component, deployment, pod_json
+from bench.objects import graph as stored_graph
+from budget.kubelet import kubelets
+from cluster.graph.graphs import graph
+from dynamo_operator.api.component import DynamoComponentDeployment
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.controllers.pods import PodIndex, reduced
+from dynamo_operator.kube.cache import Cache
+from dynamo_operator.kube.decode import decode
+from dynamo_operator.kube.store import Store
+from dynamo_operator.kube.types.apps import Deployment
+from dynamo_operator.kube.types.core import Pod
+from dynamo_operator.kube.types.meta import Resource
+from dynamo_operator.kube.watch import Present, Started, Synced
+from lifecycle.running import REST_SECONDS, Running, running
+from simulated.clock import on_simulated_clock
+
+GRAPH = DynamoGraphDeployment.KIND
+GRAPHS = 5
+
+
+class Budget(msgspec.Struct, forbid_unknown_fields=True):
+    """The numbers in `budget.json`."""
+
+    requests_per_graph: float
+    requests_per_replica_change: int
+    events_per_replica_change: int
+    requests_while_settled: int
+    bytes_per_pod: int
+    bytes_per_graph: int
+
+
+BUDGET = msgspec.json.decode(Path(__file__).with_name("budget.json").read_bytes(), type=Budget)
+
+
+async def settled(world: Running) -> None:
+    """Have some graphs, all successful."""
+    for number in range(GRAPHS):
+        world.create(GRAPH, graph(f"g{number}"))
+    await asyncio.sleep(REST_SECONDS)
+    states = {world.read(GRAPH, f"g{number}")["status"]["state"] for number in range(GRAPHS)}
+    assert {"successful"} == states
+
+
+@on_simulated_clock
+async def test_a_graph_of_three_services_is_made_within_its_budget_events_included() -> None:
+    async with running() as world, kubelets(world):
+        await settled(world)
+        writes = world.writes()
+        assert len(writes) / GRAPHS <= BUDGET.requests_per_graph, "\n".join(writes)
+
+
+@on_simulated_clock
+async def test_one_replica_more_is_two_applies_and_two_statuses_and_then_all_is_quiet() -> None:
+    async with running() as world, kubelets(world):
+        await settled(world)
+        before = len(world.writes())
+        world.change(GRAPH, "g0", {"spec": {"services": {"Decode": {"replicas": 2}}}})
+        await asyncio.sleep(REST_SECONDS)
+        writes = world.writes()[before:]
+        events = [each for each in writes if each.endswith("/events")]
+        assert len(events) <= BUDGET.events_per_replica_change, "\n".join(events)
+        assert len(writes) - len(events) <= BUDGET.requests_per_replica_change, "\n".join(writes)
+        assert 2 == world.read(Deployment.KIND, "g0-decode")["spec"]["replicas"]
+        assert "successful" == world.read(GRAPH, "g0")["status"]["state"]
+
+        before = len(world.writes())
+        await asyncio.sleep(3600)
+        assert len(world.writes()) - before <= BUDGET.requests_while_settled
+
+
+def test_a_pod_is_held_within_its_budget() -> None:
+    count, graphs = 500, 50
+    documents = [pod_json(number, graphs) for number in range(count)]
+
+    def hold() -> object:
+        store = Store(Pod, keep=reduced)
+        index = PodIndex(Cache((store,)))
+        store.hear(Started())
+        for each in documents:
+            store.hear(Present(decode(Pod, each)))
+        store.hear(Synced())
+        return store, index
+
+    assert held(hold) / count <= BUDGET.bytes_per_pod
+
+
+def test_a_graph_with_its_components_and_deployments_is_held_within_its_budget() -> None:
+    count = 50
+    types: tuple[type[Resource], ...] = (
+        *(DynamoGraphDeployment, DynamoComponentDeployment, Deployment),
+    )
+    documents = [
+        [msgspec.json.encode(make(f"g{number}")) for make in (stored_graph, component, deployment)]
+        for number in range(count)
+    ]
+
+    def hold() -> object:
+        stores: tuple[Store[Any], ...] = tuple(Store(each) for each in types)
+        for each in stores:
+            each.hear(Started())
+        for of_graph in documents:
+            for store, type_, document in zip(stores, types, of_graph, strict=True):
+                store.hear(Present(decode(type_, document)))
+        for each in stores:
+            each.hear(Synced())
+        return stores
+
+    assert held(hold) / count <= BUDGET.bytes_per_graph
+
+
+def held(hold: Callable[[], object]) -> int:
+    """Bytes that are still taken when `hold` has returned, by what it returns."""
+    hold()  # what is made once, such as decoders, is not counted
+    gc.collect()
+    tracemalloc.start()
+    try:
+        kept = hold()
+        gc.collect()
+        taken, _ = tracemalloc.get_traced_memory()
+        del kept
+    finally:
+        tracemalloc.stop()
+    return taken

@@ -4,13 +4,13 @@ UV_VERSION := 0.13.8
 UV := .make/bin/uv
 RUN := $(UV) run --locked --no-sync
 # Each has a control plane of its own: what one installs there must not be what another finds.
-PARTS := $(addprefix tests/cluster/,admission api charts controlplane epp gang graph journeys kube multinode permissions rollout scaling takeover tenancy) tests/faults tests/conformance
+PARTS := $(addprefix tests/cluster/,admission api charts controlplane epp gang graph journeys kube models multinode permissions profiler requests rollout scaling takeover tenancy) tests/faults tests/conformance
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fmt lint types unit cluster crash long properties conformance golden crds docs charts bench
+.PHONY: e2e help demo test fmt lint types unit cluster permitted crash long properties conformance golden crds docs charts bench
 
 help: ## List the recipes
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  \1|/' | column -t -s '|'
+	@grep -E '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /  \1|/' | column -t -s '|'
 
 $(UV):
 	@$(PYTHON) -m venv .make
@@ -40,11 +40,15 @@ types: .venv/.synced ## mypy strict and pyright
 	@$(RUN) pyright
 
 unit: .venv/.synced ## Tests without a control plane
-	@$(RUN) pytest tests/unit tests/golden tests/lifecycle
+	@$(RUN) pytest tests/unit tests/golden tests/lifecycle tests/budget
 
 cluster: .venv/.synced ## Tests on the real control plane
 	@$(RUN) dynamoctl dev build
 	@for part in $(PARTS); do $(RUN) pytest $$part || exit 1; done
+
+permitted: .venv/.synced ## The suites of graphs, rollouts and scaling with exactly the chart's role (ARGS="-k …")
+	@$(RUN) dynamoctl dev build
+	@for part in graph rollout scaling; do DYNAMO_TEST_CHART_ROLE=1 $(RUN) pytest tests/cluster/$$part $(ARGS) || exit 1; done
 
 crash: .venv/.synced ## Kill the operator before and after each of its writes (10 minutes; ARGS="-k scale")
 	@$(RUN) dynamoctl dev build
@@ -55,9 +59,16 @@ properties: .venv/.synced ## The properties of rendering, with 10,000 examples e
 		tests/unit/render/test_quoting.py tests/unit/render/test_shell.py \
 		--hypothesis-profile=properties --timeout=0
 
-long: .venv/.synced ## All faults in full: every crash point, 200 sequences of edits
+long: .venv/.synced ## All faults in full: every crash point, 200 sequences of edits, 5000 odd manifests
 	@$(RUN) dynamoctl dev build
+	@FUZZ_MANIFESTS=5000 $(RUN) pytest --timeout=0 tests/unit/admission/test_odd_manifests.py
+	@FUZZ_MANIFESTS=5000 $(RUN) pytest --timeout=0 tests/cluster/admission -k odd_manifests
 	@DYNAMO_TEST_LONG=1 $(RUN) pytest tests/faults $(ARGS)
+
+e2e: .venv/.synced ## Real pods on a real node; needs root on Linux (ARGS="-k rollout")
+	@$(RUN) dynamoctl dev support
+	@$(RUN) dynamoctl dev build
+	@$(RUN) pytest tests/e2e $(ARGS)
 
 conformance: .venv/.synced ## Compare with the recorded Go operator, in all modes (ARGS="grove --case agg-vllm")
 	@$(RUN) dynamoctl dev build
@@ -77,5 +88,6 @@ charts: docs ## Rewrite what is made from the charts; builds Helm
 	@$(RUN) python tools/install_manifests.py
 	@REWRITE_GOLDEN=1 $(RUN) pytest tests/cluster/charts -k golden_file
 
-bench: .venv/.synced ## API requests per graph and other measurements
-	@$(RUN) python -m tests.bench
+bench: .venv/.synced ## What the operator costs, beside the floor (45 minutes; ARGS="--graphs 20,100 --rounds 1")
+	@$(RUN) dynamoctl dev build
+	@PYTHONPATH=tests $(RUN) python -m bench $(ARGS)

@@ -1,13 +1,17 @@
 """The operator in a process of its own, as it runs in a cluster: it can be stopped, and it can be killed."""
 
+import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+from cluster.chart_role import acting
 
 OFF = ("--metrics-bind-address=0", "--health-probe-bind-address=0")
 
@@ -19,21 +23,24 @@ class OperatorProcess:
     kubeconfig: Path
     log: Path
     flags: tuple[str, ...] = OFF
+    program: str = "dynamo_operator"
+    variables: Mapping[str, str] = field(default_factory=dict[str, str])
     _start: int = field(default=0, init=False)
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
 
     def start(self) -> None:
         """Start it; returns at once."""
         self._start = self.log.stat().st_size if self.log.exists() else 0
-        command = [sys.executable, "-m", "dynamo_operator", "run"]
+        command = [sys.executable, "-m", self.program, "run"]
         with self.log.open("ab") as output:
             self._process = subprocess.Popen(  # noqa: S603 - our own program
-                [*command, "--kubeconfig", str(self.kubeconfig), *self.flags],
+                [*command, "--kubeconfig", str(acting(self.kubeconfig)), *self.flags],
                 stdout=output,
                 stderr=output,
+                env={**os.environ, **self.variables},
             )
 
-    def ready(self, within_seconds: float = 20) -> None:
+    def ready(self, within_seconds: float = 60) -> None:
         """Return when its caches are full."""
         deadline = time.monotonic() + within_seconds
         while '"message": "ready"' not in self._said():

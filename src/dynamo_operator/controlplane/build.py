@@ -39,22 +39,33 @@ _PARALLEL_MOST = 4  # linking the API server takes more than a gigabyte
 class Pinned:
     """A Go module with pinned versions, whose tools are built together.
 
+    An empty `package` means: the program is the module's own.
     `named` maps what Go calls a program, after the last part of its package path, to what we call it.
+    `tags` choose parts of the sources, as Go's build constraints have it.
     """
 
     folder: Path
     title: str
     package: str
     named: Mapping[str, str]
+    tags: tuple[str, ...] = ()
 
     @property
     def version(self) -> str:
-        """The version of the package that matters most, such as `v1.36.3`."""
+        """The version of the package that matters most, such as `v1.36.3`. Empty for our own."""
+        if not self.package:
+            return ""
         text = (self.folder / "go.mod").read_text()
         found = re.search(rf"\s{re.escape(self.package)} (v\S+)", text)
         if found is None:
             raise ConfigError("go.mod", f"does not require {self.package}")
         return found[1]
+
+    @property
+    def sources(self) -> list[Path]:
+        """The files that decide what is built."""
+        own = sorted(self.folder.glob("*.go"))
+        return [self.folder / "go.mod", self.folder / "go.sum", *own]
 
 
 CONTROL_PLANE = Pinned(GO_MODULE, "the control plane", "k8s.io/kubernetes", {"server": "etcd"})
@@ -72,9 +83,9 @@ def built_folder(pinned: Pinned = CONTROL_PLANE) -> Path:
     Not of the toolchain: a newer Go alone is no reason to build for minutes.
     """
     digest = hashlib.sha256()
-    for part in ("go.mod", "go.sum"):
-        digest.update((pinned.folder / part).read_bytes())
-    digest.update(f"{platform.system()} {platform.machine()}".encode())
+    for source in pinned.sources:
+        digest.update(source.read_bytes())
+    digest.update(" ".join((f"{platform.system()} {platform.machine()}", *pinned.tags)).encode())
     return cache_folder() / digest.hexdigest()[:16] / "bin"
 
 
@@ -96,7 +107,7 @@ def build(progress: Progress, pinned: Pinned = CONTROL_PLANE) -> Path:
         waiting=lambda: progress.step(f"waiting for another process that builds {pinned.title}"),
     ):
         if not folder.is_dir():
-            _build(find_go(progress), pinned, folder, progress)
+            _build(find_go(progress, pinned.folder), pinned, folder, progress)
     return folder
 
 
@@ -105,8 +116,8 @@ def _build(go: Go, pinned: Pinned, folder: Path, progress: Progress) -> None:
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     try:
-        for part in ("go.mod", "go.sum"):
-            shutil.copy(pinned.folder / part, partial)
+        for source in pinned.sources:
+            shutil.copy(source, partial)
         total = _to_compile(go, pinned, partial, progress)
         _compile(go, pinned, partial, total, progress)
         for built, name in pinned.named.items():
@@ -122,7 +133,7 @@ def _to_compile(go: Go, pinned: Pinned, module: Path, progress: Progress) -> int
     lines = _go(
         go,
         module,
-        "list", "-deps", *_FLAGS, _stamp(pinned), "-f", "{{.Stale}} {{.StaleReason}}", "tool",
+        "list", "-deps", *_flags(pinned), "-f", "{{.Stale}} {{.StaleReason}}", "tool",
     )  # fmt: skip
     downloaded = missing = 0
     for line in lines:
@@ -135,13 +146,13 @@ def _to_compile(go: Go, pinned: Pinned, module: Path, progress: Progress) -> int
 
 
 def _compile(go: Go, pinned: Pinned, module: Path, total: int, progress: Progress) -> None:
-    progress.step(f"building {pinned.title} {pinned.version}")
+    progress.step(f"building {pinned.title} {pinned.version}".rstrip())
     parallel = max(1, min(_PARALLEL_MOST, len(os.sched_getaffinity(0))))
     target = f"{module / 'bin'}{os.sep}"
     lines = _go(
         go,
         module,
-        *("build", "-v", "-p", str(parallel), *_FLAGS, _stamp(pinned), "-o", target, "tool"),
+        *("build", "-v", "-p", str(parallel), *_flags(pinned), "-o", target, "tool"),
     )
     for done, _ in enumerate(lines, 1):
         if done <= total:
@@ -150,9 +161,14 @@ def _compile(go: Go, pinned: Pinned, module: Path, total: int, progress: Progres
             progress.step("linking the programs")
 
 
+def _flags(pinned: Pinned) -> tuple[str, ...]:
+    tags = (f"-tags={','.join(pinned.tags)}",) if pinned.tags else ()
+    return (*_FLAGS, *tags, _stamp(pinned))
+
+
 def _stamp(pinned: Pinned) -> str:
     """The linker flag that leaves out debug tables and writes in the version that clients see."""
-    if pinned is not CONTROL_PLANE:
+    if pinned.package != CONTROL_PLANE.package:
         return "-ldflags=-s -w"
     version = pinned.version
     major, minor, _ = version.removeprefix("v").split(".")

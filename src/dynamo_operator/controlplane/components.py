@@ -1,6 +1,7 @@
 """The command line of each process of the control plane, and the files that it reads.
 
-All listen on the loopback address only or not at all. The choices that differ from a cluster's are
+All listen on the loopback address only or not at all; where there is a real node, that is the one inside its
+namespace, and the API server listens for pods too. The choices that differ from a cluster's are
 those that make it quick to start and safe to throw away; each says why.
 """
 
@@ -18,6 +19,12 @@ from dynamo_operator.controlplane.certificates import (
 )
 from dynamo_operator.controlplane.kubeconfig import kubeconfig
 from dynamo_operator.controlplane.layout import Layout, Plan
+from dynamo_operator.controlplane.network_namespace import NODE_ADDRESS
+from dynamo_operator.controlplane.node_components import (
+    KUBELET_CLIENT,
+    NODE_USERS,
+    write_node_credentials,
+)
 from dynamo_operator.controlplane.ports import LOOPBACK
 
 MANIFESTS = Path(__file__).with_name("manifests")
@@ -34,7 +41,12 @@ USERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 """Kubeconfig file → user and groups. The API server itself brings the roles of the middle two."""
 
 
-def write_credentials(layout: Layout) -> None:
+def users(plan: Plan) -> Mapping[str, tuple[str, tuple[str, ...]]]:
+    """Whom an instance has a kubeconfig file for, as in `USERS`."""
+    return {**USERS, **NODE_USERS} if plan.is_real else USERS
+
+
+def write_credentials(layout: Layout, plan: Plan) -> None:
     """Writes all keys and certificates of an instance."""
     local = ("localhost", IPv4Address(LOOPBACK))
     service = tuple(f"kubernetes{end}" for end in ("", ".default", ".default.svc"))
@@ -44,21 +56,25 @@ def write_credentials(layout: Layout) -> None:
         "ca": authority.pair,
         "etcd-ca": etcd_authority.pair,
         "kube-apiserver": authority.issue(
-            "kube-apiserver", hosts=(*local, *service, SERVICE_ADDRESS)
+            "kube-apiserver", hosts=(*local, *service, SERVICE_ADDRESS, IPv4Address(NODE_ADDRESS))
         ),
         "etcd": etcd_authority.issue("etcd", hosts=local),
         "etcd-client": etcd_authority.issue("kube-apiserver"),
     }
-    pairs |= {file: authority.issue(user, groups=groups) for file, (user, groups) in USERS.items()}
+    pairs |= {
+        file: authority.issue(user, groups=groups) for file, (user, groups) in users(plan).items()
+    }
     for name, pair in pairs.items():
         pair.write(layout.pki, name)
     write_key_pair(layout.pki, "service-account")
+    if plan.is_real:
+        write_node_credentials(layout, authority)
 
 
 def write_kubeconfigs(layout: Layout, plan: Plan, *, instance: str) -> None:
     """Writes the kubeconfig file of each user of the control plane."""
     authority = Authority(Pair.read(layout.pki, "ca"))
-    for user in USERS:
+    for user in users(plan):
         content = kubeconfig(
             name=f"dynamo-{instance}",
             server=plan.server,
@@ -93,10 +109,8 @@ def kube_apiserver(layout: Layout, plan: Plan) -> list[str]:
     """Arguments of kube-apiserver."""
     pki = layout.pki
     return [
-        f"--bind-address={LOOPBACK}",
-        f"--advertise-address={LOOPBACK}",  # else it needs a route to the world to find its own
+        *(_reached_by_pods(layout) if plan.is_real else _reached_on_loopback()),
         f"--secure-port={plan.server_port}",
-        "--endpoint-reconciler-type=none",  # a loopback address is no valid endpoint
         f"--cert-dir={layout.scratch}",
         f"--tls-cert-file={pki / 'kube-apiserver.crt'}",
         f"--tls-private-key-file={pki / 'kube-apiserver.key'}",
@@ -115,6 +129,25 @@ def kube_apiserver(layout: Layout, plan: Plan) -> list[str]:
         f"--audit-log-path={layout.audit_log}",
         "--audit-log-maxbackup=2",
         "--profiling=false",
+    ]
+
+
+def _reached_on_loopback() -> list[str]:
+    return [
+        f"--bind-address={LOOPBACK}",
+        f"--advertise-address={LOOPBACK}",  # else it needs a route to the world to find its own
+        "--endpoint-reconciler-type=none",  # a loopback address is no valid endpoint
+    ]
+
+
+def _reached_by_pods(layout: Layout) -> list[str]:
+    return [
+        "--bind-address=0.0.0.0",  # of the node's namespace: its address, and its loopback address
+        f"--advertise-address={NODE_ADDRESS}",
+        "--kubelet-preferred-address-types=InternalIP",  # nobody resolves the node's name
+        f"--kubelet-certificate-authority={layout.pki / 'ca.crt'}",
+        f"--kubelet-client-certificate={layout.pki / KUBELET_CLIENT}.crt",
+        f"--kubelet-client-key={layout.pki / KUBELET_CLIENT}.key",
     ]
 
 

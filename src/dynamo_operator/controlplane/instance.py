@@ -19,19 +19,20 @@ from dynamo_operator.controlplane import leaderworkerset, optional_crds, probe
 from dynamo_operator.controlplane.binaries import find
 from dynamo_operator.controlplane.build import LEADER_WORKER_SET, build
 from dynamo_operator.controlplane.certificates import Authority, Pair, write_private
-from dynamo_operator.controlplane.components import (
-    ARGUMENTS,
-    write_credentials,
-    write_kubeconfigs,
-)
+from dynamo_operator.controlplane.components import write_credentials, write_kubeconfigs
 from dynamo_operator.controlplane.folders import state_folder
 from dynamo_operator.controlplane.kubeconfig import kubeconfig
 from dynamo_operator.controlplane.layout import Layout, Plan
 from dynamo_operator.controlplane.locks import held
+from dynamo_operator.controlplane.machine import require_node_support
+from dynamo_operator.controlplane.node_images import node_images
+from dynamo_operator.controlplane.node_programs import build_node_programs
 from dynamo_operator.controlplane.nodes import node_name
 from dynamo_operator.controlplane.ports import free_ports
+from dynamo_operator.controlplane.processes import stop
 from dynamo_operator.controlplane.progress import Progress, Silent
-from dynamo_operator.controlplane.startup import Startup, process, stop_all
+from dynamo_operator.controlplane.real_node import RealNode, namespaces
+from dynamo_operator.controlplane.startup import Startup, process, process_names, stop_all
 from dynamo_operator.kube.errors import ConfigError, Unreachable
 
 DEFAULT_NAME = "default"
@@ -112,6 +113,7 @@ class Instance:
         self,
         *,
         nodes: int | None = None,
+        real: bool = False,
         crds: Sequence[str] = (),
         crd_files: Sequence[Path] = (),
         progress: Progress | None = None,
@@ -121,18 +123,30 @@ class Instance:
         `crds` are names of `optional_crds.NAMES`. They and `crd_files` are there before the
         controllers start, so that the garbage collector knows their kinds from the start.
 
+        With `real`, a new instance has one real node, and no fake ones.
+
         None means: `nodes` as before; `DEFAULT_NODES` for a new instance.
         Raises: ConfigError, ProcessError, KubectlError.
         """
         progress = progress or Silent()
+        is_real = self._is_to_be_real(real, nodes)
+        if is_real:
+            require_node_support(progress)
         binaries = find(progress)
+        if is_real:
+            build_node_programs(progress)
         files = [*optional_crds.files(crds, progress), *crd_files]
         with self._held(progress):
             is_new = not self.exists
-            before = self._make() if is_new else self._plan()
+            before = self._make(is_real=is_real) if is_new else self._plan()
             plan = before if nodes is None else msgspec.structs.replace(before, nodes=nodes)
-            startup = Startup(self._layout, plan, binaries)
+            node = self._node(plan, progress)
+            startup = Startup(self._layout, plan, binaries, node)
             try:
+                if node:
+                    progress.step(f"starting {self.name}: namespaces, containerd, images")
+                    node.prepare()
+                    node.runtime(node_images(node.programs))
                 progress.step(f"starting {self.name}: etcd, kube-apiserver")
                 startup.store()
                 startup.objects(files)
@@ -167,7 +181,7 @@ class Instance:
         return Status(
             server=plan.server,
             version=probe.version(plan.server_port, self.pki / "ca.crt"),
-            pids={name: process(self._layout, name).pid() for name in ARGUMENTS},
+            pids={name: process(self._layout, name).pid() for name in process_names(plan)},
         )
 
     def kubectl(self, *arguments: str | Path, stdin: str | None = None) -> str:
@@ -200,6 +214,40 @@ class Instance:
             startup.install(found)
             startup.restart_controller_manager()
 
+    @property
+    def entering(self) -> tuple[str, ...]:
+        """What stands before a command that is to run on the real node, in its network.
+
+        Raises: ConfigError if it has none.
+        """
+        return self._real_node(Silent()).entering
+
+    @property
+    def network(self) -> Path:
+        """The file of the real node's network namespace."""
+        return namespaces(self._layout).network
+
+    @property
+    def node_folder(self) -> Path:
+        """The folder whose `run` and `var` are those of the real node."""
+        return self._layout.node
+
+    def load_image(self, file: Path, *, progress: Progress | None = None) -> None:
+        """Gives the real node the images in an OCI archive.
+
+        Raises: ConfigError if it has none, ProcessError.
+        """
+        self._real_node(progress or Silent()).import_image(file)
+
+    def restart_kubelet(self) -> None:
+        """Ends and starts the kubelet of the real node. What runs in containers goes on.
+
+        Raises: ConfigError if it has none, ProcessError.
+        """
+        node = self._real_node(Silent())
+        stop([process(self._layout, "kubelet")])
+        node.start("kubelet")
+
     def run_leader_worker_sets(self, *, progress: Progress | None = None) -> None:
         """Starts the real LeaderWorkerSet controller beside the control plane, built if need be.
 
@@ -228,7 +276,19 @@ class Instance:
         return self._write_kubeconfig(f"user.{user}", authority.issue(user, groups=groups))
 
     def _startup(self, progress: Progress) -> Startup:
-        return Startup(self._layout, self._plan(), find(progress))
+        plan = self._plan()
+        return Startup(self._layout, plan, find(progress), self._node(plan, progress))
+
+    def _node(self, plan: Plan, progress: Progress) -> RealNode | None:
+        if not plan.is_real:
+            return None
+        return RealNode(self._layout, plan, build_node_programs(progress))
+
+    def _real_node(self, progress: Progress) -> RealNode:
+        node = self._node(self._plan(), progress)
+        if node is None:
+            raise ConfigError(self.name, "has fake nodes only; make a real one with: dev up --real")
+        return node
 
     def _write_kubeconfig(self, name: str, credential: Pair | str) -> Path:
         path = self._layout.kubeconfigs / f"{name}.yaml"
@@ -257,7 +317,18 @@ class Instance:
             advice = f"{error}; remove it with: dynamoctl dev down {self.name}"
             raise ConfigError(str(self._layout.plan), advice) from error
 
-    def _make(self) -> Plan:
+    def _is_to_be_real(self, wanted: bool, nodes: int | None) -> bool:
+        if not self.exists:
+            is_real = wanted
+        elif wanted and not self._plan().is_real:
+            raise ConfigError(self.name, "has fake nodes; choose another name, or take it down")
+        else:
+            is_real = self._plan().is_real
+        if is_real and nodes is not None:
+            raise ConfigError("nodes", f"{self.name} has one real node and no fake ones")
+        return is_real
+
+    def _make(self, *, is_real: bool) -> Plan:
         self._remove()
         others = (other for other in type(self).all(self._root) if other.exists)
         reserved = {port for other in others for port in other.ports}
@@ -266,10 +337,11 @@ class Instance:
             server_port=server_port,
             etcd_port=etcd_port,
             etcd_peer_port=etcd_peer_port,
-            nodes=DEFAULT_NODES,
+            nodes=0 if is_real else DEFAULT_NODES,
+            is_real=is_real,
         )
         self._layout.make()
-        write_credentials(self._layout)
+        write_credentials(self._layout, plan)
         write_kubeconfigs(self._layout, plan, instance=self.name)
         self._write(plan)
         return plan

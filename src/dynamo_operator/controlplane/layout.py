@@ -15,6 +15,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     etcd_port: int
     etcd_peer_port: int
     nodes: int
+    is_real: bool = False
+    """Whether it has one real node, in namespaces of its own, in place of fake ones."""
 
     @property
     def server(self) -> str:
@@ -67,6 +69,11 @@ class Layout:
     def data(self) -> Path:
         """The files of etcd."""
         return self.folder / "etcd"
+
+    @property
+    def node(self) -> Path:
+        """What a real node consists of, with its /run and /var."""
+        return self.folder / "node"
 
     @property
     def scratch(self) -> Path:

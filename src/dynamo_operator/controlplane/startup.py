@@ -19,12 +19,16 @@ from dynamo_operator.controlplane.components import (
 )
 from dynamo_operator.controlplane.kubectl import Kubectl, KubectlError
 from dynamo_operator.controlplane.layout import Layout, Plan
+from dynamo_operator.controlplane.node_components import NODE_NAME
 from dynamo_operator.controlplane.nodes import node_list, node_name
 from dynamo_operator.controlplane.probe import is_ready
 from dynamo_operator.controlplane.processes import Process, ProcessError, first_ended, stop
+from dynamo_operator.controlplane.real_node import NODE_PROCESSES, RealNode, namespaces
 
 STORE = ("etcd", "kube-apiserver")
 CONTROLLERS = ("kube-controller-manager", "kube-scheduler", "kwok")
+_REAL_CONTROLLERS = ("kube-controller-manager", "kube-scheduler")
+_NODE_MANIFESTS = MANIFESTS / "node.yaml"
 _READY_SECONDS = 60
 _BETWEEN_PROBES_SECONDS = 0.1
 _BETWEEN_LOOKS_SECONDS = 3  # at whether all still run, while waiting for objects
@@ -33,11 +37,15 @@ _PATH = "/usr/local/bin:/usr/bin:/bin"
 
 @dataclass(frozen=True, slots=True)
 class Startup:
-    """What it takes to start the processes of an instance."""
+    """What it takes to start the processes of an instance.
+
+    None means: `node` where the nodes are fake.
+    """
 
     layout: Layout
     plan: Plan
     binaries: Binaries
+    node: RealNode | None = None
 
     @property
     def kubectl(self) -> Kubectl:
@@ -70,9 +78,12 @@ class Startup:
 
         Raises: KubectlError.
         """
-        nodes = self.layout.scratch / "nodes.json"
-        nodes.write_text(json.dumps(node_list(self.plan.nodes)))
-        self.kubectl.apply(MANIFESTS / "kwok-rbac.yaml", nodes)
+        if self.node is None:
+            nodes = self.layout.scratch / "nodes.json"
+            nodes.write_text(json.dumps(node_list(self.plan.nodes)))
+            self.kubectl.apply(MANIFESTS / "kwok-rbac.yaml", nodes)
+        else:
+            self.kubectl.apply(_NODE_MANIFESTS)
         self.install(crd_files)
 
     def install(self, crd_files: Sequence[Path]) -> None:
@@ -87,10 +98,18 @@ class Startup:
     def controllers(self) -> None:
         """Starts the controllers, the scheduler and kwok; returns when a pod could run.
 
+        A real node must have its runtime by then; its kubelet starts here.
+
         Raises: ProcessError.
         """
         write_scheduler_settings(self.layout)
-        self._launch(CONTROLLERS)
+        self._launch(CONTROLLERS if self.node is None else _REAL_CONTROLLERS)
+        if self.node is not None:
+            self.node.start("kubelet")
+            self.node.start("kube-proxy")
+            self._wait("--for=create", f"node/{NODE_NAME}")
+            self._wait("--for=condition=Ready", f"node/{NODE_NAME}")
+            self._wait("--for=condition=Available", "deployment/coredns", namespace="kube-system")
         if self.plan.nodes:
             self._wait("--for=condition=Ready", *self._nodes())
         self._wait("--for=create", "serviceaccount/default", "configmap/kube-root-ca.crt")
@@ -124,16 +143,16 @@ class Startup:
     def _nodes(self) -> list[str]:
         return [f"node/{node_name(index)}" for index in range(self.plan.nodes)]
 
-    def _wait(self, condition: str, *objects: str) -> None:
+    def _wait(self, condition: str, *objects: str, namespace: str = "default") -> None:
         deadline = time.monotonic() + _READY_SECONDS
         while True:
             try:
                 self.kubectl(
-                    *("wait", "--namespace=default", f"--timeout={_BETWEEN_LOOKS_SECONDS}s"),
+                    *("wait", f"--namespace={namespace}", f"--timeout={_BETWEEN_LOOKS_SECONDS}s"),
                     *(condition, *objects),
                 )
             except KubectlError as error:
-                running = [process(self.layout, name) for name in ARGUMENTS]
+                running = [process(self.layout, name) for name in process_names(self.plan)]
                 if ended := first_ended(running, within_seconds=_BETWEEN_PROBES_SECONDS):
                     raise ProcessError(_obituary(ended)) from error
                 if time.monotonic() > deadline:
@@ -146,10 +165,18 @@ class Startup:
             one = process(self.layout, name)
             if one.pid() is None:
                 arguments = ARGUMENTS[name](self.layout, self.plan)
-                one.start([self.binaries[name], *arguments], self._environment())
+                entering = self.node.entering if self.node else ()
+                one.start([*entering, self.binaries[name], *arguments], self._environment())
 
     def _environment(self) -> dict[str, str]:
         return {"PATH": _PATH, "HOME": str(self.layout.scratch)}
+
+
+def process_names(plan: Plan) -> tuple[str, ...]:
+    """The processes of an instance that is whole, in the order in which they start."""
+    if plan.is_real:
+        return (*STORE, *_REAL_CONTROLLERS, *NODE_PROCESSES)
+    return tuple(ARGUMENTS)
 
 
 def process(layout: Layout, name: str) -> Process:
@@ -158,12 +185,17 @@ def process(layout: Layout, name: str) -> Process:
 
 
 def stop_all(layout: Layout) -> None:
-    """Stops every process of an instance, whoever started it: writers first, etcd last.
+    """Stops every process of an instance, whoever started it: writers first, etcd last; then its node.
 
     Raises: ProcessError.
     """
-    for names in ((*CONTROLLERS, leaderworkerset.NAME), ("kube-apiserver",), ("etcd",)):
-        stop([process(layout, name) for name in names])
+    writers = (*CONTROLLERS, leaderworkerset.NAME, *reversed(NODE_PROCESSES))
+    spaces = namespaces(layout)
+    stop([process(layout, name) for name in writers])
+    spaces.end_containers()  # the API server would wait for their watches
+    for name in ("kube-apiserver", "etcd"):
+        stop([process(layout, name)])
+    spaces.remove()
 
 
 def _obituary(ended: Process) -> str:

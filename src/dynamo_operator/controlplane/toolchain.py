@@ -44,12 +44,12 @@ class Go:
         return {**os.environ, **settled}
 
 
-def find_go(progress: Progress) -> Go:
-    """A toolchain for the pinned module, installed on demand.
+def find_go(progress: Progress, module: Path = GO_MODULE) -> Go:
+    """A toolchain for a pinned module, installed on demand.
 
     Raises: ConfigError if neither source has one.
     """
-    needed = needed_version((GO_MODULE / "go.mod").read_text())
+    needed = needed_version((module / "go.mod").read_text())
     on_path = shutil.which("go")
     if on_path and (version := version_of(Path(on_path))) and version >= needed:
         return Go(Path(on_path), version)

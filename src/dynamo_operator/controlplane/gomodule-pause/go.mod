@@ -1,0 +1,5 @@
+module pause
+
+go 1.26.0
+
+tool pause

@@ -1,0 +1,225 @@
+"""Writes images of the Open Container Initiative without a container engine.
+
+The hard part is to write the same bytes for the same contents: entries in order, owners and times set to
+constants, so that a digest changes only when an image does.
+
+Source: the image specification, version 1.1: image layout, manifest, configuration.
+"""
+
+import hashlib
+import io
+import json
+import tarfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO
+
+_LAYER = "application/vnd.oci.image.layer.v1.tar"
+_CONFIG = "application/vnd.oci.image.config.v1+json"
+_MANIFEST = "application/vnd.oci.image.manifest.v1+json"
+_INDEX = "application/vnd.oci.image.index.v1+json"
+_CREATED = "1980-01-01T00:00:00Z"
+_CREATED_SECONDS = 315532800  # the same moment; the oldest that every archive format knows
+_CHUNK_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A layer: a tar file, uncompressed, with its digest."""
+
+    file: Path
+    digest: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a container of the image starts. Empty means: not set."""
+
+    entrypoint: Sequence[str] = ()
+    command: Sequence[str] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    user: str = ""
+    folder: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    ports: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One file for a layer: its place in the image, and where it is now."""
+
+    place: PurePosixPath
+    source: Path
+
+
+def layer(file: Path, entries: Iterable[Entry]) -> Layer:
+    """A new layer file with these entries and the folders above them. All belong to root."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    ordered = sorted(entries, key=lambda entry: entry.place.parts)
+    made: set[PurePosixPath] = set()
+    with tarfile.open(file, "w", format=tarfile.PAX_FORMAT) as archive:
+        for entry in ordered:
+            for folder in reversed(entry.place.parents):
+                if folder not in made and folder.parts not in ((), ("/",)):
+                    made.add(folder)
+                    archive.addfile(_folder(folder))
+            made.add(entry.place)
+            _add(archive, entry)
+    return existing_layer(file)
+
+
+def existing_layer(file: Path) -> Layer:
+    """A tar file that is there already, as a layer."""
+    with file.open("rb") as content:
+        digest = hashlib.file_digest(content, "sha256").hexdigest()
+    return Layer(file, f"sha256:{digest}", file.stat().st_size)
+
+
+def folder_entries(folder: Path, place: PurePosixPath) -> Iterator[Entry]:
+    """Everything in a folder, and the folder itself, for a place in the image."""
+    yield Entry(place, folder)
+    for each in sorted(folder.rglob("*")):
+        yield Entry(place / each.relative_to(folder), each)
+
+
+def write_image(
+    file: Path, name: str, layers: Sequence[Layer], settings: Settings, *, architecture: str
+) -> str:
+    """Writes an image as one tar file with an OCI layout; returns the digest of its manifest.
+
+    `name` is the full reference under which a runtime imports it, such as `localhost/pause:1`.
+    """
+    config = _json(_config(layers, settings, architecture))
+    manifest = {
+        "schemaVersion": 2,
+        "mediaType": _MANIFEST,
+        "config": _descriptor(_CONFIG, config),
+        "layers": [
+            {"mediaType": _LAYER, "digest": each.digest, "size": each.size} for each in layers
+        ],
+    }
+    platform = {"architecture": architecture, "os": "linux"}
+    partial = file.with_name(f"{file.name}.partial")
+    with tarfile.open(partial, "w", format=tarfile.PAX_FORMAT) as archive:
+        digest = _write_heads(archive, name, manifest, config, platform)
+        for each in dict.fromkeys(layers):  # two that are equal are one blob
+            with each.file.open("rb") as content:
+                archive.addfile(_plain(_blob(each.digest), each.size), content)
+    partial.rename(file)
+    return digest
+
+
+def relabelled(file: Path, new: Path, name: str, labels: Mapping[str, str]) -> str:
+    """Writes an image that `write_image` wrote once more, with another name and more labels."""
+    with tarfile.open(file) as archive:
+        [described] = _read(archive, "index.json")["manifests"]
+        manifest = _read(archive, _blob(described["digest"]))
+        config = _read(archive, _blob(manifest["config"]["digest"]))
+        config["config"].setdefault("Labels", {}).update(labels)
+        changed = _json(config)
+        manifest["config"] = _descriptor(_CONFIG, changed)
+        with tarfile.open(new, "w", format=tarfile.PAX_FORMAT) as target:
+            digest = _write_heads(target, name, manifest, changed, described["platform"])
+            for each in manifest["layers"]:
+                blob = _blob(each["digest"])
+                target.addfile(_plain(blob, each["size"]), archive.extractfile(blob))
+    return digest
+
+
+def _read(archive: tarfile.TarFile, name: str) -> Any:
+    content = archive.extractfile(name)
+    assert content is not None  # noqa: S101 - a folder has no content; these are files
+    return json.load(content)
+
+
+def _write_heads(
+    archive: tarfile.TarFile,
+    name: str,
+    manifest: Mapping[str, Any],
+    config: bytes,
+    platform: Mapping[str, str],
+) -> str:
+    """Writes all but the layers; returns the digest of the manifest."""
+    content = _json(manifest)
+    described = _descriptor(_MANIFEST, content) | {
+        "annotations": {
+            "io.containerd.image.name": name,
+            "org.opencontainers.image.ref.name": name.rpartition(":")[2],
+        },
+        "platform": platform,
+    }
+    index = _json({"schemaVersion": 2, "mediaType": _INDEX, "manifests": [described]})
+    _add_bytes(archive, "oci-layout", _json({"imageLayoutVersion": "1.0.0"}))
+    _add_bytes(archive, "index.json", index)
+    for blob in (config, content):
+        _add_bytes(archive, _blob(_digest(blob)), blob)
+    return _digest(content)
+
+
+def _config(layers: Sequence[Layer], settings: Settings, architecture: str) -> dict[str, Any]:
+    start = {
+        "Entrypoint": list(settings.entrypoint),
+        "Cmd": list(settings.command),
+        "Env": [f"{name}={value}" for name, value in settings.environment.items()],
+        "User": settings.user,
+        "WorkingDir": settings.folder,
+        "Labels": dict(settings.labels),
+        "ExposedPorts": {port: {} for port in settings.ports},
+    }
+    return {
+        "created": _CREATED,
+        "architecture": architecture,
+        "os": "linux",
+        "config": {key: value for key, value in start.items() if value},
+        "rootfs": {"type": "layers", "diff_ids": [each.digest for each in layers]},
+        "history": [{"created": _CREATED} for _ in layers],
+    }
+
+
+def _add(archive: tarfile.TarFile, entry: Entry) -> None:
+    info = archive.gettarinfo(entry.source, arcname=str(entry.place).lstrip("/"))
+    archive.inodes = {}  # type: ignore[attr-defined] # a second name of a file is a file here
+    info.uid = info.gid = 0
+    info.uname = info.gname = ""
+    info.mtime = _CREATED_SECONDS
+    info.pax_headers = {}
+    if info.isreg():
+        with entry.source.open("rb") as content:
+            archive.addfile(info, content)
+    else:
+        archive.addfile(info)
+
+
+def _folder(place: PurePosixPath) -> tarfile.TarInfo:
+    info = tarfile.TarInfo(str(place).lstrip("/"))
+    info.type, info.mode, info.mtime = tarfile.DIRTYPE, 0o755, _CREATED_SECONDS
+    return info
+
+
+def _plain(name: str, size: int) -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.size, info.mode, info.mtime = size, 0o644, _CREATED_SECONDS
+    return info
+
+
+def _add_bytes(archive: tarfile.TarFile, name: str, content: bytes) -> None:
+    file: BinaryIO = io.BytesIO(content)
+    archive.addfile(_plain(name, len(content)), file)
+
+
+def _blob(digest: str) -> str:
+    return f"blobs/{digest.replace(':', '/')}"
+
+
+def _descriptor(kind: str, content: bytes) -> dict[str, Any]:
+    return {"mediaType": kind, "digest": _digest(content), "size": len(content)}
+
+
+def _digest(content: bytes) -> str:
+    return f"sha256:{hashlib.sha256(content).hexdigest()}"
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()

@@ -1,0 +1,71 @@
+"""Operators under exactly the chart's role, in any suite: with DYNAMO_TEST_CHART_ROLE set, each has one.
+
+The rules are those of the list that the chart is made from, all features on. Only places are wider: tests
+work in namespaces of their own making, so rules of one namespace are granted in all.
+"""
+
+import json
+import os
+from functools import lru_cache
+from pathlib import Path
+
+import yaml
+
+from cluster.permissions.roles import NAMES
+from dynamo_operator.controlplane.binaries import find
+from dynamo_operator.controlplane.kubectl import Kubectl
+from dynamo_operator.controlplane.progress import Silent
+from dynamo_operator.installation.permissions import RULES
+from dynamo_operator.installation.rule import Feature, Name, Where, policy
+from dynamo_operator.kube.kind import Object
+
+VARIABLE = "DYNAMO_TEST_CHART_ROLE"
+_NAMESPACE = "kube-system"
+_ACCOUNT = "operator-with-the-chart-s-role"
+_RBAC = "rbac.authorization.k8s.io"
+# Tests name a ClusterRole that each cluster has.
+_NAMES = NAMES | dict.fromkeys(
+    (Name.PLANNER_ROLE, Name.EPP_ROLE, Name.PROFILING_ROLE, Name.PROFILING_NODES), "view"
+)
+
+
+def acting(kubeconfig: Path) -> Path:
+    """What an operator acts with: the given kubeconfig file, unless it is to have the chart's role."""
+    if VARIABLE not in os.environ or kubeconfig.name != "admin.yaml":
+        return kubeconfig
+    return _limited(kubeconfig)
+
+
+@lru_cache
+def _limited(kubeconfig: Path) -> Path:
+    kubectl = Kubectl(find(Silent())["kubectl"], kubeconfig, kubeconfig.with_name("cache"))
+    body = {"apiVersion": "v1", "kind": "List", "items": [*_objects()]}
+    kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(body))
+    token = kubectl("create", "token", _ACCOUNT, f"--namespace={_NAMESPACE}", "--duration=8h")
+    written = yaml.safe_load(kubeconfig.read_text("utf-8"))
+    for user in written["users"]:
+        user["user"] = {"token": token.strip()}
+    limited = kubeconfig.with_name("chart-role.yaml")
+    limited.write_text(yaml.safe_dump(written), encoding="utf-8")
+    return limited
+
+
+def _objects() -> list[Object]:
+    rules = [rule for where in Where for rule in policy(RULES, set(Feature), where, _NAMES)]
+    subject = {"kind": "ServiceAccount", "name": _ACCOUNT, "namespace": _NAMESPACE}
+    metadata = {"name": _ACCOUNT}
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": {**metadata, "namespace": _NAMESPACE},
+        },
+        {"apiVersion": f"{_RBAC}/v1", "kind": "ClusterRole", "metadata": metadata, "rules": rules},
+        {
+            "apiVersion": f"{_RBAC}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": metadata,
+            "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": _ACCOUNT},
+            "subjects": [subject],
+        },
+    ]

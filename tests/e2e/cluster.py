@@ -1,0 +1,178 @@
+"""The real cluster of a session: the node, what the runtime needs, and our operator in it."""
+
+import json
+import ssl
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cluster.conftest import ControlPlane
+from cluster.world import PODS, World
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.controlplane.binaries import find
+from dynamo_operator.controlplane.helm import Helm
+from dynamo_operator.controlplane.image_build import ImageBuild, built_image
+from dynamo_operator.controlplane.instance import Instance
+from dynamo_operator.controlplane.kubectl import KubectlError
+from dynamo_operator.controlplane.node_images import program_image
+from dynamo_operator.controlplane.node_programs import build_node_programs
+from dynamo_operator.controlplane.oci import Settings, relabelled
+from dynamo_operator.controlplane.progress import Lines
+from dynamo_operator.kube.kind import Kind, Object
+from e2e.graphs import ADDRESS_OF_NATS, OTHER_RUNTIME, RUNTIME, graph
+from e2e.inside import Answer, Inside
+from e2e.load import CHAT, completion
+
+SOURCES = Path(__file__).parents[2]
+CHARTS = SOURCES / "charts"
+HERE = Path(__file__).parent
+RELEASE = "dynamo-platform"
+SYSTEM = "dynamo-system"
+OPERATOR = f"{RELEASE}-dynamo-operator-controller-manager"
+FIRST = "localhost/dynamo-operator:first"
+SECOND = "localhost/dynamo-operator:second"
+GRAPH = DynamoGraphDeployment.KIND
+SERVICES = Kind("", "v1", "Service", "services")
+PORT = 8000
+
+
+@dataclass(frozen=True, slots=True)
+class RealCluster(ControlPlane):
+    """A running cluster with a real node."""
+
+    inside: Inside
+    helm: Helm
+
+    def world(self, namespace: str) -> World:
+        """A namespace, as the administrator sees it."""
+        tls = ssl.create_default_context(cafile=self.ca)
+        tls.load_cert_chain(self.cert, self.key)
+        return World(self.server, tls, namespace)
+
+    def install(self, image: str, *verb: str) -> None:
+        """Installs or upgrades the platform by its chart; returns when graphs can be created."""
+        manager = "dynamo-operator.controllerManager.manager.image"
+        repository, _, tag = image.rpartition(":")
+        values = {
+            f"{manager}.repository": repository,
+            f"{manager}.tag": tag,
+            "dynamo-operator.natsAddr": ADDRESS_OF_NATS,
+        }
+        self.helm(
+            *(*verb, RELEASE, str(CHARTS / "dynamo-platform"), f"--namespace={SYSTEM}"),
+            *(f"--set={name}={value}" for name, value in values.items()),
+            *("--create-namespace", "--wait", "--timeout=120s"),
+        )
+        self.world("default").until(self._admits, within_seconds=30)
+
+    def _admits(self) -> bool:
+        """Whether the webhooks are reached: a Service leads to new pods a moment after they are ready."""
+        body = {"apiVersion": GRAPH.api_version, "kind": GRAPH.name, **graph("trial")}
+        try:
+            self.kubectl("create", "--dry-run=server", "--filename=-", input=json.dumps(body))
+        except KubectlError as error:
+            if "webhook" not in str(error):
+                raise
+            return False
+        return True
+
+
+def start(instance: Instance) -> None:
+    """Brings the node up, and gives it all images."""
+    progress = Lines(sys.stderr)
+    instance.up(real=True, progress=progress)
+    programs = {**build_node_programs(progress), **find(progress)}
+    files = [
+        program_image(f"localhost/{name}:1", programs[name], Settings(entrypoint=[f"/{name}"]))
+        for name in ("nats-server", "etcd")
+    ]
+    runtime = built_image(ImageBuild(HERE / "images" / "runtime", RUNTIME), progress)
+    first = built_image(ImageBuild(SOURCES, FIRST), progress)
+    seconds = {
+        runtime: (runtime.with_suffix(".second"), OTHER_RUNTIME),
+        first: (first.with_suffix(".second"), SECOND),
+    }
+    for original, (file, name) in seconds.items():
+        relabelled(original, file, name, {"org.opencontainers.image.version": "second"})
+        files += [original, file]
+    for file in files:
+        progress.step(f"loading {file.name}")
+        instance.load_image(file, progress=progress)
+    for file, _ in seconds.values():
+        file.unlink()
+
+
+def messaging(cluster: ControlPlane) -> None:
+    """Starts NATS and etcd; returns when both are there."""
+    cluster.kubectl("apply", "--filename", HERE / "manifests" / "messaging.yaml")
+    cluster.kubectl(
+        *("wait", "--for=condition=Available", "--namespace=messaging", "--timeout=60s"),
+        *("deployment/nats", "deployment/etcd"),
+    )
+
+
+def address(world: World, service: str) -> str:
+    """The address of a Service and its port."""
+    found = world.eventually(SERVICES, service)
+    return f"{found['spec']['clusterIP']}:{PORT}"
+
+
+def pods(world: World, service: str) -> list[Object]:
+    """The pods of one service of a graph that are not being deleted."""
+    return [
+        each
+        for each in world.list(PODS)
+        if each["metadata"].get("labels", {}).get("nvidia.com/dynamo-component") == service
+        and "deletionTimestamp" not in each["metadata"]
+    ]
+
+
+def identities(world: World) -> dict[str, Any]:
+    """Each pod of graphs with its uid and the number of its restarts: the same means, nothing happened."""
+    return {
+        each["metadata"]["name"]: (
+            each["metadata"]["uid"],
+            sum(one["restartCount"] for one in each["status"].get("containerStatuses", ())),
+        )
+        for each in world.list(PODS)
+        if "nvidia.com/dynamo-component" in each["metadata"].get("labels", {})
+    }
+
+
+def is_ready(body: Object) -> bool:
+    """Whether a graph is ready for its newest spec."""
+    status: Object = body.get("status", {})
+    is_current = status.get("observedGeneration", 0) >= body["metadata"]["generation"]
+    return bool(is_current) and status.get("state") == "successful"
+
+
+def models(inside: Inside, at: str) -> list[str]:
+    """The models that a frontend serves now."""
+    answer: Answer = inside.get(at, "/v1/models")
+    return [each["id"] for each in answer.json["data"]] if answer.status == 200 else []
+
+
+def first_completion(cluster: RealCluster, world: World, service: str) -> float:
+    """The moment of the first completion through a Service."""
+    at = address(world, service)
+
+    def answered() -> bool:
+        if not models(cluster.inside, at):
+            return False
+        answer = cluster.inside.post(at, CHAT, completion())
+        return answer.status == 200 and bool(answer.json["usage"]["completion_tokens"])
+
+    world.until(answered, what=lambda: str(cluster.inside.get(at, "/v1/models")), within_seconds=90)
+    return time.monotonic()
+
+
+def dynamoctl(*arguments: str | Path) -> str:
+    """What the user's tool prints."""
+    program = "from dynamo_operator.cli.main import main; main()"
+    command = [sys.executable, "-c", program, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    assert 0 == done.returncode, done.stderr
+    return done.stdout

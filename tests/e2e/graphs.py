@@ -1,0 +1,65 @@
+"""Graphs of the real runtime, small enough for a test."""
+
+from typing import Any
+
+from dynamo_operator.kube.kind import Object
+
+RUNTIME = "localhost/dynamo-runtime:1"
+OTHER_RUNTIME = "localhost/dynamo-runtime:2"
+"""The same contents, another image."""
+
+ADDRESS_OF_NATS = "nats://nats.messaging:4222"
+WITHOUT_ETCD = {"name": "DYN_STORE_KV", "value": "mem"}
+
+AT_ONCE = {"exec": {"command": ["true"]}}
+"""A probe that succeeds, for containers in which the runtime does not run."""
+
+LEAVES_QUIETLY = {"preStop": {"sleep": {"seconds": 5}}}
+"""A worker that is to end is taken from discovery at once, but the runtime ends as soon as it is told to.
+
+Frontends need a moment to notice; a request that reaches the worker in between would be lost.
+"""
+
+
+def container(*command: str, image: str = RUNTIME, **fields: Any) -> Object:
+    """A main container with this command."""
+    chosen: Object = {"image": image, "imagePullPolicy": "IfNotPresent", **fields}
+    return {**chosen, "command": list(command)} if command else chosen
+
+
+def frontend(*arguments: str, **fields: Any) -> Object:
+    """A frontend with these arguments; without any, with its default ones."""
+    main = container()
+    if arguments:
+        main["args"] = ["-m", "dynamo.frontend", *arguments]
+    return {
+        "componentType": "frontend",
+        "replicas": 1,
+        "extraPodSpec": {"mainContainer": main},
+        **fields,
+    }
+
+
+def worker(
+    *arguments: str, component: str = "backend", pod: Object | None = None, **fields: Any
+) -> Object:
+    """A worker with a simulated engine. The runtime takes its namespace from an argument only."""
+    words = " ".join(("--model-path /model --speedup-ratio 10", *arguments))
+    endpoint = f"dyn://$DYN_NAMESPACE.{component}.generate"
+    line = f"exec python3 -m dynamo.mocker {words} --endpoint {endpoint}"
+    main = container("/bin/sh", "-c", line, lifecycle=LEAVES_QUIETLY)
+    return {
+        "componentType": "worker",
+        "replicas": 1,
+        "extraPodSpec": {"mainContainer": main, **(pod or {})},
+        **fields,
+    }
+
+
+def graph(
+    name: str, *envs: Object, annotations: dict[str, str] | None = None, **services: Object
+) -> Object:
+    """A graph of these services; of a frontend and a worker if none is given."""
+    chosen = services or {"Frontend": frontend(), "Worker": worker()}
+    spec: Object = {"envs": list(envs) or [WITHOUT_ETCD], "services": chosen}
+    return {"metadata": {"name": name, "annotations": annotations or {}}, "spec": spec}

@@ -1,0 +1,107 @@
+"""A client that asks for chat completions at a constant rate, and counts what becomes of each."""
+
+import threading
+import time
+from collections import Counter
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self
+
+from e2e.inside import Answer, Inside, request
+
+CHAT = "/v1/chat/completions"
+RATE_PER_SECOND = 6.0
+
+
+def completion(words: str = "hello", tokens: int = 8) -> Any:
+    """The body of a request for a chat completion."""
+    message = {"role": "user", "content": words}
+    return {"model": "/model", "messages": [message], "max_tokens": tokens}
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What became of the requests so far."""
+
+    sent: int
+    answered: int
+    failures: dict[str, int]
+
+    @property
+    def failed(self) -> int:
+        """How many got no completion."""
+        return sum(self.failures.values())
+
+    def __str__(self) -> str:
+        return f"{self.sent} sent, {self.answered} answered, {self.failed} failed {self.failures}"
+
+
+@dataclass(slots=True)
+class Load:
+    """Requests at a constant rate while in its context, whether or not earlier ones are answered."""
+
+    inside: Inside
+    address: str
+    rate_per_second: float = RATE_PER_SECOND
+    tokens: int = 32
+    _pending: list[Future[Answer]] = field(default_factory=list)
+    _end: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        self._thread = threading.Thread(target=self._send)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._end.set()
+        assert self._thread is not None
+        self._thread.join()
+
+    def wait_for(self, more: int, within_seconds: float = 60) -> None:
+        """Returns when so many more requests were sent."""
+        target = len(self._pending) + more
+        deadline = time.monotonic() + within_seconds
+        while len(self._pending) < target:
+            assert time.monotonic() < deadline
+            time.sleep(1 / self.rate_per_second)
+
+    def moments(self) -> list[tuple[float, str]]:
+        """When each request that failed was sent, in seconds since the first, and why it failed."""
+        return [
+            (number / self.rate_per_second, why)
+            for number, pending in enumerate(self._pending)
+            if (why := _failure(pending.result()))
+        ]
+
+    def tally(self) -> Tally:
+        """The result, once the context has ended; waits for the answers that are still to come."""
+        answers = [pending.result() for pending in self._pending]
+        failures = Counter(_failure(answer) for answer in answers)
+        answered = failures.pop("", 0)
+        return Tally(len(answers), answered, dict(failures))
+
+    def _send(self) -> None:
+        begun = time.monotonic()
+        while not self._end.wait(
+            max(0.0, begun + len(self._pending) / self.rate_per_second - time.monotonic())
+        ):
+            number = len(self._pending)
+            body = completion(f"question {number}", self.tokens)
+            self._pending.append(
+                self.inside.submit(lambda body=body: request("POST", self.address, CHAT, body))  # type: ignore[misc]
+            )
+
+
+def _failure(answer: Answer) -> str:
+    """Why there is no completion. Empty means: there is one."""
+    if answer.status != 200:
+        return f"{answer.status} {answer.text[:120]}"
+    finished = answer.json["choices"][0]["finish_reason"]
+    return "" if finished in ("length", "stop") else f"finished by {finished}"

@@ -1,0 +1,73 @@
+"""A LoRA is loaded into real workers, listed by them, and unloaded when its object goes."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cluster.world import World
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.api.model import DynamoModel
+from dynamo_operator.kube.kind import Object
+from e2e.cluster import RealCluster, is_ready, pods
+from e2e.graphs import WITHOUT_ETCD, container, frontend, graph, worker
+
+GRAPH = DynamoGraphDeployment.KIND
+MODEL = DynamoModel.KIND
+PROGRAM = Path(__file__).with_name("lora_worker.py")
+LORAS = {"name": "DYN_LORA_ENABLED", "value": "true"}
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
+
+
+def listed(cluster: RealCluster, world: World) -> list[set[str]]:
+    """What each worker says that it has loaded."""
+    return [
+        set(cluster.inside.get(f"{each['status']['podIP']}:9090", "/v1/loras").json["loras"])
+        for each in pods(world, "Worker")
+    ]
+
+
+def test_an_adapter_is_loaded_listed_and_unloaded_by_every_worker(
+    cluster: RealCluster, world: World
+) -> None:
+    script = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "program", "namespace": world.namespace},
+        "data": {PROGRAM.name: PROGRAM.read_text()},
+    }
+    cluster.kubectl("apply", "--filename=-", input=json.dumps(script))
+    main = container(
+        *("python3", f"/program/{PROGRAM.name}"),
+        volumeMounts=[{"name": "program", "mountPath": "/program"}],
+    )
+    pod = {
+        "mainContainer": main,
+        "volumes": [{"name": "program", "configMap": {"name": "program"}}],
+    }
+    served = worker(pod=pod, replicas=2, modelRef={"name": "base"}, envs=[LORAS])
+    body = graph("adapters", WITHOUT_ETCD, Frontend=frontend(), Worker=served)
+    body["spec"]["backendFramework"] = "vllm"
+    world.create(GRAPH, body)
+    world.eventually(GRAPH, "adapters", is_ready, within_seconds=120)
+    assert [set(), set()] == listed(cluster, world)
+
+    spec = {
+        "modelName": "poet",
+        "baseModelName": "base",
+        "modelType": "lora",
+        "source": {"uri": "file:///loras/poet"},
+    }
+    world.create(MODEL, {"metadata": {"name": "poet"}, "spec": spec})
+    world.eventually(MODEL, "poet", all_loaded, within_seconds=60)
+    assert [{"poet"}, {"poet"}] == listed(cluster, world)
+
+    world.delete(MODEL, "poet")
+    world.gone(MODEL, "poet", within_seconds=60)
+    assert [set(), set()] == listed(cluster, world)
+
+
+def all_loaded(body: Object) -> bool:
+    """Whether the status says that both workers have it."""
+    status: Object = body.get("status", {})
+    return (2, 2) == (status.get("readyEndpoints"), status.get("totalEndpoints"))

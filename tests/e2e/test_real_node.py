@@ -1,0 +1,106 @@
+"""The node itself: it comes up, survives, and leaves nothing behind, however it ended."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dynamo_operator.controlplane.instance import Instance
+from dynamo_operator.controlplane.layout import Layout
+from dynamo_operator.controlplane.real_node import namespaces
+from dynamo_operator.kube.errors import ConfigError
+
+GROUPS = Path("/sys/fs/cgroup")
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
+
+
+@pytest.fixture
+def instance(tmp_path: Path) -> Iterator[Instance]:
+    """A real node of the test's own."""
+    found = Instance(f"node-{os.getpid()}", tmp_path)
+    found.up(real=True)
+    yield found
+    found.down()
+
+
+def traces(instance: Instance, folder: Path) -> list[str]:
+    """What shows on this machine that the instance exists or existed."""
+    mounts = [
+        line
+        for line in Path("/proc/self/mountinfo").read_text().splitlines()
+        if str(folder) in line
+    ]
+    groups = [str(each) for each in GROUPS.glob(f"**/*{instance.name}*")]
+    return [*mounts, *groups, *map(str, folder.glob(f"{instance.name}"))]
+
+
+def processes(folder: Path, instance: Instance) -> set[int]:
+    """All that runs on the node, in containers or not."""
+    return namespaces(Layout(folder / instance.name)).processes()
+
+
+def test_a_stopped_node_leaves_no_trace(instance: Instance, tmp_path: Path) -> None:
+    assert instance.status().is_whole
+    running = processes(tmp_path, instance)
+    assert len(running) > 8
+    assert [] != traces(instance, tmp_path)
+    instance.down()
+    assert [] == traces(instance, tmp_path)
+    assert [] == [pid for pid in running if _is_alive(pid)]
+
+
+def test_what_a_crash_left_is_found_and_removed(instance: Instance, tmp_path: Path) -> None:
+    running = processes(tmp_path, instance)
+    programs = {pid for pid in instance.status().pids.values() if pid}
+    for pid in programs:  # containers go on, and so do the shims that watch over them
+        os.kill(pid, signal.SIGKILL)
+    left = {pid for pid in running - programs if _is_alive(pid)}
+    assert left
+    instance.down()
+    assert [] == traces(instance, tmp_path)
+    assert [] == [pid for pid in left if _is_alive(pid)]
+
+
+def test_a_node_whose_programs_died_is_repaired_in_place(instance: Instance) -> None:
+    pod = instance.kubectl("get", "pods", "--namespace=kube-system", "--output=name").split()
+    for name in ("kubelet", "containerd", "kube-apiserver", "forwarder"):
+        pid = instance.status().pids[name]
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+    instance.up()
+    assert instance.status().is_whole
+    after = instance.kubectl("get", "pods", "--namespace=kube-system", "--output=name").split()
+    assert pod == after
+
+
+def test_a_node_that_its_machine_lost_is_made_again(instance: Instance, tmp_path: Path) -> None:
+    """As after a new boot: records and folders are there, and nothing else is."""
+    namespaces(Layout(tmp_path / instance.name)).remove()
+    instance.up()
+    assert instance.status().is_whole
+    instance.kubectl("wait", "--for=condition=Ready", "node/node", "--timeout=30s")
+
+
+def test_fake_and_real_nodes_do_not_mix(instance: Instance) -> None:
+    with pytest.raises(ConfigError, match="one real node"):
+        instance.up(nodes=2)
+
+
+def test_what_listens_on_the_node_is_not_reached_from_this_machine(instance: Instance) -> None:
+    listening = [
+        line.split()[1]
+        for line in Path("/proc/net/tcp").read_text().splitlines()[1:]
+        if line.split()[3] == "0A"
+    ]
+    ports = {int(each.split(":")[1], 16) for each in listening}
+    assert int(instance.server.rsplit(":", 1)[1]) in ports
+    assert not {10250, 6443, 2379} & ports
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,168 @@
+"""Nothing that a worker has accepted is lost while a client goes on asking and things change around it."""
+
+import json
+
+import pytest
+
+from cluster.world import World
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.kube.kind import Object
+from e2e.cluster import (
+    OPERATOR,
+    SECOND,
+    SYSTEM,
+    RealCluster,
+    address,
+    first_completion,
+    identities,
+    is_ready,
+    models,
+    pods,
+)
+from e2e.conftest import Report
+from e2e.graphs import OTHER_RUNTIME, frontend, graph, worker
+from e2e.load import Load
+
+GRAPH = DynamoGraphDeployment.KIND
+ADAPTER = "dynamographdeploymentscalingadapter"
+NOT_SERVED = (
+    "404",
+    "503",
+)  # what a frontend says that has no worker; nobody has accepted the request
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+
+
+def serving(cluster: RealCluster, world: World, body: Object) -> str:
+    """The address of a graph's frontend, once it answers and the graph is ready."""
+    world.create(GRAPH, body)
+    frontend_service = f"{body['metadata']['name']}-frontend"
+    world.eventually(GRAPH, body["metadata"]["name"], is_ready, within_seconds=120)
+    first_completion(cluster, world, frontend_service)
+    return address(world, frontend_service)
+
+
+def test_workers_scale_from_1_to_3_to_0_to_1_and_no_accepted_request_is_lost(
+    cluster: RealCluster, world: World, report: Report
+) -> None:
+    sized = worker(scalingAdapter={"enabled": True})
+    at = serving(cluster, world, graph("sized", Frontend=frontend(), Worker=sized))
+
+    def scale(replicas: int) -> None:
+        cluster.kubectl(
+            *("scale", f"{ADAPTER}/sized-worker", f"--replicas={replicas}"),
+            f"--namespace={world.namespace}",
+        )
+        world.until(lambda: len(pods(world, "Worker")) == replicas, within_seconds=90)
+        world.eventually(GRAPH, "sized", is_ready, within_seconds=120)
+
+    with Load(cluster.inside, at) as load:
+        load.wait_for(10)
+        scale(3)
+        load.wait_for(30)
+        scale(0)
+        world.until(lambda: not models(cluster.inside, at), within_seconds=60)
+        scale(1)
+        first_completion(cluster, world, "sized-frontend")
+        load.wait_for(10)
+    tally = load.tally()
+    report(tally)
+    assert [] == [reason for reason in tally.failures if not reason.startswith(NOT_SERVED)]
+
+
+def test_a_managed_rollout_of_another_image_fails_no_request(
+    cluster: RealCluster, world: World, report: Report
+) -> None:
+    managed = {"nvidia.com/worker-rollout": "managed"}
+    # This runtime knows no prefix of namespaces; a frontend without one finds all workers of its graph.
+    finds_all = frontend("--namespace", "")
+    body = graph("rolled", annotations=managed, Frontend=finds_all, Worker=worker(replicas=2))
+    at = serving(cluster, world, body)
+    before = {each["metadata"]["name"] for each in pods(world, "Worker")}
+    new = {"image": OTHER_RUNTIME}
+    patch = {"spec": {"services": {"Worker": {"extraPodSpec": {"mainContainer": new}}}}}
+    with Load(cluster.inside, at) as load:
+        load.wait_for(10)
+        world.patch(GRAPH, "rolled", patch)
+        world.eventually(GRAPH, "rolled", is_ready, within_seconds=200)
+        load.wait_for(20)
+    tally = load.tally()
+    report(tally)
+    after = pods(world, "Worker")
+    assert 2 == len(after)
+    assert set() == before & {each["metadata"]["name"] for each in after}
+    assert {OTHER_RUNTIME} == {each["spec"]["containers"][0]["image"] for each in after}
+    assert (0, tally.sent) == (tally.failed, tally.answered)
+
+
+def test_a_killed_worker_comes_back_and_the_others_go_on(
+    cluster: RealCluster, world: World, report: Report
+) -> None:
+    at = serving(cluster, world, graph("pair", Frontend=frontend(), Worker=worker(replicas=2)))
+    victim = pods(world, "Worker")[0]["metadata"]["name"]
+    with Load(cluster.inside, at) as load:
+        load.wait_for(10)
+        cluster.kubectl(
+            *("delete", "pod", victim, "--grace-period=0", "--force"),
+            f"--namespace={world.namespace}",
+        )
+        load.wait_for(10)
+        world.until(lambda: 2 == len(pods(world, "Worker")))
+        world.eventually(GRAPH, "pair", is_ready, within_seconds=120)
+        late = Load(cluster.inside, at)
+        with late:
+            late.wait_for(20)
+    report(load.tally())
+    assert 0 == late.tally().failed
+    assert load.tally().failed <= load.rate_per_second  # those that it had, and a second's worth
+
+
+def test_a_restarted_kubelet_disturbs_nothing(
+    cluster: RealCluster, world: World, report: Report
+) -> None:
+    at = serving(cluster, world, graph("calm"))
+    before = identities(world)
+    with Load(cluster.inside, at) as load:
+        load.wait_for(10)
+        cluster.instance.restart_kubelet()
+        load.wait_for(90)  # longer than any probe needs to fail
+        world.eventually(GRAPH, "calm", is_ready)
+    report(load.tally())
+    assert 0 == load.tally().failed
+    assert before == identities(world)
+
+
+def test_a_killed_operator_ends_what_it_began(
+    cluster: RealCluster, world: World, report: Report
+) -> None:
+    at = serving(cluster, world, graph("orphan"))
+    edit = {"spec": {"services": {"Worker": {"replicas": 2}, "Frontend": {"replicas": 2}}}}
+    with Load(cluster.inside, at) as load:
+        world.patch(GRAPH, "orphan", edit)
+        cluster.kubectl(
+            *("delete", "pods", "--all", "--grace-period=0", "--force"), f"--namespace={SYSTEM}"
+        )
+        world.eventually(GRAPH, "orphan", is_ready, within_seconds=150)
+        load.wait_for(10)
+    report(load.tally())
+    assert 0 == load.tally().failed
+    assert [2, 2] == [len(pods(world, service)) for service in ("Worker", "Frontend")]
+
+
+def test_an_upgrade_of_the_operator_restarts_no_pod_and_refuses_no_request(
+    cluster: RealCluster, world: World, report: Report
+) -> None:
+    at = serving(cluster, world, graph("kept"))
+    before = identities(world)
+    with Load(cluster.inside, at) as load:
+        load.wait_for(5)
+        cluster.install(SECOND, "upgrade")
+        world.patch(GRAPH, "kept", {"metadata": {"annotations": {"touched": "yes"}}})
+        world.eventually(GRAPH, "kept", is_ready, within_seconds=60)
+        load.wait_for(30)
+    report(load.tally())
+    deployment = json.loads(
+        cluster.kubectl("get", "deployment", OPERATOR, f"--namespace={SYSTEM}", "--output=json")
+    )
+    assert SECOND == deployment["spec"]["template"]["spec"]["containers"][0]["image"]
+    assert 0 == load.tally().failed
+    assert before == identities(world)

@@ -1,6 +1,6 @@
 """`make bench`: what the operator costs, beside what the API server alone would cost.
 
-python -m bench [--graphs 20,100] [--rounds 1] [--only scale,micro,memory,reviews] [--write]
+python -m bench [--graphs 20,100] [--rounds 1] [--only scale,models] [--write]
 """
 
 import argparse
@@ -12,12 +12,12 @@ from statistics import median
 
 import msgspec
 
-from bench import memory, micro, page, reviews
+from bench import memory, micro, models, page, reviews
 from bench.plane import plane
 from bench.run import Figures, measured, measured_floor
 
 GRAPHS = "20,100,300,1000"
-PARTS = ("micro", "memory", "reviews", "scale")
+PARTS = ("micro", "memory", "reviews", "models", "scale")
 
 
 def main() -> None:
@@ -30,6 +30,8 @@ def main() -> None:
         memory.main()
     if "reviews" in options.only:
         reviews.main()
+    if "models" in options.only:
+        models.main()
     if "scale" in options.only:
         results = [scale(int(each), options.rounds) for each in options.graphs.split(",")]
         print(page.table(results))

@@ -146,7 +146,7 @@ class DynamoModel(Resource):
             Column("Type", ".spec.modelType"),
             Column("Ready", ".status.readyEndpoints", "integer"),
             Column("Total", ".status.totalEndpoints", "integer"),
-            Column("Pods", ".status.readyPods", "integer"),
+            Column("Pods", ".status.readyPods", "integer", priority=1),
             AGE,
             Column("Reason", '.status.conditions[?(@.type=="EndpointsReady")].reason', priority=1),
             Column(

@@ -17,9 +17,11 @@ import aiohttp
 
 from dynamo_operator.lifecycle.adapter_calls import Call, Ending, Reply, Verb
 from dynamo_operator.settings import ModelSettings
+from dynamo_operator.validation.credentials import without_credentials
 
 BODY_LIMIT: Final = 1 << 20
 _MESSAGE_LIMIT: Final = 256
+_CONNECT_SECONDS: Final = 10.0
 _MODELS_AT_ONCE: Final = 20
 """So many models may have all their workers hang before others have to wait."""
 
@@ -65,6 +67,8 @@ class AdapterApi:
             try:
                 async with asyncio.timeout(limit):
                     return await self._send(self._dial(address), call)
+            except aiohttp.ServerTimeoutError:
+                text = "no connection: nobody takes it at that address"
             except TimeoutError:
                 text = f"no answer within {limit:g} seconds"
             except (aiohttp.ClientError, OSError) as error:
@@ -101,7 +105,9 @@ async def worker_api(
 
 
 @asynccontextmanager
-async def adapter_session() -> AsyncIterator[aiohttp.ClientSession]:
+async def adapter_session(
+    connect_seconds: float = _CONNECT_SECONDS,
+) -> AsyncIterator[aiohttp.ClientSession]:
     """A session that remembers nothing of one worker when it talks to the next, and knows no proxy."""
     # A connection is used once: calls to one worker are minutes apart, and pods go away in between.
     async with aiohttp.ClientSession(
@@ -109,7 +115,7 @@ async def adapter_session() -> AsyncIterator[aiohttp.ClientSession]:
         cookie_jar=aiohttp.DummyCookieJar(),
         headers={"Accept-Encoding": "identity"},
         auto_decompress=False,
-        timeout=aiohttp.ClientTimeout(total=None, sock_connect=10.0),
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=connect_seconds),
         trust_env=False,
     ) as session:
         yield session
@@ -122,8 +128,9 @@ def understood(verb: Verb, status: int, body: bytes) -> Reply:
     if verb is Verb.UNLOAD and (status == HTTPStatus.NOT_FOUND or "not found" in message.lower()):
         return Reply(Ending.DONE)
     if status in _UNABLE:
-        hint = _NOT_ENABLED if "route not found" in message.lower() else ""
-        return Reply(Ending.UNABLE, f"cannot manage adapters: status {status}{hint}")
+        is_route = "route not found" in message.lower()
+        hint = _NOT_ENABLED if is_route else f": {message}" if message else ""
+        return Reply(Ending.UNABLE, _short(f"cannot manage adapters: status {status}{hint}"))
     if status // 100 != 2:  # noqa: PLR2004  # the class of all successes
         return Reply(
             Ending.FAILED, f"status {status}: {message}" if message else f"status {status}"
@@ -166,5 +173,6 @@ def _names(loras: object) -> frozenset[str] | None:
 
 def _short(text: str) -> str:
     """The text on one line, without control characters, and not long: it goes into a status."""
+    text = without_credentials(text)
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return line if len(line) <= _MESSAGE_LIMIT else f"{line[: _MESSAGE_LIMIT - 1]}…"

@@ -5,8 +5,9 @@ be killed at any moment. So what a call may do stands in the status before the c
 compares what is wanted with what is remembered, and calls run beside it (`model_calls`).
 """
 
+import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from dynamo_operator.api.model import DynamoModel, DynamoModelSpec
@@ -18,6 +19,7 @@ from dynamo_operator.controllers.model_surroundings import (
     model_watches,
     surroundings,
 )
+from dynamo_operator.controllers.pause import report_paused
 from dynamo_operator.controllers.report import soonest
 from dynamo_operator.controllers.unreadable import report_unreadable
 from dynamo_operator.kube.cache import Cache
@@ -26,6 +28,7 @@ from dynamo_operator.kube.controller import DONE, Again, Outcome, Watches
 from dynamo_operator.kube.events import Recorder
 from dynamo_operator.kube.kind import Key, Object
 from dynamo_operator.kube.status import StatusPace, patch_status
+from dynamo_operator.kube.types.core import Pod
 from dynamo_operator.kube.types.meta import Resource, condition
 from dynamo_operator.kube.writer import Writer
 from dynamo_operator.lifecycle.adapter_calls import (
@@ -46,14 +49,25 @@ from dynamo_operator.status.model import (
     invalid_status,
     model_status,
     noted,
+    places,
     remembered,
+    tells_only_failures,
 )
 from dynamo_operator.status.model_events import model_happenings
+from dynamo_operator.status.pause import is_paused
 from dynamo_operator.validation import Problem
 from dynamo_operator.validation.model import model_problems
 
 STATUS_SECONDS = 2.0
-"""How often progress is written at most. The status of a thousand endpoints is some 300 KiB."""
+"""How often progress is written at most."""
+
+LEAVE_AGAIN_SECONDS = 5.0
+"""When the unloading at the end of a model begins anew that was cut off by another operator's claim."""
+
+LARGE = 200
+LARGE_SECONDS, TALLY_SECONDS = 5.0, 60.0
+"""How often it is with more endpoints than that, and how often if there is nothing new but one more failure:
+the status of a thousand endpoints is some 300 KiB, and each write of it is one for etcd and all who watch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +92,8 @@ class ModelController:
     recorder: Recorder
     pace: StatusPace
     calls: ModelCalls
+    large_pace: StatusPace = field(default_factory=lambda: StatusPace(LARGE_SECONDS))
+    tally_pace: StatusPace = field(default_factory=lambda: StatusPace(TALLY_SECONDS))
 
     reconciles: ClassVar[type[Resource]] = DynamoModel
     owns: ClassVar[tuple[type[Resource], ...]] = ()
@@ -102,6 +118,8 @@ class ModelController:
             return DONE
         if found.metadata.deletion_timestamp:
             return await self._leave(found)
+        if is_paused(found):
+            return await report_paused(found, self.writer, self.recorder)
         problems = model_problems(found)
         if problems or found.spec is None:
             return await self._refuse(found, problems)
@@ -117,16 +135,29 @@ class ModelController:
         due = (*present.work, *past.work)
         found = await self._claimed(found, scene)
         status = model_status(found, spec, self._observed(scene, known, due))
-        start = self.calls.chosen(known, due)
+        told = places(status)
+        start = self.calls.chosen(known, [each for each in due if each.endpoint.place in told])
+        again = present.again_seconds, past.again_seconds
+        wait = self._wait(found, status)
         if all(noted(found, pending(each.endpoint, each.calls)) for each in start):
             self.calls.start(found.key, known, start)
-            if wait := self.pace.wait(found, status):
-                return soonest(Again(wait), present.again_seconds, past.again_seconds)
+            if wait:
+                return soonest(Again(wait), *again)
             await self._write(found, status, known)
+        elif wait and len(scene.present) > LARGE:
+            return soonest(Again(wait), *again)
         else:
             await self._write(found, status, known)
             self.calls.start(found.key, known, start)
-        return soonest(DONE, present.again_seconds, past.again_seconds)
+        return soonest(DONE, *again)
+
+    def _wait(self, found: DynamoModel, status: Object) -> float:
+        """Seconds to wait before this status is to be written; 0 means at once."""
+        if len(status["endpoints"]) <= LARGE:
+            return self.pace.wait(found, status)
+        if tells_only_failures(found, status):
+            return self.tally_pace.wait(found, status)
+        return self.large_pace.wait(found, status)
 
     def _known(self, found: DynamoModel) -> Known:
         """What is known of the model's endpoints: by us, unless its status is not what we wrote."""
@@ -135,8 +166,14 @@ class ModelController:
         if known is None or known.written != _written(found):
             known = self.calls.learn(key, uid, remembered(found))
             known.written = _written(found)
+        self.calls.give_up(known, lambda each: self._is_gone(found, each))
         self.calls.harvest(known)
         return known
+
+    def _is_gone(self, found: DynamoModel, endpoint: Endpoint) -> bool:
+        """Whether its pod does not exist any more."""
+        pod = self.cache.get(Pod, Key(found.metadata.namespace, endpoint.pod_name))
+        return pod is None or pod.metadata.uid != endpoint.pod_uid
 
     def _scene(self, found: DynamoModel, spec: DynamoModelSpec, known: Known) -> _Scene:
         around = surroundings(self.cache, found, spec)
@@ -238,10 +275,13 @@ class ModelController:
                 return DONE  # its end wakes us
         elif not known.leaving.done():
             return DONE
+        elif _was_cut_off(known.leaving):
+            known.leaving = None
+            return Again(LEAVE_AGAIN_SECONDS)
         await without_finalizer(found, self.writer)
         self.calls.forget(found.key)
         if known.leaving is not None:
-            self._report_leaving(found, known.leaving.result(), len(known.endpoints))
+            self._report_leaving(found, known.leaving.result() or 0, len(known.endpoints))
         return DONE
 
     def _last_endpoints(self, found: DynamoModel, known: Known) -> tuple[Endpoint, ...]:
@@ -264,6 +304,12 @@ class ModelController:
         else:
             text = f"Unloaded LoRA from {count} endpoint(s)"
             self.recorder.event(found, reason="LoRAUnloaded", message=text)
+
+
+def _was_cut_off(leaving: "asyncio.Task[int | None]") -> bool:
+    """Whether workers were not asked because the namespace was another operator's meanwhile."""
+    is_told = not leaving.cancelled() and leaving.exception() is None
+    return is_told and leaving.result() is None
 
 
 def _written(model: DynamoModel) -> tuple[Infos, Infos]:

@@ -76,7 +76,7 @@ class Known:
     endpoints: dict[Place, Endpoint]
     written: tuple[Infos, Infos] | None = None
     runs: dict[Place, Run] = field(default_factory=dict[Place, Run])
-    leaving: "asyncio.Task[int] | None" = None
+    leaving: "asyncio.Task[int | None] | None" = None
 
     def views(self, endpoints: Iterable[Endpoint]) -> tuple[Endpoint, ...]:
         """These endpoints, as far as calls are under way there with what those may do."""
@@ -103,11 +103,11 @@ class ModelCalls:
     ) -> None:
         self.at_once = at_once
         self.now = now
+        self.may_call = may_call
         self.wake: Callable[[Key], None] = lambda _: None
         self._connect = connect
         self._caller: Caller | None = None
         self._opened = asyncio.Event()
-        self._may_call = may_call
         self._observe = observe
         self._models: dict[str, Known] = {}
         self._uids: dict[Key, str] = {}
@@ -128,7 +128,7 @@ class ModelCalls:
     ) -> Reply:
         """What came of one call. None means: the usual limit."""
         await self._opened.wait()
-        if self._caller is None or not self._may_call(namespace):
+        if self._caller is None or not self.may_call(namespace):
             return Reply(Ending.FAILED, "this operator may not act any more")
         loop = asyncio.get_running_loop()
         started = loop.time()
@@ -176,6 +176,12 @@ class ModelCalls:
                 known.endpoints[place] = run.endpoint
                 if not run.task.cancelled():
                     run.task.result()
+
+    def give_up(self, known: Known, is_gone: Callable[[Endpoint], bool]) -> None:
+        """End calls to pods that are gone: they would hold their places until the limit."""
+        for run in known.runs.values():
+            if run.task is not None and is_gone(run.endpoint):
+                run.task.cancel()
 
     def chosen(self, known: Known, due: Sequence[Work]) -> tuple[Work, ...]:
         """The work for which there is a place now, in the same order. The end of a call wakes us again."""

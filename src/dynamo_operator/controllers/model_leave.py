@@ -26,24 +26,30 @@ def targets(endpoints: Iterable[Endpoint]) -> tuple[Endpoint, ...]:
 
 async def unload_all(
     calls: ModelCalls, namespace: str, known: Known, endpoints: Sequence[Endpoint]
-) -> int:
-    """At how many endpoints the unloading failed or did not end in time."""
+) -> int | None:
+    """At how many endpoints the unloading failed or did not end in time.
+
+    None means: nobody was to be asked by us, at least for a part of the time.
+    """
     # Were as many to hang as there are places, the others would never get theirs.
-    rounds = LIMIT_SECONDS // (_CALL_SECONDS + 1)
+    longest = _CALL_SECONDS * max((len(each.names) for each in endpoints), default=1)
+    rounds = max(1, LIMIT_SECONDS // (longest + 1))
     places = asyncio.Semaphore(max(calls.at_once, math.ceil(len(endpoints) / rounds)))
     done: set[int] = set()
 
     async def at(number: int, endpoint: Endpoint) -> None:
         await _loaded(known.runs.get(endpoint.place))
         async with places:
-            for name in endpoint.names:
-                call = Call(Verb.UNLOAD, name)
-                reply = await calls.call(
-                    namespace, endpoint.address, call, timeout_seconds=_CALL_SECONDS
+            # A name that is not unloaded keeps no other from its try.
+            replies = [
+                await calls.call(
+                    *(namespace, endpoint.address, Call(Verb.UNLOAD, name)),
+                    timeout_seconds=_CALL_SECONDS,
                 )
-                if reply.ending is not Ending.DONE:
-                    return
-        done.add(number)
+                for name in endpoint.names
+            ]
+        if all(each.ending is Ending.DONE for each in replies):
+            done.add(number)
 
     try:
         async with asyncio.timeout(LIMIT_SECONDS), asyncio.TaskGroup() as group:
@@ -51,6 +57,8 @@ async def unload_all(
                 group.create_task(at(number, endpoint))
     except TimeoutError:
         pass  # who was not asked by now is not waited for
+    if not calls.may_call(namespace):
+        return None
     return len(endpoints) - len(done)
 
 

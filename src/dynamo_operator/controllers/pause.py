@@ -3,6 +3,7 @@
 from dynamo_operator.api import labels
 from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.api.model import DynamoModel
 from dynamo_operator.kube.controller import DONE, Outcome
 from dynamo_operator.kube.events import Recorder
 from dynamo_operator.kube.kind import Object
@@ -12,10 +13,15 @@ from dynamo_operator.status.pause import paused_condition
 
 
 async def report_paused(
-    found: DynamoGraphDeployment | DynamoComponentDeployment, writer: Writer, recorder: Recorder
+    found: DynamoGraphDeployment | DynamoComponentDeployment | DynamoModel,
+    writer: Writer,
+    recorder: Recorder,
 ) -> Outcome:
     """Say that the object is paused. Its next change wakes us, the end of the pause too."""
     status: Object = {"conditions": [paused_condition(found)]}
+    if isinstance(found, DynamoModel):  # both are required by the schema
+        status["readyEndpoints"] = found.status.ready_endpoints or 0
+        status["totalEndpoints"] = found.status.total_endpoints or 0
     if isinstance(found, DynamoGraphDeployment):
         status["progress"] = None  # a pause is no lack of progress
     stored = await patch_status(writer, found, status)

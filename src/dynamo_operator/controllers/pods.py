@@ -21,16 +21,16 @@ from dynamo_operator.kube.kind import Key
 from dynamo_operator.kube.store import Change
 from dynamo_operator.kube.types.apps import Deployment
 from dynamo_operator.kube.types.core import ContainerStatus, Pod, PodSpec, PodStatus
+from dynamo_operator.kube.types.grove import REPLICA_INDEX
 from dynamo_operator.kube.types.leaderworkerset import SET_NAME, LeaderWorkerSet
 from dynamo_operator.kube.types.meta import Condition, Metadata
 from dynamo_operator.lifecycle.model_pods import READ_LABELS, restarts
-from dynamo_operator.status.diagnosis import GROVE_REPLICA
 from dynamo_operator.status.pods import READ_CONDITIONS, READY, is_over, is_ready
 
 SELECTOR = labels.COMPONENT
 """Which pods are watched, as a label selector: those of components."""
 
-_READ_LABELS = (labels.COMPONENT, labels.GRAPH, labels.SELECTOR, SET_NAME, GROVE_REPLICA)
+_READ_LABELS = (labels.COMPONENT, labels.GRAPH, labels.SELECTOR, SET_NAME, REPLICA_INDEX)
 
 
 def reduced(pod: Pod) -> Pod:

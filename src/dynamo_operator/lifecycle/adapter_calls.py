@@ -81,7 +81,8 @@ class Endpoint:
     `is_reloading` says that the adapter was taken away to be loaded from elsewhere. `checked_at` is when the
     worker last told of its adapters; None means: not since the operator started, or the pod came back.
     `graph` is that of the pod, "" without one. `is_prefill` is whether the pod only reads prompts. `restarts`
-    counts those of its containers; None means: the pod is not known.
+    counts those of its containers; None means: the pod is not known. `is_doubted` says that there was one
+    since the adapter was loaded, and that the worker has not told yet whether it has it.
     """
 
     address: str
@@ -100,6 +101,7 @@ class Endpoint:
     graph: str = ""
     is_prefill: bool = False
     restarts: int | None = None
+    is_doubted: bool = False
 
     @property
     def place(self) -> "Place":
@@ -221,10 +223,9 @@ def after(endpoint: Endpoint, call: Call, reply: Reply, *, now: datetime) -> End
     if call.verb is Verb.LOAD:
         names = (*(each.name for each in (had, tried) if each), *endpoint.leftovers)
         left = tuple(each for each in dict.fromkeys(names) if each != call.name)
+        well = replace(well, is_reloading=False, is_doubted=False)
         loaded = Adapter(call.name, call.uri)
-        return replace(
-            well, loaded=loaded, tried=None, leftovers=left, is_reloading=False, checked_at=now
-        )
+        return replace(well, loaded=loaded, tried=None, leftovers=left, checked_at=now)
     if call.verb is Verb.UNLOAD:
         left = tuple(name for name in endpoint.leftovers if name != call.name)
         tried = None if tried is not None and tried.name == call.name else tried
@@ -232,16 +233,12 @@ def after(endpoint: Endpoint, call: Call, reply: Reply, *, now: datetime) -> End
         if had is None or had.name != call.name:
             return well
         return replace(well, loaded=None, is_reloading=True, checked_at=None)
-    if had is not None and reply.loaded is not None and had.name not in reply.loaded:
-        lost = "the worker has lost the adapter"
-        return replace(endpoint, loaded=None, checked_at=now, message=lost)
-    return replace(endpoint, checked_at=now)
+    return _untold(endpoint, now) if reply.loaded is None else _told(endpoint, reply.loaded, now)
 
 
 def _failed(endpoint: Endpoint, call: Call, reply: Reply, now: datetime) -> Endpoint:
     if call.verb is Verb.LIST:
-        # A worker that cannot list may have the adapter; one that does not answer is asked at the next check.
-        return replace(endpoint, checked_at=now)
+        return _untold(endpoint, now)
     is_unable = reply.ending is Ending.UNABLE
     failed = replace(
         endpoint,
@@ -251,6 +248,28 @@ def _failed(endpoint: Endpoint, call: Call, reply: Reply, now: datetime) -> Endp
         message=reply.message,
     )
     return failed if is_unable and call.verb is Verb.UNLOAD else _unsure(failed, call)
+
+
+def _told(endpoint: Endpoint, loaded: Container[str], now: datetime) -> Endpoint:
+    """The endpoint when the worker has told which adapters it has."""
+    had = endpoint.loaded
+    endpoint = replace(endpoint, checked_at=now, is_doubted=False)
+    if had is None or had.name in loaded:
+        return endpoint
+    return replace(endpoint, loaded=None, message="the worker has lost the adapter")
+
+
+def _untold(endpoint: Endpoint, now: datetime) -> Endpoint:
+    """The endpoint when the worker did not tell what it has; it is asked again at the next check.
+
+    It may have the adapter, as not every worker can list; but a new process has none that nobody loaded.
+    """
+    endpoint = replace(endpoint, checked_at=now)
+    had = endpoint.loaded
+    if had is None or not endpoint.is_doubted:
+        return endpoint
+    without = replace(endpoint, loaded=None, is_doubted=False)
+    return _unsure(without, Call(Verb.LOAD, had.name, had.uri))
 
 
 def _unsure(endpoint: Endpoint, call: Call) -> Endpoint:

@@ -51,35 +51,37 @@ def endpoints(
     no endpoint.
     """
     found: dict[Place, Endpoint] = {}
+    hash_ = names.model_hash(base_model)
     for slice_ in counting(base_model, slices):
         for each in slice_.endpoints or ():
-            for one in _of_pod(base_model, each, remembered, pod_of):
+            for one in _of_pod(hash_, each, remembered, pod_of):
                 found[one.place] = one
     return tuple(found.values())
 
 
 def _of_pod(
-    base_model: str, each: SliceEndpoint, remembered: Mapping[Place, Endpoint], pod_of: PodOf
+    hash_: str, each: SliceEndpoint, remembered: Mapping[Place, Endpoint], pod_of: PodOf
 ) -> Iterator[Endpoint]:
     target, conditions = each.target_ref, each.conditions
     if target is None or target.kind != "Pod":
         return
     pod = pod_of(target.name)
-    if pod is not None and pod.metadata.uid != target.uid:
+    if pod is not None and target.uid not in ("", pod.metadata.uid):
         pod = None
+    uid = pod.metadata.uid if pod is not None else target.uid
     if pod is not None and is_follower(pod):
         return
     is_served = conditions.ready is not False and not conditions.terminating
-    hash_ = names.model_hash(base_model)
     for host in each.addresses:
         is_callable = is_served and pod is not None and _is_worker(pod, hash_, host)
         address = base_url(host)
         known = (
-            remembered.get((target.uid, address))
+            remembered.get((uid, address))
             or remembered.get(("", address))
-            or Endpoint(address, target.uid, is_callable=is_callable)
+            or Endpoint(address, uid, is_callable=is_callable)
         )
-        known = replace(known, pod_uid=target.uid, pod_name=target.name)
+        if (known.pod_uid, known.pod_name) != (uid, target.name):
+            known = replace(known, pod_uid=uid, pod_name=target.name)
         yield with_pod(known, pod, is_callable=is_callable)
 
 
@@ -89,12 +91,17 @@ def with_pod(known: Endpoint, pod: Pod | None, *, is_callable: bool) -> Endpoint
         return replace(known, is_callable=False, checked_at=None)
     count = restarts(pod) if is_callable else known.restarts
     is_same = is_callable and known.is_callable and count == known.restarts
+    is_new_process = known.restarts not in (None, count)
+    graph, prefill = pod.metadata.labels.get(labels.GRAPH, ""), is_prefill(pod)
+    if is_same and (known.graph, known.is_prefill) == (graph, prefill):
+        return known  # as nearly always, and a copy is dear where there are a thousand
     return replace(
         known,
         is_callable=is_callable,
         checked_at=known.checked_at if is_same else None,
-        graph=pod.metadata.labels.get(labels.GRAPH, ""),
-        is_prefill=is_prefill(pod),
+        is_doubted=known.is_doubted or (is_new_process and known.loaded is not None),
+        graph=graph,
+        is_prefill=prefill,
         restarts=count,
     )
 

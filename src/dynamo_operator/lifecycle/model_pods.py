@@ -7,21 +7,16 @@ pod's addresses are told by its kubelet only. So an address counts only if the p
 from dynamo_operator.api import labels
 from dynamo_operator.api.gang_names import WORKER_SUFFIX
 from dynamo_operator.kube.types.core import Pod
+from dynamo_operator.kube.types.grove import CLIQUE_NAME, REPLICA_INDEX
 from dynamo_operator.kube.types.leaderworkerset import SET_NAME
-
-GROVE_CLIQUE = "grove.io/podclique"
-"""Label that Grove puts on each pod: the name of its PodClique."""
-
-GROVE_REPLICA = "grove.io/podcliquescalinggroup-replica-index"
-"""Label that Grove puts on each pod of a replica that spans several nodes."""
 
 READ_LABELS = (
     labels.BASE_MODEL_HASH,
     labels.COMPONENT_TYPE,
     labels.SUB_COMPONENT_TYPE,
     labels.ROLE,
-    GROVE_CLIQUE,
-    GROVE_REPLICA,
+    CLIQUE_NAME,
+    REPLICA_INDEX,
 )
 """What is read here of the pods that serve a base model."""
 
@@ -31,7 +26,7 @@ def is_follower(pod: Pod) -> bool:
     found = pod.metadata.labels
     if SET_NAME in found:
         return found.get(labels.ROLE) == "worker"
-    return GROVE_REPLICA in found and found.get(GROVE_CLIQUE, "").endswith(WORKER_SUFFIX)
+    return REPLICA_INDEX in found and found.get(CLIQUE_NAME, "").endswith(WORKER_SUFFIX)
 
 
 def is_prefill(pod: Pod) -> bool:

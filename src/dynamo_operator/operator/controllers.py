@@ -28,8 +28,10 @@ from dynamo_operator.kube.shared import SharedApplier
 from dynamo_operator.kube.status import StatusPace
 from dynamo_operator.kube.takeover import TakeOver
 from dynamo_operator.kube.writer import Writer
+from dynamo_operator.lifecycle.suspension import TYPE as SUSPENDED
 from dynamo_operator.observability.models import CallMetrics
 from dynamo_operator.settings import Settings
+from dynamo_operator.settings.models import usable
 
 _QUIET = Pace(hears_itself=False)
 """For controllers whose own writes give them nothing to do."""
@@ -66,7 +68,8 @@ def control_graphs(parts: Parts) -> None:
     )
     pods = PodIndex(parts.cache)
     # Recorder names and markers of shared objects. Source: specification `controllers` 1.3, 1.9, 1.13.
-    of_graphs = StatusPace(goal="Ready", greets=True, records=("restart", "rollingUpdate"))
+    records = ("restart", "rollingUpdate", SUSPENDED)
+    of_graphs = StatusPace(goal="Ready", greets=True, records=records)
     of_components = StatusPace(goal="Available")
     for type_, name, marker, pace in (
         (GraphController, "dynamographdeployment", labels.APP_MANAGED_BY, of_graphs),
@@ -94,7 +97,7 @@ def control_graphs(parts: Parts) -> None:
 
 def control_models(parts: Parts, dial: Callable[[str], str]) -> None:
     """Reconcile models. `dial` turns the base URL of a worker into the one that is connected to."""
-    chosen = parts.settings.models
+    chosen = usable(parts.settings.models)
     calls = ModelCalls(
         partial(worker_api, chosen, dial),
         at_once=chosen.calls_at_once,

@@ -30,9 +30,11 @@ def admission(
     if not chosen.enabled or address is None:
         return None
     namespace = own_namespace(chosen.namespace, "webhooks.namespace", "--webhook-namespace")
-    return webhooks(
+    built = webhooks(
         identity, cache, metrics.registry, address, namespace, settings, skips=scope.skips
     )
+    metrics.observe_certificate("webhooks", lambda: built.certificate.expires)
+    return built
 
 
 def serve_probes(built: Manager, settings: Settings, ready: Sequence[Callable[[], Health]]) -> None:
@@ -64,6 +66,7 @@ def serve_metrics(
         )
     kept = metrics_certificate(chosen, Place(client, cache, namespace))
     kept.join(built)
+    metrics.observe_certificate("metrics", lambda: kept.certificate.expires)
     access = Access(client, METRICS) if chosen.access == "reviewed" else None
     built.serve(
         metrics_server(address, metrics.registry, certificate=kept.certificate, access=access)

@@ -2,6 +2,7 @@
 
 from typing import Annotated
 
+from dynamo_operator.kube.errors import ConfigError
 from dynamo_operator.settings.declare import Section, Setting
 
 
@@ -22,3 +23,16 @@ class ModelSettings(Section, frozen=True, kw_only=True):
             ("model-calls-at-once",),
         ),
     ] = 20
+
+
+def usable(settings: ModelSettings) -> ModelSettings:
+    """The same settings.
+
+    Raises:
+        ConfigError: with them no worker would ever be asked, or none could answer.
+    """
+    if settings.call_timeout_seconds <= 0:
+        raise ConfigError("models.callTimeout", "must be more than 0")
+    if settings.calls_at_once < 1:
+        raise ConfigError("models.callsAtOnce", "must be at least 1")
+    return settings

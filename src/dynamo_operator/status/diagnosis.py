@@ -11,15 +11,13 @@ from datetime import datetime
 
 from dynamo_operator.api.service_status import BlockedPod
 from dynamo_operator.kube.types.core import Pod
+from dynamo_operator.kube.types.grove import REPLICA_INDEX
 from dynamo_operator.kube.types.leaderworkerset import SET_NAME
 from dynamo_operator.status.pods import Blockage, is_over, verdict
 from dynamo_operator.status.reasons import GraphReason
 
 BLOCKED_LIMIT = 5
 """Source: specification `beyond` F1."""
-
-GROVE_REPLICA = "grove.io/podcliquescalinggroup-replica-index"
-"""Label that Grove puts on the pods of a scaling group: which of its replicas they belong to."""
 
 _WORST_FIRST = (
     GraphReason.INSUFFICIENT_CAPACITY,
@@ -100,4 +98,4 @@ def _replica(pod: Pod, nodes: int) -> str:
     if nodes == 1:
         return pod.metadata.name
     found = pod.metadata.labels
-    return found.get(SET_NAME) or found.get(GROVE_REPLICA, "")
+    return found.get(SET_NAME) or found.get(REPLICA_INDEX, "")

@@ -6,20 +6,29 @@ restarted operator knows: what is not in it was never done.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+
+import msgspec
 
 from dynamo_operator.api.model import DynamoModel, DynamoModelSpec, EndpointInfo
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.types.meta import Condition
 from dynamo_operator.lifecycle.adapter_calls import Adapter, Endpoint, Place
+from dynamo_operator.status.pause import pause_over
 from dynamo_operator.validation import Problem
 
 WAITING = "waiting for pod"
+RESTARTED = "a container was started again; what the worker has is being looked up"
 
 _MESSAGE_LIMIT = 1024
+
+_ENDPOINT_BYTES = 1 << 20
+_MESSAGE_BYTES = 1 << 18
+"""How much of a status may be endpoints, and of those messages: an object of 1.5 MiB is refused by etcd.
+Both together and the rest of the object stay well below that."""
 
 
 class ModelReason(StrEnum):
@@ -66,7 +75,9 @@ def adapter_of(spec: DynamoModelSpec | None) -> Adapter | None:
 
 def is_ready(adapter: Adapter | None, endpoint: Endpoint) -> bool:
     """Whether requests for the adapter can go to the endpoint."""
-    return adapter is not None and endpoint.is_callable and endpoint.loaded == adapter
+    if adapter is None or endpoint.is_doubted:
+        return False
+    return endpoint.is_callable and endpoint.loaded == adapter
 
 
 def remembered(model: DynamoModel) -> dict[Place, Endpoint]:
@@ -94,7 +105,7 @@ def _remembered(info: EndpointInfo, adapter: Adapter | None) -> Endpoint:
         is_unable=info.unable,
         failures=info.failures,
         attempted_at=datetime.fromisoformat(at) if at else None,
-        message="" if info.message.startswith(WAITING) else info.message,
+        message="" if info.message.startswith((WAITING, RESTARTED)) else info.message,
     )
 
 
@@ -104,34 +115,83 @@ def invalid_status(model: DynamoModel, problems: Sequence[Problem]) -> Object:
     return {
         "readyEndpoints": model.status.ready_endpoints or 0,
         "totalEndpoints": model.status.total_endpoints or 0,
-        "conditions": [_condition(model, "Valid", "False", ModelReason.INVALID, text)],
+        "conditions": [
+            _condition(model, "Valid", "False", ModelReason.INVALID, text),
+            *pause_over(model),
+        ],
     }
 
 
 def model_status(model: DynamoModel, spec: DynamoModelSpec, seen: Observed) -> Object:
     """The status of a valid model."""
     adapter = None if seen.holder else adapter_of(spec)
-    infos = tuple(_info(adapter, each, seen) for each in seen.endpoints)
+    able = {each.graph for each in seen.endpoints if is_ready(adapter, each)} - {""}
+    infos = tuple(_info(adapter, each, seen, able) for each in seen.endpoints)
+    former = tuple(_info(None, each, seen, able) for each in seen.former)
+    told = _fitting(infos, beside=former)
     valid = ModelReason.VALID, "DynamoModel spec is valid"
     return {
-        "endpoints": infos,
-        "formerEndpoints": tuple(_info(None, each, seen) for each in seen.former),
+        "endpoints": _shortened(told),
+        "formerEndpoints": _shortened(former),
         "readyEndpoints": sum(each.ready for each in infos),
         "totalEndpoints": len(infos),
         "readyPods": seen.ready_pods,
         "conditions": [
             _condition(model, "Valid", "True", *valid),
             _services_found(model, spec, seen),
-            _endpoints_ready(model, spec, adapter, infos, seen),
+            _endpoints_ready(model, spec, adapter, infos, seen, len(infos) - len(told)),
+            *pause_over(model),
         ],
     }
 
 
-def _info(adapter: Adapter | None, each: Endpoint, seen: Observed) -> EndpointInfo:
+def _fitting(
+    infos: Sequence[EndpointInfo], *, beside: Sequence[EndpointInfo]
+) -> tuple[EndpointInfo, ...]:
+    """As many endpoints as there is room for in a status; those of which something is remembered first."""
+    room = _ENDPOINT_BYTES - sum(map(_size, beside))
+    kept: set[int] = set()
+    for number in sorted(range(len(infos)), key=lambda number: not _held_by(infos[number])):
+        room -= _size(infos[number])
+        if room < 0:
+            break
+        kept.add(number)
+    return tuple(each for number, each in enumerate(infos) if number in kept)
+
+
+def _size(info: EndpointInfo) -> int:
+    """Bytes of it in a status, without its message."""
+    return len(msgspec.json.encode(info)) - len(msgspec.json.encode(info.message))
+
+
+def _held_by(info: EndpointInfo) -> bool:
+    return bool(info.loaded_name or info.tried_name or info.leftovers)
+
+
+def _shortened(infos: Sequence[EndpointInfo]) -> tuple[EndpointInfo, ...]:
+    """The endpoints with as much of their messages as there is room for."""
+    if not infos:
+        return ()
+    limit = _MESSAGE_BYTES // len(infos)
+    return tuple(
+        each
+        if len(each.message.encode()) <= limit
+        else msgspec.structs.replace(
+            each, message=each.message.encode()[:limit].decode(errors="ignore")
+        )
+        for each in infos
+    )
+
+
+def _info(
+    adapter: Adapter | None, each: Endpoint, seen: Observed, able: Container[str]
+) -> EndpointInfo:
     message, is_adapters = each.message, adapter is not None
     if not each.is_callable and is_adapters:
         trouble = seen.trouble(each.pod_name)
         message = f"{WAITING}: {trouble}" if trouble else WAITING
+    elif each.is_doubted and is_adapters:
+        message = RESTARTED
     return EndpointInfo(
         address=each.address,
         pod_name=each.pod_name,
@@ -145,17 +205,15 @@ def _info(adapter: Adapter | None, each: Endpoint, seen: Observed) -> EndpointIn
         leftovers=each.leftovers,
         reloading=each.is_reloading and is_adapters,
         unable=each.is_unable,
-        fallback_covered=is_adapters and _is_covered(adapter, each, seen.endpoints),
+        fallback_covered=is_adapters and _is_covered(each, able),
         failures=each.failures,
         last_attempt_time=_rfc3339(each.attempted_at),
     )
 
 
-def _is_covered(adapter: Adapter | None, each: Endpoint, endpoints: Sequence[Endpoint]) -> bool:
-    """Whether others of its graph make up for a prefill worker that has no adapter API."""
-    if not (each.is_unable and each.is_prefill and each.graph):
-        return False
-    return any(other.graph == each.graph and is_ready(adapter, other) for other in endpoints)
+def _is_covered(each: Endpoint, able: Container[str]) -> bool:
+    """Whether others of its graph, one of `able`, make up for a prefill worker that has no adapter API."""
+    return each.is_unable and each.is_prefill and each.graph in able
 
 
 def _services_found(model: DynamoModel, spec: DynamoModelSpec, seen: Observed) -> Condition:
@@ -173,6 +231,7 @@ def _endpoints_ready(
     adapter: Adapter | None,
     infos: Sequence[EndpointInfo],
     seen: Observed,
+    left_out: int,
 ) -> Condition:
     total, ready = len(infos), sum(each.ready for each in infos)
     covered = sum(each.fallback_covered for each in infos)
@@ -185,14 +244,20 @@ def _endpoints_ready(
     elif adapter is None:
         text = f"Found {total} endpoint(s) for base model"
         found = "True", ModelReason.DISCOVERED, text
-    elif ready + covered == total:
+    elif ready + covered == total and not left_out:
         also = f"; {covered} prefill worker(s) cannot manage adapters" if covered else ""
         found = "True", ModelReason.ALL_READY, f"All {ready} endpoint(s) are ready{also}"
     else:
         reason = ModelReason.NOT_READY if ready else ModelReason.NONE_READY
-        text = f"Found {ready} ready endpoint(s) out of {total} total{_cause(infos)}"
-        found = "False", reason, text
+        text = f"Found {ready} ready endpoint(s) out of {total} total{_left_out(left_out)}"
+        found = "False", reason, f"{text}{_cause(infos)}"
     return _condition(model, "EndpointsReady", *found)
+
+
+def _left_out(count: int) -> str:
+    if not count:
+        return ""
+    return f"; {count} endpoint(s) are left alone: the status has no room for them"
 
 
 def _cause(infos: Sequence[EndpointInfo]) -> str:
@@ -227,6 +292,24 @@ def noted(model: DynamoModel, endpoint: Endpoint) -> bool:
     infos = (*model.status.endpoints, *model.status.former_endpoints)
     same = (each for each in infos if (each.pod_uid, each.address) == endpoint.place)
     return any(_held(_remembered(each, None)) == _held(endpoint) for each in same)
+
+
+def places(status: Object) -> frozenset[Place]:
+    """The endpoints that a status tells of, which need not be all: it has no room for more."""
+    infos = (*status["endpoints"], *status["formerEndpoints"])
+    return frozenset((each.pod_uid, each.address) for each in infos)
+
+
+def tells_only_failures(model: DynamoModel, status: Object) -> bool:
+    """Whether nothing is new of the endpoints but that some failed once more."""
+    stored = map(_untallied, (*model.status.endpoints, *model.status.former_endpoints))
+    wanted = map(_untallied, (*status["endpoints"], *status["formerEndpoints"]))
+    return list(stored) == list(wanted)
+
+
+def _untallied(info: EndpointInfo) -> EndpointInfo:
+    """What is said of the endpoint, but for how often it failed after the first time."""
+    return msgspec.structs.replace(info, failures=min(info.failures, 1), last_attempt_time=None)
 
 
 def _held(endpoint: Endpoint) -> tuple[object, ...]:

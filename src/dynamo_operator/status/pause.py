@@ -1,7 +1,7 @@
 """The condition of an object that is paused.
 
-On a graph it is `Progressing`, which is Unknown then. A component has no such condition otherwise, so it has
-one of its own, which stays and says when the pause is over.
+On a graph it is `Progressing`, which is Unknown then. A component and a model have no such condition
+otherwise, so they have one of their own, which stays and says when the pause is over.
 """
 
 from enum import StrEnum
@@ -9,13 +9,14 @@ from enum import StrEnum
 from dynamo_operator.api import labels
 from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.api.model import DynamoModel
 from dynamo_operator.kube.types.meta import Condition, Resource, condition
 
 _COMPONENT_TYPE = "Paused"
 
 
 class PauseReason(StrEnum):
-    """Reasons of `Progressing` on a paused graph, and of a component's `Paused`."""
+    """Reasons of `Progressing` on a paused graph, and of the `Paused` of a component or a model."""
 
     GRAPH_PAUSED = "paused"
     COMPONENT_PAUSED = "Paused"
@@ -30,7 +31,9 @@ def is_paused(object_: Resource) -> bool:
     return object_.metadata.annotations.get(labels.PAUSED) == "true"
 
 
-def paused_condition(found: DynamoGraphDeployment | DynamoComponentDeployment) -> Condition:
+def paused_condition(
+    found: DynamoGraphDeployment | DynamoComponentDeployment | DynamoModel,
+) -> Condition:
     """The condition while the object is paused."""
     generation = found.metadata.generation
     if isinstance(found, DynamoGraphDeployment):
@@ -44,10 +47,11 @@ def paused_condition(found: DynamoGraphDeployment | DynamoComponentDeployment) -
     )
 
 
-def pause_over(component: DynamoComponentDeployment) -> tuple[Condition, ...]:
-    """That a component is not paused any more; empty if it never was."""
-    if condition(component.status.conditions, _COMPONENT_TYPE) is None:
+def pause_over(found: DynamoComponentDeployment | DynamoModel) -> tuple[Condition, ...]:
+    """That a component or a model is not paused any more; empty if it never was."""
+    if condition(found.status.conditions, _COMPONENT_TYPE) is None:
         return ()
-    generation = component.metadata.generation
-    text, reason = "The component is reconciled", PauseReason.COMPONENT_NOT_PAUSED
+    generation = found.metadata.generation
+    what = "model" if isinstance(found, DynamoModel) else "component"
+    text, reason = f"The {what} is reconciled", PauseReason.COMPONENT_NOT_PAUSED
     return (Condition(_COMPONENT_TYPE, "False", reason, text, observed_generation=generation),)

@@ -20,11 +20,9 @@ from dynamo_operator.api.scaling import (
 from dynamo_operator.kube.applied import controls
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.texts import cut
+from dynamo_operator.kube.types.grove import CLIQUE_NAME
 from dynamo_operator.kube.types.meta import Condition, Resource
 from dynamo_operator.lifecycle.replicas import has_adapter
-
-_GROVE_CLIQUE = "grove.io/podclique"
-"""Label that Grove puts on each pod: the name of its PodClique."""
 
 _MESSAGE_LIMIT = 1024
 
@@ -195,7 +193,7 @@ def graph_selector(graph: DynamoGraphDeployment, replicas: Mapping[str, int]) ->
         cliques = (
             each for key in spread for each in _cliques(graph, key, replicas[key], WORKER_SUFFIX)
         )
-        terms.append(f"{_GROVE_CLIQUE} notin ({','.join(cliques)})")
+        terms.append(f"{CLIQUE_NAME} notin ({','.join(cliques)})")
     elif spread:
         terms.append(f"{labels.ROLE}!=worker")
     return ",".join(terms)
@@ -203,7 +201,7 @@ def graph_selector(graph: DynamoGraphDeployment, replicas: Mapping[str, int]) ->
 
 def _grove_leaders(graph: DynamoGraphDeployment, service: str, replicas: int) -> str:
     cliques = _cliques(graph, service, replicas, LEADER_SUFFIX)
-    return f"{_GROVE_CLIQUE} in ({','.join(cliques)})"
+    return f"{CLIQUE_NAME} in ({','.join(cliques)})"
 
 
 def _cliques(

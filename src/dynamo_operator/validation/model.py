@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from dynamo_operator.api.model import DynamoModel, DynamoModelSpec
 from dynamo_operator.validation import Problem, ProblemKind
+from dynamo_operator.validation.credentials import has_credentials, without_credentials
 
 SCHEMES = ("s3://", "hf://", "file://")
 """Where a LoRA may come from: what the runtime can load."""
@@ -31,17 +32,22 @@ def _problems(spec: DynamoModelSpec) -> Iterator[Problem]:
         message = f"{uri} must be specified when modelType is 'lora'"
         yield Problem(uri, message, ProblemKind.REQUIRED)
     elif not spec.source.uri.startswith(SCHEMES):
-        message = (
-            f"source URI must start with 's3://', 'hf://' or 'file://', got: {spec.source.uri}"
-        )
+        # This text becomes an event, which others may read who may not read the model.
+        got = without_credentials(spec.source.uri)
+        message = f"source URI must start with 's3://', 'hf://' or 'file://', got: {got}"
         yield Problem(uri, message, ProblemKind.NOT_SUPPORTED)
 
 
 def model_warnings(model: DynamoModel) -> Iterator[Problem]:
-    """One warning if a LoRA's address is a scheme and nothing else."""
+    """What is unwise about a LoRA's address: a scheme and nothing else, or credentials in it."""
     spec = model.spec or _NOTHING
-    if spec.model_type == "lora" and spec.source is not None and spec.source.uri in SCHEMES:
+    if spec.model_type != "lora" or spec.source is None:
+        return
+    if spec.source.uri in SCHEMES:
         yield Problem("spec.source.uri", f"there is nothing behind {spec.source.uri}")
+    if has_credentials(spec.source.uri):
+        text = "credentials in it are told to all who may read the model; give them to the pods"
+        yield Problem("spec.source.uri", f"{text}, by envFromSecret")
 
 
 def model_update_problems(old: DynamoModel, new: DynamoModel) -> Iterator[Problem]:

@@ -129,7 +129,7 @@ async def test_a_host_that_takes_no_connection_is_told_from_one_that_does_not_an
         with ExitStack() as waiting:
             for _ in range(4):
                 each = waiting.enter_context(socket.socket())
-                each.setblocking(False)
+                each.settimeout(0)
                 each.connect_ex((host, port))
             async with adapter_session(connect_seconds=0.2) as session:
                 api = AdapterApi(session, dial=lambda _: f"http://{host}:{port}")

@@ -11,6 +11,12 @@ from dynamo_operator.kube.types.meta import Resource, Struct
 
 _GROUP, _VERSION = "grove.io", "v1alpha1"
 
+CLIQUE_NAME = "grove.io/podclique"
+"""The label that Grove puts on each pod: the name of its PodClique."""
+
+REPLICA_INDEX = "grove.io/podcliquescalinggroup-replica-index"
+"""The label that Grove puts on each pod of a replica that spans several nodes."""
+
 
 class PodCliqueSetStatus(Struct):
     """What Grove observed of a set; the hash stands for the template that it works towards."""

@@ -1,0 +1,32 @@
+"""Takes credentials out of texts that others will read, and finds them in addresses.
+
+The hard part is that a text comes from anybody, so it may have any form and any length. What looks like a
+credential goes, also if it is none; and no text costs more time than its length.
+"""
+
+import re
+from typing import Final
+
+_HIDDEN: Final = "***"
+_LONGEST: Final = 4096
+
+_PASSWORD: Final = re.compile(r"://[^/\s@:]{0,256}:[^\s@]{0,512}@")
+_TOKEN: Final = re.compile(r"(https?)://[^/\s@]{1,512}@", re.IGNORECASE)
+_QUERY: Final = re.compile(r"(://[^\s?]{1,1024})\?[^\s'\"]+")
+_BEARER: Final = re.compile(r"\b(bearer|authorization: basic)\s+[^\s'\"]+", re.IGNORECASE)
+_KNOWN: Final = re.compile(r"\bhf_[A-Za-z0-9]{8,}")
+"""Tokens that are told by their form. Source: documentation of the Hugging Face Hub."""
+
+
+def without_credentials(text: str) -> str:
+    """The text without what may be a credential; at most 4096 characters of it."""
+    text = _PASSWORD.sub(f"://{_HIDDEN}@", text[:_LONGEST])
+    text = _TOKEN.sub(rf"\1://{_HIDDEN}@", text)
+    text = _QUERY.sub(rf"\1?{_HIDDEN}", text)
+    text = _BEARER.sub(rf"\1 {_HIDDEN}", text)
+    return _KNOWN.sub(_HIDDEN, text)
+
+
+def has_credentials(address: str) -> bool:
+    """Whether such an address has a user with a password, a query, or a token in it."""
+    return without_credentials(address) != address[:_LONGEST]

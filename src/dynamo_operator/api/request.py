@@ -109,8 +109,8 @@ class ProfilingConfig(Struct):
     ttl_seconds_after_finished: Annotated[
         int | None,
         Field(
-            "How many seconds after its end the Job is deleted. Left out, it stays as long as the "
-            "request.",
+            "How many seconds after its end the Job is deleted, at least 60. Left out, it stays as long "
+            "as the request.",
             minimum=0,
             format="int32",
         ),

@@ -28,6 +28,7 @@ from dynamo_operator.kube.errors import ConfigError, OperatorError
 from dynamo_operator.kube.informer import Informer
 from dynamo_operator.kube.kind import Object, key_of
 from dynamo_operator.kube.types.meta import condition
+from dynamo_operator.kube.yaml_depth import ShallowLoader
 
 _NAMESPACE = "default"
 _PATIENCE_SECONDS = 60.0
@@ -66,7 +67,7 @@ def demo(graph: Path, /, *, name: str = "demo", keep: bool = False) -> None:
 
 def _graph(path: Path) -> Object:
     try:
-        document = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+        document = yaml.load(path.read_text(encoding="utf-8"), Loader=ShallowLoader)  # noqa: S506
     except (OSError, yaml.YAMLError) as error:
         raise ConfigError(str(path), str(error)) from None
     if not isinstance(document, dict) or document.get("kind") != DynamoGraphDeployment.KIND.name:

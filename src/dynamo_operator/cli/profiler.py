@@ -24,6 +24,7 @@ from dynamo_operator.kube.client import Client
 from dynamo_operator.kube.connect import connect
 from dynamo_operator.kube.errors import ConfigError, OperatorError
 from dynamo_operator.kube.kind import Object
+from dynamo_operator.kube.yaml_depth import ShallowLoader
 from dynamo_operator.profiler.configuration import Configuration, configuration, with_hardware
 from dynamo_operator.profiler.nodes import NodeGpus, best_nodes
 from dynamo_operator.profiler.progress import STATUS_FILE, Phase, Progress
@@ -150,8 +151,8 @@ async def _nodes() -> list[NodeGpus]:
 def _configuration(text: str) -> Any:
     """The document, read as Dynamo's profiler reads it and as the operator writes it: by PyYAML's rules."""
     try:
-        return yaml.load(text, Loader=yaml.CSafeLoader)
-    except (yaml.YAMLError, ValueError, KeyError, AttributeError, TypeError) as error:
+        return yaml.load(text, Loader=ShallowLoader)  # noqa: S506  a safe loader
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError) as error:
         # PyYAML lets through what building a value raises, such as that of `!!bool maybe`.
         raise ConfigError(_SOURCE, f"unreadable YAML: {one_line(str(error))}") from None
 

@@ -16,6 +16,7 @@ from typing import Any
 import yaml
 
 from dynamo_operator.kube.errors import ConfigError
+from dynamo_operator.kube.yaml_depth import DEPTH_LIMIT, ShallowLoader
 
 _WORDS: dict[str, Any] = {
     **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "on", "On", "ON"), True),
@@ -31,6 +32,8 @@ _INTEGER = re.compile(r"[-+]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _MOST_VALUES = 1_000_000
 """Aliases of aliases grow without end; a document of the API server's largest size has fewer values."""
+_LONGEST = 100
+"""Characters of an integer; Python refuses to read a very long one."""
 _LARGEST = 2**64 - 1
 _SMALLEST = -(2**63)
 _TAG = "tag:yaml.org,2002:"
@@ -86,7 +89,7 @@ def scalar(text: str) -> Any:
     if text[:1] not in {*"+-0123456789"}:
         return text
     digits = text.replace("_", "")
-    if _INTEGER.fullmatch(digits):
+    if len(digits) <= _LONGEST and _INTEGER.fullmatch(digits):
         number = _integer(digits)
         if _SMALLEST <= number <= _LARGEST:
             return number
@@ -105,7 +108,7 @@ def _float(digits: str, text: str = "") -> float | str:
     return (text or digits) if math.isinf(number) else number
 
 
-class _NodeLoader(yaml.CSafeLoader):
+class _NodeLoader(ShallowLoader):
     """PyYAML's C parser, but a plain scalar keeps the tag `plain`: `_Reading` finds its type."""
 
     def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:
@@ -154,6 +157,8 @@ class _Reading:
             return self._scalar(node)
         if any(node is each for each in self._open):
             return self._mistake(node, "an alias of a value inside itself")
+        if len(self._open) >= DEPTH_LIMIT:
+            return self._mistake(node, f"its aliases nest it more than {DEPTH_LIMIT} deep")
         self._open.append(node)
         try:
             if isinstance(node, yaml.MappingNode):

@@ -23,6 +23,7 @@ from dynamo_operator.controllers.request_facts import (
 from dynamo_operator.controllers.unreadable import report_unreadable
 from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.controller import DONE, Again, Outcome, Watches
+from dynamo_operator.kube.errors import Invalid
 from dynamo_operator.kube.events import Recorder
 from dynamo_operator.kube.kind import Key
 from dynamo_operator.kube.shared import shared_watch
@@ -211,8 +212,11 @@ class RequestController:
         try:
             return await self._record(request, facts, said)
         except BadOutput as error:
-            told = status.not_generated(request, unread(str(error), said), said, _now())
-            return await self._tell(request, told)
+            text = str(error)
+        except Invalid as error:
+            text = f"the API server does not keep what profiling has found: {error.message}"
+        told = status.not_generated(request, unread(text, said), said, _now())
+        return await self._tell(request, told)
 
     async def _record(
         self, request: DynamoGraphDeploymentRequest, facts: Facts, said: Progress

@@ -19,10 +19,11 @@ from dynamo_operator.controllers.request_facts import (
     output_key,
     unasked,
 )
+from dynamo_operator.controllers.request_nodes import NodeReaders
 from dynamo_operator.kube.applied import Obstructed, controls, taken
 from dynamo_operator.kube.apply import controller_reference
 from dynamo_operator.kube.client import ABSENT
-from dynamo_operator.kube.errors import Forbidden, Invalid
+from dynamo_operator.kube.errors import Forbidden, Invalid, NotFound
 from dynamo_operator.kube.kind import Key, Object
 from dynamo_operator.kube.restraint import Restraint, Wish, digest_of
 from dynamo_operator.kube.shared import SharedApplier
@@ -32,9 +33,12 @@ from dynamo_operator.kube.types.meta import Resource
 from dynamo_operator.kube.types.rbac import RoleBinding
 from dynamo_operator.kube.writer import Writer
 from dynamo_operator.lifecycle.request_graph import config_map, deployed, tracking
-from dynamo_operator.lifecycle.request_output import additional
+from dynamo_operator.lifecycle.request_output import BadOutput, additional
 from dynamo_operator.render.profiling import account_objects, profiling_job
 from dynamo_operator.settings import RenderSettings
+
+_REFUSALS = (Forbidden, Invalid, NotFound)
+"""NotFound is of the namespace: nothing else is looked up when an object is made."""
 
 
 class Hindered(Exception):
@@ -122,14 +126,14 @@ class RequestActs:
         if not self.facts.reaches(request, namespace):
             return (f"Failed to create ConfigMaps from profiling output: {unasked(namespace)}",)
         for each in additional(request.metadata.annotations.get(labels.REQUEST_RESOURCES, "")):
-            body = config_map(request, each, namespace)
-            if graph is not None:
-                body["metadata"]["ownerReferences"] = [_owner(graph)]
-            name = body["metadata"]["name"]
+            name = each["metadata"]["name"]
             try:
+                body = config_map(request, each, namespace)
+                if graph is not None:
+                    body["metadata"]["ownerReferences"] = [_owner(graph)]
                 await self._config_map(request, body)
-            except (Invalid, Forbidden, Hindered) as error:
-                said = error.message if isinstance(error, Invalid | Forbidden) else str(error)
+            except (*_REFUSALS, BadOutput, Hindered) as error:
+                said = error.message if isinstance(error, _REFUSALS) else str(error)
                 text = f"failed to create ConfigMap {name}: {said}"
                 problems.append(f"Failed to create ConfigMaps from profiling output: {text}")
         return tuple(problems)
@@ -156,6 +160,8 @@ class RequestActs:
                 return await self.writer.create(DynamoGraphDeployment, body)
         except Obstructed as error:
             raise Hindered(str(error)) from error
+        except NotFound as error:
+            raise Hindered(error.message) from error
 
     async def _forget(self, request: DynamoGraphDeploymentRequest) -> None:
         key = output_key(request)
@@ -186,6 +192,17 @@ class RequestActs:
         if applied.blocked:
             said = "; ".join(each.message for each in applied.blocked)
             raise Hindered(f"failed to ensure profiling job RBAC: {said}")
+        await self._nodes(request, spec)
+
+    async def _nodes(
+        self, request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec
+    ) -> None:
+        name = self.settings.dgdr_profiling_nodes_cluster_role_name
+        if not name or not spec.enable_gpu_discovery:
+            return
+        readers = NodeReaders(self.facts.client, self.writer, self.facts.cache, name)
+        if problem := await readers.admit(request):
+            raise Hindered(problem)
 
     async def _config_map(self, request: DynamoGraphDeploymentRequest, body: Object) -> None:
         key = Key(body["metadata"]["namespace"], body["metadata"]["name"])

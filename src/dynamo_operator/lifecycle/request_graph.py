@@ -5,7 +5,7 @@ user has said of the pods that profile goes where nothing else is said.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from dynamo_operator.api import labels, names
 from dynamo_operator.api.request import (
@@ -13,11 +13,14 @@ from dynamo_operator.api.request import (
     DynamoGraphDeploymentRequestSpec,
 )
 from dynamo_operator.kube.kind import Key, Object
+from dynamo_operator.lifecycle.request_output import BadOutput
 
 _WORKERS = frozenset(("worker", "prefill", "decode"))
 _LISTS = ("tolerations", "imagePullSecrets")
 _CONTENT = ("data", "binaryData", "immutable")
 _SINGLE = ("affinity", "runtimeClassName")
+_FORMS: dict[type, str] = {dict: "mapping", list: "list"}
+Form = TypeVar("Form", dict[str, Any], list[Any])
 _REFERENCES = frozenset(("configMap", "configMapRef", "configMapKeyRef"))
 
 
@@ -33,12 +36,16 @@ def completed(graph: Object, spec: DynamoGraphDeploymentRequestSpec, placed: Obj
 
     `placed` are the fields of the profiling pod that say where it runs. Source: specification `beyond`
     A7, Q5.
+
+    Raises:
+        BadOutput: the pod of a service has not the form of one.
     """
     body = graph["spec"]
     services = body["services"]
     has_planner = any(_type(each) == "planner" for each in services.values())
     done = {
-        name: _service(each, spec, placed, is_scaled=has_planner) for name, each in services.items()
+        name: _service(name, each, spec, placed, is_scaled=has_planner)
+        for name, each in services.items()
     }
     return {**graph, "spec": {**body, "services": done}}
 
@@ -93,7 +100,11 @@ def tracking(request: DynamoGraphDeploymentRequest) -> dict[str, str]:
 
 
 def config_map(request: DynamoGraphDeploymentRequest, found: Object, namespace: str) -> Object:
-    """A ConfigMap that profiling made for the graph, as it is applied."""
+    """A ConfigMap that profiling made for the graph, as it is applied.
+
+    Raises:
+        BadOutput: its labels or annotations are none.
+    """
     metadata = found["metadata"]
     kept: Object = {name: found[name] for name in _CONTENT if name in found}
     return {
@@ -103,12 +114,12 @@ def config_map(request: DynamoGraphDeploymentRequest, found: Object, namespace: 
             "name": metadata["name"],
             "namespace": namespace,
             "labels": {
-                **(metadata.get("labels") or {}),
+                **_of_form(dict, metadata, "labels", "metadata"),
                 **tracking(request),
                 labels.MANAGED_BY: labels.MANAGER,
             },
             "annotations": {
-                **(metadata.get("annotations") or {}),
+                **_of_form(dict, metadata, "annotations", "metadata"),
                 labels.REQUEST_UID: request.metadata.uid,
             },
         },
@@ -120,8 +131,21 @@ def _type(service: Any) -> str:
     return str(service.get("componentType", "")) if isinstance(service, dict) else ""
 
 
+def _of_form(form: type[Form], parent: Object, name: str, path: str) -> Form:
+    """A field that is to be a list or a mapping; an empty one if it is not set."""
+    found = parent.get(name) or form()
+    if not isinstance(found, form):
+        raise BadOutput(f"{path}.{name} is no {_FORMS[form]}")
+    return found
+
+
 def _service(
-    service: Object, spec: DynamoGraphDeploymentRequestSpec, placed: Object, *, is_scaled: bool
+    name_: str,
+    service: Object,
+    spec: DynamoGraphDeploymentRequestSpec,
+    placed: Object,
+    *,
+    is_scaled: bool,
 ) -> Object:
     done, is_worker = dict(service), _type(service) in _WORKERS
     if is_scaled and is_worker and "scalingAdapter" not in done:
@@ -131,13 +155,15 @@ def _service(
     wanted = placed if is_worker and not spec.use_mocker else _only(placed, "imagePullSecrets")
     if wanted:
         pod: Object = dict(done.get("extraPodSpec") or {})
+        path = f"the graph's spec.services[{name_}].extraPodSpec"
         for name in _LISTS:
-            here = pod.get(name) or []
+            here = _of_form(list, pod, name, path)
             more = [each for each in wanted.get(name, ()) if each not in here]
             if more:
                 pod[name] = [*here, *more]
         if "nodeSelector" in wanted:
-            pod["nodeSelector"] = {**wanted["nodeSelector"], **(pod.get("nodeSelector") or {})}
+            chosen = _of_form(dict, pod, "nodeSelector", path)
+            pod["nodeSelector"] = {**wanted["nodeSelector"], **chosen}
         pod |= {name: wanted[name] for name in _SINGLE if name in wanted and name not in pod}
         if pod:
             done["extraPodSpec"] = pod

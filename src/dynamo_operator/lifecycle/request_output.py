@@ -4,7 +4,8 @@ The hard part is that the text comes from a program in somebody's image. So noth
 a form: what cannot be used is said in words that name the file and the place.
 """
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.kube.decode import decode
 from dynamo_operator.kube.errors import DecodeError
 from dynamo_operator.kube.kind import Object
+from dynamo_operator.kube.yaml_depth import DEPTH_LIMIT, ShallowLoader
 
 RESULTS, MOCKED_RESULTS, PROGRESS = (
     "config_with_planner.yaml",
@@ -27,8 +29,12 @@ RESULTS, MOCKED_RESULTS, PROGRESS = (
 ADDITIONAL_LIMIT_BYTES = 250_000
 """Source: specification `dgdr` 3. An annotation of that size fits beside others."""
 
+_GRAPH_LIMIT_BYTES = 900_000
+"""An object of etcd has 1.5 MiB; the request and its ConfigMaps are beside it."""
 _NODES_LIMIT = 200_000
-_DEPTH_LIMIT = 100
+_NUMBER_LIMIT = 64
+"""Characters of a number. What is longer is none that Kubernetes takes, and takes long to read."""
+_SMALLEST, _LARGEST = -(2**63), 2**64 - 1
 _TEXT_LIMIT = 200
 _NAMED = 10
 
@@ -103,9 +109,8 @@ def progress(data: Mapping[str, str]) -> Progress:
     """What the profiler says of itself; nothing if it does not, or not in a form that can be read."""
     text = data.get(PROGRESS, "")
     try:
-        _shallow(PROGRESS, text)
         said: Any = yaml.load(text, Loader=_Loader)  # noqa: S506  a safe loader
-    except (yaml.YAMLError, BadOutput):
+    except _UNREADABLE:
         return Progress()
     if not isinstance(said, dict):
         return Progress()
@@ -145,12 +150,13 @@ def additional(text: str) -> tuple[Object, ...]:
 def _documents(file: str, text: str) -> Iterator[Object]:
     """The documents that have a kind, as JSON."""
     try:
-        _shallow(file, text)
         for each in yaml.load_all(text, Loader=_Loader):
             if isinstance(each, dict) and isinstance(each.get("kind"), str):
                 _bounded(file, each)
                 yield _as_json(each)
-    except yaml.YAMLError as error:
+    except BadOutput:
+        raise
+    except _UNREADABLE as error:
         text = " ".join(str(error).split())
         raise BadOutput(f"failed to extract DGD from {file}: it is no YAML: {text}") from error
 
@@ -174,6 +180,10 @@ def _graph(file: str, document: Object, name: str) -> Object:
         said = error.message if isinstance(error, DecodeError) else str(error)
         text = f"failed to convert to DynamoGraphDeployment: {said}"
         raise BadOutput(f"failed to extract DGD from {file}: {text}") from error
+    size = len(msgspec.json.encode(graph))
+    if size > _GRAPH_LIMIT_BYTES:
+        text = f"it has {size} bytes as JSON; a status holds {_GRAPH_LIMIT_BYTES}"
+        raise BadOutput(f"failed to extract DGD from {file}: {text}")
     if not read.spec.services:
         text = "failed to convert to DynamoGraphDeployment: spec.services is empty"
         raise BadOutput(f"failed to extract DGD from {file}: {text}")
@@ -186,30 +196,23 @@ def _name(document: Object) -> str:
     return name if isinstance(name, str) else ""
 
 
-def _shallow(file: str, text: str) -> None:
-    """Refuse what is nested more deeply than any graph: the reader would end the process over it."""
-    depth = 0
-    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
-        depth += isinstance(event, yaml.CollectionStartEvent)
-        depth -= isinstance(event, yaml.CollectionEndEvent)
-        if depth > _DEPTH_LIMIT:
-            raise BadOutput(
-                f"failed to extract DGD from {file}: nested more than {_DEPTH_LIMIT} deep"
-            )
-
-
 def _bounded(file: str, document: Object) -> None:
-    """Refuse a document that anchors make larger than any text of its size."""
-    count, rest = 0, [document]
+    """Refuse a document that anchors make larger, or deeper, than any text of its size."""
+    rest: list[tuple[int, Any]] = [(1, document)]
+    count = 0
     while rest:
-        each: Any = rest.pop()
+        depth, each = rest.pop()
         count += 1
         if count > _NODES_LIMIT:
             raise BadOutput(f"failed to extract DGD from {file}: more than {_NODES_LIMIT} values")
-        if isinstance(each, dict):
-            rest.extend(each.values())
-        elif isinstance(each, list):
-            rest.extend(each)
+        if depth > DEPTH_LIMIT:
+            text = f"nested more than {DEPTH_LIMIT} deep"
+            raise BadOutput(f"failed to extract DGD from {file}: {text}")
+        match each:
+            case dict():
+                rest.extend((depth + 1, one) for one in each.values())
+            case list():
+                rest.extend((depth + 1, one) for one in each)
 
 
 def _as_json(value: Any) -> Any:
@@ -233,11 +236,50 @@ def _line(value: Any) -> str:
     return line if len(line) <= _TEXT_LIMIT else f"{line[: _TEXT_LIMIT - 1]}…"
 
 
-class _Loader(yaml.CSafeLoader):
-    """PyYAML's safe reader, to which a date is a text, as it is in JSON."""
+class _Loader(ShallowLoader):
+    """PyYAML's safe reader, to which a date is a text, as it is in JSON, and a time no number."""
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        super().flatten_mapping(node)
+        if len(node.value) > _NODES_LIMIT:  # merges of merges grow without end
+            raise _unusable(node, f"`<<` brings more than {_NODES_LIMIT} values")
 
 
+def _unusable(node: yaml.Node, text: str) -> yaml.MarkedYAMLError:
+    return yaml.MarkedYAMLError(problem=text, problem_mark=node.start_mark)
+
+
+def _checked(construct: Callable[[Any, Any], Any], what: str) -> Callable[[Any, Any], Any]:
+    """The constructor of a number or boolean, which lets no error through that names no place."""
+
+    def checked(loader: _Loader, node: Any) -> Any:
+        text = node.value if isinstance(node, yaml.ScalarNode) else ""
+        if ":" in text:
+            return text  # 1:30 is no ninety to Kubernetes' reader
+        try:
+            value = construct(loader, node) if len(text) <= _NUMBER_LIMIT else math.nan
+        except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError):
+            value = math.nan
+        if not math.isfinite(value) or not (isinstance(value, float) or value in _NUMBERS):
+            raise _unusable(node, f"{text[:_NUMBER_LIMIT]!r} is no {what} that Kubernetes takes")
+        return value
+
+    return checked
+
+
+_NUMBERS = range(_SMALLEST, _LARGEST + 1)
+_TAG = "tag:yaml.org,2002:"
+_UNREADABLE = (
+    *(yaml.YAMLError, RecursionError),
+    *(ArithmeticError, AttributeError, LookupError, TypeError, ValueError),
+)
+"""What PyYAML raises over a text: its own errors, and those of building a value."""
+
+_Loader.yaml_constructors = yaml.CSafeLoader.yaml_constructors | {
+    f"{_TAG}{what}": _checked(yaml.CSafeLoader.yaml_constructors[f"{_TAG}{what}"], name)
+    for what, name in (("bool", "boolean"), ("int", "number"), ("float", "number"))
+}
 _Loader.yaml_implicit_resolvers = {
-    first: [(tag, rule) for tag, rule in rules if tag != "tag:yaml.org,2002:timestamp"]
+    first: [(tag, rule) for tag, rule in rules if tag != f"{_TAG}timestamp"]
     for first, rules in yaml.CSafeLoader.yaml_implicit_resolvers.items()
 }

@@ -78,6 +78,9 @@ BACKOFF_LIMIT = 3
 DEADLINE_SECONDS = 24 * 60 * 60
 """A sweep takes hours. What takes longer than a day hangs, and nobody would ever be told."""
 
+SHORTEST_TTL_SECONDS = 60
+"""A Job that is gone at once takes the cause of its failure along, before anybody has read it."""
+
 _USER = 1000
 _TOKEN_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105  a path
 _TOKEN_SECONDS = 3607  # the API server's own choice for tokens of pods
@@ -105,7 +108,9 @@ def profiling_job(
         "activeDeadlineSeconds": profiling.active_deadline_seconds or DEADLINE_SECONDS,
     }
     if profiling.ttl_seconds_after_finished is not None:
-        limits["ttlSecondsAfterFinished"] = profiling.ttl_seconds_after_finished
+        limits["ttlSecondsAfterFinished"] = max(
+            profiling.ttl_seconds_after_finished, SHORTEST_TTL_SECONDS
+        )
     pod_labels = {**profiling.labels, labels.REQUEST: names.label_value(name)}
     generation = str(request.status.observed_generation)
     return {

@@ -35,7 +35,7 @@ def failure(end: Condition, pods: Iterable[JobPod], said: Progress) -> str:
     details = next((found for each in newest for found in _details(each)), "")
     if details:
         text += f". Details: {details}"
-    if said.message and said.has_failed:
+    if said.message and said.has_failed and said.message not in text:
         text += f". The profiler says: {said.message}"
     return text
 

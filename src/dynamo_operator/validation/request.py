@@ -7,6 +7,8 @@ spec would say one thing and the graph that was found another, so the change is 
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
+
 from dynamo_operator.api import labels
 from dynamo_operator.api.request import (
     DynamoGraphDeploymentRequest,
@@ -45,9 +47,14 @@ def request_problems(
 def request_update_problems(
     old: DynamoGraphDeploymentRequest, new: DynamoGraphDeploymentRequest
 ) -> Iterator[Problem]:
-    """One problem if the spec is changed although it is fixed. Source: specification `dgdr` O-3."""
+    """One problem if the spec is changed although it is fixed. Source: specification `dgdr` O-3.
+
+    The way back is open: the spec that the request is carried out by may always be restored.
+    """
     state = old.status.state or ""
-    if old.spec != new.spec and state not in _CHANGEABLE:
+    if old.spec == new.spec or state in _CHANGEABLE:
+        return
+    if not _is_accepted(new.spec, old.status.accepted_spec):
         message = (
             f"spec cannot be modified in state '{state}': DynamoGraphDeploymentRequest is immutable once "
             "profiling starts. Create a new resource with a different name instead"
@@ -71,6 +78,15 @@ def request_warnings(request: DynamoGraphDeploymentRequest) -> Iterator[Problem]
         found = _text(config, field)
         if found and found != _OUTPUT_FOLDER:
             yield _overwritten(field, found, f"{_OUTPUT_FOLDER}, from where results are read")
+
+
+def _is_accepted(
+    spec: DynamoGraphDeploymentRequestSpec | None, accepted: dict[str, Any] | None
+) -> bool:
+    try:
+        return msgspec.convert(accepted, DynamoGraphDeploymentRequestSpec) == spec
+    except msgspec.ValidationError:  # there is none yet, or somebody has changed it
+        return False
 
 
 def _problems(request: DynamoGraphDeploymentRequest, settings: RenderSettings) -> Iterator[Problem]:

@@ -10,12 +10,17 @@ from cluster.conftest import ControlPlane
 from cluster.operator_process import OFF, OperatorProcess
 from cluster.profiler.kubelet import Kubelet
 from cluster.world import World
-from dynamo_operator.installation.granted import PROFILING
+from dynamo_operator.installation.granted import PROFILING, PROFILING_NODES
 from dynamo_operator.installation.rule import Rule
 from dynamo_operator.kube.kind import Object
 
-ROLE = "profiling"
-FLAGS = (f"--dgdr-profiling-cluster-role-name={ROLE}", "--planner-cluster-role-name=view")
+ROLE, NODES = "profiling", "profiling-nodes"
+FLAGS = (
+    f"--dgdr-profiling-cluster-role-name={ROLE}",
+    f"--dgdr-profiling-nodes-cluster-role-name={NODES}",
+    "--planner-cluster-role-name=view",
+)
+_RBAC = "rbac.authorization.k8s.io"
 
 
 def cluster_role(name: str, rules: Iterable[Rule]) -> Object:
@@ -35,8 +40,15 @@ def profiling_operator(
     kinds: ControlPlane, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[OperatorProcess]:
     """One operator for all tests of a module, with the role of an installation."""
-    role = json.dumps(cluster_role(ROLE, PROFILING.rules))
-    kinds.kubectl("apply", "--server-side", "--filename=-", input=role)
+    nobody = {
+        "apiVersion": f"{_RBAC}/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": NODES},
+        "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": NODES},
+    }
+    roles = cluster_role(ROLE, PROFILING.rules), cluster_role(NODES, PROFILING_NODES)
+    for each in (*roles, nobody):
+        kinds.kubectl("apply", "--server-side", "--filename=-", input=json.dumps(each))
     log = tmp_path_factory.mktemp("profiling-operator") / "operator.log"
     with OperatorProcess(kinds.kubeconfig, log, (*OFF, *FLAGS)) as process:
         process.ready()

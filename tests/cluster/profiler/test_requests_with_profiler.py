@@ -1,18 +1,14 @@
 """From a request to a ready graph, without a GPU: the analytic profiler runs in the operator's Job."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from cluster.conftest import ControlPlane
-from cluster.profiler.conftest import ROLE
 from cluster.profiler.kubelet import BY_HAND, Kubelet
 from cluster.requests.playing import CONFIG_MAP, GRAPH, JOB, REQUEST, condition, state
 from cluster.world import PODS, World
-from dynamo_operator.api.names import PROFILING_SERVICE_ACCOUNT
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.types.apps import Deployment
 
@@ -124,16 +120,6 @@ def test_a_request_shows_how_far_its_profiler_is(world: World, kubelet: Kubelet)
     assert len(said) >= 3, phases
 
 
-@pytest.fixture
-def _nodes_are_seen(kinds: ControlPlane, namespace: str) -> Iterator[None]:
-    """The account of profiling may read nodes, which no RoleBinding can grant."""
-    account = f"--serviceaccount={namespace}:{PROFILING_SERVICE_ACCOUNT}"
-    kinds.kubectl("create", "clusterrolebinding", namespace, f"--clusterrole={ROLE}", account)
-    yield
-    kinds.kubectl("delete", "clusterrolebinding", namespace)
-
-
-@pytest.mark.usefixtures("_nodes_are_seen")
 def test_gpus_are_those_of_the_nodes_when_the_request_says_so(
     world: World, kubelet: Kubelet
 ) -> None:

@@ -19,10 +19,11 @@ GRAPH = DynamoGraphDeployment.KIND
 JOB = Job.KIND
 CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
 QUOTAS = Kind("", "v1", "ResourceQuota", "resourcequotas")
-CLUSTER_ROLE = "dynamo-operator-dgdr-profiling"
+CLUSTER_ROLE = "view"
 FLAGS = (
     f"--dgdr-profiling-cluster-role-name={CLUSTER_ROLE}",
-    "--planner-cluster-role-name=dynamo-operator-planner",
+    "--planner-cluster-role-name=view",
+    "--graphs-elsewhere",
 )
 BY_HAND = {"requests": {"cpu": "100k"}}
 

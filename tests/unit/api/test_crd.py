@@ -33,12 +33,18 @@ COLUMNS = {
         *("DynamoComponent", "Available", "Backend", "Age"),
         *("Reason", "Message"),
     ],
-    "DynamoGraphDeploymentRequest": ["Model", "Backend", "State", "DGD-State", "Age"],
+    "DynamoGraphDeploymentRequest": [
+        *("Model", "Backend", "State", "DGD-State", "Age"),
+        *("Phase", "Reason", "Message"),
+    ],
     "DynamoGraphDeploymentScalingAdapter": [
         *("DGD", "SERVICE", "REPLICAS", "AGE"),
         *("DESIRED", "READY", "REASON"),
     ],
-    "DynamoModel": ["BaseModel", "Type", "Ready", "Total", "Age"],
+    "DynamoModel": [
+        *("BaseModel", "Type", "Ready", "Total", "Pods", "Age"),
+        *("Reason", "Message"),
+    ],
     "DynamoWorkerMetadata": ["Age"],
 }
 

@@ -69,7 +69,7 @@ def test_problems_of_the_schema_and_of_the_rules_come_together(
             "/in.yaml:12:7",
             "error",
             "DynamoGraphDeployment/chat",
-            "spec.services.w.ingress.host: a host is required",
+            "spec.services[w].ingress.host is required when ingress is enabled",
         ],
     ] == [row.split(maxsplit=3) for row in rows]
 

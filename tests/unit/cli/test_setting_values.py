@@ -1,9 +1,12 @@
 """Values of settings are read as Go's flag package reads them."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dynamo_operator.cli.configuration import read_settings
 from dynamo_operator.cli.values import boolean, duration_seconds, from_text, from_yaml
 from dynamo_operator.settings import Field, fields
 
@@ -111,3 +114,18 @@ OTHERS = {key: field for key, field in FIELDS.items() if field.type_ is not str}
 def test_no_other_setting_may_be_empty(field: Field) -> None:
     with pytest.raises(ValueError, match="expected"):
         from_text(field, "")
+
+
+def test_a_number_is_a_number_from_a_flag_and_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text("models: {callsAtOnce: 7}\n")
+    assert 7 == read_settings({}, file=file, environment={}).models.calls_at_once
+    flags = {"model-calls-at-once": "9"}
+    assert 9 == read_settings(flags, file=file, environment={}).models.calls_at_once
+
+
+@pytest.mark.parametrize("text", ["", "x", "1.5", "true"])
+def test_what_is_no_number_is_an_error(text: str) -> None:
+    with pytest.raises(ExceptionGroup) as problems:
+        read_settings({"model-calls-at-once": text}, environment={})
+    assert "expected a whole number" in str(problems.value.exceptions[0])

@@ -147,6 +147,23 @@ def test_aliases_of_aliases_end() -> None:
     )
 
 
+@pytest.mark.parametrize("text", ["[" * 100_000, "- " * 100_000, "{a: " * 100_000])
+def test_nesting_without_end_is_a_mistake_and_not_the_end_of_the_process(text: str) -> None:
+    (line,) = mistakes(text)
+    assert line.endswith("unreadable YAML: nested more than 100 deep")
+
+
+def test_nesting_by_aliases_is_a_mistake() -> None:
+    layers = "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 600))
+    assert "f.yaml:1:5: its aliases nest it more than 100 deep" in mistakes(
+        f"a0: &a0 [x]\n{layers}"
+    )
+
+
+def test_an_integer_without_end_is_a_text() -> None:
+    assert "9" * 5000 == documents("f.yaml", "9" * 5000)[0].value
+
+
 def test_a_field_has_a_place() -> None:
     text = 'a:\n  - b: 1\n  - "c.d/e":\n      f-g: 2\n'
     document = documents("f", text)[0]

@@ -41,7 +41,9 @@ def some_facts(*, leads_elsewhere: bool) -> RequestFacts:
 async def test_without_webhooks_another_namespace_is_refused_with_what_to_do() -> None:
     facts = some_facts(leads_elsewhere=False)
     (problem,) = await facts.problems(a_request("team-b"))
-    assert problem.startswith("spec.deploymentOverrides.namespace: nobody was asked whether you may")
+    assert problem.startswith(
+        "spec.deploymentOverrides.namespace: nobody was asked whether you may"
+    )
     assert "--graphs-elsewhere" in problem
 
 

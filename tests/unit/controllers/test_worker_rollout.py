@@ -6,25 +6,32 @@ import msgspec
 import pytest
 
 from dynamo_operator.api.component import DynamoComponentDeployment
+from dynamo_operator.api.generation import WorkerGeneration
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.controllers.pods import PodIndex
 from dynamo_operator.controllers.report import soonest
 from dynamo_operator.controllers.rollout import (
+    carry_out,
     leaving_pod_watch,
     next_rollout,
     observed_generations,
 )
 from dynamo_operator.kube.cache import Cache
+from dynamo_operator.kube.client import Client
 from dynamo_operator.kube.controller import DONE, Again
+from dynamo_operator.kube.errors import Conflict
 from dynamo_operator.kube.kind import Key, Object
 from dynamo_operator.kube.store import Store
 from dynamo_operator.kube.types.core import Pod
 from dynamo_operator.kube.types.meta import Resource
 from dynamo_operator.kube.watch import Present, Started, Synced
+from dynamo_operator.kube.writer import Writer
 from dynamo_operator.lifecycle.generations import Generations
 from dynamo_operator.lifecycle.workers import Rollout
 from dynamo_operator.render.graph import component_object
 from dynamo_operator.settings import RenderSettings
+from simulated.clock import on_simulated_clock
+from simulated.server import Server
 from specs import a_graph, a_service
 
 SETTINGS = RenderSettings()
@@ -136,3 +143,17 @@ def test_a_rollout_that_may_go_on_by_itself_is_looked_at_in_time() -> None:
     assert Again(5) == soonest(Again(60), waiting.wait_seconds)
     assert Again(1) == soonest(Again(1), waiting.wait_seconds)
     assert DONE == soonest(DONE, Rollout(found, found.target).wait_seconds)
+
+
+@on_simulated_clock
+async def test_what_serves_is_not_noted_on_a_spec_that_it_was_not_made_for() -> None:
+    server, kind = Server(), DynamoGraphDeployment.KIND
+    metadata = {"namespace": "prod", "name": "chat", "annotations": MANAGED["annotations"]}
+    body = {"apiVersion": kind.api_version, "kind": kind.name, "metadata": metadata}
+    server.storage.create(kind.path(), {**body, "spec": {"backendFramework": "vllm"}})
+    client, key = Client(server), Key("prod", "chat")
+    graph = await client.get(DynamoGraphDeployment, key)
+    server.storage.merge(kind.path(), key, {"spec": {"backendFramework": "sglang"}})
+    rollout = Rollout(Generations(), WorkerGeneration("new", "v1.0123456789abcdef"))
+    with pytest.raises(Conflict):
+        await carry_out(graph, rollout, Writer(client, Cache()))

@@ -6,6 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dynamo_operator.api.request import (
+    DynamoGraphDeploymentRequest,
+    DynamoGraphDeploymentRequestSpec,
+    ProfilingConfig,
+)
+from dynamo_operator.kube.kind import Object
+from dynamo_operator.kube.types.meta import Metadata
+from dynamo_operator.lifecycle.request_graph import completed, config_map
 from dynamo_operator.lifecycle.request_output import (
     BadOutput,
     Found,
@@ -41,6 +49,21 @@ def bomb() -> str:
     lines = ["kind: X", "a: &a0 [x, x, x, x, x, x, x, x, x]"]
     for at in range(1, 9):
         lines.append(f"b{at}: &a{at} [{', '.join([f'*a{at - 1}'] * 9)}]")
+    return "\n".join(lines)
+
+
+def merge_bomb() -> str:
+    """A short text whose last mapping has forty million keys."""
+    lines = ["kind: X", "a0: &a0 {a: 1, b: 1, c: 1, d: 1, e: 1, f: 1, g: 1, h: 1, i: 1}"]
+    for at in range(1, 8):
+        lines.append(f"a{at}: &a{at} {{<<: [{', '.join([f'*a{at - 1}'] * 9)}]}}")
+    return "\n".join(lines)
+
+
+def chain(kind: str, length: int) -> str:
+    """Anchors, each of which has the one before inside."""
+    lines = ["kind: X", "a0: &a0 {x: 1}"]
+    lines += [f"a{at}: &a{at} {kind % f'*a{at - 1}'}" for at in range(1, length)]
     return "\n".join(lines)
 
 
@@ -98,8 +121,19 @@ def test_a_date_is_a_text_and_a_number_a_key() -> None:
         ("\t- a", "it is no YAML"),
         (stream({**GRAPH, "spec": {"services": []}}), "failed to convert"),
         (stream({**GRAPH, "spec": None}), "failed to convert"),
-        ("[" * 100_000, "failed to extract DGD"),
-        ("kind: X\na: &a [*a]", "more than 200000 values"),
+        ("[" * 100_000, "nested more than 100 deep"),
+        (chain("[%s]", 600), "nested more than 100 deep"),
+        (merge_bomb(), "`<<` brings more than 200000 values"),
+        ("kind: !!bool maybe", "'maybe' is no boolean that Kubernetes takes"),
+        ("kind: !!bool [a]", "expected a scalar node"),
+        ("a: !!int x", "line 1, column 4"),
+        ("a: !!float x", "'x' is no number that Kubernetes takes"),
+        ("a: !!timestamp x", "it is no YAML"),
+        ("a: .inf", "'.inf' is no number that Kubernetes takes"),
+        ("a: .nan", "'.nan' is no number that Kubernetes takes"),
+        ("a: " + "9" * 5000, "is no number that Kubernetes takes"),
+        ("a: 0x" + "f" * 5000, "is no number that Kubernetes takes"),
+        ("kind: X\na: &a [*a]", "nested more than 100 deep"),
         (bomb(), "more than 200000 values"),
     ],
 )
@@ -114,15 +148,57 @@ def test_a_file_that_is_not_there_is_named() -> None:
         found({}, "dgdr-output-r", is_mocked=True, name="r")
 
 
-@given(st.text(max_size=200))
+SCALARS = st.sampled_from(
+    [
+        "maybe",
+        "x",
+        "1",
+        "yes",
+        "2026-99-99",
+        "1:30",
+        "0x",
+        "9" * 5000,
+        ".inf",
+        "-",
+        "=",
+        "~",
+        "*a",
+        "<<",
+    ]
+)
+TAGS = st.sampled_from(
+    [
+        "",
+        *(
+            f"!!{each} "
+            for each in ("bool", "int", "float", "timestamp", "binary", "null", "set", "omap")
+        ),
+    ]
+)
+TAGGED = st.builds(str.__add__, TAGS, SCALARS | st.text("!&*[]{}: ,a1\n", max_size=8))
+AWKWARD = st.lists(TAGGED, max_size=6).map(lambda each: f"kind: X\na: &a [{', '.join(each)}]")
+
+
+@given(st.text(max_size=200) | AWKWARD)
 def test_any_text_is_read_or_refused(text: str) -> None:
     with pytest.raises(BadOutput, match=r"config_with_planner\.yaml"):
         read(text)
 
 
-@given(st.text(max_size=200))
+@given(st.text(max_size=200) | AWKWARD | TAGGED.map("phase: {}".format))
 def test_any_status_is_read(text: str) -> None:
     assert len(progress({"profiler_status.yaml": text}).message) <= 200
+
+
+@pytest.mark.parametrize("text", ["!!bool maybe", "9" * 5000, "!!timestamp x"])
+def test_a_status_that_cannot_be_read_says_nothing(text: str) -> None:
+    assert progress({"profiler_status.yaml": f"phase: {text}"}).phase == ""
+
+
+def test_a_time_is_a_text_however_long_it_is() -> None:
+    long = ":".join(["1"] * 100_000)
+    text = f"kind: ConfigMap\nmetadata: {{name: d}}\ndata: {{at: 1:30, b: {long}}}\n---\n"
+    assert {"at": "1:30", "b": long} == read(text + stream(GRAPH)).config_maps[0]["data"]
 
 
 def test_config_maps_come_back_from_the_text_that_keeps_them() -> None:
@@ -140,3 +216,39 @@ def test_new_names_reach_the_config_maps() -> None:
     result = read(stream(GRAPH, CURVES))
     renamed = result.renamed(result.graph, {"curves": "curves-r"})
     assert ["curves-r"] == [each["metadata"]["name"] for each in renamed.config_maps]
+
+
+@pytest.mark.parametrize(
+    ("pod", "path"),
+    [
+        ({"nodeSelector": "x"}, "spec.services[W].extraPodSpec.nodeSelector is no mapping"),
+        ({"tolerations": "x"}, "spec.services[W].extraPodSpec.tolerations is no list"),
+        ({"imagePullSecrets": 5}, "spec.services[W].extraPodSpec.imagePullSecrets is no list"),
+    ],
+)
+def test_a_pod_that_has_not_the_form_of_one_is_refused(pod: Object, path: str) -> None:
+    graph = {**GRAPH, "spec": {"services": {"W": {"componentType": "worker", "extraPodSpec": pod}}}}
+    placed = {
+        "nodeSelector": {"a": "b"},
+        "tolerations": [{"operator": "Exists"}],
+        "imagePullSecrets": [{"name": "s"}],
+    }
+    spec = DynamoGraphDeploymentRequestSpec("m", "vllm", ProfilingConfig("p:1"))
+    with pytest.raises(BadOutput) as refused:
+        completed(graph, spec, placed)
+    assert path in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["labels", "annotations"])
+def test_a_config_map_whose_labels_are_none_is_refused(name: str) -> None:
+    metadata = Metadata(name="r", namespace="n", uid="u")
+    request = DynamoGraphDeploymentRequest(metadata)
+    odd = {**CURVES, "metadata": {"name": "curves", name: 5}}
+    with pytest.raises(BadOutput, match=f"metadata.{name} is no mapping"):
+        config_map(request, odd, "n")
+
+
+def test_a_graph_that_no_status_can_hold_is_refused() -> None:
+    text = stream(GRAPH).replace('"kept": 1', '"kept": "' + "\\0" * 200_000 + '"')
+    with pytest.raises(BadOutput, match="bytes as JSON; a status holds 900000"):
+        read(text)

@@ -162,6 +162,11 @@ def test_no_value_of_a_user_is_part_of_a_script(text: str) -> None:
     assert plain["args"][0] == odd["args"][0]
 
 
+def test_a_job_stays_long_enough_for_its_failure_to_be_read() -> None:
+    job = a_job(a_spec(ttl_seconds_after_finished=0))
+    assert 60 == job["spec"]["ttlSecondsAfterFinished"]
+
+
 def test_what_a_user_adds_is_there_and_what_is_ours_stays_ours() -> None:
     spec = a_spec(
         env=({"name": "A", "value": "1"}, {"name": "DGDR_UID", "value": "stolen"}),

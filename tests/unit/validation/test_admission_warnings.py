@@ -30,6 +30,22 @@ def test_an_image_with_a_version_is_fine(image: str) -> None:
     assert () == warned(with_service(**pod(image)))
 
 
+@pytest.mark.parametrize(
+    ("written", "meant"), [("fronted", "frontend"), ("Worker", "worker"), ("decoder", "decode")]
+)
+def test_a_type_that_is_spelt_nearly_like_one_with_a_meaning_is_told(
+    written: str, meant: str
+) -> None:
+    (text,) = warned(with_service(componentType=written))
+    assert text.startswith(f'{W}.componentType: "{written}"')
+    assert f'did you mean "{meant}"?' in text
+
+
+@pytest.mark.parametrize("written", ["router", "base", "processor", "main", "worker"])
+def test_a_type_of_ones_own_is_fine(written: str) -> None:
+    assert not any("componentType" in text for text in warned(with_service(componentType=written)))
+
+
 @pytest.mark.parametrize("image", ["x", "r:5000/x", "r/x:latest"])
 def test_an_image_that_may_change_is_told(image: str) -> None:
     (text,) = warned(with_service(**pod(image)))

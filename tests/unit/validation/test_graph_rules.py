@@ -22,12 +22,12 @@ def test_a_plain_graph_has_no_problems() -> None:
 
 
 def test_a_graph_needs_a_service() -> None:
-    assert ["spec.services: a graph needs at least one service"] == problems({})
+    assert ["spec.services must have at least one service"] == problems({})
 
 
 def test_a_problem_of_a_service_names_the_service() -> None:
     found = problems({"Worker": a_service(replicas=-1)})
-    assert ["spec.services.Worker.replicas: must be between 0 and 2147483647"] == found
+    assert ["spec.services[Worker].replicas must be non-negative"] == found
 
 
 def test_the_graphs_framework_is_held_against_the_command() -> None:
@@ -134,21 +134,24 @@ def test_a_claim_to_create_says_all_about_itself() -> None:
     claim = {"name": "c", "create": True, "size": "0"}
     found = problems({"w": a_service()}, pvcs=[claim, {"name": "c"}, {"name": ""}])
     assert [
-        "spec.pvcs[0].size: required when create is true",
-        "spec.pvcs[0].storageClass: required when create is true",
-        "spec.pvcs[0].volumeAccessMode: required when create is true",
+        "spec.pvcs[0].size is required when create is true",
+        "spec.pvcs[0].storageClass is required when create is true",
+        "spec.pvcs[0].volumeAccessMode is required when create is true",
         'spec.pvcs[1].name: claim "c" is there twice',
-        "spec.pvcs[2].name: a name is required",
+        "spec.pvcs[2].name is required",
     ] == found
 
 
 @pytest.mark.parametrize(
     ("strategy", "said"),
     [
-        ({"type": "Parallel", "order": ["a", "b"]}, "a parallel restart has no order"),
-        ({"order": ["a"]}, "every service must be in the order; missing: b"),
-        ({"order": ["a", "b", "a"]}, 'service "a" is there twice'),
-        ({"order": ["a", "b", "A"]}, 'there is no service "A"; did you mean "a"?'),
+        (
+            {"type": "Parallel", "order": ["a", "b"]},
+            "order cannot be specified when strategy is parallel",
+        ),
+        ({"order": ["a"]}, "number of unique services as the deployment; missing: b"),
+        ({"order": ["a", "b", "a"]}, "order must be unique"),
+        ({"order": ["a", "b", "A"]}, 'contains unknown service: A; did you mean "a"?'),
     ],
 )
 def test_the_order_of_a_restart_names_every_service_once(strategy: Object, said: str) -> None:
@@ -180,3 +183,10 @@ def test_a_list_of_thousands_is_refused_in_one_line() -> None:
     strategy = {"order": [f"s{number}" for number in range(30_000)]}
     [found] = problems({"a": a_service()}, restart={"id": "r", "strategy": strategy})
     assert "30000 entries for 1 services" in found
+
+
+def test_an_access_mode_that_there_is_not_is_told() -> None:
+    claim = {"name": "m", "create": True, "storageClass": "fast", "size": "1Gi"}
+    (told,) = problems({"w": a_service()}, pvcs=[{**claim, "volumeAccessMode": "latest"}])
+    assert told.startswith('spec.pvcs[0].volumeAccessMode: "latest" is no access mode')
+    assert [] == problems({"w": a_service()}, pvcs=[{**claim, "volumeAccessMode": "ReadOnlyMany"}])

@@ -29,18 +29,24 @@ def test_a_plain_picker_has_no_problems(config: Object) -> None:
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({}, "eppConfig: an endpoint picker needs either configMapRef or config"),
-        ({"eppConfig": {}}, "eppConfig: an endpoint picker needs either configMapRef or config"),
-        ({"eppConfig": CONFIG | REFERENCE}, "eppConfig: configMapRef and config exclude"),
-        ({"eppConfig": {"configMapRef": {"key": "k"}}}, "configMapRef.name: a name is required"),
+        ({}, "eppConfig is required for EPP components"),
+        ({"eppConfig": {}}, "eppConfig: either configMapRef or config must be specified"),
+        (
+            {"eppConfig": CONFIG | REFERENCE},
+            "eppConfig: configMapRef and config are mutually exclusive",
+        ),
+        ({"eppConfig": {"configMapRef": {"key": "k"}}}, "configMapRef.name is required"),
         ({"eppConfig": {"configMapRef": {"name": "a b"}}}, 'configMapRef.name: "a b" does not'),
         ({"eppConfig": {"configMapRef": {"name": 1}}}, "configMapRef.name: expected text"),
         (
             {"eppConfig": {"configMapRef": {"name": "a", "key": 1}}},
             "configMapRef.key: expected text",
         ),
-        ({"eppConfig": CONFIG, "replicas": 2}, "replicas: an endpoint picker has exactly 1"),
-        ({"eppConfig": CONFIG, "multinode": {"nodeCount": 2}}, "an endpoint picker runs on one"),
+        (
+            {"eppConfig": CONFIG, "replicas": 2},
+            "EPP component must have exactly 1 replica (found 2 replicas)",
+        ),
+        ({"eppConfig": CONFIG, "multinode": {"nodeCount": 2}}, "EPP component cannot be multinode"),
     ],
 )
 def test_one_problem_is_told(fields: Object, said: str) -> None:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -102,6 +103,15 @@ def test_a_spec_is_fixed_once_profiling_has_started(state: str) -> None:
     assert f"in state '{state}'" in problem.message
     labelled = replace(old, metadata=replace(old.metadata, labels={"a": "b"}))
     assert [] == [*request_update_problems(old, labelled)]
+
+
+@pytest.mark.parametrize("state", ["Profiling", "Deploying", "Ready", "DeploymentDeleted"])
+def test_the_accepted_spec_may_be_restored(state: str) -> None:
+    accepted, edited = a_request(state), a_request(state, auto_apply=True)
+    kept = msgspec.json.decode(msgspec.json.encode(accepted.spec))
+    stored = replace(edited, status=replace(edited.status, accepted_spec=kept))
+    assert [] == [*request_update_problems(stored, accepted)]
+    assert 1 == len([*request_update_problems(stored, a_request(state, use_mocker=True))])
 
 
 def test_values_that_others_take_the_place_of_are_warned_of() -> None:

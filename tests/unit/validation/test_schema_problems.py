@@ -196,7 +196,8 @@ def test_a_document_of_any_kind_at_all_gets_an_answer(kind: Any) -> None:
 def test_every_rule_of_the_schemas_is_known_to_the_offline_check() -> None:
     def expressions(node: Any) -> set[str]:
         if isinstance(node, dict):
-            own = {rule["rule"] for rule in node.get("x-kubernetes-validations", ())}
+            rules = [rule["rule"] for rule in node.get("x-kubernetes-validations", ())]
+            own = {each for each in rules if "oldSelf" not in each}  # offline nothing was before
             return own.union(*(expressions(each) for each in node.values()))
         if isinstance(node, list):
             return set().union(*(expressions(each) for each in node))

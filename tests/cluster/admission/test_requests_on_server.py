@@ -1,0 +1,69 @@
+"""Changes of a request that profiles already: which of them a real API server stores."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from cluster.admission.conftest import Installation
+from cluster.world import World
+from dynamo_operator.api.request import DynamoGraphDeploymentRequest
+from dynamo_operator.kube.kind import Object
+
+pytestmark = pytest.mark.cluster
+
+REQUEST = DynamoGraphDeploymentRequest.KIND
+PATH = f"{REQUEST.path('lab', 'fixed')}?fieldManager=gitops&force=true"
+APPLY = "application/apply-patch+yaml"
+
+
+def manifest(*, model: str = "m", label: str = "a") -> Object:
+    """The request as it stands in somebody's repository. Paused, so that the operator lets it be."""
+    metadata = {
+        "name": "fixed",
+        "namespace": "lab",
+        "labels": {"team": label},
+        "annotations": {"nvidia.com/paused": "true"},
+    }
+    profiling = {"profilerImage": "p:1", "config": {"sla": {"ttft": 200.0}}}
+    spec = {"model": model, "backend": "vllm", "profilingConfig": profiling}
+    head = {"apiVersion": REQUEST.api_version, "kind": REQUEST.name}
+    return {**head, "metadata": metadata, "spec": spec}
+
+
+@pytest.fixture
+def profiling(webhooks: Installation, lab: World) -> Iterator[Installation]:
+    """A request that profiles by its spec."""
+    told = webhooks.asker.patch(PATH, manifest(), APPLY)
+    assert 201 == told.code, told.text
+    _status(webhooks, {"state": "Profiling", "acceptedSpec": told.body["spec"]})
+    yield webhooks
+    webhooks.asker.delete(REQUEST, "lab", "fixed")
+    lab.gone(REQUEST, "fixed")
+
+
+def _status(webhooks: Installation, status: Object) -> None:
+    path = f"{REQUEST.path('lab', 'fixed')}/status"
+    told = webhooks.asker.patch(path, {"status": status}, "application/merge-patch+json")
+    assert 200 == told.code, told.text
+
+
+def test_the_same_manifest_may_be_applied_again_and_labels_may_change(
+    profiling: Installation,
+) -> None:
+    for label in ("a", "b"):
+        told = profiling.asker.patch(PATH, manifest(label=label), APPLY)
+        assert (200, label) == (told.code, told.body["metadata"]["labels"]["team"]), told.text
+
+
+def test_another_spec_is_refused_and_the_accepted_one_may_be_restored(
+    profiling: Installation,
+) -> None:
+    other = profiling.asker.patch(PATH, manifest(model="other"), APPLY)
+    assert 403 == other.code, other.text
+    assert "spec cannot be modified in state 'Profiling'" in other.text
+    _status(profiling, {"state": None})  # so that a change gets in, as without webhooks
+    assert 200 == profiling.asker.patch(PATH, manifest(model="other"), APPLY).code
+    _status(profiling, {"state": "Profiling"})
+    assert 403 == profiling.asker.patch(PATH, manifest(model="third"), APPLY).code
+    told = profiling.asker.patch(PATH, manifest(), APPLY)
+    assert (200, "m") == (told.code, told.body["spec"]["model"]), told.text

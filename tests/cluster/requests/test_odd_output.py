@@ -1,0 +1,128 @@
+"""Output, names and sizes that the API server refuses: each request comes to an end that says why."""
+
+from typing import Any
+
+import pytest
+
+from cluster.requests.playing import (
+    GRAPH,
+    REQUEST,
+    Player,
+    a_graph,
+    a_request,
+    condition,
+    documents,
+)
+from cluster.world import World
+from dynamo_operator.kube.kind import Object
+
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
+
+
+def curves(**more: Any) -> Object:
+    """A ConfigMap of the results."""
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "curves"}}
+    return {**body, "data": {"a.json": "1"}, **more}
+
+
+def test_output_that_yaml_cannot_build_is_a_failure(world: World, player: Player) -> None:
+    world.create(REQUEST, a_request())
+    player.is_in("Profiling")
+    text = documents(a_graph()).replace('"replicas": 1', '"replicas": !!bool maybe')
+    player.writes(profiler_status_yaml="phase: !!bool maybe", config_with_planner_yaml=text)
+    player.succeeds()
+    found = condition(player.is_in("Failed"), "SpecGenerated")
+    assert "'maybe' is no boolean that Kubernetes takes" in found["message"]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "cause"),
+    [
+        ({"name": "a", "labels": {"a b": "x"}}, "a b"),
+        ({"name": "a", "annotations": {"a": "x" * 300_000}}, "annotations"),
+    ],
+)
+def test_metadata_of_a_graph_that_is_refused_is_a_failure_in_the_api_servers_words(
+    metadata: Object, cause: str, world: World, player: Player
+) -> None:
+    world.create(REQUEST, a_request(autoApply=True))
+    player.finds({**a_graph(), "metadata": metadata})
+    body = player.is_in("Failed")
+    assert "DeploymentCreationFailed" == condition(body, "DeploymentReady")["reason"]
+    assert cause in body["status"]["message"]
+
+
+def test_annotations_without_room_for_the_config_maps_are_a_failure(
+    world: World, player: Player
+) -> None:
+    request = a_request()
+    request["metadata"]["annotations"] = {"mine": "x" * 30_000}
+    world.create(REQUEST, request)
+    player.finds(a_graph(), curves(data={"a.json": "x" * 240_000}))
+    body = player.is_in("Failed")
+    assert "annotations" in condition(body, "SpecGenerated")["message"]
+
+
+@pytest.mark.parametrize("is_applied", [False, True])
+def test_a_namespace_that_is_not_there_is_named(
+    is_applied: bool, world: World, player: Player
+) -> None:
+    overrides = {"namespace": "nowhere"}
+    world.create(REQUEST, a_request(autoApply=is_applied, deploymentOverrides=overrides))
+    player.finds(a_graph(), curves())
+    body = player.is_in("Failed" if is_applied else "Ready")
+    assert 'namespaces "nowhere" not found' in body["status"]["message"]
+
+
+@pytest.mark.parametrize("extra", [{"nodeSelector": "x"}, {"tolerations": 5}, {"tolerations": "x"}])
+def test_a_pod_that_is_no_pod_is_a_failure(extra: Object, world: World, player: Player) -> None:
+    worker = {"componentType": "worker", "extraPodSpec": extra}
+    placed = {"nodeSelector": {"a": "b"}, "tolerations": [{"operator": "Exists"}]}
+    world.create(REQUEST, a_request(profiling=placed, autoApply=True))
+    player.is_in("Profiling")
+    player.finds(a_graph(Odd=worker))
+    body = player.is_in("Failed")
+    assert next(iter(extra)) in body["status"]["message"]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"metadata": {"name": "curves", "labels": 5}},
+        {"metadata": {"name": "curves", "labels": {"a b": "c"}}},
+        {"metadata": {"name": "Not A Name"}},
+        {"data": {"a": 1}},
+        {"data": {"a/b": "1"}},
+        {"data": 5},
+    ],
+)
+@pytest.mark.parametrize("is_applied", [False, True])
+def test_a_config_map_that_is_none_does_not_hold_the_request_up(
+    odd: Object, is_applied: bool, world: World, player: Player
+) -> None:
+    world.create(REQUEST, a_request(autoApply=is_applied))
+    player.finds(a_graph(), curves(**odd))
+    player.is_in("Ready")
+    player.said("ConfigMapCreationFailed")
+
+
+def test_a_graph_that_no_status_can_hold_is_a_failure(world: World, player: Player) -> None:
+    world.create(REQUEST, a_request())
+    player.is_in("Profiling")
+    text = documents(a_graph()).replace('"replicas": 1', '"unknown": "' + "\\0" * 300_000 + '"', 1)
+    player.writes(config_with_planner_yaml=text)
+    player.succeeds()
+    assert "bytes as JSON" in condition(player.is_in("Failed"), "SpecGenerated")["message"]
+
+
+def test_pods_of_the_graph_of_an_earlier_request_are_not_waited_for(
+    world: World, player: Player
+) -> None:
+    world.create(REQUEST, a_request(autoApply=True))
+    player.finds(a_graph())
+    player.is_in("Ready")
+    world.delete(REQUEST, "chat")
+    world.gone(REQUEST, "chat")
+    assert world.get(GRAPH, "chat") is not None
+    world.create(REQUEST, a_request())
+    player.is_in("Profiling")

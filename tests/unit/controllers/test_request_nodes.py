@@ -1,0 +1,95 @@
+"""Accounts that look for GPUs may read nodes while there is such a request, and then no more."""
+
+from typing import Any
+
+from dynamo_operator.api.request import (
+    DynamoGraphDeploymentRequest,
+    DynamoGraphDeploymentRequestSpec,
+    DynamoGraphDeploymentRequestStatus,
+    ProfilingConfig,
+)
+from dynamo_operator.controllers.request_nodes import NodeReaders
+from dynamo_operator.kube.cache import Cache
+from dynamo_operator.kube.client import Client
+from dynamo_operator.kube.informer import Informer
+from dynamo_operator.kube.kind import Key
+from dynamo_operator.kube.types.meta import Metadata
+from dynamo_operator.kube.types.rbac import ClusterRoleBinding
+from dynamo_operator.kube.watch import Present, Started, Synced
+from dynamo_operator.kube.writer import Writer
+from simulated.server import Server
+
+NAME = "x-dgdr-profiling-nodes"
+PATH = ClusterRoleBinding.KIND.path()
+
+
+def a_request(
+    namespace: str, state: str = "Pending", *, searches: bool = True, account: str = ""
+) -> DynamoGraphDeploymentRequest:
+    spec = DynamoGraphDeploymentRequestSpec(
+        model="m",
+        backend="vllm",
+        enable_gpu_discovery=searches,
+        profiling_config=ProfilingConfig("p:1", service_account_name=account or None),
+    )
+    status = DynamoGraphDeploymentRequestStatus(state=state)
+    return DynamoGraphDeploymentRequest(Metadata(name="r", namespace=namespace), spec, status)
+
+
+class World:
+    """A cluster with these requests and, usually, the list."""
+
+    def __init__(self, *requests: DynamoGraphDeploymentRequest, has_list: bool = True) -> None:
+        self.server = Server()
+        if has_list:
+            self.server.storage.create(
+                PATH, {"metadata": {"name": NAME}, "roleRef": {"name": NAME}}
+            )
+        informer = Informer(DynamoGraphDeploymentRequest)
+        informer.store.hear(Started())
+        for each in requests:
+            informer.store.hear(Present(each))
+        informer.store.hear(Synced())
+        cache, client = Cache([informer.store]), Client(self.server)
+        self.readers = NodeReaders(client, Writer(client, cache), cache, NAME)
+
+    def listed(self) -> list[str]:
+        body: Any = self.server.storage.read(PATH, Key("", NAME))
+        assert {"dgdr-profiling-job"} >= {each["name"] for each in body.get("subjects", ())}
+        return [each["namespace"] for each in body.get("subjects", ())]
+
+
+async def test_each_namespace_that_looks_for_gpus_is_listed_once() -> None:
+    world = World(a_request("b", "Profiling"), a_request("c", searches=False))
+    assert "" == await world.readers.admit(a_request("a"))
+    assert ["a", "b"] == world.listed()
+
+
+async def test_who_has_found_what_he_looked_for_is_taken_out() -> None:
+    world = World(a_request("b", "Profiling"))
+    await world.readers.admit(a_request("a"))
+    ended = World(a_request("a", "Ready"), a_request("b", "Failed"))
+    ended.server = world.server
+    ended.readers = NodeReaders(
+        world.readers.client, world.readers.writer, ended.readers.cache, NAME
+    )
+    await ended.readers.admit(a_request("d"))
+    assert ["d"] == world.listed()
+
+
+async def test_one_that_could_not_start_before_is_listed_when_it_is_tried_again() -> None:
+    failed = a_request("a", "Failed")
+    world = World(failed, a_request("b", "Failed"))
+    await world.readers.admit(failed)
+    assert ["a"] == world.listed()
+
+
+async def test_an_account_of_the_users_own_is_not_listed() -> None:
+    world = World(a_request("b", "Profiling", account="mine"))
+    await world.readers.admit(a_request("a"))
+    assert ["a"] == world.listed()
+
+
+async def test_an_installation_without_the_list_is_told_of() -> None:
+    world = World(has_list=False)
+    assert "spec.enableGpuDiscovery needs" in await world.readers.admit(a_request("a"))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dynamo_operator.api.crd import custom_resource_definitions
 from dynamo_operator.cli.yaml_writer import write_yaml
-from dynamo_operator.installation.granted import GRANTED
+from dynamo_operator.installation.granted import GRANTED, PROFILING_NODES
 from dynamo_operator.installation.permissions import RULES
 from dynamo_operator.installation.rule import as_data
 from dynamo_operator.kube.kind import Object
@@ -41,7 +41,9 @@ def _permissions() -> str:
         }
         for each in GRANTED
     ]
-    return head + _yaml({"operator": [as_data(rule) for rule in RULES], "granted": granted})
+    nodes = [as_data(rule) for rule in PROFILING_NODES]
+    rules = [as_data(rule) for rule in RULES]
+    return head + _yaml({"operator": rules, "granted": granted, "profilingNodes": nodes})
 
 
 def _yaml(value: Object) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from dynamo_operator.installation.granted import GRANTED
+from dynamo_operator.installation.granted import GRANTED, PROFILING_NODES
 from dynamo_operator.installation.permissions import RULES
 from dynamo_operator.installation.rule import Feature, Name, Rule, Where
 
@@ -26,8 +26,9 @@ server of it, `metricsCertificate` and `metricsReview` by `metricsService.secure
 Two things are wider than one would like. To find pull secrets the operator lists and watches Secrets by
 their type, and Kubernetes has no permission for Secrets of one type: whoever has the operator's token can
 read all Secrets where the operator works. The operator itself keeps the names of registries and drops the
-rest. And it may bind, but not change, the three ClusterRoles that are named below, in every namespace with
-graphs, without holding what they allow.
+rest. And it may bind, but not change, the four ClusterRoles that are named below, without holding what they
+allow: three in every namespace with graphs, and that which reads nodes in one ClusterRoleBinding, which lists
+the accounts of profiling Jobs with `enableGpuDiscovery`.
 """
 _PLACES = {
     Where.GRAPHS: (
@@ -53,6 +54,7 @@ _NAMES = {
     Name.PLANNER_ROLE: "`<fullname>-planner`",
     Name.EPP_ROLE: "`<fullname>-epp`",
     Name.PROFILING_ROLE: "`<fullname>-dgdr-profiling`",
+    Name.PROFILING_NODES: "`<fullname>-dgdr-profiling-nodes`",
 }
 
 
@@ -67,6 +69,8 @@ def page() -> str:
     for granted in GRANTED:
         lines += [f"### `{granted.name}`, for account `{granted.account}`\n"]
         lines += [*_table(granted.rules), ""]
+    lines += ["### `dgdr-profiling-nodes`, for the same account where a request asks for it\n"]
+    lines += [*_table(PROFILING_NODES), ""]
     return "\n".join(lines).rstrip() + "\n"
 
 

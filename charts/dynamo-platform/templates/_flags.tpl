@@ -85,7 +85,8 @@ put together as values and written by `toYaml`, so that no text of a user can be
 {{- list
   (printf "--planner-cluster-role-name=%s" (get $names "$plannerRole"))
   (printf "--epp-cluster-role-name=%s" (get $names "$eppRole"))
-  (printf "--dgdr-profiling-cluster-role-name=%s" (get $names "$profilingRole")) | toYaml }}
+  (printf "--dgdr-profiling-cluster-role-name=%s" (get $names "$profilingRole"))
+  (printf "--dgdr-profiling-nodes-cluster-role-name=%s" (get $names "$profilingNodes")) | toYaml }}
 {{- end }}
 {{- end }}
 

@@ -32,6 +32,7 @@ $metricsSecret: {{ include "dynamo.named" (list . "-metrics-cert") | quote }}
 $plannerRole: {{ include "dynamo.named" (list . "-planner") | quote }}
 $eppRole: {{ include "dynamo.named" (list . "-epp") | quote }}
 $profilingRole: {{ include "dynamo.named" (list . "-dgdr-profiling") | quote }}
+$profilingNodes: {{ include "dynamo.named" (list . "-dgdr-profiling-nodes") | quote }}
 {{- end }}
 
 {{- /* The rules of one role: `root`, `rules`, and `where` as a list; without `where`, of all places. */ -}}

@@ -4,8 +4,8 @@ A DynamoGraphDeploymentRequest may name the namespace of the graph that it leads
 may create graphs everywhere, makes it. Whoever may write requests somewhere could so use the quota and the
 Secrets of every namespace. So the API server is asked whether he could do it with his own hands.
 
-The hard part is that such a request is never quite stored: its spec may change until profiling begins, and after
-each failure. Who changes it decides what runs over there, so he is asked about like the one who made it.
+The hard part is that such a request is never quite settled: its spec may change until profiling begins, and
+after each failure. Who changes it decides what runs over there, so he is asked about like its author.
 """
 
 from dataclasses import dataclass

@@ -49,6 +49,7 @@ class Webhooks:
     servers: tuple[Server, ...]
     synced: Callable[[], Awaitable[None]]
     ready: Callable[[], Health]
+    certificate: Certificate
 
     def join(self, manager: Manager) -> None:
         """Become part of the process."""
@@ -119,7 +120,7 @@ def webhooks(
     )
     configuration = Configuration(client, cache, chosen.configuration_name)
     upkeep = Upkeep(identity, keeper, configuration, server, certificate, informers)
-    return Webhooks(informers, (server, upkeep), upkeep.synced, upkeep.ready)
+    return Webhooks(informers, (server, upkeep), upkeep.synced, upkeep.ready, certificate)
 
 
 @dataclass(frozen=True, slots=True)

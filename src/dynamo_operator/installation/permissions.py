@@ -115,7 +115,16 @@ RULES: tuple[Rule, ...] = (
         "Binds these, and no other, to accounts of planners, endpoint pickers and profiling jobs.",
         where=Where.CLUSTER,
         feature=Feature.CLUSTER_WIDE,
-        names=(Name.PLANNER_ROLE, Name.EPP_ROLE, Name.PROFILING_ROLE),
+        names=(Name.PLANNER_ROLE, Name.EPP_ROLE, Name.PROFILING_ROLE, Name.PROFILING_NODES),
+    ),
+    Rule(
+        _RBAC,
+        ("clusterrolebindings",),
+        ("get", "patch"),
+        "Lists there the accounts of profiling Jobs that were asked to find GPUs.",
+        where=Where.CLUSTER,
+        feature=Feature.CLUSTER_WIDE,
+        names=(Name.PROFILING_NODES,),
     ),
     Rule(
         "",

@@ -50,6 +50,7 @@ class Name(Enum):
     PLANNER_ROLE = "$plannerRole"
     EPP_ROLE = "$eppRole"
     PROFILING_ROLE = "$profilingRole"
+    PROFILING_NODES = "$profilingNodes"
 
 
 @dataclass(frozen=True, slots=True)

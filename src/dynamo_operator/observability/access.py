@@ -1,8 +1,9 @@
 """Who may read metrics: the API server knows whose a token is, and whether he may.
 
 The hard part is that strangers ask as well. Each new token costs the API server a request, so answers are
-remembered, refusals too, and only a few questions are under way at one time. What is remembered is a digest:
-no token outlives its request. Source: specification `beyond` I5.
+remembered, refusals too, and only a few questions are under way at one time. Strangers may push each other
+out of that, and never a scraper: who may read is remembered apart, and does not wait among them. What is
+remembered is a digest: no token outlives its request. Source: specification `beyond` I5.
 """
 
 import asyncio
@@ -36,8 +37,11 @@ class Access:
     def __init__(self, client: Client, path: str) -> None:
         self._client = client
         self._path = path
-        self._known: OrderedDict[bytes, tuple[int, float]] = OrderedDict()
+        self._readers: OrderedDict[bytes, float] = OrderedDict()
+        """When it was that each of them was last let in, by digest; also if that is long ago."""
+        self._refused: OrderedDict[bytes, tuple[int, float]] = OrderedDict()
         self._asking = asyncio.Semaphore(_AT_ONCE)
+        self._asking_again = asyncio.Semaphore(_AT_ONCE)
         self._waiting = 0
 
     async def status(self, authorization: str) -> int:
@@ -48,28 +52,49 @@ class Access:
         if scheme.lower() != _SCHEME or not is_one:
             return UNKNOWN
         digest = hashlib.sha256(token.encode()).digest()
-        known = self._known.get(digest)
-        if known is not None and known[1] > _now():
-            return known[0]
+        if known := self._known(digest):
+            return known
+        try:
+            if digest in self._readers:
+                async with self._asking_again:
+                    found = await self._asked(token)
+            else:
+                found = await self._asked_in_turn(token)
+        except OperatorError as error:
+            _log.warning("who reads metrics could not be asked", error=str(error))
+            return UNAVAILABLE
+        if found != UNAVAILABLE:
+            self._remember(digest, found)
+        return found
+
+    async def _asked_in_turn(self, token: str) -> int:
         if self._waiting >= _WAITING:
             return UNAVAILABLE
         self._waiting += 1
         try:
             async with self._asking:
-                found = await self._asked(token)
-        except OperatorError as error:
-            _log.warning("who reads metrics could not be asked", error=str(error))
-            return UNAVAILABLE
+                return await self._asked(token)
         finally:
             self._waiting -= 1
-        self._remember(digest, found)
-        return found
+
+    def _known(self, digest: bytes) -> int:
+        """What was said of that token lately; 0 if nothing was."""
+        let_in = self._readers.get(digest)
+        if let_in is not None:
+            return OK if let_in + _KEPT_SECONDS[OK] > _now() else 0
+        found, until = self._refused.get(digest, (0, 0.0))
+        return found if until > _now() else 0
 
     def _remember(self, digest: bytes, found: int) -> None:
-        self._known[digest] = (found, _now() + _KEPT_SECONDS[found])
-        self._known.move_to_end(digest)
-        while len(self._known) > _MOST:
-            self._known.popitem(last=False)
+        self._readers.pop(digest, None)
+        self._refused.pop(digest, None)
+        if found == OK:
+            self._readers[digest] = _now()
+        else:
+            self._refused[digest] = (found, _now() + _KEPT_SECONDS[found])
+        for each in (self._readers, self._refused):
+            while len(each) > _MOST:
+                each.popitem(last=False)
 
     async def _asked(self, token: str) -> int:
         whose = await self._client.create(TokenReview, _question(TokenReview, {"token": token}))

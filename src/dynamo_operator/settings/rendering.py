@@ -121,6 +121,14 @@ class RenderSettings(Section, frozen=True, kw_only=True):
             ("dgdr-profiling-cluster-role-name",),
         ),
     ] = ""
+    dgdr_profiling_nodes_cluster_role_name: Annotated[
+        str,
+        Setting(
+            "ClusterRole that reads nodes, and ClusterRoleBinding of the same name in which the accounts "
+            "of profiling Jobs with `enableGpuDiscovery` are listed. Empty lists none.",
+            ("dgdr-profiling-nodes-cluster-role-name",),
+        ),
+    ] = ""
     profiling_copier_image: Annotated[
         str,
         Setting(

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from dynamo_operator.installation.granted import GRANTED
+from dynamo_operator.installation.granted import GRANTED, PROFILING_NODES
 from dynamo_operator.installation.permissions import RULES
 from dynamo_operator.installation.rule import Feature, Name, Where, policy
 from dynamo_operator.kube.kind import Object
@@ -17,6 +17,7 @@ NAMES = {
     Name.PLANNER_ROLE: "dynamo-operator-planner",
     Name.EPP_ROLE: "dynamo-operator-epp",
     Name.PROFILING_ROLE: "dynamo-operator-dgdr-profiling",
+    Name.PROFILING_NODES: "dynamo-operator-dgdr-profiling-nodes",
 }
 ACCOUNT = "operator"
 _RBAC = "rbac.authorization.k8s.io"
@@ -50,6 +51,11 @@ class Installation:
         for granted in GRANTED:
             rules = [rule.as_policy(NAMES) for rule in granted.rules]
             yield _object("ClusterRole", f"dynamo-operator-{granted.name}", "", {"rules": rules})
+        name = NAMES[Name.PROFILING_NODES]
+        rules = [rule.as_policy(NAMES) for rule in PROFILING_NODES]
+        yield _object("ClusterRole", name, "", {"rules": rules})
+        reference = {"apiGroup": _RBAC, "kind": "ClusterRole", "name": name}
+        yield _object("ClusterRoleBinding", name, "", {"roleRef": reference})
 
     def _role(self, name: str, namespace: str, rules: list[Object]) -> Iterator[Object]:
         kind = "Role" if namespace else "ClusterRole"

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from dynamo_operator.admission.registration import REVIEWED
-from dynamo_operator.installation.granted import GRANTED
+from dynamo_operator.installation.granted import GRANTED, PROFILING_NODES
 from dynamo_operator.installation.images import images
 from dynamo_operator.installation.permissions import RULES
 from dynamo_operator.installation.rule import Feature, Name, Rule, Where, needed, policy
@@ -19,7 +19,11 @@ from dynamo_operator.render.rbac import discovery_objects
 from dynamo_operator.settings import RenderSettings
 
 ROOT = Path(__file__).parents[3]
-EVERY_RULE = (*RULES, *(rule for granted in GRANTED for rule in granted.rules))
+EVERY_RULE = (
+    *RULES,
+    *PROFILING_NODES,
+    *(rule for granted in GRANTED for rule in granted.rules),
+)
 OPTIONAL = (
     Feature.GROVE,
     Feature.KAI,
@@ -63,9 +67,10 @@ def test_nobody_may_change_cluster_roles_or_act_as_another() -> None:
     held = [rule for rule in RULES if rule.group == "rbac.authorization.k8s.io"]
     assert not any(dangerous & set(rule.verbs) for rule in held)
     binds = [rule for rule in RULES if "bind" in rule.verbs]
-    assert [(Name.PLANNER_ROLE, Name.EPP_ROLE, Name.PROFILING_ROLE)] == [
-        each.names for each in binds
-    ]
+    roles = (Name.PLANNER_ROLE, Name.EPP_ROLE, Name.PROFILING_ROLE, Name.PROFILING_NODES)
+    assert [roles] == [each.names for each in binds]
+    wide = [rule for rule in held if "clusterrolebindings" in rule.resources]
+    assert [((Name.PROFILING_NODES,), ("get", "patch"))] == [(r.names, r.verbs) for r in wide]
 
 
 def test_an_operator_of_one_namespace_writes_nothing_of_the_cluster() -> None:

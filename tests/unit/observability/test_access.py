@@ -16,6 +16,7 @@ from dynamo_operator.kube.transport import Answer, Request
 from dynamo_operator.observability.access import FORBIDDEN, OK, UNAVAILABLE, UNKNOWN, Access
 from dynamo_operator.observability.certificate import MetricsCertificate
 from dynamo_operator.observability.server import Address, metrics_server
+from simulated.clock import on_simulated_clock
 
 PROMETHEUS = "system:serviceaccount:monitoring:prometheus"
 
@@ -27,6 +28,7 @@ class Reviews:
     asked: list[str] = field(default_factory=list)
     subjects: list[dict[str, object]] = field(default_factory=list)
     is_away: bool = False
+    may_nobody: bool = False
     go_on: asyncio.Event | None = None
 
     async def send(self, request: Request) -> Answer:
@@ -42,7 +44,8 @@ class Reviews:
         else:
             self.subjects.append(spec)
             is_for_metrics = spec["nonResourceAttributes"] == {"path": "/metrics", "verb": "get"}
-            status = {"allowed": is_for_metrics and spec["user"] == PROMETHEUS}
+            may = not self.may_nobody and spec["user"] == PROMETHEUS
+            status = {"allowed": is_for_metrics and may}
         body = json.dumps({"metadata": {}, "spec": spec, "status": status}).encode()
 
         async def chunks() -> AsyncIterator[bytes]:
@@ -102,7 +105,47 @@ async def test_what_is_remembered_has_a_limit() -> None:
     asked = access(reviews)
     for number in range(3000):
         await asked.status(f"Bearer {number}")
-    assert 1024 == len(asked._known)  # memory is what it is about
+    assert 1024 == len(asked._refused)  # memory is what it is about
+
+
+async def test_strangers_push_no_scraper_out_of_memory() -> None:
+    reviews = Reviews()
+    asked = access(reviews)
+    assert OK == await asked.status("Bearer prometheus")
+    for number in range(3000):
+        await asked.status(f"Bearer {number}")
+    del reviews.asked[:]
+    assert OK == await asked.status("Bearer prometheus")
+    assert [] == reviews.asked
+
+
+@on_simulated_clock
+async def test_a_scraper_whose_answer_ran_out_does_not_wait_among_strangers() -> None:
+    reviews = Reviews()
+    asked = access(reviews)
+    assert OK == await asked.status("Bearer prometheus")
+    await asyncio.sleep(90)
+    reviews.go_on = asyncio.Event()
+    tasks = [asyncio.create_task(asked.status(f"Bearer {number}")) for number in range(200)]
+    await asyncio.sleep(1)
+    scraper = asyncio.create_task(asked.status("Bearer prometheus"))
+    await asyncio.sleep(1)
+    assert 5 == len([each for each in reviews.asked if each == "tokenreviews"][1:])
+    reviews.go_on.set()
+    assert OK == await scraper
+    await asyncio.gather(*tasks)
+
+
+@on_simulated_clock
+async def test_who_lost_the_right_is_refused_when_his_answer_has_run_out() -> None:
+    reviews = Reviews()
+    asked = access(reviews)
+    assert OK == await asked.status("Bearer prometheus")
+    reviews.may_nobody = True
+    await asyncio.sleep(59)
+    assert OK == await asked.status("Bearer prometheus")
+    await asyncio.sleep(2)
+    assert FORBIDDEN == await asked.status("Bearer prometheus")
 
 
 async def test_many_strangers_at_once_do_not_become_many_requests() -> None:

@@ -123,7 +123,8 @@ def _made_by(
     graph: DynamoGraphDeployment, cache: Cache
 ) -> Iterator[DynamoGraphDeploymentScalingAdapter]:
     """The adapters that the graph controls and that are not being deleted."""
-    for each in cache.owned_by(graph.metadata.uid, (DynamoGraphDeploymentScalingAdapter,)):
+    uid, namespace = graph.metadata.uid, graph.metadata.namespace
+    for each in cache.owned_by(uid, (DynamoGraphDeploymentScalingAdapter,), namespace):
         is_ours = controls(graph, each) and not each.metadata.deletion_timestamp
         if is_ours and isinstance(each, DynamoGraphDeploymentScalingAdapter):
             yield each

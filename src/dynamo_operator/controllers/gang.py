@@ -115,7 +115,7 @@ async def old_provider_left(graph: DynamoGraphDeployment, cache: Cache, writer: 
     uid = graph.metadata.uid
     type_ = DynamoComponentDeployment if is_on_grove(graph) else PodCliqueSet
     changes: list[Change] = []
-    for each in cache.owned_by(uid, (type_,)):
+    for each in cache.owned_by(uid, (type_,), graph.metadata.namespace):
         owner = each.metadata.controller
         if owner is not None and owner.uid == uid and not each.metadata.deletion_timestamp:
             await writer.delete(type_, each.key, uid=each.metadata.uid)

@@ -147,7 +147,7 @@ class GraphController:
         self, found: DynamoGraphDeployment, facts: Facts
     ) -> DynamoGraphDeployment | None:
         """The graph with its provider on record, if it can be made at all; else it is told why not."""
-        children = self.cache.owned_by(found.metadata.uid, self.owns)
+        children = self.cache.owned_by(found.metadata.uid, self.owns, found.metadata.namespace)
         chosen = provider(found, facts, {each.KIND.name for each in children})
         if not is_available(chosen, facts):
             stored = await patch_status(self.writer, found, unavailable_status(found, chosen))

@@ -32,7 +32,8 @@ def components_of(
 ) -> Mapping[str, list[DynamoComponentDeployment]]:
     """The components that the graph controls and that are not being deleted, by service."""
     found: dict[str, list[DynamoComponentDeployment]] = defaultdict(list)
-    for each in cache.owned_by(graph.metadata.uid, (DynamoComponentDeployment,)):
+    uid, namespace = graph.metadata.uid, graph.metadata.namespace
+    for each in cache.owned_by(uid, (DynamoComponentDeployment,), namespace):
         if not isinstance(each, DynamoComponentDeployment) or each.metadata.deletion_timestamp:
             continue
         if controls(graph, each):

@@ -155,7 +155,11 @@ async def _noted(
         return graph
     if not serves and labels.WORKER_ROLLOUT not in annotations:
         return graph  # somebody else's note: another operator's graph that was never managed here
-    note = {"annotations": {labels.CURRENT_WORKER_HASH: serves or None}}
+    # The version: the answer must not bring a newer spec than the one that everything was made for.
+    note = {
+        "annotations": {labels.CURRENT_WORKER_HASH: serves or None},
+        "resourceVersion": graph.metadata.resource_version,
+    }
     return await writer.merge_patch(
         DynamoGraphDeployment, graph.key, {"metadata": note}, uid=graph.metadata.uid
     )

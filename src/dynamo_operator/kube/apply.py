@@ -210,7 +210,8 @@ class Applier:
         kept: set[tuple[str, Key]],
         progress: Progress,
     ) -> None:
-        for each in self.cache.owned_by(owner.metadata.uid, types):
+        uid, namespace = owner.metadata.uid, owner.metadata.namespace
+        for each in self.cache.owned_by(uid, types, namespace):
             kind, name = each.KIND.name, each.metadata.name
             is_going = each.metadata.deletion_timestamp is not None
             if not controls(owner, each) or is_going or (kind, each.key) in kept:

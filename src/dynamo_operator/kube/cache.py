@@ -58,9 +58,20 @@ class Cache:
         """The objects of a namespace; of all of them when it is empty."""
         return self.store(type_).shown.list(namespace)
 
-    def owned_by(self, uid: str, types: Iterable[type[Resource]]) -> builtins.list[Resource]:
-        """The objects of these types that name this uid among their owners, as controller or not."""
-        return [each for type_ in types for each in self.store(type_).shown.owned_by(uid)]
+    def owned_by(
+        self, uid: str, types: Iterable[type[Resource]], namespace: str = ""
+    ) -> builtins.list[Resource]:
+        """The objects of these types that name this uid among their owners, as controller or not.
+
+        Only those in that namespace, if one is given: an owner in another one is none to Kubernetes, but
+        anybody may write its uid into his objects, and would so have a say in what is somebody else's.
+        """
+        return [
+            each
+            for type_ in types
+            for each in self.store(type_).shown.owned_by(uid)
+            if not namespace or each.metadata.namespace == namespace
+        ]
 
     def derived(
         self, name: Hashable, types: Iterable[type[Resource]], compute: Callable[[], T]

@@ -150,8 +150,13 @@ class Runner:
         self._started: dict[Key, float] = {}
         self._heard: dict[Key, list[Change[Any]]] = {}  # of a key while it is worked on
         self.kind = controller.reconciles.KIND
+        queue = self._queue
         metrics.observe_queue(
-            self.kind.name, lambda: self._queue.depth, lambda: self._queue.working
+            self.kind.name,
+            depth=lambda: queue.depth,
+            active=lambda: queue.working,
+            added=lambda: queue.added,
+            retried=lambda: queue.retried,
         )
 
     @property

@@ -8,26 +8,33 @@ and whoever changes it after makes another version.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import TypeAlias
 
 from dynamo_operator.kube.kind import Key, Object
 from dynamo_operator.kube.types.meta import Resource
+
+_State: TypeAlias = tuple[type[Resource], Key, str, str | None]
 
 
 class Echoes:
     """The states that were written in one reconcile."""
 
     def __init__(self) -> None:
-        self._written: set[tuple[type[Resource], Key, str]] = set()
+        self._written: set[_State] = set()
 
     def add(self, state: Resource) -> None:
         """Take note of a state that is exactly what we knew and what we wrote."""
-        self._written.add((type(state), state.key, state.metadata.resource_version))
+        self._written.add(_state(state))
 
     def has(self, state: Resource | None) -> bool:
         """Whether this state is one of them."""
-        if state is None:
-            return False
-        return (type(state), state.key, state.metadata.resource_version) in self._written
+        return state is not None and _state(state) in self._written
+
+
+def _state(found: Resource) -> _State:
+    """The version, and what the store shows in front of it when we have deleted the object."""
+    metadata = found.metadata
+    return type(found), found.key, metadata.resource_version, metadata.deletion_timestamp
 
 
 _current: ContextVar[Echoes | None] = ContextVar("_current", default=None)

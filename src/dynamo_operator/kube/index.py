@@ -22,6 +22,10 @@ class Index(Generic[R]):
         self._namespaces: dict[str, dict[str, R]] = {}
         self._owned: dict[str, dict[Key, R]] = {}
 
+    def __len__(self) -> int:
+        """How many there are."""
+        return sum(map(len, self._namespaces.values()))
+
     def get(self, key: Key) -> R | None:
         """The object of that key."""
         return self._namespaces.get(key.namespace, {}).get(key.name)

@@ -62,6 +62,8 @@ class Informer(Generic[R]):
         self.last_error: OperatorError | None = None
         """What went wrong last. None means: nothing since the last success."""
         self._jitter = jitter or random.Random()  # noqa: S311  # spreads load, guards nothing
+        self.interruptions = 0
+        """How often the watch ended with an error and was begun again."""
         self._failures = 0
 
     async def run(self, client: Client) -> None:
@@ -104,6 +106,7 @@ class Informer(Generic[R]):
         """Take note of a failure, and return how long to wait."""
         is_new = str(error) != str(self.last_error)
         self.last_error = error
+        self.interruptions += 1
         self._failures += 1
         if isinstance(error, ApiError):
             self.last_heard = asyncio.get_running_loop().time()

@@ -100,7 +100,13 @@ class Manager:
         """
         self._cache.add(informer.store)
         self._informers[informer.type_] = informer
-        self._metrics.observe_watch(informer.type_.KIND.name, lambda: len(informer.store.broken))
+        store = informer.store
+        self._metrics.observe_watch(
+            informer.type_.KIND.name,
+            broken=lambda: len(store.broken),
+            held=lambda: len(store.shown),
+            interruptions=lambda: informer.interruptions,
+        )
 
     def control(self, controller: Controller, pace: Pace | None = None) -> Runner:
         """Run that controller while this process leads."""

@@ -5,12 +5,13 @@ call one method per happening. A fresh one has a registry of its own, so that tw
 process (as in tests) do not meet.
 """
 
-from collections.abc import Callable
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from dynamo_operator.kube.errors import ApiError, Unreachable
+from dynamo_operator.kube.read_metrics import Reading, Readings
 
 _PREFIX: Final = "dynamo_operator"
 _RECONCILE_BUCKETS: Final = (
@@ -86,6 +87,10 @@ class RuntimeMetrics:
             *("resource_type", "namespace", "error_type"),
         )
         self._depth = self._gauge("queue_depth", "Keys that are due and wait.", "resource_type")
+        self._added = self._read_counter("queue_adds", "Keys that were added, retries included.")
+        self._retried = self._read_counter(
+            "queue_retries", "Keys that were added because their reconcile had failed."
+        )
         self._queue_seconds = Histogram(
             f"{_PREFIX}_queue_wait_seconds",
             "How long a due key waited for a worker.",
@@ -106,8 +111,12 @@ class RuntimeMetrics:
             buckets=_REQUEST_BUCKETS,
             registry=self.registry,
         )
-        self._broken = self._gauge(
-            "undecodable_objects", "Watched objects that do not fit their type.", "resource_type"
+        self._broken = self._read_gauge(
+            "undecodable_objects", "Watched objects that do not fit their type."
+        )
+        self._held = self._read_gauge("cache_objects", "Watched objects that are remembered.")
+        self._interruptions = self._read_counter(
+            "watch_restarts", "Watches that ended with an error and were begun again."
         )
         self._events_dropped = self._counter(
             "events_dropped", "Kubernetes Events that were never written.", "cause"
@@ -115,6 +124,9 @@ class RuntimeMetrics:
 
     def _declare_process(self) -> None:
         self._lag = self._gauge("loop_lag_seconds", "How late the event loop last ran a timer.")
+        self._expires = self._read_gauge(
+            "certificate_expiry_timestamp_seconds", "When the certificate that is served runs out."
+        ).labelled("certificate")
         self._leader = self._gauge("leader", "1 while this process leads, else 0.")
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
@@ -138,12 +150,28 @@ class RuntimeMetrics:
         """Count what a failed reconcile died of."""
         self._reconcile_errors.labels(kind, namespace, error_label(error)).inc()
 
+    def _read_counter(self, name: str, text: str) -> Readings:
+        found = Readings(CounterMetricFamily, f"{_PREFIX}_{name}", text)
+        self.registry.register(found)
+        return found
+
+    def _read_gauge(self, name: str, text: str) -> Readings:
+        found = Readings(GaugeMetricFamily, f"{_PREFIX}_{name}", text)
+        self.registry.register(found)
+        return found
+
     def observe_queue(
-        self, kind: str, depth: Callable[[], float], active: Callable[[], float]
+        self, kind: str, *, depth: Reading, active: Reading, added: Reading, retried: Reading
     ) -> None:
-        """Read the depth of a controller's queue and its running reconciles at each scrape."""
+        """Read a controller's queue and its running reconciles at each scrape."""
         self._depth.labels(kind).set_function(depth)
         self._active.labels(kind).set_function(active)
+        self._added.add(kind, added)
+        self._retried.add(kind, retried)
+
+    def observe_certificate(self, use: str, expires: Reading) -> None:
+        """Read at each scrape when a certificate runs out, in seconds since 1970; NaN: there is none."""
+        self._expires.add(use, expires)
 
     def waited(self, kind: str, seconds: float) -> None:
         """Count how long a due key waited for a worker."""
@@ -164,9 +192,13 @@ class RuntimeMetrics:
         requests.inc()
         durations.observe(seconds)
 
-    def observe_watch(self, kind: str, broken: Callable[[], float]) -> None:
-        """Read at each scrape how many watched objects of a kind do not fit their type."""
-        self._broken.labels(kind).set_function(broken)
+    def observe_watch(
+        self, kind: str, *, broken: Reading, held: Reading, interruptions: Reading
+    ) -> None:
+        """Read at each scrape how many objects of a kind there are, and how its watch does."""
+        self._broken.add(kind, broken)
+        self._held.add(kind, held)
+        self._interruptions.add(kind, interruptions)
 
     def event_dropped(self, cause: str) -> None:
         """Count one Kubernetes Event that is not written."""

@@ -14,7 +14,11 @@ from dynamo_operator.kube.kind import Key
 
 
 class Priority(IntEnum):
-    """What somebody wants overtakes what is reported, and both the backlog of a first list or a resync."""
+    """What somebody wants overtakes what is reported, and both the backlog of a first list or a resync.
+
+    But after each edit a report has its turn: else a graph out of a hundred that are made at once says that
+    it is ready when the last one has been made. A report costs less than an edit.
+    """
 
     EDIT = 0
     CHANGE = 1
@@ -67,6 +71,11 @@ class Queue:
         self._again: dict[Key, Priority] = {}  # became due while being worked on
         self._failures: dict[Key, int] = {}
         self._handed_out = 0
+        self._last: Priority | None = None  # that was handed out
+        self.added = 0
+        """How often a key was added, retries included."""
+        self.retried = 0
+        """How often one was added because it had failed."""
         self._wake = asyncio.Event()
         self._closed = False
 
@@ -92,6 +101,7 @@ class Queue:
 
         Of two waits for one key the shorter counts, and of two priorities the higher.
         """
+        self.added += 1
         loop = asyncio.get_running_loop()
         due = loop.time() + after_seconds
         if delayed := self._delayed.pop(key, None):
@@ -115,6 +125,7 @@ class Queue:
                 since = keys.pop(key)
                 self._working[key] = priority
                 self._handed_out += 1
+                self._last = priority
                 waited = asyncio.get_running_loop().time() - since
                 return Taken(key, priority, waited)
             self._wake.clear()
@@ -137,6 +148,7 @@ class Queue:
 
         `at_least_seconds` is what the API server asked for; it may exceed the backoff's limit.
         """
+        self.retried += 1
         failures = self._failures[key] = self.failures(key) + 1
         seconds = backoff.seconds(failures, self._jitter.random())
         seconds = max(seconds, at_least_seconds)
@@ -180,4 +192,6 @@ class Queue:
         due = [each for each, keys in self._due.items() if keys]
         if due and self._handed_out % FAIR_TURN == FAIR_TURN - 1:
             return min(due, key=lambda each: next(iter(self._due[each].values())))
+        if self._last is Priority.EDIT and Priority.CHANGE in due:
+            return Priority.CHANGE
         return due[0] if due else None

@@ -95,6 +95,8 @@ class Certificate:
     def __init__(self) -> None:
         self.pair: Pair | None = None
         self.loaded = asyncio.Event()
+        self.expires = float("nan")
+        """When it runs out, in seconds since 1970. NaN means: there is none."""
         self._context: ssl.SSLContext | None = None
         self.listener = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         """What the socket is opened with. It has no certificate: each handshake is handed the newest."""
@@ -111,6 +113,7 @@ class Certificate:
         if pair == self.pair:
             return
         self._context = await asyncio.to_thread(server_context, pair)
+        self.expires = _expiry(pair)
         self.pair = pair
         self.loaded.set()
 
@@ -121,6 +124,14 @@ class Certificate:
             return ssl.ALERT_DESCRIPTION_INTERNAL_ERROR
         connection.context = self._context
         return None
+
+
+def _expiry(pair: Pair) -> float:
+    """When the first certificate of the chain runs out, which is the server's."""
+    try:
+        return x509.load_pem_x509_certificate(pair.certificate).not_valid_after_utc.timestamp()
+    except ValueError:  # OpenSSL takes some that this library does not
+        return float("nan")
 
 
 def _unsigned(

@@ -58,7 +58,8 @@ class SharedApplier:
         types = tuple(types)
         progress = await each_applied(wanted, types, partial(self._attempt, user))
         kept = {(each["kind"], key_of(each)) for each in wanted}
-        for unused in self.cache.owned_by(user.metadata.uid, types):
+        uid, namespace = user.metadata.uid, user.metadata.namespace
+        for unused in self.cache.owned_by(uid, types, namespace):
             if (unused.KIND.name, unused.key) not in kept and self._is_ours(unused):
                 await self._leave(user, unused, progress)
         return progress.applied

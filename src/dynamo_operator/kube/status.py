@@ -56,8 +56,8 @@ class StatusPace:
     So the first word on a new spec waits up to `settle_seconds` for the last word on it: `goal` is the type
     of the condition that is true then, and with it the status is written at once. Most changes of a number
     of replicas are over by then. "" as `goal` means: no such wait. `greets`: an object that has no status yet
-    gets one at once, because a user looks at it. `records` are the names of what later steps are decided by,
-    such as how far a restart is: a change of one never waits.
+    gets one at once, because a user looks at it. `records` are what later steps are decided by, such as how
+    far a restart is, by their names in the status or as types of conditions: a change of one never waits.
     """
 
     def __init__(
@@ -86,14 +86,23 @@ class StatusPace:
         if not patch:
             return 0.0
         uid = resource.metadata.uid
-        if self._records & patch.keys() or not self._may_settle(resource, wanted):
+        is_record = self._is_record(resource, wanted, patch)
+        if is_record or not self._may_settle(resource, wanted):
             self._settling.forget(uid)
         elif left := self._settling.wait(uid):
             return left
-        if (left := self._pace.wait(uid)) and not _decides(resource, wanted):
+        left = self._pace.wait(uid)
+        if left and not (is_record or _decides(resource, wanted)):
             return left
         self._pace.note(uid)
         return 0.0
+
+    def _is_record(self, resource: Resource, wanted: Mapping[str, Any], patch: Object) -> bool:
+        if self._records & patch.keys():
+            return True
+        stored = {(each.type, each.status) for each in _conditions(resource)}
+        said = {(each.type, each.status) for each in wanted.get("conditions", ())}
+        return any(type_ in self._records for type_, _ in said - stored)
 
     def _may_settle(self, resource: Resource, wanted: Mapping[str, Any]) -> bool:
         """Whether the stored status is of an older spec, and this one is not the last word on the newest."""
@@ -110,11 +119,10 @@ class StatusPace:
 def _decides(resource: Resource, wanted: Mapping[str, Any]) -> bool:
     """Whether a status says more than that counts or texts have moved."""
     stored = _status(resource)
-    conditions = msgspec.convert(stored.get("conditions", ()), tuple[Condition, ...])
     texts = ("observedGeneration", "state")
     if any(stored.get(name) != wanted[name] for name in texts if name in wanted):
         return True
-    known = {_verdict(each) for each in conditions}
+    known = {_verdict(each) for each in _conditions(resource)}
     return any(_verdict(each) not in known for each in wanted.get("conditions", ()))
 
 
@@ -126,10 +134,15 @@ def _difference(resource: Resource, wanted: Mapping[str, Any]) -> Object:
     """The merge patch from the stored status to the wanted one, as far as it is ours."""
     stored, status = _status(resource), _as_json(wanted)
     if "conditions" in wanted:
-        old = msgspec.convert(stored.get("conditions", ()), tuple[Condition, ...])
+        old = _conditions(resource)
         stored["conditions"] = [_complete(each) for each in old]
         status["conditions"] = with_transition_times(wanted["conditions"], old, now=_now())
     return merge_patch({name: stored.get(name) for name in status}, status)
+
+
+def _conditions(resource: Resource) -> tuple[Condition, ...]:
+    """The stored conditions."""
+    return msgspec.convert(_status(resource).get("conditions", ()), tuple[Condition, ...])
 
 
 def _as_json(wanted: Mapping[str, Any]) -> Object:

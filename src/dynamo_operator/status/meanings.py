@@ -290,6 +290,17 @@ MEANINGS = (
     ),
     Meaning(*(_ADAPTER, "Ready", "False", ScalingReason.REJECTED), _REFUSED, _FIX),
     Meaning(*(_ADAPTER, "Ready", "False", ScalingReason.DECODE_FAILED), _UNREADABLE, _REWRITE),
+    Meaning(
+        *(_MODEL, "Paused", "True", PauseReason.COMPONENT_PAUSED),
+        "The annotation `nvidia.com/paused` is `true`: no worker is asked, and the status stays as it is. A "
+        "model that is deleted is unloaded all the same.",
+        "Take the annotation away when the model is to be looked after again.",
+    ),
+    Meaning(
+        *(_MODEL, "Paused", "False", PauseReason.COMPONENT_NOT_PAUSED),
+        "The model was paused, and is looked after again.",
+        "Nothing.",
+    ),
     Meaning(*(_MODEL, "Valid", "True", ModelReason.VALID), "The spec has no mistakes.", "Nothing."),
     Meaning(
         *(_MODEL, "Valid", "False", ModelReason.INVALID),

@@ -121,11 +121,13 @@ def test_a_group_that_does_not_start_is_named(place: World) -> None:
     stuck = {"annotations": {"fake-kubelet": "never-starts"}}
     place.create(GRAPH, graph("sglang", extraPodMetadata=stuck))
     waiting = place.eventually(
-        GRAPH, "g", lambda body: "g-w-0: " in condition(body, "Ready").get("message", "")
+        GRAPH, "g", lambda body: "g-w-0-0 " in condition(body, "Ready").get("message", "")
     )
     assert "pending" == waiting["status"]["state"]
     message = condition(waiting, "Ready")["message"]
-    assert "g-w: Some LeaderWorkerSets are not ready: g-w-0: " in message
+    assert message.startswith("W: 0/1 ready; pod g-w-0-0 NotReady: "), message
+    blocked = waiting["status"]["services"]["W"]["blockedPods"]
+    assert ["g-w-0-0", "g-w-0-0-1"] == [each["name"] for each in blocked]
 
 
 def test_a_settled_group_costs_no_request(groups: ControlPlane, place: World) -> None:

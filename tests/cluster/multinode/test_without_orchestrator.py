@@ -36,7 +36,7 @@ def test_it_says_so_and_goes_on_when_groups_can_form(kinds: ControlPlane, world:
     world.create(COMPONENT, {"metadata": {"name": "alone"}, "spec": service})
     failed = world.eventually(GRAPH, "g", lambda body: bool(condition(body, "Ready")))
     assert "failed" == failed["status"]["state"]
-    assert "failed_to_reconcile_the_resources" == condition(failed, "Ready")["reason"]
+    assert "no_multinode_orchestrator" == condition(failed, "Ready")["reason"]
     words = f"failed to reconcile Dynamo components deployments: {MESSAGE}"
     assert words == condition(failed, "Ready")["message"]
     alone = world.eventually(COMPONENT, "alone", lambda body: bool(condition(body, "Available")))

@@ -13,6 +13,7 @@ import pytest
 from dynamo_operator.api import labels
 from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.api.model import DynamoModel
 from dynamo_operator.api.structural import object_schema
 from dynamo_operator.controllers.component import ComponentController
 from dynamo_operator.controllers.graph import GraphController
@@ -85,10 +86,10 @@ def metrics() -> str:
 
 
 def has_field(path: str) -> bool:
-    """Whether a graph or a component has that field."""
+    """Whether a graph, a component or a model has that field."""
     return any(
         _find(object_schema(type_), path.split("."))
-        for type_ in (DynamoGraphDeployment, DynamoComponentDeployment)
+        for type_ in (DynamoGraphDeployment, DynamoComponentDeployment, DynamoModel)
     )
 
 

@@ -133,3 +133,21 @@ async def test_objects_that_vanish_while_they_settle_are_forgotten() -> None:
     await asyncio.sleep(61.0)
     pace.wait(edited("last"), MOVING)
     assert 1 == pace.remembered
+
+
+@on_simulated_clock
+async def test_a_record_does_not_wait_for_the_rest_of_a_second_either() -> None:
+    pace, graph = StatusPace(goal="Ready", records=("restart",)), stored(status())
+    assert 0.0 == pace.wait(graph, status(message="1 of 2"))
+    restart = {"observedID": "one", "phase": "Restarting", "inProgress": ["b"]}
+    assert 0.0 == pace.wait(graph, status(restart=restart))
+    assert pace.wait(graph, status(message="2 of 2")) > 0
+
+
+@on_simulated_clock
+async def test_a_condition_that_later_steps_are_decided_by_does_not_settle() -> None:
+    pace = StatusPace(goal="Ready", records=("Suspended",))
+    suspended = Condition("Suspended", "Unknown", "suspending", "Replicas are going")
+    assert SETTLE_SECONDS == pace.wait(edited(), MOVING)
+    told = {**MOVING, "conditions": [*MOVING["conditions"], suspended]}
+    assert 0.0 == pace.wait(edited(), told)

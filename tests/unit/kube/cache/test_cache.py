@@ -158,3 +158,9 @@ def test_what_is_derived_from_all_objects_is_computed_when_one_has_changed_and_o
     assert ("a", "b") == derived()
     store.hear(Removed(Key("default", "a"), "uid-of-a"))
     assert ("b",) == derived()
+
+
+def test_who_names_an_owner_in_another_namespace_is_not_among_what_it_owns() -> None:
+    own = a_gadget("a", namespace="one", owners=("x",))
+    cache, _ = a_cache(own, a_gadget("b", namespace="two", owners=("x",)))
+    assert [own] == cache.owned_by("x", [Gadget], "one")

@@ -123,6 +123,29 @@ def test_a_foreign_change_right_after_its_own_wakes(lag: float) -> None:
     scenario()
 
 
+@on_simulated_clock
+async def test_a_deletion_by_another_controller_wakes_although_it_has_no_version_of_its_own() -> (
+    None
+):
+    world = a_world()
+    world.has("a", size=1)
+    controller = Readiness(world)
+    found: list[str | None] = []
+
+    async def deleted_by_another() -> None:
+        held = world.cache.get(Gadget, key("a"))
+        assert held is not None
+        world.cache.store(Gadget).deleted(key("a"), held.metadata.uid)
+        found.append(held.metadata.deletion_timestamp)
+
+    def act() -> None:
+        controller.meanwhile = deleted_by_another
+        world.has("a", size=2)
+
+    assert [2, 2] == await seen_by(world, controller, act)
+    assert [None] == found
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(1, 9), st.sampled_from([0.0, 0.1, 0.4, 3.0])), max_size=12),

@@ -11,6 +11,7 @@ from dynamo_operator.kube.errors import ApiError, OperatorError, Unreachable, er
 from dynamo_operator.kube.kind import Key
 from dynamo_operator.kube.measured import Measured
 from dynamo_operator.kube.metrics import RuntimeMetrics, error_label
+from dynamo_operator.kube.queue import Backoff, Queue
 from simulated.gadget import Gadget, gadget, key
 from simulated.server import Fault, Server
 
@@ -107,3 +108,37 @@ def test_reconciles_have_the_names_and_buckets_that_dashboards_know() -> None:
         for sample in metric.samples
         if sample.name == name
     ]
+
+
+def test_watches_of_one_kind_are_counted_together() -> None:
+    metrics = RuntimeMetrics()
+    for broken, held in ((1, 10), (2, 20)):
+        metrics.observe_watch(
+            "Secret",
+            broken=lambda broken=broken: broken,  # type: ignore[misc]
+            held=lambda held=held: held,  # type: ignore[misc]
+            interruptions=lambda: 4,
+        )
+    read = {"resource_type": "Secret"}
+    names = ("undecodable_objects", "cache_objects", "watch_restarts_total")
+    found = [metrics.registry.get_sample_value(f"dynamo_operator_{each}", read) for each in names]
+    assert [3, 30, 8] == found
+
+
+async def test_a_queue_tells_what_was_added_and_what_of_it_was_tried_again() -> None:
+    metrics, queue = RuntimeMetrics(), Queue()
+    metrics.observe_queue(
+        "Gadget",
+        depth=lambda: queue.depth,
+        active=lambda: queue.working,
+        added=lambda: queue.added,
+        retried=lambda: queue.retried,
+    )
+    queue.add(key("a"))
+    queue.add(key("b"))
+    queue.failed(key("a"), Backoff(1, 2))
+    queue.close()
+    read = {"resource_type": "Gadget"}
+    names = ("queue_adds_total", "queue_retries_total")
+    found = [metrics.registry.get_sample_value(f"dynamo_operator_{each}", read) for each in names]
+    assert [3, 1] == found

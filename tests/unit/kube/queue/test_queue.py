@@ -214,3 +214,15 @@ async def test_a_cancelled_taker_loses_no_key() -> None:
     taker.cancel()
     await asyncio.gather(taker, return_exceptions=True)
     assert A == await take(queue)
+
+
+async def test_reports_have_a_share_while_edits_that_are_older_wait() -> None:
+    queue = Queue()
+    edits = [Key("ns", f"edit-{number}") for number in range(20)]
+    for each in edits:
+        queue.add(each, priority=Priority.EDIT)
+    await asyncio.sleep(1)
+    for each in (A, B, C):
+        queue.add(each)
+    first = [await take(queue) for _ in range(7)]
+    assert [edits[0], A, edits[1], B, edits[2], C, edits[3]] == first

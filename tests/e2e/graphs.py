@@ -9,7 +9,6 @@ OTHER_RUNTIME = "localhost/dynamo-runtime:2"
 """The same contents, another image."""
 
 ADDRESS_OF_NATS = "nats://nats.messaging:4222"
-WITHOUT_ETCD = {"name": "DYN_STORE_KV", "value": "mem"}
 
 AT_ONCE = {"exec": {"command": ["true"]}}
 """A probe that succeeds, for containers in which the runtime does not run."""
@@ -61,5 +60,5 @@ def graph(
 ) -> Object:
     """A graph of these services; of a frontend and a worker if none is given."""
     chosen = services or {"Frontend": frontend(), "Worker": worker()}
-    spec: Object = {"envs": list(envs) or [WITHOUT_ETCD], "services": chosen}
+    spec: Object = {"envs": list(envs), "services": chosen}
     return {"metadata": {"name": name, "annotations": annotations or {}}, "spec": spec}

@@ -20,7 +20,7 @@ from e2e.cluster import (
     first_completion,
     is_ready,
 )
-from e2e.graphs import ADDRESS_OF_NATS, WITHOUT_ETCD, frontend, graph, worker
+from e2e.graphs import ADDRESS_OF_NATS, frontend, graph, worker
 
 GRAPH = DynamoGraphDeployment.KIND
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
@@ -119,7 +119,7 @@ def test_manifests_without_helm_install_an_operator_that_runs_graphs(
             "--timeout=90s",
         )
         nats = {"name": "NATS_SERVER", "value": ADDRESS_OF_NATS}
-        world.until(lambda: _admitted(world, graph("plain", nats, WITHOUT_ETCD)))
+        world.until(lambda: _admitted(world, graph("plain", nats)))
         world.eventually(GRAPH, "plain", is_ready, within_seconds=120)
         first_completion(cluster, world, "plain-frontend")
     finally:

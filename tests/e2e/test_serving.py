@@ -13,7 +13,7 @@ from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.api.worker_metadata import DynamoWorkerMetadata
 from e2e.cluster import RealCluster, address, dynamoctl, first_completion, is_ready, pods
 from e2e.conftest import Report, fresh
-from e2e.graphs import ADDRESS_OF_NATS, WITHOUT_ETCD, frontend, graph, worker
+from e2e.graphs import ADDRESS_OF_NATS, frontend, graph, worker
 from e2e.load import CHAT, completion
 
 GRAPH = DynamoGraphDeployment.KIND
@@ -96,7 +96,7 @@ def requests_of(cluster: RealCluster, pod: dict[str, object]) -> int:
 def test_workers_are_found_through_kubernetes_with_the_rights_that_a_graph_gets(
     cluster: RealCluster, world: World
 ) -> None:
-    world.create(GRAPH, graph("found", WITHOUT_ETCD))
+    world.create(GRAPH, graph("found"))
     world.eventually(GRAPH, "found", is_ready, within_seconds=90)
     first_completion(cluster, world, "found-frontend")
     [pod] = pods(world, "Worker")

@@ -46,7 +46,11 @@ def _probes(default: Object, plan: ComponentPlan) -> dict[str, Object]:
 def _environment(default: Object, plan: ComponentPlan) -> list[Object]:
     lowest = [*_infrastructure(plan), *_identity(plan), *default.get("env", ())]
     container = merged_environment(lowest, plan.main_container.get("env", ()))
-    return merged_environment(container, plan.environment)
+    found = merged_environment(container, plan.environment)
+    if plan.is_discovered_by_kubernetes and all(each["name"] != "ETCD_ENDPOINTS" for each in found):
+        # Runtime 0.9.0 looks for etcd at localhost:2379 all the same, and ends when it finds none.
+        return merged_environment([variable("DYN_STORE_KV", "mem")], found)
+    return found
 
 
 def _infrastructure(plan: ComponentPlan) -> list[Object]:
@@ -73,9 +77,6 @@ def _identity(plan: ComponentPlan) -> list[Object]:
     ]
     if plan.is_discovered_by_kubernetes:
         found.append(variable("DYN_DISCOVERY_BACKEND", "kubernetes"))
-        if not plan.settings.etcd_address:
-            # Runtime 0.9.0 looks for etcd at localhost:2379 all the same, and ends when it finds none.
-            found.append(variable("DYN_STORE_KV", "mem"))
     return found
 
 

@@ -72,7 +72,9 @@ def test_j13_first_model(user: User) -> None:
     pending = [each for each in seen if "pending" == each.get("status", {}).get("state")]
     assert pending
     waiting = [condition(each) for each in pending]
-    assert {"some_resources_are_not_ready", "pods_not_ready"} >= {each["reason"] for each in waiting}
+    assert {"some_resources_are_not_ready", "pods_not_ready"} >= {
+        each["reason"] for each in waiting
+    }
     assert waiting[-1]["message"].startswith("VllmDecodeWorker: 0/1 ready; ")
 
 

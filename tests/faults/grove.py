@@ -36,12 +36,17 @@ class PlayedGrove:
 
     def _run(self) -> None:
         while not self._stop.wait(ROUND_SECONDS):
-            for each in self.everywhere.list(SET):
-                if "deletionTimestamp" not in each["metadata"]:
-                    self._act(each)
+            try:
+                for each in self.everywhere.list(SET):
+                    if "deletionTimestamp" not in each["metadata"]:
+                        self._act(each)
+            except Refused as refused:
+                # Gone or changed meanwhile, or a kind whose storage is just made: the next round sees it.
+                if refused.code not in (403, 404, 409, 429):
+                    raise
 
     def _act(self, found: Object) -> None:
-        """One step for one set; what has changed or gone meanwhile is seen in the next round."""
+        """One step for one set."""
         metadata, template = found["metadata"], found["spec"]["template"]
         world = replace(self.everywhere, namespace=metadata["namespace"])
         groups = template.get("podCliqueScalingGroups", [])
@@ -49,13 +54,9 @@ class PlayedGrove:
         alone = [each for each in template["cliques"] if each["name"] not in grouped]
         wanted = [(GROUP, each["name"], each.get("replicas", 1)) for each in groups]
         wanted += [(CLIQUE, each["name"], each["spec"].get("replicas", 1)) for each in alone]
-        try:
-            for kind, name, size in wanted:
-                self._child(world, found, kind, f"{metadata['name']}-0-{name}", size)
-            _report(world, SET, found, {})
-        except Refused as refused:
-            if refused.code not in (403, 404, 409):
-                raise
+        for kind, name, size in wanted:
+            self._child(world, found, kind, f"{metadata['name']}-0-{name}", size)
+        _report(world, SET, found, {})
 
     def _child(self, world: World, owner: Object, kind: Kind, name: str, size: int) -> None:
         live = world.get(kind, name)

@@ -8,15 +8,27 @@ from dataclasses import dataclass, field
 from aiohttp import StreamReader, web
 
 from dynamo_operator.api.component import GROUP
+from dynamo_operator.api.graph import DynamoGraphDeployment
 from faults.proxy import Proxy, whole_lines
 
 
 @dataclass(frozen=True)
 class Lag:
-    """How many seconds late the news of our own kinds and of all others are, drawn for each watch."""
+    """How many seconds late the news are of graphs, of our other kinds, and of the rest: a range for each.
 
-    owners: tuple[float, float]
+    The delay of a watch is drawn from it.
+    """
+
+    graphs: tuple[float, float]
+    components: tuple[float, float]
     others: tuple[float, float]
+
+    def bounds(self, path: str) -> tuple[float, float]:
+        """The range for a watch at that path."""
+        if not path.startswith(f"/apis/{GROUP}/"):
+            return self.others
+        is_of_graphs = path.endswith(f"/{DynamoGraphDeployment.KIND.plural}")
+        return self.graphs if is_of_graphs else self.components
 
 
 @dataclass
@@ -49,9 +61,7 @@ class Behind(Proxy):
         self, request: web.Request, content: StreamReader
     ) -> AsyncGenerator[bytes, None]:
         loop = asyncio.get_running_loop()
-        is_owner = request.path.startswith(f"/apis/{GROUP}/")
-        bounds = self.lag.owners if is_owner else self.lag.others
-        lag = self.dice.uniform(*bounds) if self.is_late else 0.0
+        lag = self.dice.uniform(*self.lag.bounds(request.path)) if self.is_late else 0.0
         queue: asyncio.Queue[tuple[float, bytes | None]] = asyncio.Queue()
 
         async def read() -> None:

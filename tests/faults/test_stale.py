@@ -25,11 +25,13 @@ from faults.stage import AT_ONCE, QUIET_SECONDS, at_rest, namespace
 from faults.stale import Behind, Lag
 
 LATEST_NEWS_SECONDS = 2.6
-NONE = Lag((0.0, 0.0), (0.0, 0.0))
+SOON, SOME, LONG = (0.0, 0.2), (1.0, 2.0), (2.0, 2.4)
+NONE = Lag((0.0, 0.0), (0.0, 0.0), (0.0, 0.0))
 LAGS = {
-    "all are late": Lag(owners=(1.0, 2.0), others=(1.0, 2.0)),
-    "owners are late": Lag(owners=(2.0, 2.4), others=(0.0, 0.2)),
-    "owners are told of first": Lag(owners=(0.0, 0.2), others=(2.0, 2.4)),
+    "all are late": Lag(SOME, SOME, SOME),
+    "graphs are late": Lag(LONG, SOON, SOON),
+    "owners are late": Lag(LONG, LONG, SOON),
+    "owners are told of first": Lag(SOON, SOON, LONG),
 }
 
 EDITS: dict[str, Callable[[World], object]] = {

@@ -29,7 +29,14 @@ class Gadget(Resource):
     status: GadgetStatus = GadgetStatus()
 
 
+class Maker(Resource):
+    """A kind whose objects own gadgets."""
+
+    KIND = Kind("example.com", "v1", "Maker", "makers")
+
+
 GADGETS = Gadget.KIND.path()
+MAKERS = Maker.KIND.path()
 
 
 def key(name: str) -> Key:

@@ -7,12 +7,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import convert
+
 from dynamo_operator.kube.cache import Cache, Change
 from dynamo_operator.kube.client import Client
 from dynamo_operator.kube.informer import Informer
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.writer import Writer
-from simulated.gadget import GADGETS, Gadget, gadget, key
+from simulated.gadget import GADGETS, MAKERS, NAMESPACE, Gadget, Maker, gadget, key
 from simulated.server import Server
 
 
@@ -43,6 +45,13 @@ class World:
     def has_no(self, name: str) -> None:
         """Have somebody delete a gadget."""
         self.server.storage.delete(GADGETS, key(name), {})
+
+    def has_maker(self, name: str) -> Maker:
+        """Have somebody create an owner of gadgets, and return what there is of it."""
+        kind = Maker.KIND
+        metadata = {"name": name, "namespace": NAMESPACE}
+        wanted = {"apiVersion": kind.api_version, "kind": kind.name, "metadata": metadata}
+        return convert(self.server.storage.create(MAKERS, wanted), Maker)
 
     def sizes(self) -> dict[str, int]:
         """What the cache shows."""

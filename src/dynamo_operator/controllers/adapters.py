@@ -81,9 +81,10 @@ async def keep_adapters(
     progress = await each_applied(
         tuple(wanted.values()), types, partial(_attempt, graph, cache, writer, restraint)
     )
-    for adapter in _made_by(graph, cache):
-        if adapter.metadata.name in wanted:
-            continue
+    orphans = [each for each in _made_by(graph, cache) if each.metadata.name not in wanted]
+    if orphans:
+        await writer.ensure_newest(graph)
+    for adapter in orphans:
         try:
             await writer.delete(*types, adapter.key, uid=adapter.metadata.uid)
         except (Invalid, Forbidden) as error:

@@ -15,7 +15,7 @@ from dynamo_operator.api.gang_names import gang_names_of
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.api.provider import is_on_grove, kai_queue
 from dynamo_operator.facts import InUse
-from dynamo_operator.kube.applied import Applied, Blocked, Change, Verb, rejected
+from dynamo_operator.kube.applied import Applied, Blocked, Change, Verb, controls, rejected
 from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.controller import Watches
 from dynamo_operator.kube.errors import Forbidden, Invalid, NotFound
@@ -115,11 +115,16 @@ async def old_provider_left(graph: DynamoGraphDeployment, cache: Cache, writer: 
     uid = graph.metadata.uid
     type_ = DynamoComponentDeployment if is_on_grove(graph) else PodCliqueSet
     changes: list[Change] = []
-    for each in cache.owned_by(uid, (type_,), graph.metadata.namespace):
-        owner = each.metadata.controller
-        if owner is not None and owner.uid == uid and not each.metadata.deletion_timestamp:
-            await writer.delete(type_, each.key, uid=each.metadata.uid)
-            changes.append(Change(Verb.DELETE, type_.KIND.name, each.metadata.name))
+    left = [
+        each
+        for each in cache.owned_by(uid, (type_,), graph.metadata.namespace)
+        if controls(graph, each) and not each.metadata.deletion_timestamp
+    ]
+    if left:
+        await writer.ensure_newest(graph)
+    for each in left:
+        await writer.delete(type_, each.key, uid=each.metadata.uid)
+        changes.append(Change(Verb.DELETE, type_.KIND.name, each.metadata.name))
     return Applied((), tuple(changes), ())
 
 

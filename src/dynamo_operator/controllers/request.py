@@ -119,7 +119,7 @@ class RequestController:
             case Act.ACCEPT:
                 return await self._accept(request)
             case Act.CLEAR if facts.job is not None:
-                await self.acts.clear(facts.job)
+                await self.acts.clear(request, facts.job)
                 return DONE
             case Act.START:
                 return await self._start(request)

@@ -80,8 +80,9 @@ class RequestActs:
         except Obstructed as error:
             raise Hindered(str(error)) from error
 
-    async def clear(self, job: Job) -> None:
+    async def clear(self, request: DynamoGraphDeploymentRequest, job: Job) -> None:
         """Delete the Job of an earlier spec. Its removal wakes the request."""
+        await self.writer.ensure_newest(request)
         await self.writer.delete(Job, job.key, uid=job.metadata.uid)
 
     async def taken_names(

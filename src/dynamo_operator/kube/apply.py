@@ -211,11 +211,17 @@ class Applier:
         progress: Progress,
     ) -> None:
         uid, namespace = owner.metadata.uid, owner.metadata.namespace
-        for each in self.cache.owned_by(uid, types, namespace):
+        unwanted = [
+            each
+            for each in self.cache.owned_by(uid, types, namespace)
+            if controls(owner, each)
+            and each.metadata.deletion_timestamp is None
+            and (each.KIND.name, each.key) not in kept
+        ]
+        if unwanted:
+            await self.writer.ensure_newest(owner)
+        for each in unwanted:
             kind, name = each.KIND.name, each.metadata.name
-            is_going = each.metadata.deletion_timestamp is not None
-            if not controls(owner, each) or is_going or (kind, each.key) in kept:
-                continue
             try:
                 await self.writer.delete(type(each), each.key, uid=each.metadata.uid)
             except (Invalid, Forbidden) as error:

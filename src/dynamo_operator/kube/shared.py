@@ -59,9 +59,15 @@ class SharedApplier:
         progress = await each_applied(wanted, types, partial(self._attempt, user))
         kept = {(each["kind"], key_of(each)) for each in wanted}
         uid, namespace = user.metadata.uid, user.metadata.namespace
-        for unused in self.cache.owned_by(uid, types, namespace):
-            if (unused.KIND.name, unused.key) not in kept and self._is_ours(unused):
-                await self._leave(user, unused, progress)
+        unused = [
+            each
+            for each in self.cache.owned_by(uid, types, namespace)
+            if (each.KIND.name, each.key) not in kept and self._is_ours(each)
+        ]
+        if unused:
+            await self.writer.ensure_newest(user)
+        for each in unused:
+            await self._leave(user, each, progress)
         return progress.applied
 
     async def _attempt(self, user: Resource, attempt: Attempt) -> None:

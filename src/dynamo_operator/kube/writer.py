@@ -8,12 +8,14 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Generic
 from weakref import WeakValueDictionary
 
 from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.client import Client
 from dynamo_operator.kube.echo import wrote
+from dynamo_operator.kube.errors import Conflict
 from dynamo_operator.kube.exclusion import NamespaceExcluded
 from dynamo_operator.kube.kind import Key, Object, key_of
 from dynamo_operator.kube.lease import LeadershipLost
@@ -101,6 +103,22 @@ class Writer:
             )
             wrote(patch, answer)
             return turn.wrote(answer)
+
+    async def ensure_newest(self, owner: Resource) -> None:
+        """Ask the API server whether this state of `owner` is its newest; before a deletion only.
+
+        What an owner does not want is read from what its spec does not say. A cache that is behind on owners
+        (an operator that just started, from old lists) may know objects that were made for a newer spec, and
+        would take them for unwanted. The next reconcile undoes whatever is done too early, but no deletion.
+
+        Raises:
+            Conflict: there is a newer one; the watch brings it.
+            NotFound: there is none any more.
+        """
+        newest = await self._client.get(type(owner), owner.key)
+        if newest.metadata.resource_version != owner.metadata.resource_version:
+            message = "is newer on the API server than in the cache"
+            raise Conflict(HTTPStatus.CONFLICT, "Conflict", message, owner.KIND, owner.key)
 
     async def delete(
         self, type_: type[Resource], key: Key, *, uid: str, resource_version: str | None = None

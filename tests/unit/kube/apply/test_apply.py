@@ -9,18 +9,16 @@ import pytest
 
 from dynamo_operator.kube.applied import Applied, Obstacle, Verb
 from dynamo_operator.kube.apply import Applier
-from dynamo_operator.kube.errors import ServerFailure
+from dynamo_operator.kube.errors import Conflict, NotFound, ServerFailure
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.restraint import CONTEST_SECONDS, CONTEST_WRITES, REFUSED_SECONDS
-from dynamo_operator.kube.types.meta import Metadata
 from dynamo_operator.kube.writer import Writer
 from simulated.clock import on_simulated_clock
-from simulated.gadget import GADGETS, NAMESPACE, Gadget, gadget, key
+from simulated.gadget import GADGETS, MAKERS, Gadget, Maker, gadget, key
 from simulated.server import Fault
 from simulated.world import World, a_world, settle
 
 HASH = "example.com/hash"
-OWNER = Gadget(Metadata("owner", NAMESPACE, "owner-uid"))
 
 
 @dataclass
@@ -29,10 +27,11 @@ class Scene:
 
     world: World
     applier: Applier
+    owner: Maker
 
     async def apply(self, *wanted: Object) -> Applied:
         """Apply these gadgets for the owner."""
-        return await self.applier.apply(OWNER, wanted=wanted, owns=(Gadget,))
+        return await self.applier.apply(self.owner, wanted=wanted, owns=(Gadget,))
 
     def writes(self) -> Sequence[str]:
         """The methods of the requests that were no reads."""
@@ -45,7 +44,8 @@ async def a_scene() -> AsyncIterator[Scene]:
     world = a_world()
     async with world.synced():
         writer = Writer(world.client, world.cache)
-        yield Scene(world, Applier(world.client, writer, world.cache, HASH))
+        applier = Applier(world.client, writer, world.cache, HASH)
+        yield Scene(world, applier, world.has_maker("owner"))
 
 
 def verbs(applied: Applied) -> list[Verb]:
@@ -222,12 +222,12 @@ async def test_a_contest_with_somebody_else_is_given_up_for_a_while() -> None:
 @on_simulated_clock
 async def test_what_belongs_to_a_predecessor_of_the_owner_passes_by_itself() -> None:
     async with a_scene() as scene:
-        kind = Gadget.KIND
+        kind = Maker.KIND
         reference = {
             "apiVersion": kind.api_version,
             "kind": kind.name,
             "controller": True,
-            "name": OWNER.metadata.name,
+            "name": scene.owner.metadata.name,
             "uid": "the uid before",
         }
         scene.world.server.storage.create(GADGETS, gadget("a", 5, ownerReferences=[reference]))
@@ -247,6 +247,29 @@ async def test_nothing_is_deleted_while_a_name_is_taken() -> None:
 
 
 @on_simulated_clock
+async def test_nothing_is_deleted_for_an_owner_that_is_newer_than_the_cache_knows() -> None:
+    async with a_scene() as scene:
+        await scene.apply(gadget("a", 1))
+        newer = {"metadata": {"labels": {"edited": "yes"}}}
+        scene.world.server.storage.merge(MAKERS, scene.owner.key, newer)
+        with pytest.raises(Conflict, match="newer on the API server"):
+            await scene.apply()
+        assert {"a": 1} == scene.world.sizes()
+        scene.owner = await scene.world.client.get(Maker, scene.owner.key)
+        assert [Verb.DELETE] == verbs(await scene.apply())
+
+
+@on_simulated_clock
+async def test_nothing_is_deleted_for_an_owner_that_is_gone() -> None:
+    async with a_scene() as scene:
+        await scene.apply(gadget("a", 1))
+        scene.world.server.storage.delete(MAKERS, scene.owner.key, {})
+        with pytest.raises(NotFound):
+            await scene.apply()
+        assert {"a": 1} == scene.world.sizes()
+
+
+@on_simulated_clock
 async def test_a_deletion_that_is_refused_is_told() -> None:
     async with a_scene() as scene:
         await scene.apply(gadget("a", 1))
@@ -262,7 +285,7 @@ async def test_what_is_spared_is_neither_written_nor_deleted() -> None:
         spared = (("Gadget", key("b")),)
         before = len(scene.writes())
         applied = await scene.applier.apply(
-            OWNER, wanted=(gadget("a", 1),), owns=(Gadget,), spared=spared
+            scene.owner, wanted=(gadget("a", 1),), owns=(Gadget,), spared=spared
         )
         assert [] == verbs(applied)
         assert before == len(scene.writes())

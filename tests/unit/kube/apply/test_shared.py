@@ -3,26 +3,27 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
+
 from dynamo_operator.kube.applied import Obstacle
+from dynamo_operator.kube.errors import Conflict
 from dynamo_operator.kube.shared import SharedApplier
-from dynamo_operator.kube.types.meta import Metadata
 from dynamo_operator.kube.writer import Writer
 from simulated.clock import on_simulated_clock
-from simulated.gadget import GADGETS, NAMESPACE, Gadget, gadget, key
+from simulated.gadget import GADGETS, MAKERS, Gadget, Maker, gadget, key
 from simulated.server import Fault
 from simulated.world import World, a_world, settle
 
 MARKER = ("example.com/managed-by", "us")
-ONE = Gadget(Metadata("one", NAMESPACE, "uid-of-one"))
-TWO = Gadget(Metadata("two", NAMESPACE, "uid-of-two"))
 
 
 @asynccontextmanager
-async def a_scene() -> AsyncIterator[tuple[World, SharedApplier]]:
-    """A synced world with an applier on it."""
+async def a_scene() -> AsyncIterator[tuple[World, SharedApplier, Maker, Maker]]:
+    """A synced world with an applier on it, and two users."""
     world = a_world()
     async with world.synced():
-        yield world, SharedApplier(Writer(world.client, world.cache), world.cache, MARKER)
+        applier = SharedApplier(Writer(world.client, world.cache), world.cache, MARKER)
+        yield world, applier, world.has_maker("one"), world.has_maker("two")
 
 
 def users(world: World) -> list[str]:
@@ -34,23 +35,34 @@ def users(world: World) -> list[str]:
 
 @on_simulated_clock
 async def test_every_user_is_an_owner_and_the_last_one_takes_it_along() -> None:
-    async with a_scene() as (world, applier):
-        for user in (ONE, TWO, ONE):
+    async with a_scene() as (world, applier, one, two):
+        for user in (one, two, one):
             await applier.apply(user, wanted=[gadget("shared", 1)], types=(Gadget,))
             await settle()
-        assert ["uid-of-one", "uid-of-two"] == users(world)
-        await applier.apply(ONE, wanted=[], types=(Gadget,))
+        assert [one.metadata.uid, two.metadata.uid] == users(world)
+        await applier.apply(one, wanted=[], types=(Gadget,))
         await settle()
-        assert ["uid-of-two"] == users(world)
-        await applier.apply(TWO, wanted=[], types=(Gadget,))
+        assert [two.metadata.uid] == users(world)
+        await applier.apply(two, wanted=[], types=(Gadget,))
         await settle()
         assert {} == world.sizes()
 
 
 @on_simulated_clock
+async def test_a_user_that_is_newer_than_the_cache_knows_does_not_leave() -> None:
+    async with a_scene() as (world, applier, one, _):
+        await applier.apply(one, wanted=[gadget("shared", 1)], types=(Gadget,))
+        await settle()
+        world.server.storage.merge(MAKERS, one.key, {"metadata": {"labels": {"edited": "yes"}}})
+        with pytest.raises(Conflict, match="newer on the API server"):
+            await applier.apply(one, wanted=[], types=(Gadget,))
+        assert {"shared": 1} == world.sizes()
+
+
+@on_simulated_clock
 async def test_two_users_that_want_the_same_write_once_each() -> None:
-    async with a_scene() as (world, applier):
-        for user in (ONE, TWO) * 5:
+    async with a_scene() as (world, applier, one, two):
+        for user in (one, two) * 5:
             await applier.apply(user, wanted=[gadget("shared", 1)], types=(Gadget,))
             await settle()
         assert 2 == len([each for each in world.server.requests if each.method == "PATCH"])
@@ -58,19 +70,19 @@ async def test_two_users_that_want_the_same_write_once_each() -> None:
 
 @on_simulated_clock
 async def test_a_refusal_is_told_and_ends_nothing() -> None:
-    async with a_scene() as (world, applier):
+    async with a_scene() as (world, applier, one, _):
         world.server.faults.append(Fault(403, method="PATCH"))
         wanted = [gadget("shared", 1), gadget("other", 2)]
-        applied = await applier.apply(ONE, wanted=wanted, types=(Gadget,))
+        applied = await applier.apply(one, wanted=wanted, types=(Gadget,))
         assert [Obstacle.REJECTED] == [each.obstacle for each in applied.blocked]
         assert {"other": 2} == world.sizes()
 
 
 @on_simulated_clock
 async def test_an_object_without_our_marker_is_left_alone() -> None:
-    async with a_scene() as (world, applier):
+    async with a_scene() as (world, applier, one, _):
         world.has("shared", 5)
         await settle()
-        applied = await applier.apply(ONE, wanted=[gadget("shared", 1)], types=(Gadget,))
+        applied = await applier.apply(one, wanted=[gadget("shared", 1)], types=(Gadget,))
         assert [Obstacle.NAME_CONFLICT] == [each.obstacle for each in applied.blocked]
         assert {"shared": 5} == world.sizes()

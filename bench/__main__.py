@@ -1,12 +1,13 @@
 """`make bench`: what the operator costs, beside what the API server alone would cost.
 
-python -m bench [--graphs 20,100] [--rounds 1] [--only scale,models] [--write]
+python -m bench [--graphs 20,100] [--rounds 3,1] [--only scale,models] [--write]
 """
 
 import argparse
 import asyncio
 import sys
 from collections.abc import Sequence
+from itertools import cycle
 from pathlib import Path
 from statistics import median
 
@@ -33,10 +34,11 @@ def main() -> None:
     if "models" in options.only:
         models.main()
     if "scale" in options.only:
-        results = [scale(int(each), options.rounds) for each in options.graphs.split(",")]
+        runs = zip(options.graphs, cycle(options.rounds), strict=False)
+        results = [scale(graphs, rounds) for graphs, rounds in runs]
         print(page.table(results))
         if options.write:
-            page.rewrite(results, options.rounds, sys.argv[1:])
+            page.rewrite(results, sys.argv[1:])
 
 
 def scale(graphs: int, rounds: int) -> Figures:
@@ -55,21 +57,26 @@ def scale(graphs: int, rounds: int) -> Figures:
 
 def _medians(found: Sequence[Figures]) -> Figures:
     """The median of each figure; counts by kind are those of the last round."""
-    result = msgspec.structs.replace(found[-1])
+    result = msgspec.structs.replace(found[-1], rounds=len(found))
     for name in Figures.__struct_fields__:
         values = [getattr(each, name) for each in found]
-        if isinstance(values[0], int | float):
+        if name != "rounds" and isinstance(values[0], int | float):
             setattr(result, name, median(values))
     return result
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
-    parser.add_argument("--graphs", default=GRAPHS, help="numbers of graphs, with commas")
-    parser.add_argument("--rounds", type=int, default=3, help="runs of each; medians are taken")
+    parser.add_argument("--graphs", default=GRAPHS, type=_numbers, help="with commas")
+    rounds = "runs of which the medians are taken: for each number of graphs in turn, with commas"
+    parser.add_argument("--rounds", type=_numbers, default=[3], help=rounds)
     parser.add_argument("--only", default=",".join(PARTS), type=lambda text: text.split(","))
     parser.add_argument("--write", action="store_true", help=f"rewrite {page.PAGE.name} and plot")
     return parser.parse_args(arguments)
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(each) for each in text.split(",")]
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ REFERENCE_SECONDS = {20: 9.3, 100: 49.0, 300: 195.0}
 REFERENCE_CPU = {20: 2.2, 100: 10.7, 300: 34.7}
 
 _ROWS: tuple[tuple[str, Callable[[Figures], str]], ...] = (
+    ("runs, of which these are the medians", lambda it: str(it.rounds)),
     ("all successful after (s)", lambda it: f"{it.successful_seconds:.1f}"),
     ("… each, after (ms)", lambda it: f"{1e3 * it.successful_seconds / it.graphs:.0f}"),
     ("the floor: all written after (s)", lambda it: f"{it.floor_seconds:.1f}"),
@@ -81,10 +82,10 @@ def table(results: Sequence[Figures]) -> str:
     return "\n".join(lines)
 
 
-def rewrite(results: Sequence[Figures], rounds: int, arguments: Sequence[str]) -> None:
+def rewrite(results: Sequence[Figures], arguments: Sequence[str]) -> None:
     """Put the figures onto the page, and draw them."""
     command = f'make bench ARGS="{" ".join(arguments)}"'
-    said = f"{_machine()}, {datetime.now(UTC):%Y-%m-%d}; medians of {rounds}; `{command}`:"
+    said = f"{_machine()}, {datetime.now(UTC):%Y-%m-%d}; `{command}`:"
     text = f"{_BEGIN}\n{said}\n\n{table(results)}\n{_END}"
     old = PAGE.read_text(encoding="utf-8")
     pattern = re.compile(f"{re.escape(_BEGIN)}.*{re.escape(_END)}", re.DOTALL)

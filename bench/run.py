@@ -35,6 +35,7 @@ class Figures(msgspec.Struct):
     """What one run has measured. Units are in the names."""
 
     graphs: int
+    rounds: int = 1
     successful_seconds: float = 0.0
     cpu_seconds: float = 0.0
     peak_mib: float = 0.0

@@ -103,7 +103,7 @@ async def scale(
         except (Invalid, Forbidden) as error:
             blocked.append(rejected(kind, f"{member.name}/scale", error))
         else:
-            changes.append(Change(Verb.UPDATE, kind, member.name))
+            changes.append(Change(Verb.SCALE, kind, member.name))
     return Applied((), tuple(changes), tuple(blocked))
 
 

@@ -62,7 +62,7 @@ def report(
 
     A refusal is an event only when it changed the status, so that a settled object makes none.
     """
-    for change in applied.changes:
+    for change in applied.told:
         recorder.event(before, reason=change.reason, message=change.message)
     for text in applied.contested:
         recorder.event(before, reason="Contested", message=text, warning=True)

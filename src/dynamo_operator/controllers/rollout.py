@@ -106,7 +106,7 @@ async def carry_out(
         except (Invalid, Forbidden) as error:
             blocked.append(rejected(kind, f"{component.metadata.name}/scale", error))
         else:
-            changes.append(Change(Verb.UPDATE, kind, component.metadata.name))
+            changes.append(Change(Verb.SCALE, kind, component.metadata.name))
     return await _noted(graph, rollout, writer), Applied((), tuple(changes), tuple(blocked))
 
 

@@ -17,10 +17,15 @@ R = TypeVar("R", bound=Resource)
 
 
 class Verb(StrEnum):
-    """What was done to an object; together with its kind it is the reason of an Event."""
+    """What was done to an object; together with its kind it is the reason of an Event.
+
+    SCALE means: nothing changed but `spec.replicas`. It makes no Event: autoscalers do it all day, and the
+    status and the workload's own controller tell of it.
+    """
 
     CREATE = "Create"
     UPDATE = "Update"
+    SCALE = "Scale"
     DELETE = "Delete"
 
 
@@ -86,6 +91,11 @@ class Applied:
     changes: tuple[Change, ...] = ()
     blocked: tuple[Blocked, ...] = ()
     contested: tuple[str, ...] = ()
+
+    @property
+    def told(self) -> tuple[Change, ...]:
+        """The changes that Events tell of."""
+        return tuple(each for each in self.changes if each.verb is not Verb.SCALE)
 
     def get(self, type_: type[R], name: str) -> R | None:
         """The applied object of that kind and name, if it exists."""

@@ -32,7 +32,13 @@ from dynamo_operator.kube.applied import (
 )
 from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.client import ABSENT, Client
-from dynamo_operator.kube.contained import contained, content, content_of, fingerprint_of
+from dynamo_operator.kube.contained import (
+    contained,
+    content,
+    content_of,
+    differ_in_size_only,
+    fingerprint_of,
+)
 from dynamo_operator.kube.emptied import without_emptied
 from dynamo_operator.kube.errors import Conflict, Forbidden, Invalid, NotFound
 from dynamo_operator.kube.kind import Key, Object, key_of
@@ -137,7 +143,8 @@ class Applier:
             self._accepted.put(uid, (digest, msgspec.json.encode(content_of(applied))))
         attempt.present = applied
         if applied.metadata.resource_version != live.metadata.resource_version:
-            attempt.verb = Verb.UPDATE
+            is_scaled = differ_in_size_only(live, applied, but_for=self.hash_annotation)
+            attempt.verb = Verb.SCALE if is_scaled else Verb.UPDATE
 
     async def _create(self, owner: Resource, attempt: Attempt, body: Object) -> Resource | None:
         """Create by an apply that fails on any present object, because we would merge into it.

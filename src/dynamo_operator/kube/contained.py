@@ -110,6 +110,23 @@ def content_of(live: Resource) -> Object:
     return {**body, **kind, "metadata": _claims(body.get("metadata", {}))}
 
 
+def differ_in_size_only(before: Resource, after: Resource, *, but_for: str) -> bool:
+    """Whether two states of an object differ in `spec.replicas`, and in nothing else.
+
+    Of the annotation `but_for` it does not matter whether it differs.
+    """
+    old, new = content_of(before), content_of(after)
+    sizes = [each.get("spec", {}).pop("replicas", None) for each in (old, new)]
+    for each in (old, new):
+        each["metadata"] = {**each["metadata"]}
+        each["metadata"]["annotations"] = {
+            name: value
+            for name, value in each["metadata"].get("annotations", {}).items()
+            if name != but_for
+        }
+    return sizes[0] != sizes[1] and old == new
+
+
 def fingerprint_of(live: Resource) -> bytes:
     """A hash of all that `content_of` gives: the same for two states that differ in nothing of it."""
     found = live.metadata

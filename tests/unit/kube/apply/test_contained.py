@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from dynamo_operator.kube.contained import contained, content, content_of, fingerprint_of
+from dynamo_operator.kube.contained import (
+    contained,
+    content,
+    content_of,
+    differ_in_size_only,
+    fingerprint_of,
+)
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.types.apps import Deployment, DeploymentStatus
 from dynamo_operator.kube.types.meta import Metadata, OwnerReference, Resource, Struct
@@ -252,3 +258,25 @@ def test_what_cannot_be_ours_leaves_the_fingerprint_as_it_is() -> None:
 def test_whatever_is_compared_changes_the_fingerprint(changed: Deployment) -> None:
     assert content_of(_read()) != content_of(changed)
     assert fingerprint_of(_read()) != fingerprint_of(changed)
+
+
+def a_deployment(replicas: int = 1, *, image: str = "one", **annotations: str) -> Deployment:
+    spec = {"replicas": replicas, "template": {"spec": {"containers": [{"image": image}]}}}
+    body = {"metadata": {"name": "d", "annotations": annotations}, "spec": spec}
+    return msgspec.json.decode(msgspec.json.encode(body), type=Deployment)
+
+
+@pytest.mark.parametrize(
+    ("after", "expected"),
+    [
+        (a_deployment(2), True),
+        (a_deployment(0, hash="b"), True),
+        (a_deployment(1, hash="b"), False),
+        (a_deployment(2, image="two"), False),
+        (a_deployment(2, note="new"), False),
+    ],
+)
+def test_a_change_is_of_the_size_only_when_nothing_else_has_changed(
+    after: Deployment, expected: bool
+) -> None:
+    assert expected == differ_in_size_only(a_deployment(1, hash="a"), after, but_for="hash")

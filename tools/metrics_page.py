@@ -10,6 +10,7 @@ from dynamo_operator.kube.metrics import RuntimeMetrics
 from dynamo_operator.kube.types.meta import R
 from dynamo_operator.observability.metrics import register
 from dynamo_operator.observability.models import CallMetrics
+from dynamo_operator.observability.rollouts import RolloutMetrics
 from dynamo_operator.observability.scope import register as register_scope
 
 PAGE = Path(__file__).parents[1] / "docs" / "metrics.md"
@@ -32,6 +33,15 @@ For webhooks, `result` is `allowed` or `denied`, `operation` is `CREATE`, `UPDAT
 `status` is the state of a graph (`pending`, `successful`, `failed`, `unknown`), and `ready` or
 `not_ready` of a component or a model. Objects are counted at each scrape, so what is gone is not counted.
 What was counted for reconciles in a namespace goes with its last object of that kind.
+
+Rollouts are [managed ones](rollouts.md); Deployments that replace their own pods are not among them. Each is
+counted when the status that says so was written: once as `started`, and once as `completed` or as
+`superseded`, when the workers were changed again, or back, before it was complete. `deadline_exceeded` is
+each time that one stood still for `spec.progressDeadlineSeconds`; it goes on, so it may be counted as
+`completed` later. A restart of the operator counts nothing twice. A step is missing if the operator died
+between writing a status and counting it, or lost the answer. A rollout that the next change overtakes before
+any status tells of it is not counted at all, and a graph that is deleted ends none. Only the replica that
+leads counts; the sum over replicas is what was done.
 
 """
 _FIRST = (
@@ -57,6 +67,7 @@ def page() -> str:
     register_scope(registry, lambda: 0, lambda: False)
     WebhookMetrics(registry)
     CallMetrics(registry)
+    RolloutMetrics(registry)
     rows = sorted(_rows(registry), key=lambda row: (row[0] not in _FIRST, row[0]))
     table = ["| name | type | labels | what it counts |", "|---|---|---|---|"]
     table += [f"| `{name}` | {kind} | {labels} | {text} |" for name, kind, labels, text in rows]

@@ -1,18 +1,20 @@
-"""Writes docs/status.md from `dynamo_operator.status.meanings` and from the fields of a service's status."""
+"""Writes docs/status.md from the meanings of reasons and from the fields of a service's status."""
 
 from itertools import groupby
 from pathlib import Path
 
+from dynamo_operator.api.request import DynamoGraphDeploymentRequest
 from dynamo_operator.api.service_status import BlockedPod, ServiceReplicaStatus
 from dynamo_operator.api.structural import object_schema
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.status.meanings import MEANINGS
+from dynamo_operator.status.request_meanings import REQUEST_MEANINGS
 
 PAGE = Path(__file__).parents[1] / "docs" / "status.md"
 HEAD = """\
 # Status: what it says, and what to do
 
-<!-- Written by `make docs`. Change the texts in `src/dynamo_operator/status/meanings.py`. -->
+<!-- Written by `make docs`. Change the texts in `src/dynamo_operator/status/*meanings.py`. -->
 
 Begin with `kubectl get dgd -o wide`: it shows state, services that are ready, reason and message. The
 message names each service that is not ready, with the pod that is worst off:
@@ -37,6 +39,11 @@ A pod gets the first reason that fits: `insufficient_capacity`, `image_pull_fail
 `pods_crashing`, `pods_not_ready`. A service has the reason of its worst pod, in the same order. A
 service without replicas is ready.
 """
+REQUEST = """\
+`Succeeded` sums the other conditions up: when the request has failed it has the reason of the step that
+failed. `kubectl get dgdr -o wide` shows that reason and `status.message`. See [requests.md](requests.md).
+"""
+INTRODUCTIONS = {DynamoGraphDeploymentRequest.KIND.name: (REQUEST,)}
 PROMISE = """\
 ## What Ready promises, and what it does not
 
@@ -66,8 +73,12 @@ known; it never means zero.
 def page() -> str:
     """The page."""
     lines = [HEAD]
-    for kind, rows in groupby(MEANINGS, key=lambda each: each.kind):
-        lines += [f"## {kind}\n", "| condition | status | reason | meaning | what to do |"]
+    for kind, rows in groupby((*MEANINGS, *REQUEST_MEANINGS), key=lambda each: each.kind):
+        lines += [
+            f"## {kind}\n",
+            *INTRODUCTIONS.get(kind, ()),
+            "| condition | status | reason | meaning | what to do |",
+        ]
         lines.append("|---|---|---|---|---|")
         lines += [
             f"| {row.condition} | {row.status} | `{row.reason}` | {row.text} | {row.advice} |"

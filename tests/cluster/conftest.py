@@ -1,15 +1,20 @@
-"""One real control plane for the whole session, and a fresh namespace for each test."""
+"""One real control plane for the whole session, and a fresh namespace for each test.
+
+Tests that share an operator ask for `operator`. A folder, or a module, says with the fixtures `operated` and
+`operator_flags` where its operator works and what it is told.
+"""
 
 import os
 import ssl
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from cluster.operator_process import OFF, OperatorProcess
 from cluster.world import World
 from dynamo_operator.api.crd import custom_resource_definitions
 from dynamo_operator.controlplane.instance import Instance
@@ -47,6 +52,17 @@ class ControlPlane:
         return self.instance.pki / "admin.key"
 
     @property
+    def tls(self) -> ssl.SSLContext:
+        """What the administrator connects with."""
+        context = ssl.create_default_context(cafile=self.ca)
+        context.load_cert_chain(self.cert, self.key)
+        return context
+
+    def world(self, namespace: str) -> World:
+        """A namespace, as the administrator sees it. "" is all of them."""
+        return World(self.server, self.tls, namespace)
+
+    @property
     def audit_log(self) -> Path:
         """Every request, one JSON object per line."""
         return self.instance.audit_log
@@ -54,6 +70,16 @@ class ControlPlane:
     def kubectl(self, *args: str | Path, input: str | None = None) -> str:  # noqa: A002 - as subprocess has it
         """What kubectl prints, as administrator. Raises KubectlError."""
         return self.instance.kubectl(*args, stdin=input)
+
+    def administrator(self, namespace: str, account: str) -> Path:
+        """The kubeconfig file of a new service account, in a new namespace, that may do everything."""
+        self.kubectl("create", "namespace", namespace)
+        self.kubectl("create", "serviceaccount", account, f"--namespace={namespace}")
+        self.kubectl(
+            *("create", "clusterrolebinding", "operator", "--clusterrole=cluster-admin"),
+            f"--serviceaccount={namespace}:{account}",
+        )
+        return self.instance.service_account_kubeconfig(namespace, account)
 
     def install_crds(self, names: Sequence[str] = (), files: Sequence[Path] = ()) -> None:
         """Installs kinds of other projects by name, or any from files; they are served afterwards."""
@@ -96,6 +122,50 @@ def kinds(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory)
 @pytest.fixture
 def world(kinds: ControlPlane, namespace: str) -> World:
     """The test's own namespace, as the administrator sees it."""
-    tls = ssl.create_default_context(cafile=kinds.ca)
-    tls.load_cert_chain(kinds.cert, kinds.key)
-    return World(kinds.server, tls, namespace)
+    return kinds.world(namespace)
+
+
+@pytest.fixture
+def kubectl(kinds: ControlPlane, namespace: str) -> Callable[..., str]:
+    """Runs kubectl in the test's namespace."""
+
+    def run(*args: str, input: str | None = None) -> str:  # noqa: A002 - as subprocess has it
+        return kinds.kubectl(*args, f"--namespace={namespace}", input=input)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def operated(kinds: ControlPlane) -> ControlPlane:
+    """The control plane that the operator of a module works on."""
+    return kinds
+
+
+@pytest.fixture(scope="module")
+def operator_flags() -> tuple[str, ...]:
+    """What the operator of a module is told besides."""
+    return ()
+
+
+@pytest.fixture(scope="module")
+def shared_operator(
+    operated: ControlPlane,
+    operator_flags: tuple[str, ...],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[OperatorProcess]:
+    """One operator for all tests of a module that do not stop it; the next one may want to be alone."""
+    log = tmp_path_factory.mktemp("operator") / "operator.log"
+    with OperatorProcess(operated.kubeconfig, log, (*OFF, *operator_flags)) as process:
+        process.ready()
+        yield process
+
+
+@pytest.fixture
+def operator(shared_operator: OperatorProcess) -> Iterator[OperatorProcess]:
+    """The shared operator, which must run before and after the test, and have met no bug of its own."""
+    assert shared_operator.ended is None, shared_operator.log.read_text()
+    yield shared_operator
+    said = shared_operator.log.read_text()
+    assert shared_operator.ended is None, said
+    bugs = [each for each in said.splitlines() if "Traceback" in each]
+    assert not bugs, bugs[0]

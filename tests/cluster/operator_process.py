@@ -42,10 +42,14 @@ class OperatorProcess:
 
     def ready(self, within_seconds: float = 60) -> None:
         """Return when its caches are full."""
+        self.says("ready", within_seconds)
+
+    def says(self, message: str, within_seconds: float = 60) -> None:
+        """Return when this start has logged that message."""
         deadline = time.monotonic() + within_seconds
-        while '"message": "ready"' not in self._said():
+        while f'"message": "{message}"' not in self._said():
             if time.monotonic() > deadline or self.ended is not None:
-                raise AssertionError(f"the operator is not ready:\n{self._said()}")
+                raise AssertionError(f"the operator has not said {message!r}:\n{self._said()}")
             time.sleep(0.05)
 
     def _said(self) -> str:

@@ -1,14 +1,21 @@
-"""The same control plane and world as in `tests/cluster`, and a stage for operators that die."""
+"""The same control plane and world as in `tests/cluster`, and a stage for operators that die.
+
+A module has its scenarios played by asking for `survives`. It may say with `operated` and `compared` where
+that is, and what else must be the same in the end.
+"""
 
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 
-from cluster.conftest import ControlPlane, control_plane, kinds, namespace, world
-from faults.stage import Stage, stage_on, tls_of
+from cluster.conftest import ControlPlane, control_plane, kinds, namespace, operated, world
+from dynamo_operator.kube.kind import Kind
+from faults.playing import Run, all_survived, asked, played
+from faults.scenarios import Scenario
+from faults.stage import Stage, stage_on
 
-__all__ = ["control_plane", "kinds", "namespace", "world"]
+__all__ = ["control_plane", "kinds", "namespace", "operated", "world"]
 
 SURVIVED = pytest.StashKey[list[tuple[str, int, int]]]()
 MEASURED = pytest.StashKey[list[str]]()
@@ -17,15 +24,29 @@ MEASURED = pytest.StashKey[list[str]]()
 @pytest.fixture(scope="session")
 def tls(kinds: ControlPlane) -> ssl.SSLContext:
     """What the administrator connects with."""
-    return tls_of(kinds)
+    return kinds.tls
+
+
+@pytest.fixture(scope="module")
+def compared() -> tuple[Kind, ...]:
+    """The kinds whose objects must be the same in the end, besides those of graphs."""
+    return ()
 
 
 @pytest.fixture(scope="module")
 def stage(
-    kinds: ControlPlane, tls: ssl.SSLContext, tmp_path_factory: pytest.TempPathFactory
+    operated: ControlPlane, compared: tuple[Kind, ...], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Stage]:
-    """A stage on the session's control plane."""
-    with stage_on(kinds, tls, tmp_path_factory.mktemp("stage")) as found:
+    """A stage on the control plane of a module."""
+    folder = tmp_path_factory.mktemp("stage")
+    with stage_on(operated, folder, *compared) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def runs(stage: Stage, request: pytest.FixtureRequest) -> Iterator[Mapping[Scenario, Run]]:
+    """All scenarios of a module that are asked for."""
+    with played(stage, asked(request)) as found:
         yield found
 
 
@@ -33,6 +54,14 @@ def stage(
 def survived(request: pytest.FixtureRequest) -> list[tuple[str, int, int]]:
     """Where to note a scenario, how many points there are, and how many an operator died at."""
     return request.config.stash.setdefault(SURVIVED, [])
+
+
+@pytest.fixture
+def survives(
+    runs: Mapping[Scenario, Run], survived: list[tuple[str, int, int]]
+) -> Callable[[Scenario], None]:
+    """Fails unless the scenario comes to the same end at every point that an operator dies at."""
+    return lambda scenario: survived.append(all_survived(scenario, runs[scenario]))
 
 
 @pytest.fixture

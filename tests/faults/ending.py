@@ -54,6 +54,8 @@ _HISTORY = frozenset(
     )
 )
 """What tells how an object came to be as it is."""
+_PAST = (("Suspended", "False"),)
+"""Conditions that do so, by type and status."""
 
 
 @dataclass(frozen=True)
@@ -161,13 +163,22 @@ def _lasting(value: Any, namespace: str, left_out: frozenset[str], kind: Kind) -
             for name, each in value.items()
             if name not in left_out and name not in texts
         }
+        if left_out > _VOLATILE:  # a map that held nothing but history
+            kept = {name: each for name, each in kept.items() if each != {} or value[name] == {}}
         return dict(sorted(kept.items()))
     if isinstance(value, list):
         items = [_lasting(each, namespace, left_out, kind) for each in value]
-        return (
-            sorted(items, key=lambda each: str(each["type"])) if _are_conditions(items) else items
-        )
+        if not _are_conditions(items):
+            return items
+        past = _PAST if left_out > _VOLATILE else ()
+        return [
+            each for each in sorted(items, key=_type) if (_type(each), each["status"]) not in past
+        ]
     return value.replace(namespace, "NAMESPACE") if isinstance(value, str) else value
+
+
+def _type(condition: Any) -> str:
+    return str(condition["type"])
 
 
 def _are_conditions(items: list[Any]) -> bool:

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from cluster.conditions import condition, is_ready
 from cluster.graph.graphs import graph, service, worker
-from cluster.graph.test_graph import COMPONENT, DEPLOYMENT, GRAPH, SERVICE, condition, is_ready
+from cluster.graph.test_graph import COMPONENT, DEPLOYMENT, GRAPH, SERVICE
 from cluster.world import World
 from dynamo_operator.api import labels
 from dynamo_operator.api.scaling import DynamoGraphDeploymentScalingAdapter
@@ -105,8 +106,19 @@ PREFILL = worker("prefill", resources=None)
 ADAPTED = {"scalingAdapter": {"enabled": True}}
 RESTART = {"id": "one", "strategy": {"type": "Sequential"}}
 
+
+def create(body: Object) -> Callable[[World], object]:
+    """Have the user create a graph."""
+    return lambda world: world.create(GRAPH, body)
+
+
+def delete(world: World) -> None:
+    """Have the user delete the graph."""
+    world.delete(GRAPH, "chat")
+
+
 SCENARIOS = (
-    Scenario("create", None, lambda world: world.create(GRAPH, a_graph())),
+    Scenario("create", None, create(a_graph())),
     Scenario("edit the image of a frontend", a_graph(), edit_service("Frontend", IMAGE)),
     Scenario("edit the image of a worker", a_graph(), edit_service("Decode", IMAGE)),
     Scenario("scale a service", a_graph(), edit_service("Decode", {"replicas": 2})),
@@ -159,5 +171,16 @@ SCENARIOS = (
         a_graph(),
         lambda world: world.delete(COMPONENT, "chat-frontend"),
     ),
-    Scenario("delete", a_graph(), lambda world: world.delete(GRAPH, "chat"), is_gone),
+    Scenario("delete", a_graph(), delete, is_gone),
 )
+
+
+def over_nodes(where: str) -> tuple[Scenario, ...]:
+    """What is done to a graph whose worker spans two nodes; `where` tells one such tuple from another."""
+    wide = a_graph(Decode=worker("decode", resources=None, multinode={"nodeCount": 2}))
+    return (
+        Scenario(f"create {where}", None, create(wide)),
+        Scenario(f"edit the image {where}", wide, edit_service("Decode", IMAGE)),
+        Scenario(f"scale {where}", wide, edit_service("Decode", {"replicas": 2})),
+        Scenario(f"delete {where}", wide, delete, is_gone),
+    )

@@ -136,19 +136,10 @@ class Stage:
         return Outcome.SURVIVED
 
 
-def tls_of(plane: ControlPlane) -> ssl.SSLContext:
-    """What that control plane's administrator connects with."""
-    context = ssl.create_default_context(cafile=plane.ca)
-    context.load_cert_chain(plane.cert, plane.key)
-    return context
-
-
 @contextmanager
-def stage_on(
-    plane: ControlPlane, tls: ssl.SSLContext, folder: Path, *more: Kind
-) -> Iterator[Stage]:
+def stage_on(plane: ControlPlane, folder: Path, *more: Kind) -> Iterator[Stage]:
     """A stage on that control plane."""
-    with Executioner(plane.server, tls).running() as proxy:
+    with Executioner(plane.server, plane.tls).running() as proxy:
         config = kubeconfig(proxy, folder / "config")
         with nursery(config, folder) as running:
             yield Stage(proxy, running, more)

@@ -15,9 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from cluster.conditions import condition, is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import service, worker
-from cluster.graph.test_graph import GRAPH, condition, is_ready
+from cluster.graph.test_graph import GRAPH
 from cluster.operator_process import OFF, OperatorProcess
 from cluster.world import World
 from dynamo_operator.api import labels
@@ -100,7 +101,9 @@ def is_settled(world: World) -> bool:
     if body is None or "status" not in body:
         return False
     if body["metadata"].get("annotations", {}).get(labels.SUSPEND) == "true":
-        return condition(body, "Suspended").get("status") == "True"
+        is_suspended = condition(body, "Suspended").get("status") == "True"
+        reported = body["status"].get("services", {}).values()
+        return is_suspended and not any("message" in each for each in reported)
     restart = body["status"].get("restart") or {}
     return is_ready(body) and restart.get("phase") != "Restarting"
 

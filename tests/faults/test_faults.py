@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from cluster.conditions import is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph
-from cluster.graph.test_graph import COMPONENT, DEPLOYMENT, GRAPH, SERVICE, is_ready
+from cluster.graph.test_graph import COMPONENT, DEPLOYMENT, GRAPH, SERVICE
 from cluster.operator_process import OFF, OperatorProcess
 from cluster.world import EVENTS, World
 from faults.proxy import FaultyProxy, kubeconfig

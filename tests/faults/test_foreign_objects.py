@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from cluster.conditions import condition, is_ready
 from cluster.conftest import ControlPlane
 from cluster.epp.test_picker import picker
 from cluster.graph.graphs import IMAGE, graph, service, worker
-from cluster.graph.test_graph import COMPONENT, DEPLOYMENT, GRAPH, SERVICE, condition, is_ready
+from cluster.graph.test_graph import COMPONENT, DEPLOYMENT, GRAPH, SERVICE
 from cluster.installed import installed
 from cluster.world import World
 from dynamo_operator.api import names

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from cluster.conditions import is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service
-from cluster.graph.test_graph import DEPLOYMENT, GRAPH, is_ready
+from cluster.graph.test_graph import DEPLOYMENT, GRAPH
 from cluster.operator_process import OFF, OperatorProcess
 from cluster.world import World
 from faults.proxy import Proxy, cut, kubeconfig

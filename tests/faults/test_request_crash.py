@@ -3,12 +3,11 @@
 The Job's pod is played: it ends well, or badly, as soon as the request says that it profiles.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from cluster.conftest import ControlPlane
 from cluster.requests.playing import (
     JOB,
     REQUEST,
@@ -19,15 +18,13 @@ from cluster.requests.playing import (
     state,
     terminated,
 )
-from cluster.world import PODS, World
+from cluster.world import World
 from dynamo_operator.api import names
-from dynamo_operator.kube.kind import Object
+from dynamo_operator.kube.kind import Kind
 from dynamo_operator.kube.types.core import ServiceAccount
-from faults.playing import Run, all_survived, asked, played
 from faults.scenarios import Scenario
-from faults.stage import Stage, stage_on, tls_of
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1800)]
 
 CURVES = {
     "apiVersion": "v1",
@@ -51,9 +48,9 @@ def profiled(ends: Callable[[Player], None], *wanted: str) -> Callable[[World], 
     """Whether the request is in one of these states; its pod ends on the way."""
 
     def is_over(world: World) -> bool:
-        request = world.get(REQUEST, "chat")
-        if request is not None and state(request) == "Profiling" and _waits(world):
-            ends(Player(world))
+        request, player = world.get(REQUEST, "chat"), Player(world)
+        if request is not None and state(request) == "Profiling" and player.pods():
+            ends(player)
         return request is not None and state(request) in wanted
 
     return is_over
@@ -70,15 +67,6 @@ def badly(player: Player) -> None:
     player.ends("Failed", terminated(2, "KeyError: sla"), terminated(0))
 
 
-def _waits(world: World) -> bool:
-    pods: list[Object] = world.list(PODS)
-    return any(
-        each["metadata"].get("labels", {}).get("dgdr.nvidia.com/name") == "chat"
-        and each["status"].get("phase") not in ("Succeeded", "Failed")
-        for each in pods
-    )
-
-
 SCENARIOS = (
     Scenario(
         "a request that is deployed", None, requested(autoApply=True), profiled(well, "Ready")
@@ -89,23 +77,13 @@ SCENARIOS = (
 
 
 @pytest.fixture(scope="module")
-def request_stage(kinds: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    """A stage on which requests are compared as well."""
-    folder = tmp_path_factory.mktemp("request-stage")
-    with stage_on(kinds, tls_of(kinds), folder, REQUEST, JOB) as found:
-        yield found
+def compared() -> tuple[Kind, ...]:
+    """What a request is carried out with."""
+    return REQUEST, JOB
 
 
-@pytest.fixture(scope="module")
-def runs(request_stage: Stage, request: pytest.FixtureRequest) -> Iterator[Mapping[Scenario, Run]]:
-    """All scenarios that are asked for."""
-    with played(request_stage, asked(request)) as found:
-        yield found
-
-
-@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
 def test_whenever_the_operator_is_killed_a_request_comes_to_the_same_end(
-    scenario: Scenario, runs: Mapping[Scenario, Run], survived: list[tuple[str, int, int]]
+    scenario: Scenario, survives: Callable[[Scenario], None]
 ) -> None:
-    survived.append(all_survived(scenario, runs[scenario]))
+    survives(scenario)

@@ -7,8 +7,11 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from dynamo_operator import operator
+from dynamo_operator.api.component import DynamoComponentDeployment
+from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.controllers.scope import scope_of
 from dynamo_operator.kube.client import Client
 from dynamo_operator.kube.kind import Key, Kind, Object
@@ -16,11 +19,16 @@ from dynamo_operator.kube.metrics import RuntimeMetrics
 from dynamo_operator.kube.types.apiextensions import CustomResourceDefinition
 from dynamo_operator.kube.types.apps import Deployment
 from dynamo_operator.settings import HealthSettings, MetricsSettings, Settings
+from simulated.managed import managed
 from simulated.server import Server
 
+GRAPH, COMPONENT = DynamoGraphDeployment.KIND, DynamoComponentDeployment.KIND
 NAMESPACE = "default"
 REST_SECONDS = 30.0
 """Longer than everything that is put off, shorter than a resync."""
+
+Change: TypeAlias = tuple[Kind, str, Object, str]
+"""Of what kind and name, a merge patch, and of which subresource."""
 
 
 @dataclass
@@ -66,6 +74,20 @@ class Running:
             )
         )
 
+    async def happens(
+        self, change: Change, *, within_seconds: float = REST_SECONDS
+    ) -> tuple[int, int, list[str]]:
+        """How often components and graphs are reconciled after a change, and what is written."""
+        before = [self.reconciles(each) for each in (COMPONENT, GRAPH)]
+        written = len(self.writes())
+        self.change(*change)
+        await asyncio.sleep(within_seconds)
+        components, graphs = (
+            self.reconciles(each) - old
+            for each, old in zip((COMPONENT, GRAPH), before, strict=True)
+        )
+        return components, graphs, self.writes()[written:]
+
     async def deployments_run(self) -> None:
         """Have every Deployment run what its spec says, then let everything come to rest."""
         for name in self.names(Deployment.KIND):
@@ -92,11 +114,5 @@ async def running(seed: int = 0, *, installed: Iterable[Kind] = ()) -> AsyncIter
     )
     client = Client(server)
     manager = operator.manager(client, settings, metrics, scope_of(client, settings))
-    stop = asyncio.Event()
-    task = asyncio.create_task(manager.run(stop))
-    await asyncio.sleep(REST_SECONDS)
-    try:
+    async with managed(manager, settle_seconds=REST_SECONDS):
         yield Running(server, metrics)
-    finally:
-        stop.set()
-        await task

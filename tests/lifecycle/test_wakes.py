@@ -13,8 +13,6 @@ import pytest
 
 from cluster.graph.graphs import graph, service, worker
 from dynamo_operator.api import labels
-from dynamo_operator.api.component import DynamoComponentDeployment
-from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.kube.controller import Pace
 from dynamo_operator.kube.kind import Kind, Object
 from dynamo_operator.kube.types.apps import StatefulSet, StatefulSetStatus
@@ -35,10 +33,9 @@ from dynamo_operator.kube.types.leaderworkerset import (
 from dynamo_operator.kube.types.meta import Struct
 from dynamo_operator.kube.types.volcano import PodGroup
 from lifecycle.fields import changes
-from lifecycle.running import REST_SECONDS, Running, running
+from lifecycle.running import COMPONENT, GRAPH, REST_SECONDS, Running, running
 from simulated.clock import on_simulated_clock
 
-GRAPH, COMPONENT = DynamoGraphDeployment.KIND, DynamoComponentDeployment.KIND
 LONG_AGO = "2026-01-01T00:00:00Z"
 GROUPS = (LeaderWorkerSet.KIND, PodGroup.KIND)
 GROVE = (PodCliqueSet.KIND, PodClique.KIND, PodCliqueScalingGroup.KIND)
@@ -195,15 +192,9 @@ PLACES = {
 
 async def woken(world: Running, place: Place, patch: Object) -> tuple[int, int, list[str]]:
     """How often components and graphs were reconciled after that change, and which statuses were written."""
-    before = [world.reconciles(each) for each in (COMPONENT, GRAPH)]
-    written = len(world.writes())
-    world.change(place.kind, place.name, {"status": patch}, "status")
-    await asyncio.sleep(SOON_SECONDS)
-    components, graphs = (
-        world.reconciles(each) - old for each, old in zip((COMPONENT, GRAPH), before, strict=True)
-    )
-    statuses = [each for each in world.writes()[written:] if each.endswith("/status")]
-    return components, graphs, statuses
+    change = (place.kind, place.name, {"status": patch}, "status")
+    components, graphs, written = await world.happens(change, within_seconds=SOON_SECONDS)
+    return components, graphs, [each for each in written if each.endswith("/status")]
 
 
 @pytest.mark.parametrize("what", PLACES)

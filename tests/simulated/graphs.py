@@ -4,7 +4,6 @@ The graph's controller is a small one: it keeps adapters as the real one does, a
 number which they want is there at once. `asked` is every number that a workload would have been given.
 """
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -32,6 +31,7 @@ from dynamo_operator.kube.status import StatusPace, patch_status
 from dynamo_operator.kube.types.meta import Resource
 from dynamo_operator.kube.writer import Writer
 from dynamo_operator.lifecycle.replicas import effective_replicas
+from simulated.managed import managed
 from simulated.server import Server
 
 GRAPHS = DynamoGraphDeployment.KIND.path()
@@ -102,14 +102,8 @@ class Cluster:
         manager.control(
             ScalingController(client, self.writer, self.cache, self.recorder, StatusPace())
         )
-        stop = asyncio.Event()
-        running = asyncio.create_task(manager.run(stop))
-        await asyncio.sleep(5)
-        try:
+        async with managed(manager, settle_seconds=5):
             yield
-        finally:
-            stop.set()
-            await running
 
     # What users and autoscalers do.
 

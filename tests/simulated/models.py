@@ -31,6 +31,7 @@ from dynamo_operator.kube.types.core import Pod, Service
 from dynamo_operator.kube.types.discovery import EndpointSlice
 from dynamo_operator.kube.writer import Writer
 from dynamo_operator.lifecycle.adapter_calls import Call, Ending, Reply, Verb
+from simulated.managed import managed
 from simulated.server import Server
 
 MODELS = DynamoModel.KIND.path()
@@ -99,14 +100,8 @@ class Cluster:
         controller = ModelController(client, writer, self.cache, recorder, StatusPace(2.0), calls)
         calls.wake = manager.control(controller, Pace(hears_itself=False)).wake
         manager.serve(calls)
-        stop = asyncio.Event()
-        running = asyncio.create_task(manager.run(stop))
-        await asyncio.sleep(5)
-        try:
+        async with managed(manager, settle_seconds=5):
             yield
-        finally:
-            stop.set()
-            await running
 
     @asynccontextmanager
     async def _workers(self) -> AsyncIterator["Cluster"]:
@@ -152,6 +147,11 @@ class Cluster:
     def edit(self, name: str = "legal", **spec: Any) -> None:
         """Have a user change the spec of a model."""
         self.storage.merge(MODELS, Key(NAMESPACE, name), {"spec": spec})
+
+    def annotate(self, annotations: dict[str, str | None], name: str = "legal") -> None:
+        """Have a user annotate a model. None means: take the annotation away."""
+        change = {"metadata": {"annotations": annotations}}
+        self.storage.merge(MODELS, Key(NAMESPACE, name), change)
 
     def delete(self, name: str = "legal") -> None:
         """Have a user delete a model."""
@@ -275,6 +275,20 @@ class Cluster:
                 return
             await asyncio.sleep(0.1)
         raise AssertionError(f"not within {within_seconds} s")
+
+
+@asynccontextmanager
+async def loaded(
+    name: str = "legal", *, pods: int = 1
+) -> AsyncIterator[tuple[Cluster, list[Worker]]]:
+    """A cluster whose one model is loaded into all its pods, and their workers; the operator runs."""
+    cluster = Cluster()
+    workers = cluster.has_pods(pods)
+    cluster.has_model(name)
+    async with cluster.operator():
+        await asyncio.sleep(5)
+        assert [{"legal-v2": URI}] * pods == [each.loaded for each in workers]
+        yield cluster, workers
 
 
 def pod_status(host: str, *, ready: bool = True, restarts: int = 0) -> Object:

@@ -14,13 +14,13 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from dynamo_operator.admission.review import Request, UserInfo
+from dynamo_operator.admission.review import Request
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.kube.client import Client
 from dynamo_operator.kube.decode import UNREADABLE
 from dynamo_operator.kube.errors import OperatorError
 from dynamo_operator.kube.kind import Object
-from dynamo_operator.kube.types.access import AccessReview
+from dynamo_operator.kube.types.access import SubjectAccessReview, UserInfo, question, subject
 from dynamo_operator.kube.types.meta import Struct
 from dynamo_operator.validation import Problem, ProblemKind
 
@@ -62,7 +62,8 @@ class Elsewhere:
         if not wanted or wanted == request.namespace or _spec(request.new) == _spec(request.old):
             return ()
         try:
-            review = await self.client.create(AccessReview, _question(request.user_info, wanted))
+            asked = _may_create(request.user_info, wanted)
+            review = await self.client.create(SubjectAccessReview, asked)
         except OperatorError as error:
             message = (
                 f"{PATH}: whether you may create graphs in {wanted} could not be asked: {error}"
@@ -94,22 +95,14 @@ def _spec(text: Raw | None) -> Any:
         return None
 
 
-def _question(user: UserInfo, namespace: str) -> Object:
-    kind, graphs = AccessReview.KIND, DynamoGraphDeployment.KIND
-    return {
-        "apiVersion": kind.api_version,
-        "kind": kind.name,
-        "metadata": {"name": ""},
-        "spec": {
-            "user": user.username,
-            "uid": user.uid,
-            "groups": list(user.groups),
-            "extra": {name: list(values) for name, values in user.extra.items()},
-            "resourceAttributes": {
-                "group": graphs.group,
-                "resource": graphs.plural,
-                "verb": "create",
-                "namespace": namespace,
-            },
-        },
+def _may_create(user: UserInfo, namespace: str) -> Object:
+    """Asks whether a user may create graphs in a namespace."""
+    graphs = DynamoGraphDeployment.KIND
+    attributes = {
+        "group": graphs.group,
+        "resource": graphs.plural,
+        "verb": "create",
+        "namespace": namespace,
     }
+    wanted = {**subject(user), "resourceAttributes": attributes}
+    return question(SubjectAccessReview.KIND, wanted)

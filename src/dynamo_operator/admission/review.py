@@ -8,6 +8,7 @@ from msgspec import Raw
 
 from dynamo_operator.admission.judgement import Verdict
 from dynamo_operator.kube.decode import UNREADABLE
+from dynamo_operator.kube.types.access import UserInfo
 from dynamo_operator.kube.types.meta import Struct
 
 API_VERSION = "admission.k8s.io/v1"
@@ -17,15 +18,6 @@ _FORBIDDEN = 403
 _MOST = 100
 _LONGEST = 1000
 """Lines, and characters in one. A text of strangers must not come back in megabytes."""
-
-
-class UserInfo(Struct):
-    """Who asks."""
-
-    username: str = ""
-    uid: str = ""
-    groups: tuple[str, ...] = ()
-    extra: dict[str, tuple[str, ...]] = {}
 
 
 class Request(Struct):

@@ -13,6 +13,7 @@ from dynamo_operator.api.model import DynamoModel
 from dynamo_operator.api.request import DynamoGraphDeploymentRequest
 from dynamo_operator.facts import Facts
 from dynamo_operator.kube.types.meta import R
+from dynamo_operator.render.profiling_config import profiler_config_bytes
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.validation import Problem, update
 from dynamo_operator.validation import model as models
@@ -66,6 +67,14 @@ def _graph_changes(
         yield from update.adapter_problems(old, new)
 
 
+def _request_problems(
+    request: DynamoGraphDeploymentRequest, at: Circumstances
+) -> Iterable[Problem]:
+    spec = request.spec
+    size = profiler_config_bytes(spec, request.metadata.namespace) if spec is not None else 0
+    return requests.request_problems(request, at.settings, size)
+
+
 RULES: tuple[Rules[Any], ...] = (
     Rules(
         DynamoGraphDeployment,
@@ -90,7 +99,7 @@ RULES: tuple[Rules[Any], ...] = (
     ),
     Rules(
         DynamoGraphDeploymentRequest,
-        problems=lambda request, at: requests.request_problems(request, at.settings),
+        problems=_request_problems,
         changes=lambda old, new, _: requests.request_update_problems(old, new),
         warnings=lambda request, _: requests.request_warnings(request),
         change_warnings=lambda _old, _new: (),

@@ -22,6 +22,7 @@ from dynamo_operator.admission.shared_names import SharedNames, shared_names
 from dynamo_operator.admission.upkeep import Upkeep
 from dynamo_operator.api.model import DynamoModel
 from dynamo_operator.kube.cache import Cache
+from dynamo_operator.kube.client import Client
 from dynamo_operator.kube.errors import ConfigError
 from dynamo_operator.kube.informer import Informer
 from dynamo_operator.kube.kind import Key
@@ -31,7 +32,7 @@ from dynamo_operator.kube.types.admission import ServingSecret, ValidatingWebhoo
 from dynamo_operator.kube.types.core import PersistentVolumeClaim
 from dynamo_operator.kube.types.inference import InferencePool
 from dynamo_operator.kube.types.meta import R
-from dynamo_operator.settings import Settings
+from dynamo_operator.settings import Settings, WebhookSettings
 from dynamo_operator.validation.surroundings import Surroundings
 
 _NOT_OWN_BUNDLE = (
@@ -85,24 +86,7 @@ def webhooks(
         # What is shown to us is chosen by a selector that anybody may have got wrong.
         return skips(asked) or bool(own and asked != own)
 
-    configurations = Informer(
-        ValidatingWebhookConfiguration, fields=f"metadata.name={chosen.configuration_name}"
-    )
-    secrets = Informer(
-        ServingSecret, namespace=namespace, fields=f"metadata.name={chosen.secret_name}"
-    )
-    keeper: Keeper = FileKeeper(Path(chosen.certificate_folder))
-    informers: tuple[Informer[Any], ...] = (configurations,)
-    if chosen.certificates == "self":
-        informers = (configurations, secrets)
-        keeper = SecretKeeper(
-            client,
-            cache,
-            Key(namespace, chosen.secret_name),
-            hosts_of(namespace, chosen.service_name),
-            Terms.of_life(timedelta(seconds=chosen.certificate_life_seconds)),
-        )
-
+    informers, keeper = _certificate_source(client, cache, namespace, chosen)
     taken = shared_names(cache)
 
     def circumstances(request: Request) -> Circumstances:
@@ -121,6 +105,28 @@ def webhooks(
     configuration = Configuration(client, cache, chosen.configuration_name)
     upkeep = Upkeep(identity, keeper, configuration, server, certificate, informers)
     return Webhooks(informers, (server, upkeep), upkeep.synced, upkeep.ready, certificate)
+
+
+def _certificate_source(
+    client: Client, cache: Cache, namespace: str, chosen: WebhookSettings
+) -> tuple[tuple[Informer[Any], ...], Keeper]:
+    """What has to be watched to know what the API server trusts, and who keeps the certificate."""
+    configurations = Informer(
+        ValidatingWebhookConfiguration, fields=f"metadata.name={chosen.configuration_name}"
+    )
+    if chosen.certificates != "self":
+        return (configurations,), FileKeeper(Path(chosen.certificate_folder))
+    secrets = Informer(
+        ServingSecret, namespace=namespace, fields=f"metadata.name={chosen.secret_name}"
+    )
+    keeper = SecretKeeper(
+        client,
+        cache,
+        Key(namespace, chosen.secret_name),
+        hosts_of(namespace, chosen.service_name),
+        Terms.of_life(timedelta(seconds=chosen.certificate_life_seconds)),
+    )
+    return (configurations, secrets), keeper
 
 
 @dataclass(frozen=True, slots=True)

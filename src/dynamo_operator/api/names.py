@@ -170,6 +170,14 @@ def profiling_job(request: str) -> str:
     return label_value(f"profile-{request}")
 
 
+def profiling_base(request: str, uid: str) -> str:
+    """The ConfigMap with the graph from which profiling starts, where it is not the user's own.
+
+    One that an earlier request of that name has left is on its way out, so it has another name.
+    """
+    return dns_subdomain(f"dgdr-base-{request}-{uid.partition('-')[0]}")
+
+
 def profiling_output(request: str) -> str:
     """The ConfigMap with what profiling for a request has found."""
     return dns_subdomain(f"dgdr-output-{request}")

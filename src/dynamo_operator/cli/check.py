@@ -4,11 +4,10 @@ import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator, Awaitable
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
 from dynamo_operator.api.crd import RESOURCES
+from dynamo_operator.cli.check_options import Options
 from dynamo_operator.cli.errors import ExitCode
 from dynamo_operator.cli.running import rendering_settings
 from dynamo_operator.installation import checks, kinds, leaders, reviews, room, upgrade, webhooks
@@ -32,23 +31,6 @@ from dynamo_operator.kube.types.coordination import Lease
 
 _ELECTION = Key("kube-system", "dynamo.nvidia.com")
 _OURS = "app.kubernetes.io/created-by=dynamo-operator"
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What to look at. An empty `account` means: nobody's permissions; an empty `namespace`, all of them.
-
-    `is_self` is for the operator's own account, which may see little: only what it can say of itself.
-    """
-
-    kubeconfig: Path | None = None
-    context: str = ""
-    is_before: bool = False
-    account: str = ""
-    namespace: str = ""
-    is_before_upgrade: bool = False
-    is_self: bool = False
-    expects_webhooks: bool = False
 
 
 def print_findings(options: Options, output: str) -> ExitCode:

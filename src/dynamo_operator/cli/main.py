@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from cyclopts import App, Parameter
 
 from dynamo_operator.cli.application import application, execute, version
+from dynamo_operator.cli.check_options import UNLIMITED, Options
 
 _PLUGIN = "kubectl-dynamo"
 
@@ -155,18 +156,9 @@ def images(
     print_images(registry, output)
 
 
-def check(  # noqa: PLR0913  one for each option
+def check(
     *,
-    kubeconfig: Annotated[Path | None, Parameter(metavar="FILE")] = None,
-    context: Annotated[str, Parameter(metavar="NAME", show_default=False)] = "",
-    before_install: bool = False,
-    before_upgrade: bool = False,
-    itself: Annotated[bool, Parameter(name="--self")] = False,
-    expect_webhooks: bool = False,
-    account: Annotated[str, Parameter(metavar="NAMESPACE/NAME", show_default=False)] = "",
-    namespace: Annotated[
-        str, Parameter(name=["--namespace", "-n"], metavar="NAME", show_default=False)
-    ] = "",
+    options: Options = UNLIMITED,
     output: Annotated[Literal["text", "json"], Parameter(name=["--output", "-o"])] = "text",
 ) -> int:
     """Look at a cluster and say what it lacks. Nothing is changed.
@@ -176,37 +168,11 @@ def check(  # noqa: PLR0913  one for each option
 
     Parameters
     ----------
-    kubeconfig
-        Kubeconfig file. Without it, the one that kubectl takes.
-    context
-        Context in it.
-    before_install
-        It is no fault that our kinds are not there yet; an operator that leads already is one.
-    before_upgrade
-        Try, without changing anything, what an upgrade to this version would change.
-    itself
-        Look only at what an operator's account can say of itself, as `helm test` does.
-    expect_webhooks
-        It is a fault if nobody refuses a graph with a mistake.
-    account
-        ServiceAccount of an operator, whose permissions are looked at.
-    namespace
-        Namespace to look at: its quota and pull secrets; that of an operator, if it works in one only.
     output
         `text` is for people, `json` for machines.
     """
-    from dynamo_operator.cli.check import Options, print_findings
+    from dynamo_operator.cli.check import print_findings
 
-    options = Options(
-        kubeconfig,
-        context,
-        before_install,
-        account,
-        namespace,
-        before_upgrade,
-        itself,
-        expect_webhooks,
-    )
     return int(print_findings(options, output))
 
 

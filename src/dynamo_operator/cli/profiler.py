@@ -24,10 +24,12 @@ from dynamo_operator.kube.client import Client
 from dynamo_operator.kube.connect import connect
 from dynamo_operator.kube.errors import ConfigError, OperatorError
 from dynamo_operator.kube.kind import Object
+from dynamo_operator.kube.texts import fitted
 from dynamo_operator.kube.yaml_depth import ShallowLoader
 from dynamo_operator.profiler.configuration import Configuration, configuration, with_hardware
 from dynamo_operator.profiler.nodes import NodeGpus, best_nodes
 from dynamo_operator.profiler.progress import STATUS_FILE, Phase, Progress
+from dynamo_operator.profiler.refusal import REFUSAL_CHARACTERS, Refusal
 from dynamo_operator.profiler.run import (
     MOCKED_RESULTS_FILE,
     RESULTS_FILE,
@@ -161,8 +163,8 @@ def _documents(source: str, text: str) -> list[Any]:
     try:
         return [each.value for each in documents(source, text)]
     except ExceptionGroup as mistakes:
-        # The first is enough: a request shows one sentence.
-        raise mistakes.exceptions[0] from None
+        said = [str(each) for each in mistakes.exceptions]
+        raise Refusal(fitted(said, REFUSAL_CHARACTERS)) from None
 
 
 def _clear(folder: Path) -> None:

@@ -1,5 +1,6 @@
 """Controller of DynamoGraphDeployment: one graph, a component for each of its services."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -63,7 +64,10 @@ from dynamo_operator.validation.graph import graph_problems
 
 @dataclass(frozen=True, slots=True)
 class GraphController:
-    """Turns a DynamoGraphDeployment into its components and the permissions that they need."""
+    """Turns a DynamoGraphDeployment into its components and the permissions that they need.
+
+    `written` is told of the graph before and after its status was brought up to date; both may be the same.
+    """
 
     writer: Writer
     cache: Cache
@@ -73,6 +77,7 @@ class GraphController:
     pace: StatusPace
     pods: PodIndex
     settings: RenderSettings
+    written: Callable[[DynamoGraphDeployment, DynamoGraphDeployment], None] = lambda _, __: None
 
     reconciles: ClassVar[type[Resource]] = DynamoGraphDeployment
     owns: ClassVar[tuple[type[Resource], ...]] = (
@@ -140,6 +145,7 @@ class GraphController:
             report(self.recorder, graph, graph, applied=applied)
             return Again(wait)
         stored = await patch_status(self.writer, graph, state.status)
+        self.written(graph, stored)
         report(self.recorder, graph, stored, applied=applied)
         return soonest(outcome(applied), state.again_seconds, rollout.wait_seconds)
 

@@ -17,7 +17,7 @@ from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.kind import Key
 from dynamo_operator.kube.types.grove import PodCliqueScalingGroup, PodCliqueSet, PodCliqueSetSpec
 from dynamo_operator.lifecycle.observed import Observed, ServiceObserved
-from dynamo_operator.status.components import is_ready
+from dynamo_operator.status.components import is_current, is_ready, wanted_replicas
 from dynamo_operator.status.gang import GangMember, is_settled
 from dynamo_operator.status.pause import is_paused
 
@@ -54,10 +54,11 @@ def _component(components: Iterable[DynamoComponentDeployment]) -> ServiceObserv
         exists=True,
         restart=restarts.pop() if len(restarts) == 1 else "",
         is_ready=all(is_ready(each) for each in every),
-        wanted=sum(1 if each.spec.replicas is None else each.spec.replicas for each in every),
+        wanted=sum(wanted_replicas(each.spec) for each in every),
         replicas=sum(each.replicas for each in counts),
         ready=sum(each.ready_replicas or 0 for each in counts),
         is_paused=any(map(is_paused, every)),
+        is_current=all(map(is_current, every)),
     )
 
 

@@ -13,7 +13,7 @@ from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.api.request import DynamoGraphDeploymentRequest
 from dynamo_operator.controllers.finalizer import without_finalizer
 from dynamo_operator.controllers.report import CONFLICT_RETRY_SECONDS, REJECTED_RETRY_SECONDS
-from dynamo_operator.controllers.request_acts import Hindered, RequestActs, in_the_way
+from dynamo_operator.controllers.request_acts import Hindered, RequestActs
 from dynamo_operator.controllers.request_facts import (
     RequestFacts,
     request_watches,
@@ -21,6 +21,7 @@ from dynamo_operator.controllers.request_facts import (
     target_of,
 )
 from dynamo_operator.controllers.unreadable import report_unreadable
+from dynamo_operator.kube.applied import taken
 from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.controller import DONE, Again, Outcome, Watches
 from dynamo_operator.kube.errors import Invalid
@@ -54,7 +55,7 @@ from dynamo_operator.render.profiling_config import uses_ai_configurator
 from dynamo_operator.status import request as status
 from dynamo_operator.status.pause import is_paused
 from dynamo_operator.status.request import Told
-from dynamo_operator.status.request_failure import failure, obstacle, unread
+from dynamo_operator.status.request_failure import failure, left_over, obstacle, unread
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +122,9 @@ class RequestController:
             case Act.CLEAR if facts.job is not None:
                 await self.acts.clear(request, facts.job)
                 return DONE
+            case Act.WAIT:
+                text = left_over(facts.job, facts.pods_left)
+                return await self._tell(request, status.waiting(request, text))
             case Act.START:
                 return await self._start(request)
             case Act.BEGIN:
@@ -180,10 +184,13 @@ class RequestController:
         return await self._tell(request, status.begun(request, _now(), is_offline=is_offline))
 
     async def _taken(self, request: DynamoGraphDeploymentRequest, job: Job) -> Outcome:
-        text = in_the_way(request, job)
-        if text:
-            await self._tell(request, status.not_started(request, Reason.NAME_CONFLICT, text))
-        return Again(REJECTED_RETRY_SECONDS if text else CONFLICT_RETRY_SECONDS)
+        blocked = taken(job, request)
+        if blocked.passes_by_itself:
+            await self._tell(request, status.waiting(request, blocked.message))
+            return Again(CONFLICT_RETRY_SECONDS)
+        told = status.not_started(request, Reason.NAME_CONFLICT, blocked.message)
+        await self._tell(request, told)
+        return Again(REJECTED_RETRY_SECONDS)
 
     async def _watch(self, request: DynamoGraphDeploymentRequest, facts: Facts) -> Outcome:
         text, again = obstacle(self.facts.pods(request), datetime.now(UTC))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from dynamo_operator.api import labels, names
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.api.request import (
+    ConfigMapReference,
     DynamoGraphDeploymentRequest,
     DynamoGraphDeploymentRequestSpec,
 )
@@ -20,7 +21,7 @@ from dynamo_operator.controllers.request_facts import (
     unasked,
 )
 from dynamo_operator.controllers.request_nodes import NodeReaders
-from dynamo_operator.kube.applied import Obstructed, controls, taken
+from dynamo_operator.kube.applied import Obstructed, controls
 from dynamo_operator.kube.apply import controller_reference
 from dynamo_operator.kube.client import ABSENT
 from dynamo_operator.kube.errors import Forbidden, Invalid, NotFound
@@ -32,9 +33,11 @@ from dynamo_operator.kube.types.core import ServiceAccount
 from dynamo_operator.kube.types.meta import Resource
 from dynamo_operator.kube.types.rbac import RoleBinding
 from dynamo_operator.kube.writer import Writer
+from dynamo_operator.lifecycle.request_base import completed_base
 from dynamo_operator.lifecycle.request_graph import config_map, deployed, tracking
 from dynamo_operator.lifecycle.request_output import BadOutput, additional
-from dynamo_operator.render.profiling import account_objects, profiling_job
+from dynamo_operator.render.profiling import account_objects, placement, profiling_job
+from dynamo_operator.render.profiling_config import BASE_FILE
 from dynamo_operator.settings import RenderSettings
 
 _REFUSALS = (Forbidden, Invalid, NotFound)
@@ -70,7 +73,8 @@ class RequestActs:
         """
         await self._forget(request)
         await self._account(request, spec)
-        wanted = profiling_job(request, spec, self.settings)
+        base = await self._base(request, spec)
+        wanted = profiling_job(request, spec, self.settings, base)
         owners = {"ownerReferences": [controller_reference(request)]}
         body = {**wanted, "metadata": wanted["metadata"] | owners}
         wish = Wish(request.metadata.uid, Job.KIND.name, job_key(request))
@@ -177,6 +181,32 @@ class RequestActs:
             raise Hindered(text, is_taken=True)
         await self.writer.delete(Output, key, uid=stale.metadata.uid)
 
+    async def _base(
+        self, request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec
+    ) -> ConfigMapReference | None:
+        """Where the graph is from which profiling starts. None means: where the user says, if he does."""
+        namespace, profiling = request.metadata.namespace, spec.profiling_config
+        given = profiling.config_map_ref
+        live = await self.facts.live(Output, Key(namespace, given.name)) if given else None
+        text = live.data.get(given.key) if live is not None and given is not None else None
+        done = completed_base(text, spec, placement(profiling)) if text else None
+        if done is None:
+            return None
+        ours = ConfigMapReference(
+            names.profiling_base(request.metadata.name, request.metadata.uid), BASE_FILE
+        )
+        found: Object = {"metadata": {"name": ours.name}, "data": {ours.key: done}}
+        body = config_map(request, found, namespace)
+        body["metadata"]["ownerReferences"] = [controller_reference(request)]
+        try:
+            await self._config_map(request, body)
+        except Hindered as error:
+            text = f"ConfigMap {ours.name}: {error}: rename or delete it"
+            raise Hindered(text, is_taken=True) from error
+        except _REFUSALS as error:
+            raise Hindered(f"ConfigMap {ours.name}: {error.message}") from error
+        return ours
+
     async def _account(
         self, request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec
     ) -> None:
@@ -214,12 +244,6 @@ class RequestActs:
             await self.writer.apply(Output, body, force=True, uid=live.metadata.uid)
         else:
             raise Hindered("it exists and belongs to another; it is left alone")
-
-
-def in_the_way(request: DynamoGraphDeploymentRequest, job: Job) -> str:
-    """Who has the Job's name. Empty means: an earlier request of our name, whose Job is going."""
-    blocked = taken(job, request)
-    return "" if blocked.passes_by_itself else blocked.message
 
 
 def _is_own(request: DynamoGraphDeploymentRequest, live: Resource) -> bool:

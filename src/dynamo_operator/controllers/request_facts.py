@@ -29,7 +29,7 @@ from dynamo_operator.kube.types.meta import Resource
 from dynamo_operator.lifecycle.request import Facts, Stage, accepted_spec, end_of, is_of_request
 from dynamo_operator.lifecycle.request_graph import target
 from dynamo_operator.lifecycle.request_output import PROGRESS
-from dynamo_operator.render.profiling_config import model_cache
+from dynamo_operator.render.profiling_config import model_cache, profiler_config_bytes
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.validation.request import request_problems
 
@@ -87,13 +87,15 @@ class RequestFacts:
 
     async def problems(self, request: DynamoGraphDeploymentRequest) -> tuple[str, ...]:
         """What is wrong with the spec, and with what it names."""
-        found = tuple(str(each) for each in request_problems(request, self.settings))
-        if found or request.spec is None:
-            return found or ("spec is required",)
-        at = target(request, request.spec)
+        spec = request.spec
+        if spec is None:
+            return ("spec is required",)
+        size = profiler_config_bytes(spec, request.metadata.namespace)
+        found = [str(each) for each in request_problems(request, self.settings, size)]
+        at = target(request, spec)
         if not self.reaches(request, at.namespace):
-            return (unasked(at.namespace),)
-        return tuple([each async for each in self._missing(request, request.spec)])
+            return (*found, unasked(at.namespace))  # nobody learns what is there
+        return (*found, *[each async for each in self._missing(request, spec)])
 
     def reaches(self, request: DynamoGraphDeploymentRequest, namespace: str) -> bool:
         """Whether the request may have something made in that namespace.
@@ -139,8 +141,8 @@ class RequestFacts:
         job = await self.live(Job, job_key(request))
         is_edited = request.metadata.generation != request.status.observed_generation
         problems = await self.problems(request) if job is None and is_edited else ()
-        is_busy = any(_is_alive(each) for each in self.pods(request))
-        return Facts(problems=problems, job=job, is_busy=is_busy)
+        left = sorted(each.metadata.name for each in self.pods(request) if _is_alive(each))
+        return Facts(problems=problems, job=job, pods_left=tuple(left))
 
     async def _to_profile(self, request: DynamoGraphDeploymentRequest) -> Facts:
         job, key = await self.surely(Job, job_key(request)), output_key(request)

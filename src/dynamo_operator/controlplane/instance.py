@@ -140,18 +140,9 @@ class Instance:
             is_new = not self.exists
             before = self._make(is_real=is_real) if is_new else self._plan()
             plan = before if nodes is None else msgspec.structs.replace(before, nodes=nodes)
-            node = self._node(plan, progress)
-            startup = Startup(self._layout, plan, binaries, node)
+            startup = Startup(self._layout, plan, binaries, self._node(plan, progress))
             try:
-                if node:
-                    progress.step(f"starting {self.name}: namespaces, containerd, images")
-                    node.prepare()
-                    node.runtime(node_images(node.programs))
-                progress.step(f"starting {self.name}: etcd, kube-apiserver")
-                startup.store()
-                startup.objects(files)
-                progress.step(f"starting {self.name}: controllers, scheduler, nodes")
-                startup.controllers()
+                self._start(startup, files, progress)
                 for surplus in range(plan.nodes, before.nodes if not is_new else 0):
                     startup.kubectl("delete", "--ignore-not-found", "node", node_name(surplus))
                 self._write(plan)
@@ -274,6 +265,17 @@ class Instance:
         """A new kubeconfig file with a client certificate for this user."""
         authority = Authority(Pair.read(self.pki, "ca"))
         return self._write_kubeconfig(f"user.{user}", authority.issue(user, groups=groups))
+
+    def _start(self, startup: Startup, crd_files: Sequence[Path], progress: Progress) -> None:
+        if node := startup.node:
+            progress.step(f"starting {self.name}: namespaces, containerd, images")
+            node.prepare()
+            node.runtime(node_images(node.programs))
+        progress.step(f"starting {self.name}: etcd, kube-apiserver")
+        startup.store()
+        startup.objects(crd_files)
+        progress.step(f"starting {self.name}: controllers, scheduler, nodes")
+        startup.controllers()
 
     def _startup(self, progress: Progress) -> Startup:
         plan = self._plan()

@@ -39,26 +39,6 @@ class Pod(Resource):
     status: PodStatus = PodStatus()
 
 
-class AccessReviewStatus(Struct):
-    """The answer."""
-
-    allowed: bool = False
-
-
-class SubjectAccessReview(Resource):
-    """Asks whether somebody may do something; created, never stored."""
-
-    KIND = Kind(
-        "authorization.k8s.io",
-        "v1",
-        "SubjectAccessReview",
-        "subjectaccessreviews",
-        namespaced=False,
-    )
-
-    status: AccessReviewStatus = AccessReviewStatus()
-
-
 class DefinedVersion(Struct):
     """A version of a kind, and whether the API server answers in it."""
 
@@ -100,17 +80,3 @@ class ResourceQuota(Resource):
     KIND = Kind("", "v1", "ResourceQuota", "resourcequotas")
 
     status: QuotaStatus = QuotaStatus()
-
-
-class SelfSubjectAccessReview(Resource):
-    """Asks whether the asker may do something; created, never stored."""
-
-    KIND = Kind(
-        "authorization.k8s.io",
-        "v1",
-        "SelfSubjectAccessReview",
-        "selfsubjectaccessreviews",
-        namespaced=False,
-    )
-
-    status: AccessReviewStatus = AccessReviewStatus()

@@ -5,6 +5,8 @@ nobody grant what he does not have. So the operator holds the few rights of the 
 `bind` the ClusterRoles of planners and the like by name, without holding what is in them.
 """
 
+from dataclasses import replace
+
 from dynamo_operator.installation.rule import Feature, Name, Rule, Where
 
 _READ = ("get", "list", "watch")
@@ -22,6 +24,36 @@ _GRAPH_KINDS = (
 )
 MARKER_LEASE = "dynamo-operator-namespace-scope"
 
+
+def _status(*kinds: str, why: str) -> Rule:
+    return Rule(NVIDIA, tuple(f"{kind}/status" for kind in kinds), ("patch",), why)
+
+
+def _finalizers(*kinds: str) -> Rule:
+    return Rule(
+        NVIDIA,
+        tuple(f"{kind}/finalizers" for kind in kinds),
+        ("update",),
+        "Names them as owners that are deleted last; some clusters check this right for it.",
+    )
+
+
+def _certificate(of: str, name: Name, feature: Feature) -> tuple[Rule, Rule]:
+    """What it takes to keep a certificate in a Secret: a creation cannot be limited to a name."""
+    makes = f"Makes the Secret with the certificate of its {of}. By this right alone it changes no Secret."
+    renews = "Renews that certificate, which all replicas share."
+    secrets, own = ("secrets",), Where.OWN
+    return (
+        Rule("", secrets, ("create",), makes, where=own, feature=feature),
+        Rule("", secrets, (*_READ, "patch"), renews, where=own, feature=feature, names=(name,)),
+    )
+
+
+def _with(feature: Feature, *rules: Rule) -> tuple[Rule, ...]:
+    """The rules, for installations that have the feature."""
+    return tuple(replace(each, feature=feature) for each in rules)
+
+
 RULES: tuple[Rule, ...] = (
     Rule(
         NVIDIA,
@@ -29,18 +61,8 @@ RULES: tuple[Rule, ...] = (
         _MANAGE,
         "Reads graphs, makes their components and scaling adapters, records its choices on them.",
     ),
-    Rule(
-        NVIDIA,
-        tuple(f"{kind}/status" for kind in _GRAPH_KINDS),
-        ("patch",),
-        "Says what is true of them.",
-    ),
-    Rule(
-        NVIDIA,
-        tuple(f"{kind}/finalizers" for kind in _GRAPH_KINDS),
-        ("update",),
-        "Names them as owners that are deleted last; some clusters check this right for it.",
-    ),
+    _status(*_GRAPH_KINDS, why="Says what is true of them."),
+    _finalizers(*_GRAPH_KINDS),
     Rule(
         NVIDIA,
         ("dynamocomponentdeployments/scale",),
@@ -53,36 +75,16 @@ RULES: tuple[Rule, ...] = (
         (*_READ, "patch"),
         "Reads models, and keeps a finalizer on those that pods have loaded.",
     ),
-    Rule(
-        NVIDIA,
-        ("dynamomodels/status",),
-        ("patch",),
-        "Says which pods have loaded them.",
-    ),
+    _status("dynamomodels", why="Says which pods have loaded them."),
     Rule(
         NVIDIA,
         ("dynamographdeploymentrequests",),
         (*_READ, "patch"),
         "Reads requests, and keeps on them what profiling has found.",
     ),
-    Rule(
-        NVIDIA,
-        ("dynamographdeploymentrequests/status",),
-        ("patch",),
-        "Says how far they are.",
-    ),
-    Rule(
-        NVIDIA,
-        ("dynamographdeploymentrequests/finalizers",),
-        ("update",),
-        "Names them as owners that are deleted last; some clusters check this right for it.",
-    ),
-    Rule(
-        "batch",
-        ("jobs",),
-        (*_READ, *_APPLY, "delete"),
-        "Runs the profiler.",
-    ),
+    _status("dynamographdeploymentrequests", why="Says how far they are."),
+    _finalizers("dynamographdeploymentrequests"),
+    Rule("batch", ("jobs",), _MANAGE, "Runs the profiler."),
     Rule(
         NVIDIA,
         ("dynamoworkermetadatas",),
@@ -126,12 +128,7 @@ RULES: tuple[Rule, ...] = (
         feature=Feature.CLUSTER_WIDE,
         names=(Name.PROFILING_NODES,),
     ),
-    Rule(
-        "",
-        ("serviceaccounts", "services", "configmaps"),
-        _MANAGE,
-        "Makes those of each graph.",
-    ),
+    Rule("", ("serviceaccounts", "services", "configmaps"), _MANAGE, "Makes those of each graph."),
     Rule(
         "",
         ("persistentvolumeclaims",),
@@ -147,12 +144,7 @@ RULES: tuple[Rule, ...] = (
         "Limits what evictions may take from a service.",
     ),
     Rule("", ("pods",), _READ, "Says why a graph is not ready, and where its models are."),
-    Rule(
-        "",
-        ("events",),
-        _APPLY,
-        "Tells users what it did and what is wrong.",
-    ),
+    Rule("", ("events",), _APPLY, "Tells users what it did and what is wrong."),
     Rule(
         "",
         ("secrets",),
@@ -184,13 +176,7 @@ RULES: tuple[Rule, ...] = (
         "Notices which optional kinds come and go. Without it the operator looks once, at its start.",
         where=Where.CLUSTER,
     ),
-    Rule(
-        _LEASES,
-        ("leases",),
-        ("create",),
-        "Makes the Lease of its leader.",
-        where=Where.ELECTION,
-    ),
+    Rule(_LEASES, ("leases",), ("create",), "Makes the Lease of its leader.", where=Where.ELECTION),
     Rule(
         _LEASES,
         ("leases",),
@@ -222,23 +208,7 @@ RULES: tuple[Rule, ...] = (
         feature=Feature.RESTRICTED,
         names=(MARKER_LEASE,),
     ),
-    Rule(
-        "",
-        ("secrets",),
-        ("create",),
-        "Makes the Secret with the certificate of its webhooks. By this right alone it changes no Secret.",
-        where=Where.OWN,
-        feature=Feature.OWN_CERTIFICATE,
-    ),
-    Rule(
-        "",
-        ("secrets",),
-        (*_READ, "patch"),
-        "Renews that certificate, which all replicas share.",
-        where=Where.OWN,
-        feature=Feature.OWN_CERTIFICATE,
-        names=(Name.WEBHOOK_SECRET,),
-    ),
+    *_certificate("webhooks", Name.WEBHOOK_SECRET, Feature.OWN_CERTIFICATE),
     Rule(
         "admissionregistration.k8s.io",
         ("validatingwebhookconfigurations",),
@@ -258,23 +228,7 @@ RULES: tuple[Rule, ...] = (
         feature=Feature.OWN_BUNDLE,
         names=(Name.WEBHOOK_CONFIGURATION,),
     ),
-    Rule(
-        "",
-        ("secrets",),
-        ("create",),
-        "Makes the Secret with the certificate of its metrics. By this right alone it changes no Secret.",
-        where=Where.OWN,
-        feature=Feature.METRICS_CERTIFICATE,
-    ),
-    Rule(
-        "",
-        ("secrets",),
-        (*_READ, "patch"),
-        "Renews that certificate, which all replicas share.",
-        where=Where.OWN,
-        feature=Feature.METRICS_CERTIFICATE,
-        names=(Name.METRICS_SECRET,),
-    ),
+    *_certificate("metrics", Name.METRICS_SECRET, Feature.METRICS_CERTIFICATE),
     Rule(
         "authorization.k8s.io",
         ("subjectaccessreviews",),
@@ -283,42 +237,38 @@ RULES: tuple[Rule, ...] = (
         where=Where.CLUSTER,
         feature=Feature.CLUSTER_WIDE,
     ),
-    Rule(
-        "authentication.k8s.io",
-        ("tokenreviews",),
-        ("create",),
-        "Knows who asks for its metrics.",
-        where=Where.CLUSTER,
-        feature=Feature.METRICS_REVIEW,
+    *_with(
+        Feature.METRICS_REVIEW,
+        Rule(
+            "authentication.k8s.io",
+            ("tokenreviews",),
+            ("create",),
+            "Knows who asks for its metrics.",
+            where=Where.CLUSTER,
+        ),
+        Rule(
+            "authorization.k8s.io",
+            ("subjectaccessreviews",),
+            ("create",),
+            "Knows whether he may read them.",
+            where=Where.CLUSTER,
+        ),
     ),
-    Rule(
-        "authorization.k8s.io",
-        ("subjectaccessreviews",),
-        ("create",),
-        "Knows whether he may read them.",
-        where=Where.CLUSTER,
-        feature=Feature.METRICS_REVIEW,
-    ),
-    Rule(
-        "grove.io",
-        ("podcliquesets",),
-        _MANAGE,
-        "Runs graphs as gangs.",
-        feature=Feature.GROVE,
-    ),
-    Rule(
-        "grove.io",
-        ("podcliques", "podcliquescalinggroups"),
-        _READ,
-        "Says how far a gang is.",
-        feature=Feature.GROVE,
-    ),
-    Rule(
-        "grove.io",
-        ("podcliques/scale", "podcliquescalinggroups/scale"),
-        ("get", "patch"),
-        "Scales members of a gang.",
-        feature=Feature.GROVE,
+    *_with(
+        Feature.GROVE,
+        Rule("grove.io", ("podcliquesets",), _MANAGE, "Runs graphs as gangs."),
+        Rule(
+            "grove.io",
+            ("podcliques", "podcliquescalinggroups"),
+            _READ,
+            "Says how far a gang is.",
+        ),
+        Rule(
+            "grove.io",
+            ("podcliques/scale", "podcliquescalinggroups/scale"),
+            ("get", "patch"),
+            "Scales members of a gang.",
+        ),
     ),
     Rule(
         "scheduling.run.ai",
@@ -328,19 +278,20 @@ RULES: tuple[Rule, ...] = (
         where=Where.CLUSTER,
         feature=Feature.KAI,
     ),
-    Rule(
-        "leaderworkerset.x-k8s.io",
-        ("leaderworkersets",),
-        _MANAGE,
-        "Runs components on several nodes.",
-        feature=Feature.LEADER_WORKER_SET,
-    ),
-    Rule(
-        "scheduling.volcano.sh",
-        ("podgroups",),
-        _MANAGE,
-        "Has their pods scheduled together.",
-        feature=Feature.LEADER_WORKER_SET,
+    *_with(
+        Feature.LEADER_WORKER_SET,
+        Rule(
+            "leaderworkerset.x-k8s.io",
+            ("leaderworkersets",),
+            _MANAGE,
+            "Runs components on several nodes.",
+        ),
+        Rule(
+            "scheduling.volcano.sh",
+            ("podgroups",),
+            _MANAGE,
+            "Has their pods scheduled together.",
+        ),
     ),
     Rule(
         "apps",

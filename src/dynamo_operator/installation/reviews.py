@@ -2,11 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 
-from dynamo_operator.installation.inventory import SelfSubjectAccessReview, SubjectAccessReview
 from dynamo_operator.installation.permissions import RULES
 from dynamo_operator.installation.reading import Reading
 from dynamo_operator.installation.rule import Feature, Name, Rule, Where
-from dynamo_operator.kube.kind import Key, Kind, Object
+from dynamo_operator.kube.kind import Key, Object
+from dynamo_operator.kube.types.access import (
+    SelfSubjectAccessReview,
+    SubjectAccessReview,
+    question,
+)
 
 
 async def missing(reading: Reading, user: str, namespace: str) -> list[str]:
@@ -15,29 +19,20 @@ async def missing(reading: Reading, user: str, namespace: str) -> list[str]:
     `user` "" is who asks. `namespace` is that of a restricted operator, "" of a cluster-wide one.
     """
     found: list[str] = []
-    for question in _questions(namespace):
-        if not await _may(reading, user, question):
-            found.append(f"{question['verb']} {Key(question['group'], question['resource'])}")
+    for asked in _asked(namespace):
+        if not await _may(reading, user, asked):
+            found.append(f"{asked['verb']} {Key(asked['group'], asked['resource'])}")
     return found
 
 
-async def _may(reading: Reading, user: str, question: dict[str, str]) -> bool:
-    asked: Object = {"resourceAttributes": question}
+async def _may(reading: Reading, user: str, attributes: dict[str, str]) -> bool:
+    asked: Object = {"resourceAttributes": attributes}
     if not user:
-        wanted = _review(SelfSubjectAccessReview.KIND, asked)
+        wanted = question(SelfSubjectAccessReview.KIND, asked)
         return (await reading.client.create(SelfSubjectAccessReview, wanted)).status.allowed
     groups = ["system:serviceaccounts", "system:authenticated"]
-    wanted = _review(SubjectAccessReview.KIND, {**asked, "user": user, "groups": groups})
+    wanted = question(SubjectAccessReview.KIND, {**asked, "user": user, "groups": groups})
     return (await reading.client.create(SubjectAccessReview, wanted)).status.allowed
-
-
-def _review(kind: Kind, spec: Object) -> Object:
-    return {
-        "apiVersion": kind.api_version,
-        "kind": kind.name,
-        "metadata": {"name": ""},
-        "spec": spec,
-    }
 
 
 def _checkable(namespace: str) -> Sequence[Rule]:
@@ -52,12 +47,12 @@ def _checkable(namespace: str) -> Sequence[Rule]:
     ]
 
 
-def _questions(namespace: str) -> Iterator[dict[str, str]]:
+def _asked(namespace: str) -> Iterator[dict[str, str]]:
     for rule in _checkable(namespace):
         for each in rule.resources:
             resource, _, subresource = each.partition("/")
             for verb in rule.verbs:
-                question = {"group": rule.group, "resource": resource, "verb": verb}
-                question |= {"namespace": namespace, "subresource": subresource}
-                question |= {"name": str(rule.names[0])} if rule.names else {}
-                yield {key: value for key, value in question.items() if value or key == "group"}
+                found = {"group": rule.group, "resource": resource, "verb": verb}
+                found |= {"namespace": namespace, "subresource": subresource}
+                found |= {"name": str(rule.names[0])} if rule.names else {}
+                yield {key: value for key, value in found.items() if value or key == "group"}

@@ -31,7 +31,11 @@ REMEMBERED = 4096
 
 
 class Recent(Generic[V]):
-    """The last so many values that were put, by key."""
+    """So many values by key: those that were put or asked for last.
+
+    What is asked for is in use, however long ago it was put. What is gone from the cluster is asked for
+    no more.
+    """
 
     def __init__(self, limit: int = REMEMBERED) -> None:
         self._limit = limit
@@ -42,10 +46,13 @@ class Recent(Generic[V]):
 
     def get(self, key: object) -> V | None:
         """The value of that key, if it is remembered."""
-        return self._values.get(key)
+        if key not in self._values:
+            return None
+        self._values.move_to_end(key)
+        return self._values[key]
 
     def put(self, key: object, value: V) -> None:
-        """Remember a value; the oldest one is forgotten when there are too many."""
+        """Remember a value; the one least in use is forgotten when there are too many."""
         self._values[key] = value
         self._values.move_to_end(key)
         if len(self._values) > self._limit:

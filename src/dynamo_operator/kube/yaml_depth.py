@@ -12,6 +12,19 @@ DEPTH_LIMIT = 100
 """Levels of lists and mappings. Objects of Kubernetes have less than thirty."""
 
 
+def is_deep(value: Any) -> bool:
+    """Whether a value has more levels than text may have from which it could be read."""
+    level = [value]
+    for _ in range(DEPTH_LIMIT):
+        inside = [each for each in level if isinstance(each, (dict, list))]
+        level = [
+            each for one in inside for each in (one.values() if isinstance(one, dict) else one)
+        ]
+        if not level:
+            return False
+    return True
+
+
 class ShallowLoader(yaml.CSafeLoader):
     """PyYAML's safe reader, which raises `yaml.MarkedYAMLError` for what is nested too deeply."""
 

@@ -13,6 +13,8 @@ class ServiceObserved:
     "" for none. `is_ready` is whether it runs that template only, in the wanted number (rule R8). `wanted`
     is the number of replicas that it asks for, `replicas` how many exist, `ready` how many serve.
     `is_paused` is whether somebody has paused its component, so that nothing is done for it.
+    `is_current` is whether these counts are about the newest spec: until its controllers have seen that, a
+    workload with 0 replicas may be about to have some.
     """
 
     exists: bool = False
@@ -22,6 +24,7 @@ class ServiceObserved:
     replicas: int = 0
     ready: int = 0
     is_paused: bool = False
+    is_current: bool = True
 
 
 Observed: TypeAlias = Mapping[str, ServiceObserved]

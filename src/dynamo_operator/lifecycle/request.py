@@ -67,8 +67,10 @@ class Reason(StrEnum):
     DEPLOYMENT_DELETED = "DeploymentDeleted"
     NAME_CONFLICT = "NameConflict"
     STARTED_ANEW = "StartedAnew"
+    WAITING = "WaitingForEarlierJob"
     PAUSED = "Paused"
     UNREADABLE = "DecodeFailed"
+    NEW = "New"
 
 
 class Stage(Enum):
@@ -88,6 +90,7 @@ class Act(Enum):
     ACCEPT = "record the spec that counts from now on"
     REFUSE = "say what is wrong with the spec"
     CLEAR = "delete the Job of an earlier spec"
+    WAIT = "say what is left of an earlier Job"
     START = "create the Job"
     BEGIN = "record that the Job runs"
     WATCH = "say how far the Job is"
@@ -127,13 +130,13 @@ _STAGES: dict[str, Stage] = {
 class Facts:
     """What there is, as far as the stage asks for it.
 
-    `problems` are of the spec, or of what it names. `is_busy` is whether pods of an earlier Job are
-    left. None means: there is no such object.
+    `problems` are of the spec, or of what it names. `pods_left` are the names of pods of an earlier
+    Job that have not ended. None means: there is no such object.
     """
 
     problems: tuple[str, ...] = ()
     job: Job | None = None
-    is_busy: bool = False
+    pods_left: tuple[str, ...] = ()
     output: Output | None = None
     graph: DynamoGraphDeployment | None = None
 
@@ -229,10 +232,10 @@ def _start(request: DynamoGraphDeploymentRequest, facts: Facts) -> Act:
         if not controls(request, facts.job):
             return Act.FAIL_START
         if facts.job.metadata.deletion_timestamp:
-            return Act.REST  # its removal wakes the request
+            return Act.WAIT  # its removal wakes the request
         return Act.BEGIN if _is_current(request, facts.job) else Act.CLEAR
-    if facts.is_busy:
-        return Act.REST  # or they would write over what the next ones find
+    if facts.pods_left:
+        return Act.WAIT  # or they would write over what the next ones find
     if request.metadata.generation != request.status.observed_generation:
         return Act.REFUSE if facts.problems else Act.ACCEPT
     return Act.START

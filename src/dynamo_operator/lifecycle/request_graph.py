@@ -31,18 +31,20 @@ def target(request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentReq
     return Key((overrides.namespace if overrides else None) or metadata.namespace, name)
 
 
-def completed(graph: Object, spec: DynamoGraphDeploymentRequestSpec, placed: Object) -> Object:
+def completed(
+    graph: Object, spec: DynamoGraphDeploymentRequestSpec, placed: Object, *, may_scale: bool = True
+) -> Object:
     """The found graph with adapters for a planner, and pods where the user can run them.
 
-    `placed` are the fields of the profiling pod that say where it runs. Source: specification `beyond`
-    A7, Q5.
+    `placed` are the fields of the profiling pod that say where it runs. `may_scale`: whether a planner gets
+    the adapters that it needs. Source: specification `beyond` A7, Q5.
 
     Raises:
         BadOutput: the pod of a service has not the form of one.
     """
     body = graph["spec"]
     services = body["services"]
-    has_planner = any(_type(each) == "planner" for each in services.values())
+    has_planner = may_scale and any(_type(each) == "planner" for each in services.values())
     done = {
         name: _service(name, each, spec, placed, is_scaled=has_planner)
         for name, each in services.items()

@@ -94,7 +94,7 @@ def found(data: Mapping[str, str], config_map: str, *, is_mocked: bool, name: st
         raise BadOutput(f"key {file} not found in ConfigMap {config_map}")
     graphs: list[Object] = []
     rest: list[Object] = []
-    for each in _documents(file, data[file]):
+    for each in documents(file, data[file]):
         (graphs if each["kind"] == DynamoGraphDeployment.KIND.name else rest).append(each)
     if not graphs:
         raise BadOutput(
@@ -141,14 +141,18 @@ def additional_text(config_maps: tuple[Object, ...]) -> str:
 def additional(text: str) -> tuple[Object, ...]:
     """The ConfigMaps in a text that `additional_text` has made; none if somebody has broken it."""
     try:
-        every = tuple(_documents("additional resources", text))
+        every = tuple(documents("additional resources", text))
     except BadOutput:
         return ()
     return tuple(each for each in every if each["kind"] == "ConfigMap" and _name(each))
 
 
-def _documents(file: str, text: str) -> Iterator[Object]:
-    """The documents that have a kind, as JSON."""
+def documents(file: str, text: str) -> Iterator[Object]:
+    """The documents that have a kind, as JSON; `file` is what messages call the text.
+
+    Raises:
+        BadOutput: it is no YAML, or too large to be read.
+    """
     try:
         for each in yaml.load_all(text, Loader=_Loader):
             if isinstance(each, dict) and isinstance(each.get("kind"), str):

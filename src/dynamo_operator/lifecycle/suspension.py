@@ -56,12 +56,16 @@ def suspension(graph: DynamoGraphDeployment, observed: Observed) -> Suspension:
 
 
 def _suspended(graph: DynamoGraphDeployment, observed: Observed) -> Suspension:
-    """Workers first, then the rest: a frontend without workers can at least say so."""
+    """Workers first, then the rest: a frontend without workers can at least say so.
+
+    A service that is added meanwhile begins with no replicas.
+    """
     workers, services = _workers(graph), frozenset(graph.spec.services)
     if left := _with_replicas(workers, observed):
         text = f"Replicas are going, workers first: {', '.join(left)}"
         found = _condition(graph, "Unknown", SuspensionReason.SUSPENDING, text)
-        return Suspension(is_wanted=True, zero=workers, condition=found)
+        added = {key for key in services if key not in observed or not observed[key].exists}
+        return Suspension(is_wanted=True, zero=workers | added, condition=found)
     if left := _with_replicas(services, observed):
         text = f"Replicas are going: {', '.join(left)}"
         found = _condition(graph, "Unknown", SuspensionReason.SUSPENDING, text)
@@ -72,18 +76,20 @@ def _suspended(graph: DynamoGraphDeployment, observed: Observed) -> Suspension:
 
 
 def _with_replicas(services: frozenset[str], observed: Observed) -> list[str]:
-    """The services that have replicas left, with a word on those whose component is paused."""
+    """The services that have replicas left, or may get some, with a word on those that say nothing of it."""
     found = ((key, observed.get(key)) for key in sorted(services))
     return [
         _named(key, observed)
         for key, each in found
-        if each and each.exists and (each.wanted or each.replicas)
+        if each and each.exists and (each.wanted or each.replicas or not each.is_current)
     ]
 
 
 def _named(key: str, observed: Observed) -> str:
     found = observed.get(key)
-    return f"{key} (its component is paused)" if found and found.is_paused else key
+    if found and found.is_paused:
+        return f"{key} (its component is paused)"
+    return f"{key} (not reported yet)" if found and not found.is_current else key
 
 
 def _frontends_to_come(graph: DynamoGraphDeployment, observed: Observed) -> list[str]:

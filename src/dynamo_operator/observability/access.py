@@ -16,7 +16,7 @@ import structlog
 from dynamo_operator.kube.client import Client
 from dynamo_operator.kube.errors import OperatorError
 from dynamo_operator.kube.kind import Object
-from dynamo_operator.kube.types.access import AccessReview, TokenReview, TokenUser
+from dynamo_operator.kube.types.access import SubjectAccessReview, TokenReview, question, subject
 
 OK: Final = 200
 UNKNOWN: Final = 401
@@ -97,34 +97,17 @@ class Access:
                 each.popitem(last=False)
 
     async def _asked(self, token: str) -> int:
-        whose = await self._client.create(TokenReview, _question(TokenReview, {"token": token}))
+        asked = question(TokenReview.KIND, {"token": token})
+        whose = await self._client.create(TokenReview, asked)
         if not whose.status.authenticated:
             return UNKNOWN
-        wanted = {**_subject(whose.status.user), "nonResourceAttributes": self._attributes()}
-        may = await self._client.create(AccessReview, _question(AccessReview, wanted))
+        wanted = {**subject(whose.status.user), "nonResourceAttributes": self._attributes()}
+        asked = question(SubjectAccessReview.KIND, wanted)
+        may = await self._client.create(SubjectAccessReview, asked)
         return OK if may.status.allowed else FORBIDDEN
 
     def _attributes(self) -> Object:
         return {"path": self._path, "verb": "get"}
-
-
-def _question(type_: type[TokenReview] | type[AccessReview], spec: Object) -> Object:
-    kind = type_.KIND
-    return {
-        "apiVersion": kind.api_version,
-        "kind": kind.name,
-        "metadata": {"name": ""},
-        "spec": spec,
-    }
-
-
-def _subject(user: TokenUser) -> Object:
-    return {
-        "user": user.username,
-        "uid": user.uid,
-        "groups": list(user.groups),
-        "extra": {name: list(values) for name, values in user.extra.items()},
-    }
 
 
 def _now() -> float:

@@ -30,6 +30,7 @@ from dynamo_operator.kube.takeover import TakeOver
 from dynamo_operator.kube.writer import Writer
 from dynamo_operator.lifecycle.suspension import TYPE as SUSPENDED
 from dynamo_operator.observability.models import CallMetrics
+from dynamo_operator.observability.rollouts import RolloutMetrics
 from dynamo_operator.settings import Settings
 from dynamo_operator.settings.models import usable
 
@@ -71,12 +72,13 @@ def control_graphs(parts: Parts) -> None:
     records = ("restart", "rollingUpdate", SUSPENDED)
     of_graphs = StatusPace(goal="Ready", greets=True, records=records)
     of_components = StatusPace(goal="Available")
-    for type_, name, marker, pace in (
-        (GraphController, "dynamographdeployment", labels.APP_MANAGED_BY, of_graphs),
+    graphs = partial(GraphController, written=RolloutMetrics(parts.metrics.registry).written)
+    for make, name, marker, pace in (
+        (graphs, "dynamographdeployment", labels.APP_MANAGED_BY, of_graphs),
         (ComponentController, "dynamocomponentdeployment", labels.MANAGED_BY, of_components),
     ):
         built.control(
-            type_(
+            make(
                 writer=parts.writer,
                 cache=parts.cache,
                 applier=applier,

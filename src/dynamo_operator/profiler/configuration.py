@@ -1,7 +1,8 @@
 """The configuration that the operator hands to the profiler, read and checked.
 
 Keys of Dynamo's profiler that only steer measurements are not looked at. Our own stand in the
-section `analytic`. Source: specification `dgdr` 13.1.
+section `analytic`. All mistakes are told at once, as each one costs a Job. Source: specification
+`dgdr` 13.1.
 """
 
 from collections.abc import Mapping
@@ -9,9 +10,10 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
+from dynamo_operator.kube.texts import fitted
 from dynamo_operator.profiler.base import BACKENDS
-from dynamo_operator.profiler.gpus import DEFAULT, Gpu, gpu_named
-from dynamo_operator.profiler.refusal import Refusal
+from dynamo_operator.profiler.gpus import DEFAULT, GPUS, Gpu, gpu_named
+from dynamo_operator.profiler.refusal import REFUSAL_CHARACTERS, Refusal
 from dynamo_operator.profiler.section import Section
 
 MODEL_CACHE = "/opt/model-cache"
@@ -90,23 +92,18 @@ def configuration(document: Any, *, discovers: bool = False) -> Configuration:
     """The configuration in a document of YAML or JSON.
 
     Raises:
-        Refusal: a value cannot be used.
+        Refusal: some values cannot be used; it names each.
     """
     if not isinstance(document, Mapping):
         raise Refusal("the configuration must be a mapping")
     whole = Section(document)
     engine, deployment, sweep = (whole.section(x) for x in ("engine", "deployment", "sweep"))
     analytic = whole.section("analytic")
-    backend = engine.text("backend")
-    if backend not in BACKENDS:
-        known = ", ".join(BACKENDS)
-        raise Refusal(f"engine.backend must be one of {known}, and is {backend!r:.80}")
-    model = deployment.text("model")
-    if not model.strip() or len(model) > _LONGEST_MODEL or not model.isprintable():
-        raise Refusal(f"deployment.model must be the name of a model, and is {model!r:.80}")
-    return Configuration(
-        model=model,
-        backend=backend,
+    found = Configuration(
+        model=deployment.word("model", _is_model, "must be the name of a model"),
+        backend=engine.word(
+            "backend", BACKENDS.__contains__, f"must be one of {', '.join(BACKENDS)}"
+        ),
         targets=_targets(whole.section("sla")),
         hardware=_hardware(whole.section("hardware"), sweep),
         image=deployment.text("dgdImage"),
@@ -124,6 +121,9 @@ def configuration(document: Any, *, discovers: bool = False) -> Configuration:
         budget=analytic.whole("maxGpus", 0, least=0, most=10**6),
         seconds_per_phase=analytic.number("secondsPerPhase", 0, over=-1, most=600),
     )
+    if whole.mistakes:
+        raise Refusal(fitted(whole.mistakes, REFUSAL_CHARACTERS))
+    return found
 
 
 def with_hardware(known: Configuration, gpu: Gpu, per_node: int) -> Configuration:
@@ -131,6 +131,10 @@ def with_hardware(known: Configuration, gpu: Gpu, per_node: int) -> Configuratio
     most = min(known.hardware.most, per_node)
     fewest = min(known.hardware.fewest, most)
     return replace(known, hardware=Hardware(gpu, per_node, fewest, most))
+
+
+def _is_model(name: str) -> bool:
+    return bool(name.strip()) and len(name) <= _LONGEST_MODEL and name.isprintable()
 
 
 def _targets(sla: Section) -> Targets:
@@ -143,16 +147,23 @@ def _targets(sla: Section) -> Targets:
 
 
 def _hardware(hardware: Section, sweep: Section) -> Hardware:
+    before = len(hardware.mistakes)
     per_node = hardware.whole("numGpusPerNode", 0, least=0, most=_MOST_GPUS) or 8
     most = hardware.whole("maxNumGpusPerEngine", 0, least=0, most=_MOST_GPUS) or per_node
     fewest = hardware.whole("minNumGpusPerEngine", 0, least=0, most=_MOST_GPUS) or 1
-    if fewest > min(most, per_node):
-        raise Refusal(
+    if fewest > min(most, per_node) and before == len(hardware.mistakes):
+        hardware.note(
             f"hardware.minNumGpusPerEngine is {fewest}, and no engine may have more than "
             f"{min(most, per_node)}; an engine stays on one node"
         )
-    name = hardware.text("gpuType") or sweep.text("aicSystem")
-    return Hardware(gpu_named(name or DEFAULT), per_node, fewest, min(most, per_node), not name)
+    said, fallback = hardware.text("gpuType"), sweep.text("aicSystem")
+    name = said or fallback
+    try:
+        gpu = gpu_named(name or DEFAULT)
+    except Refusal as error:
+        hardware.note(f"{'hardware.gpuType' if said else 'sweep.aicSystem'}: {error}")
+        gpu = GPUS[DEFAULT]
+    return Hardware(gpu, per_node, fewest, min(most, per_node), not name)
 
 
 def _model_folder(cache: Section) -> str:
@@ -165,12 +176,11 @@ def _model_folder(cache: Section) -> str:
 
 
 def _mode(analytic: Section) -> Mode | None:
-    text = analytic.text("mode")
-    try:
-        return Mode(text) if text else None
-    except ValueError:
-        known = " or ".join(each.value for each in Mode)
-        raise Refusal(f"analytic.mode must be {known}, and is {text!r:.80}") from None
+    if not analytic.has("mode"):
+        return None
+    known: dict[str, Mode | None] = {each.value: each for each in Mode}
+    rule = f"must be {' or '.join(known)}"
+    return known.get(analytic.word("mode", {"", *known}.__contains__, rule))
 
 
 def _billions(analytic: Section) -> float | None:

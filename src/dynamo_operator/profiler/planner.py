@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dynamo_operator.kube.kind import Object
+from dynamo_operator.kube.texts import fitted
 from dynamo_operator.profiler.base import (
     DECODE,
     FRONTEND,
@@ -24,7 +25,7 @@ from dynamo_operator.profiler.base import (
 )
 from dynamo_operator.profiler.choice import Choice
 from dynamo_operator.profiler.configuration import Configuration, Mode
-from dynamo_operator.profiler.refusal import Refusal
+from dynamo_operator.profiler.refusal import REFUSAL_CHARACTERS, Refusal
 
 DATA = "planner-profile-data"
 FOLDER = "/workspace/profiling_results"
@@ -104,11 +105,15 @@ def default_planner_image() -> str:
 def _options(section: Mapping[str, Any]) -> dict[str, Any]:
     """The user's options by the names of flags; `planner_` in front of a key is taken off."""
     found: dict[str, Any] = {}
+    mistakes: list[str] = []
     for key, value in section.items():
         name = str(key).removeprefix("planner_")
         if not _OPTION.fullmatch(name) or not isinstance(value, _TYPES):
-            raise Refusal(f"planner.{key!s:.60} must be a flag of the planner with one plain value")
+            rule = "must be a flag of the planner with one plain value"
+            mistakes.append(f"planner.{key!s:.60} {rule}")
         found[_HUMP.sub(r"-\1", name).replace("_", "-").lower()] = value
+    if mistakes:
+        raise Refusal(fitted(mistakes, REFUSAL_CHARACTERS))
     return {name: value for name, value in found.items() if name not in _OWN}
 
 

@@ -1,33 +1,34 @@
-"""Typed values of a section of the profiler's configuration, each refused with its path if it cannot be used.
+"""Typed values of a section of the profiler's configuration; each that cannot be used is noted with its path.
 
 A key may be spelled in camelCase or in snake_case; given both ways, the first counts, as in
-Dynamo's profiler.
+Dynamo's profiler. The hard part is to go on after a mistake, so that all of them are told at once: a value
+that cannot be used is read as its default, and nobody uses what is read once there is a mistake.
 """
 
 import math
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
-
-from dynamo_operator.profiler.refusal import Refusal
 
 _HUMP = re.compile(r"(?<!^)([A-Z])")
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One mapping, and where it stands."""
+    """One mapping, where it stands, and what is wrong in it and in the sections inside of it."""
 
     fields: Mapping[str, Any]
     path: str = ""
+    mistakes: list[str] = field(default_factory=list)
 
     def section(self, name: str) -> "Section":
         """The mapping of that name; empty if there is none."""
         found = self._value(name)
         if found is not None and not isinstance(found, Mapping):
-            raise self._refusal(name, "must be a mapping")
-        return Section(found or {}, self._path(name))
+            self._refuse(name, "must be a mapping")
+            return Section({}, self._path(name))  # what is missing in it is no further mistake
+        return Section(found or {}, self._path(name), self.mistakes)
 
     def has(self, name: str) -> bool:
         """Whether it says something there, be it an empty mapping."""
@@ -39,10 +40,12 @@ class Section:
         if found is None:
             return default
         if isinstance(found, bool) or not isinstance(found, int | float) or math.isnan(found):
-            raise self._refusal(name, "must be a number")
-        if not over < found <= most:
-            raise self._refusal(name, f"must be above {over:g} and at most {most:g}")
-        return float(found)
+            self._refuse(name, "must be a number")
+        elif not over < found <= most:
+            self._refuse(name, f"must be above {over:g} and at most {most:g}")
+        else:
+            return float(found)
+        return default
 
     def whole(self, name: str, default: int, *, least: int, most: int) -> int:
         """A whole number in these bounds."""
@@ -51,10 +54,12 @@ class Section:
             return default
         is_number = isinstance(found, int | float) and not isinstance(found, bool)
         if not is_number or found != found // 1:
-            raise self._refusal(name, "must be a whole number")
-        if not least <= found <= most:
-            raise self._refusal(name, f"must be from {least} to {most}")
-        return int(found)
+            self._refuse(name, "must be a whole number")
+        elif not least <= found <= most:
+            self._refuse(name, f"must be from {least} to {most}")
+        else:
+            return int(found)
+        return default
 
     def text(self, name: str, default: str = "") -> str:
         """A string."""
@@ -62,15 +67,29 @@ class Section:
         if found is None:
             return default
         if not isinstance(found, str):
-            raise self._refusal(name, "must be a string")
+            self._refuse(name, "must be a string")
+            return default
         return found
+
+    def word(self, name: str, fits: Callable[[str], bool], rule: str) -> str:
+        """A string that fits; it has to be given. `rule` says what fits."""
+        found = self._value(name)
+        if isinstance(found, str) and fits(found):
+            return found
+        self._refuse(name, rule)
+        return ""
 
     def flag(self, name: str) -> bool:
         """True or false; false if nothing is said."""
         found = self._value(name)
         if found is not None and not isinstance(found, bool):
-            raise self._refusal(name, "must be true or false")
+            self._refuse(name, "must be true or false")
+            return False
         return bool(found)
+
+    def note(self, text: str) -> None:
+        """Add a mistake that is more than one value's."""
+        self.mistakes.append(text)
 
     def _value(self, name: str) -> Any:
         found = self.fields.get(name)
@@ -79,5 +98,6 @@ class Section:
     def _path(self, name: str) -> str:
         return f"{self.path}.{name}" if self.path else name
 
-    def _refusal(self, name: str, rule: str) -> Refusal:
-        return Refusal(f"{self._path(name)} {rule}, and is {self._value(name)!r:.80}")
+    def _refuse(self, name: str, rule: str) -> None:
+        found = self._value(name)
+        self.note(f"{self._path(name)} {rule}, and is {('' if found is None else found)!r:.80}")

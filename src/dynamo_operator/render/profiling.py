@@ -12,7 +12,8 @@ What the profiler is given:
   `deployment.model`, `engine.backend` and `output_dir` (always `/data`) set, `deployment.namespace`
   unless the user has said it, `deployment.dgd_image` if there is a `workersImage`, `engine.config`
   (`/config/disagg.yaml`) if there is a `configMapRef`. Keys are sorted.
-- the file `/config/disagg.yaml` if there is a `configMapRef`: the graph to start from. The model
+- the file `/config/disagg.yaml` if there is a `configMapRef`: the graph to start from, whose workers
+  have the tolerations and the like of `profilingConfig`, so that temporary graphs have them too. The model
   cache, read only, at `deployment.modelCache.mountPath`, else `/opt/model-cache`, if
   `deployment.modelCache.pvcName` is given.
 - `DGDR_NAME`, `DGDR_NAMESPACE`, `DGDR_UID`: whose it is. `HUGGING_FACE_HUB_TOKEN` if the Secret
@@ -49,6 +50,7 @@ import msgspec
 
 from dynamo_operator.api import labels, names
 from dynamo_operator.api.request import (
+    ConfigMapReference,
     DynamoGraphDeploymentRequest,
     DynamoGraphDeploymentRequestSpec,
     ProfilingConfig,
@@ -92,8 +94,12 @@ def profiling_job(
     request: DynamoGraphDeploymentRequest,
     spec: DynamoGraphDeploymentRequestSpec,
     settings: RenderSettings,
+    base: ConfigMapReference | None = None,
 ) -> Object:
-    """The Job; `spec` is the one that the request was accepted with."""
+    """The Job; `spec` is the one that the request was accepted with.
+
+    `base` is where the graph is from which profiling starts. None means: where the spec says, if it does.
+    """
     profiling, name = spec.profiling_config, request.metadata.name
     kind = "aic-profiler" if uses_ai_configurator(spec) else "dynamo-profiler"
     own = {
@@ -127,7 +133,7 @@ def profiling_job(
             "podFailurePolicy": {"rules": _what_is_final()},
             "template": {
                 "metadata": _present(labels=pod_labels, annotations=profiling.annotations),
-                "spec": _pod(request, spec, settings),
+                "spec": _pod(request, spec, settings, base),
             },
         },
     }
@@ -163,6 +169,7 @@ def _pod(
     request: DynamoGraphDeploymentRequest,
     spec: DynamoGraphDeploymentRequestSpec,
     settings: RenderSettings,
+    base: ConfigMapReference | None,
 ) -> Object:
     profiling = spec.profiling_config
     placed = placement(profiling)
@@ -183,7 +190,7 @@ def _pod(
             _profiler(request, spec, settings),
             _copier(request, settings, is_kept=bool(profiling.output_pvc)),
         ],
-        "volumes": _volumes(spec),
+        "volumes": _volumes(spec, base or profiling.config_map_ref),
     }
 
 
@@ -273,12 +280,13 @@ def _output_metadata(request: DynamoGraphDeploymentRequest) -> Object:
     }
 
 
-def _volumes(spec: DynamoGraphDeploymentRequestSpec) -> list[Object]:
-    profiling = spec.profiling_config
-    claim = profiling.output_pvc
+def _volumes(
+    spec: DynamoGraphDeploymentRequestSpec, base: ConfigMapReference | None
+) -> list[Object]:
+    claim = spec.profiling_config.output_pvc
     kept: Object = {"persistentVolumeClaim": {"claimName": claim}} if claim else {"emptyDir": {}}
     found: list[Object] = [{"name": _OUTPUT, **kept}]
-    if (base := profiling.config_map_ref) is not None:
+    if base is not None:
         item = {"key": base.key, "path": BASE_FILE}
         found.append({"name": _BASE, "configMap": {"name": base.name, "items": [item]}})
     if (cache_ := model_cache(spec)) is not None:

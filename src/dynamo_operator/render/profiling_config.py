@@ -7,10 +7,12 @@ O-8.
 
 from typing import Any
 
+import msgspec
 import yaml
 
 from dynamo_operator.api.request import DynamoGraphDeploymentRequestSpec
 from dynamo_operator.kube.kind import Object
+from dynamo_operator.kube.yaml_depth import is_deep
 
 OUTPUT_FOLDER = "/data"
 BASE_FILE = "disagg.yaml"
@@ -23,6 +25,8 @@ FORCED = (
 )
 """What a user's value is not taken over for: section, key, other spelling."""
 
+_BUILT_BYTES = 200_000
+"""A spec with more JSON than this is refused, whatever its YAML is; see `validation.request_size`."""
 _STRING = "tag:yaml.org,2002:str"
 
 
@@ -53,6 +57,19 @@ def profiler_config_text(spec: DynamoGraphDeploymentRequestSpec, namespace: str)
     config = _whole_numbers(profiler_config(spec, namespace))
     text: str = yaml.dump(config, Dumper=_Dumper, allow_unicode=True, width=1 << 20)
     return text
+
+
+def profiler_config_bytes(spec: DynamoGraphDeploymentRequestSpec, namespace: str) -> int:
+    """How long that argument is; 0 if there is none, because validation refuses the configuration.
+
+    Units: bytes of UTF-8; of JSON where that alone is far too long, since building YAML takes long then.
+    """
+    config = spec.profiling_config.config or {}
+    sections = (config.get("deployment"), config.get("engine"))
+    if is_deep(config) or not all(each is None or isinstance(each, dict) for each in sections):
+        return 0
+    size = len(msgspec.json.encode(config))
+    return size if size > _BUILT_BYTES else len(profiler_config_text(spec, namespace).encode())
 
 
 def uses_ai_configurator(spec: DynamoGraphDeploymentRequestSpec) -> bool:

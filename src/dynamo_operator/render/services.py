@@ -44,51 +44,62 @@ def service_object(
     generation: WorkerGeneration = PLAIN,
 ) -> Object:
     """The DynamoComponentDeployment that says of a service what the graph says of it."""
-    namespace, name = graph.metadata.namespace, graph.metadata.name
     suffix = generation.suffix if can_be_isolated(service) else ""
-    dynamo_namespace = service_dynamo_namespace(graph, service, suffix)
-    system = {
-        labels.COMPONENT: names.label_value(key),
-        labels.DYNAMO_NAMESPACE: dynamo_namespace,
-        labels.GRAPH: names.label_value(name),
-    }
-    users = service_labels(graph, service)
-    spec: dict[str, Any] = _said(pruned(msgspec.to_builtins(service)))
-    spec.pop("disruptionBudget", None)  # the graph makes it, over all generations of the service
-    spec |= {
-        "serviceName": key,
-        "dynamoNamespace": dynamo_namespace,
-        "labels": users | system,
-    }
-    if graph.spec.backend_framework:
-        spec["backendFramework"] = graph.spec.backend_framework
-    metadata: Object = {
-        "name": worker_component_name(graph, key, generation),
-        "namespace": namespace,
-        "labels": users | system | ({labels.WORKER_HASH: suffix} if suffix else {}),
-    }
-    if annotations := _annotations(graph, service):
-        spec["annotations"] = annotations
-    if graphs := {
-        each: annotations[each] for each in graph.spec.annotations if each in annotations
-    }:
-        metadata["annotations"] = graphs
-    if key in generation.replicas:
-        spec["replicas"] = generation.replicas[key]
-    if generation.content and can_be_isolated(service):
-        metadata["annotations"] = graphs | {labels.WORKER_CONTENT: generation.content}
-    if graph.spec.envs:
-        spec["envs"] = pruned(merged_environment(graph.spec.envs, service.envs))
+    annotations = _annotations(graph, service)
+    spec = _spec(graph, key, service, annotations, generation)
     if ours := _whereabouts(graph, service, generation):
         spec["envs"] = merged_environment(ours, spec.get("envs", ()))
     if service.component_type == "frontend" and service.ingress is None:
-        spec["ingress"] = default_ingress(name, settings)
+        spec["ingress"] = default_ingress(graph.metadata.name, settings)
+    metadata: Object = {
+        "name": worker_component_name(graph, key, generation),
+        "namespace": graph.metadata.namespace,
+        "labels": spec["labels"] | ({labels.WORKER_HASH: suffix} if suffix else {}),
+    }
+    noted = {each: annotations[each] for each in graph.spec.annotations if each in annotations}
+    if generation.content and can_be_isolated(service):
+        noted[labels.WORKER_CONTENT] = generation.content
+    if noted:
+        metadata["annotations"] = noted
     return {
         "apiVersion": DynamoComponentDeployment.KIND.api_version,
         "kind": DynamoComponentDeployment.KIND.name,
         "metadata": metadata,
         "spec": spec,
     }
+
+
+def _spec(
+    graph: DynamoGraphDeployment,
+    key: str,
+    service: ComponentSpec,
+    annotations: dict[str, str],
+    generation: WorkerGeneration,
+) -> dict[str, Any]:
+    """What the service says, and what the graph says of all its services."""
+    suffix = generation.suffix if can_be_isolated(service) else ""
+    dynamo_namespace = service_dynamo_namespace(graph, service, suffix)
+    system = {
+        labels.COMPONENT: names.label_value(key),
+        labels.DYNAMO_NAMESPACE: dynamo_namespace,
+        labels.GRAPH: names.label_value(graph.metadata.name),
+    }
+    spec: dict[str, Any] = _said(pruned(msgspec.to_builtins(service)))
+    spec.pop("disruptionBudget", None)  # the graph makes it, over all generations of the service
+    spec |= {
+        "serviceName": key,
+        "dynamoNamespace": dynamo_namespace,
+        "labels": service_labels(graph, service) | system,
+    }
+    if graph.spec.backend_framework:
+        spec["backendFramework"] = graph.spec.backend_framework
+    if annotations:
+        spec["annotations"] = annotations
+    if key in generation.replicas:
+        spec["replicas"] = generation.replicas[key]
+    if graph.spec.envs:
+        spec["envs"] = pruned(merged_environment(graph.spec.envs, service.envs))
+    return spec
 
 
 def _whereabouts(

@@ -84,6 +84,23 @@ def is_ready(component: DynamoComponentDeployment) -> bool:
     return _obstacle(component) is None
 
 
+def is_current(component: DynamoComponentDeployment) -> bool:
+    """Whether the counts that a component tells are about its newest spec, as far as any will be.
+
+    One that wants no replicas has no other reason to be not ready than that its workload's controller has
+    not seen that. Of a paused one nothing newer will come.
+    """
+    if is_paused(component):
+        return True
+    available = condition(component.status.conditions, "Available")
+    if available is None or _is_behind(component):
+        return False
+    return wanted_replicas(component.spec) > 0 or available.reason not in _UNREADY
+
+
+_UNREADY = (ComponentReason.DEPLOYMENT_NOT_READY, ComponentReason.GROUPS_NOT_READY)
+
+
 def _obstacle(component: DynamoComponentDeployment | None) -> str | None:
     """Why a component is not ready. None means: it is."""
     if component is None:

@@ -25,6 +25,8 @@ MESSAGE_LIMIT = 4096
 """Characters of a condition's message. The API server takes eight times as many."""
 
 _RUNNING = "Profiling is in progress"
+_HELD = (Reason.PAUSED, Reason.UNREADABLE)
+"""Nothing is done for a request of which `Succeeded` says this, and it is said anew when that is over."""
 _EXPLAINING = frozenset(GraphReason) - {
     GraphReason.ALL_READY,
     GraphReason.SOME_NOT_READY,
@@ -81,6 +83,13 @@ def accepted(request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentR
         completionTime=None,
     )
     return Told(status, (("Initialized", text, False),))
+
+
+def waiting(request: DynamoGraphDeploymentRequest, text: str) -> Told:
+    """The Job is not made yet, because something is left of an earlier one."""
+    text = f"Profiling waits for an earlier Job to be gone: {text}"
+    held = _condition(request, Type.PROFILING, "False", Reason.WAITING, text)
+    return Told(_status(request, State.PENDING, held, message=text))
 
 
 def begun(request: DynamoGraphDeploymentRequest, now: str, *, is_offline: bool) -> Told:
@@ -277,8 +286,8 @@ def change_rejected(
 def has_to_be_resaid(request: DynamoGraphDeploymentRequest) -> bool:
     """Whether a pause is over, or the spec was changed too late, and the status does not say so."""
     said = condition(request.status.conditions, Type.SUCCEEDED)
-    was_paused = said is not None and said.reason == Reason.PAUSED
-    return was_paused or bool(change_rejected(request))
+    was_held = said is not None and said.reason in _HELD
+    return was_held or bool(change_rejected(request))
 
 
 def output_name(request: DynamoGraphDeploymentRequest) -> str:
@@ -289,7 +298,7 @@ def output_name(request: DynamoGraphDeploymentRequest) -> str:
 def resaid(request: DynamoGraphDeploymentRequest) -> Told:
     """The same as before, said about the newest generation of the spec."""
     said = condition(request.status.conditions, Type.SUCCEEDED)
-    if said is None or said.reason == Reason.PAUSED:
+    if said is None or said.reason in _HELD:
         status = request.status
         last = _verdict(request, State(status.state or ""), status.conditions, status.message or "")
         return Told({"conditions": [last]})
@@ -325,11 +334,14 @@ def _verdict(
         case State.READY:
             return _condition(request, Type.SUCCEEDED, "True", "Ready", message)
         case State.FAILED | State.DELETED:
-            failed = [each for each in conditions if each.status == "False"]
+            steps = (each for each in conditions if each.type != Type.SUCCEEDED)
+            failed = [each for each in steps if each.status == "False"]
             reason = failed[-1].reason if failed else str(state)
             return _condition(request, Type.SUCCEEDED, "False", reason, message)
         case _:
-            return _condition(request, Type.SUCCEEDED, "Unknown", str(state) or "New", message)
+            held = (each.reason for each in conditions if each.reason == Reason.WAITING)
+            reason = next(held, str(state) or Reason.NEW)
+            return _condition(request, Type.SUCCEEDED, "Unknown", reason, message)
 
 
 def _completed(request: DynamoGraphDeploymentRequest) -> Condition:

@@ -4,10 +4,11 @@ The hard part is to name the culprit: a pod that was evicted, a profiler that cr
 not write all end in the same condition of the Job. Source: specification `dgdr` 5.3.1, O-18.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
-from dynamo_operator.kube.types.batch import JobPod
+from dynamo_operator.kube.texts import fitted
+from dynamo_operator.kube.types.batch import Job, JobPod
 from dynamo_operator.kube.types.core import ContainerStatus
 from dynamo_operator.kube.types.meta import Condition
 from dynamo_operator.lifecycle.request_output import Progress
@@ -18,6 +19,7 @@ LAST_LINES = 10
 """How many lines of what a container said last are kept. Source: specification `beyond` F13."""
 
 _LAST_CHARACTERS = 2000
+_NAMES_CHARACTERS = 300
 _BLOCKED = frozenset(
     (
         GraphReason.INSUFFICIENT_CAPACITY,
@@ -35,7 +37,7 @@ def failure(end: Condition, pods: Iterable[JobPod], said: Progress) -> str:
     details = next((found for each in newest for found in _details(each)), "")
     if details:
         text += f". Details: {details}"
-    if said.message and said.has_failed and said.message not in text:
+    if said.message and said.has_failed and said.message.rstrip("…") not in text:
         text += f". The profiler says: {said.message}"
     return text
 
@@ -43,6 +45,14 @@ def failure(end: Condition, pods: Iterable[JobPod], said: Progress) -> str:
 def unread(reason: str, said: Progress) -> str:
     """Why there is no result although the Job has ended well."""
     return f"{reason}. The profiler says: {said.message}" if said.message else reason
+
+
+def left_over(job: Job | None, pods: Sequence[str]) -> str:
+    """What is left of an earlier Job: itself, on its way out, or pods of it that have not ended."""
+    if job is not None:
+        return f"Job {job.metadata.name} is being deleted"
+    names = fitted(pods, _NAMES_CHARACTERS, between=", ")
+    return f"{len(pods)} of its pods {'has' if len(pods) == 1 else 'have'} not ended: {names}"
 
 
 def obstacle(pods: Iterable[JobPod], now: datetime) -> tuple[str, float | None]:

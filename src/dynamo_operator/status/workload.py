@@ -63,7 +63,7 @@ def _deployment_obstacle(deployment: Deployment, spec: DeploymentSpec) -> str | 
     status, wanted = deployment.status, spec.replicas
     older = status.replicas - status.updated_replicas
     checks = (
-        (spec.paused, "it is paused"),
+        (spec.paused and wanted > 0, "it is paused"),
         (
             status.observed_generation < deployment.metadata.generation,
             "the newest spec has not been observed yet",

@@ -15,8 +15,11 @@ from dynamo_operator.api.request import (
     DynamoGraphDeploymentRequestSpec,
     ProfilingConfig,
 )
+from dynamo_operator.kube.kind import Object
+from dynamo_operator.kube.yaml_depth import DEPTH_LIMIT, is_deep
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.validation import Problem, ProblemKind
+from dynamo_operator.validation.request_size import size_problems
 
 PROFILING = "spec.profilingConfig"
 CONFIG = f"{PROFILING}.config"
@@ -35,13 +38,21 @@ _OWN_LABELS = (
 )
 _OWN_LABEL_PREFIX = "batch.kubernetes.io/"
 _OUTPUT_FOLDER = "/data"
+_SECTIONS = ("deployment", "engine", "hardware", "planner", "sla", "sweep")
+"""Sections that every profiler reads as mappings. Source: specification `dgdr` 13.1."""
 
 
 def request_problems(
-    request: DynamoGraphDeploymentRequest, settings: RenderSettings
+    request: DynamoGraphDeploymentRequest, settings: RenderSettings, config_bytes: int
 ) -> tuple[Problem, ...]:
-    """Everything that is wrong with a request, sorted by path."""
-    return tuple(sorted(_problems(request, settings)))
+    """Everything that is wrong with a request, sorted by path.
+
+    `config_bytes` is the size of the profiler's configuration as it is handed over.
+    """
+    found = list(_problems(request, settings))
+    if request.spec is not None:
+        found += size_problems(request.spec, config_bytes)
+    return tuple(sorted(found))
 
 
 def request_update_problems(
@@ -98,14 +109,30 @@ def _problems(request: DynamoGraphDeploymentRequest, settings: RenderSettings) -
     if not profiling.profiler_image:
         message = f"{PROFILING}.profilerImage is required"
         yield Problem(f"{PROFILING}.profilerImage", message, ProblemKind.REQUIRED)
-    for section in ("deployment", "engine"):
-        found: Any = (profiling.config or {}).get(section)
-        if found is not None and not isinstance(found, dict):
-            path = f"{CONFIG}.{section}"
-            yield Problem(path, f"{path} must be an object, got {_kind(found)}")
+    yield from _sections(profiling.config or {})
     yield from _overrides(request.metadata.namespace, profiling, settings)
     if settings.restricted_namespace:
         yield from _restricted(spec, settings.restricted_namespace)
+
+
+def _sections(config: Object) -> Iterator[Problem]:
+    """Every part of the configuration that has not the form in which it is read."""
+    if is_deep(config):
+        yield Problem(CONFIG, f"{CONFIG} must not be nested more than {DEPTH_LIMIT} deep")
+    for name in _SECTIONS:
+        yield from _is_of(dict, f"{CONFIG}.{name}", config.get(name))
+    deployment: Any = config.get("deployment")
+    cache: Any = deployment.get("modelCache") if isinstance(deployment, dict) else None
+    yield from _is_of(dict, f"{CONFIG}.deployment.modelCache", cache)
+    if isinstance(cache, dict):
+        for name in ("pvcName", "mountPath"):
+            yield from _is_of(str, f"{CONFIG}.deployment.modelCache.{name}", cache.get(name))
+
+
+def _is_of(form: type, path: str, found: Any) -> Iterator[Problem]:
+    if found is not None and not isinstance(found, form):
+        wanted = "an object" if form is dict else f"a {_kind(form())}"
+        yield Problem(path, f"{path} must be {wanted}, got {_kind(found)}")
 
 
 def _overrides(
@@ -152,7 +179,14 @@ def _overwritten(field: str, found: str, winner: str) -> Problem:
 
 
 def _kind(value: Any) -> str:
-    names = {bool: "boolean", int: "number", float: "number", str: "string", list: "array"}
+    names = {
+        bool: "boolean",
+        int: "number",
+        float: "number",
+        str: "string",
+        list: "array",
+        dict: "object",
+    }
     return names.get(type(value), type(value).__name__)
 
 

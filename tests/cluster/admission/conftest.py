@@ -1,8 +1,6 @@
 """An operator with webhooks beside a real API server, registered there under its own account."""
 
 import json
-import ssl
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -52,23 +50,15 @@ Install = Callable[..., AbstractContextManager[Installation]]
 @pytest.fixture(scope="session")
 def asker(kinds: ControlPlane) -> Asker:
     """The API server."""
-    tls = ssl.create_default_context(cafile=kinds.ca)
-    tls.load_cert_chain(kinds.cert, kinds.key)
-    return Asker(kinds.server, tls)
+    return Asker(kinds.server, kinds.tls)
 
 
 @pytest.fixture(scope="session")
 def account(kinds: ControlPlane) -> Path:
     """The kubeconfig of the operator's own service account."""
     name = OPERATOR.rpartition(":")[2]
-    kinds.kubectl("create", "namespace", NAMESPACE)
     kinds.kubectl("create", "namespace", "lab")
-    kinds.kubectl("create", "serviceaccount", name, f"--namespace={NAMESPACE}")
-    kinds.kubectl(
-        *("create", "clusterrolebinding", "operator", "--clusterrole=cluster-admin"),
-        f"--serviceaccount={NAMESPACE}:{name}",
-    )
-    return kinds.instance.service_account_kubeconfig(NAMESPACE, name)
+    return kinds.administrator(NAMESPACE, name)
 
 
 @pytest.fixture(scope="session")
@@ -104,21 +94,13 @@ def install(
         )
         with process:
             process.ready(within_seconds=60)  # it may start while others load the machine
-            _wait_for(process, '"message": "webhooks are ready"')
+            process.says("webhooks are ready")
             yield Installation(process, port, wanted.name, asker)
         if registers:
             asker.delete(CONFIGURATIONS, "", wanted.name)
             asker.delete(ServingSecret.KIND, NAMESPACE, SECRET_NAME)
 
     return installed
-
-
-def _wait_for(process: OperatorProcess, text: str) -> None:
-    deadline = time.monotonic() + 60
-    while text not in process.log.read_text():
-        assert time.monotonic() < deadline, process.log.read_text()
-        assert process.ended is None, process.log.read_text()
-        time.sleep(0.05)
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,5 @@
 """Our kinds, installed once for all tests of the API."""
 
-import ssl
-
 import msgspec
 import pytest
 
@@ -24,6 +22,4 @@ def definitions(control_plane: ControlPlane) -> ControlPlane:
 @pytest.fixture(scope="session")
 def judge(definitions: ControlPlane) -> Judge:
     """Whether the API server takes a document, and what it makes of it."""
-    tls = ssl.create_default_context(cafile=definitions.ca)
-    tls.load_cert_chain(definitions.cert, definitions.key)
-    return Judge(definitions.server, tls)
+    return Judge(definitions.server, definitions.tls)

@@ -132,7 +132,7 @@ def scene(
     namespace = "scraped"
     kinds.kubectl("create", "namespace", namespace)
     kinds.kubectl("create", "serviceaccount", READER, f"--namespace={namespace}")
-    world = kinds_world(kinds, namespace)
+    world = kinds.world(namespace)
     readers = "dynamo-operator.metricsService.readers[0]"
     chosen = (f"--set={readers}.name={READER}", f"--set={readers}.namespace={namespace}")
     monitoring = "dynamo-operator.metricsService.serviceMonitor.enabled=true"
@@ -161,12 +161,6 @@ def scene(
         )
         authority = (folder / "ca.crt").read_text("utf-8")
         yield Scene(prometheus, namespace, ports[:2], token, authority)
-
-
-def kinds_world(kinds: ControlPlane, namespace: str) -> World:
-    tls = ssl.create_default_context(cafile=kinds.ca)
-    tls.load_cert_chain(kinds.cert, kinds.key)
-    return World(kinds.server, tls, namespace)
 
 
 def replica(

@@ -6,11 +6,8 @@ import pytest
 
 from cluster.conftest import ControlPlane
 from cluster.installed import installed
-from cluster.operator_process import OFF, OperatorProcess
 from dynamo_operator.kube.types.inference import InferencePool
 from dynamo_operator.kube.types.istio import VirtualService
-
-_FLAGS = ("--epp-cluster-role-name=view", "--istio-virtual-service-gateway=istio-system/public")
 
 
 @pytest.fixture(scope="module")
@@ -21,18 +18,12 @@ def gateway(kinds: ControlPlane) -> Iterator[ControlPlane]:
 
 
 @pytest.fixture(scope="module")
-def gateway_operator(
-    gateway: ControlPlane, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[OperatorProcess]:
-    """One operator for all tests of pickers and gateways."""
-    log = tmp_path_factory.mktemp("gateway-operator") / "operator.log"
-    with OperatorProcess(gateway.kubeconfig, log, (*OFF, *_FLAGS)) as process:
-        process.ready()
-        yield process
+def operated(gateway: ControlPlane) -> ControlPlane:
+    """The operator starts where pools and gateways are."""
+    return gateway
 
 
-@pytest.fixture
-def operator(gateway_operator: OperatorProcess) -> OperatorProcess:
-    """The operator, which must still run."""
-    assert gateway_operator.ended is None, gateway_operator.log.read_text()
-    return gateway_operator
+@pytest.fixture(scope="module")
+def operator_flags() -> tuple[str, ...]:
+    """It may run pickers, and it has a gateway."""
+    return ("--epp-cluster-role-name=view", "--istio-virtual-service-gateway=istio-system/public")

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
+from cluster.conditions import condition, is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service
 from cluster.world import World
@@ -38,15 +39,6 @@ def weight(config_map: Object) -> int:
     document = yaml.safe_load(config_map["data"]["epp-config-dynamo.yaml"])
     found: int = document["schedulingProfiles"][0]["plugins"][0]["weight"]
     return found
-
-
-def ready(body: Object) -> dict[str, Any]:
-    conditions = body.get("status", {}).get("conditions", [])
-    return next((each for each in conditions if each["type"] == "Ready"), {})
-
-
-def is_ready(body: Object) -> bool:
-    return ready(body).get("status") == "True"
 
 
 def test_a_graph_with_a_picker_becomes_ready(world: World) -> None:
@@ -105,9 +97,9 @@ def test_a_picker_waits_for_the_api_of_pools(world: World, gateway: ControlPlane
     gateway.kubectl("delete", "crd", str(POOL), "--timeout=30s")
     try:
         world.create(GRAPH, graph(Frontend=service("frontend"), Epp=picker()))
-        failed = world.eventually(GRAPH, "chat", lambda it: ready(it) != {})
-        assert "failed_to_reconcile_the_resources" == ready(failed)["reason"]
-        assert "inference.networking.k8s.io" in ready(failed)["message"]
+        failed = world.eventually(GRAPH, "chat", lambda it: condition(it) != {})
+        assert "failed_to_reconcile_the_resources" == condition(failed)["reason"]
+        assert "inference.networking.k8s.io" in condition(failed)["message"]
     finally:
         gateway.install_crds(("inferencepool",))
     world.eventually(GRAPH, "chat", is_ready, within_seconds=40)
@@ -119,8 +111,8 @@ def test_without_istio_a_component_says_what_it_could_not_make(
     gateway.kubectl("delete", "crd", str(VIRTUAL_SERVICE), "--timeout=30s")
     try:
         world.create(GRAPH, graph(Frontend=service("frontend")))
-        waiting = world.eventually(GRAPH, "chat", lambda it: "not served" in str(ready(it)))
-        assert "VirtualService chat-frontend" in ready(waiting)["message"]
+        waiting = world.eventually(GRAPH, "chat", lambda it: "not served" in str(condition(it)))
+        assert "VirtualService chat-frontend" in condition(waiting)["message"]
         world.eventually(Deployment.KIND, "chat-frontend")
     finally:
         gateway.install_crds(("istio",))

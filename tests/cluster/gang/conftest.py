@@ -6,7 +6,6 @@ import pytest
 
 from cluster.conftest import ControlPlane
 from cluster.installed import installed
-from cluster.operator_process import OFF, OperatorProcess
 from dynamo_operator.kube.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
 from dynamo_operator.kube.types.kai import Queue
 
@@ -23,18 +22,6 @@ def grove(kinds: ControlPlane) -> Iterator[ControlPlane]:
 
 
 @pytest.fixture(scope="module")
-def gang_operator(
-    grove: ControlPlane, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[OperatorProcess]:
-    """One operator for all tests of gangs."""
-    log = tmp_path_factory.mktemp("gang-operator") / "operator.log"
-    with OperatorProcess(grove.kubeconfig, log, OFF) as process:
-        process.ready()
-        yield process
-
-
-@pytest.fixture
-def operator(gang_operator: OperatorProcess) -> OperatorProcess:
-    """The operator, which must still run."""
-    assert gang_operator.ended is None, gang_operator.log.read_text()
-    return gang_operator
+def operated(grove: ControlPlane) -> ControlPlane:
+    """The operator starts where Grove and KAI are."""
+    return grove

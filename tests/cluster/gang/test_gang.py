@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from cluster.audit import Audit, Call
+from cluster.conditions import condition, is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service, worker
 from cluster.world import World
@@ -25,19 +26,9 @@ SERVICE = Service.KIND
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 
 
-def ready(body: Object) -> dict[str, Any]:
-    """The condition `Ready` of a graph, or {}."""
-    conditions = body.get("status", {}).get("conditions", [])
-    return next((each for each in conditions if each["type"] == "Ready"), {})
-
-
-def is_ready(body: Object) -> bool:
-    return ready(body).get("status") == "True"
-
-
 def says(text: str) -> Any:
     """Whether a graph waits for that."""
-    return lambda body: text in ready(body).get("message", "")
+    return lambda body: text in condition(body).get("message", "")
 
 
 def multinode(**fields: Any) -> Object:
@@ -92,7 +83,7 @@ def test_a_graph_becomes_one_set_and_no_components(world: World) -> None:
 def test_before_grove_acts_a_graph_has_a_whole_status(world: World) -> None:
     world.create(GRAPH, graph(Frontend=service("frontend"), Decode=multinode(resources=None)))
     waiting = world.eventually(GRAPH, "chat", says("not found"))
-    said = ready(waiting)
+    said = condition(waiting)
     assert "some_resources_are_not_ready" == said["reason"]
     assert (
         "Resources not ready: chat: pcsg/chat-0-decode: resource not found; "
@@ -197,7 +188,7 @@ def test_a_missing_queue_is_named_and_its_coming_is_enough(world: World) -> None
     wanted["metadata"]["annotations"] = {"nvidia.com/kai-scheduler-queue": name}
     world.create(GRAPH, wanted)
     failed = world.eventually(GRAPH, "chat", says(f"queue '{name}' not found in cluster"))
-    assert "failed_to_reconcile_the_resources" == ready(failed)["reason"]
+    assert "failed_to_reconcile_the_resources" == condition(failed)["reason"]
     assert "failed" == failed["status"]["state"]
     assert [] == world.list(SET)
     world.create(Queue.KIND, {"metadata": {"name": name, "namespace": None}})

@@ -6,7 +6,7 @@ No controller of Grove runs here, so the test makes the pods, with the labels th
 import pytest
 
 from cluster.graph.graphs import service
-from cluster.models.conftest import fleet, models_operator, operator, shared_fleet
+from cluster.models.conftest import fleet, shared_fleet, shared_operator
 from cluster.models.test_guide import MODEL, hosts, said
 from cluster.models.test_troubleshooting import BASE, lora, until
 from cluster.world import PODS, World
@@ -16,7 +16,7 @@ from dynamo_operator.kube.types.core import Service
 from dynamo_operator.kube.types.grove import PodCliqueSet
 from simulated.lora_fleet import Fleet
 
-__all__ = ["fleet", "models_operator", "operator", "shared_fleet"]
+__all__ = ["fleet", "shared_fleet", "shared_operator"]
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("grove", "operator")]
 

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from cluster.conditions import condition, is_ready
 from cluster.graph.graphs import graph, service
-from cluster.graph.test_graph import GRAPH, condition, is_ready
+from cluster.graph.test_graph import GRAPH
 from cluster.world import World
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.types.core import PersistentVolumeClaim

@@ -2,8 +2,9 @@
 
 import pytest
 
+from cluster.conditions import is_ready
 from cluster.graph.graphs import IMAGE, graph, service
-from cluster.graph.test_graph import DEPLOYMENT, GRAPH, is_ready
+from cluster.graph.test_graph import DEPLOYMENT, GRAPH
 from cluster.world import World
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]

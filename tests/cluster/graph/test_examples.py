@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cluster.graph.test_graph import GRAPH, is_ready
+from cluster.conditions import is_ready
+from cluster.graph.test_graph import GRAPH
 from cluster.world import World
 
 FOLDER = Path(__file__).parents[3] / "examples"

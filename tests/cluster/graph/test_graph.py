@@ -1,9 +1,8 @@
 """A graph on a real API server: it becomes ready, stays right, and goes without a trace."""
 
-from typing import Any
-
 import pytest
 
+from cluster.conditions import condition, is_ready
 from cluster.graph.graphs import SERVICES, graph, service, worker
 from cluster.world import EVENTS, PODS, Refused, World
 from dynamo_operator.api.component import DynamoComponentDeployment
@@ -20,20 +19,6 @@ SERVICE = Service.KIND
 QUOTA = Kind("", "v1", "ResourceQuota", "resourcequotas")
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
-
-
-def condition(body: Object, type_: str) -> dict[str, Any]:
-    """The condition of that type, or {}."""
-    conditions = body.get("status", {}).get("conditions", [])
-    return next((each for each in conditions if each["type"] == type_), {})
-
-
-def is_ready(body: Object) -> bool:
-    """Whether a graph says that its newest spec is ready."""
-    return (
-        condition(body, "Ready").get("status") == "True"
-        and body["status"].get("observedGeneration") == body["metadata"]["generation"]
-    )
 
 
 def test_a_graph_becomes_ready(world: World) -> None:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from cluster.conditions import is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service
-from cluster.graph.test_graph import GRAPH, is_ready
+from cluster.graph.test_graph import GRAPH
 from cluster.operator_process import OFF, OperatorProcess
 from cluster.world import World
 from dynamo_operator.kube.kind import Object

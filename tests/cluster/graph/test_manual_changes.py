@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from cluster.conditions import is_ready
 from cluster.graph.graphs import IMAGE, graph, service
-from cluster.graph.test_graph import COMPONENT, DEPLOYMENT, GRAPH, SERVICE, is_ready
+from cluster.graph.test_graph import COMPONENT, DEPLOYMENT, GRAPH, SERVICE
 from cluster.world import World
 from dynamo_operator.kube.kind import Kind, Object
 from dynamo_operator.kube.types.rbac import Role

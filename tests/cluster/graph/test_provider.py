@@ -3,9 +3,10 @@
 import pytest
 
 from cluster.audit import Audit, Call
+from cluster.conditions import condition, is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service
-from cluster.graph.test_graph import COMPONENT, GRAPH, condition, is_ready
+from cluster.graph.test_graph import COMPONENT, GRAPH
 from cluster.installed import installed
 from cluster.operator_process import OperatorProcess
 from cluster.world import EVENTS, World

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from cluster.audit import Audit
+from cluster.conditions import is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service, worker
-from cluster.graph.test_graph import COMPONENT, DEPLOYMENT, GRAPH, SERVICE, is_ready
+from cluster.graph.test_graph import COMPONENT, DEPLOYMENT, GRAPH, SERVICE
 from cluster.operator_process import OFF, OperatorProcess
 from cluster.world import World
 from dynamo_operator.kube.kind import Object

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from cluster.conditions import is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service
-from cluster.graph.test_graph import COMPONENT, GRAPH, is_ready
+from cluster.graph.test_graph import COMPONENT, GRAPH
 from cluster.operator_process import OFF, OperatorProcess
 from cluster.world import World
 from dynamo_operator.controlplane.ports import free_ports
@@ -45,17 +46,22 @@ def test_probes_and_metrics(world: World, kinds: ControlPlane, tmp_path: Path) -
     assert f"dynamo_operator_resources_total{labels} 1.0" in counted
 
 
-def test_one_of_two_operators_leads_and_the_other_takes_over(
-    world: World, kinds: ControlPlane, tmp_path: Path
-) -> None:
+def candidate(kinds: ControlPlane, world: World, log: Path) -> OperatorProcess:
+    """An operator that would lead in the test's namespace."""
     flags = (
         *OFF,
         "--leader-elect",
         f"--leader-election-namespace={world.namespace}",
         f"--restrictedNamespace={world.namespace}",
     )
-    first = OperatorProcess(kinds.kubeconfig, tmp_path / "first.log", flags)
-    second = OperatorProcess(kinds.kubeconfig, tmp_path / "second.log", flags)
+    return OperatorProcess(kinds.kubeconfig, log, flags)
+
+
+def test_one_of_two_operators_leads_and_the_other_takes_over(
+    world: World, kinds: ControlPlane, tmp_path: Path
+) -> None:
+    first = candidate(kinds, world, tmp_path / "first.log")
+    second = candidate(kinds, world, tmp_path / "second.log")
     with first:
         first.ready()
         world.eventually(Lease.KIND, "dynamo.nvidia.com")
@@ -80,13 +86,7 @@ def test_one_of_two_operators_leads_and_the_other_takes_over(
 def test_a_leader_that_loses_its_lease_ends(
     world: World, kinds: ControlPlane, tmp_path: Path
 ) -> None:
-    flags = (
-        *OFF,
-        "--leader-elect",
-        f"--leader-election-namespace={world.namespace}",
-        f"--restrictedNamespace={world.namespace}",
-    )
-    with OperatorProcess(kinds.kubeconfig, tmp_path / "log", flags) as operator:
+    with candidate(kinds, world, tmp_path / "log") as operator:
         operator.ready()
         held = world.eventually(
             Lease.KIND, "dynamo.nvidia.com", lambda it: bool(it["spec"].get("holderIdentity"))

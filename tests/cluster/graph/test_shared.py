@@ -5,9 +5,10 @@ import time
 import pytest
 
 from cluster.audit import Audit
+from cluster.conditions import is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service, worker
-from cluster.graph.test_graph import GRAPH, is_ready
+from cluster.graph.test_graph import GRAPH
 from cluster.world import World
 from dynamo_operator.kube.types.core import ServiceAccount
 

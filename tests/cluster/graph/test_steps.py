@@ -4,9 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
+from cluster.conditions import condition, is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service, worker
-from cluster.graph.test_graph import COMPONENT, DEPLOYMENT, GRAPH, condition, is_ready
+from cluster.graph.test_graph import COMPONENT, DEPLOYMENT, GRAPH
 from cluster.world import PODS, World
 from dynamo_operator.kube.kind import Object
 

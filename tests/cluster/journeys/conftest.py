@@ -5,8 +5,8 @@ It is installed as a cluster has it: under an account of its own, and with webho
 | journey | here | told in full elsewhere |
 |---|---|---|
 | J-13 to J-15 | `test_deploying.py` | |
-| J-16 storage | `test_deploying.py` | `graph/test_claims.py` |
-| J-17, J-18 | `test_deploying.py` | |
+| J-16 storage | `test_storage_journeys.py` | `graph/test_claims.py` |
+| J-17, J-18 | `test_storage_journeys.py` | |
 | J-19 private registry | `test_deploying.py` | broken Secrets: `graph/test_hostile_objects.py` |
 | J-20 pod overrides | `test_deploying.py` | |
 | J-21 Ingress | `test_deploying.py` | VirtualService: `epp/test_picker.py` |
@@ -22,7 +22,6 @@ It is installed as a cluster has it: under an account of its own, and with webho
 """
 
 import json
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -56,12 +55,7 @@ def installed_operator(
     """The operator, whose webhooks answer."""
     folder = tmp_path_factory.mktemp("journeys")
     port, health = free_ports(2)
-    kinds.kubectl("create", "namespace", INSTALLED_IN)
-    kinds.kubectl("create", "serviceaccount", ACCOUNT, f"--namespace={INSTALLED_IN}")
-    kinds.kubectl(
-        *("create", "clusterrolebinding", "operator", "--clusterrole=cluster-admin"),
-        f"--serviceaccount={INSTALLED_IN}:{ACCOUNT}",
-    )
+    account = kinds.administrator(INSTALLED_IN, ACCOUNT)
     wanted = Registration("dynamo-platform", INSTALLED_IN, url=f"https://127.0.0.1:{port}")
     kinds.kubectl("apply", "--server-side", "--filename=-", input=json.dumps(registration(wanted)))
     flags = (
@@ -69,19 +63,10 @@ def installed_operator(
         f"--webhook-bind-address=127.0.0.1:{port}",
         f"--health-probe-bind-address=127.0.0.1:{health}",
     )
-    account = kinds.instance.service_account_kubeconfig(INSTALLED_IN, ACCOUNT)
     with OperatorProcess(account, folder / "operator.log", flags) as process:
         process.ready()
-        _until_webhooks_answer(process)
+        process.says("webhooks are ready")
         yield process
-
-
-def _until_webhooks_answer(process: OperatorProcess) -> None:
-    deadline = time.monotonic() + 20
-    while '"message": "webhooks are ready"' not in process.log.read_text():
-        assert time.monotonic() < deadline, process.log.read_text()
-        assert process.ended is None, process.log.read_text()
-        time.sleep(0.05)
 
 
 @pytest.fixture

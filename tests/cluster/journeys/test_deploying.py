@@ -1,4 +1,4 @@
-"""Deploy a graph, as the journeys J-13 to J-21 of the acceptance tests tell it.
+"""Deploy a graph, as the journeys J-13 to J-15 and J-19 to J-21 of the acceptance tests tell it.
 
 Everything is done with kubectl, and what a journey promises is looked for where a user sees it. HTTP
 answers of models are not: pods are not real here.
@@ -9,7 +9,16 @@ import json
 
 import pytest
 
-from cluster.journeys.user import DEPLOYMENT, GRAPH, User, condition, is_ready, main, variables
+from cluster.conditions import condition, is_ready
+from cluster.journeys.user import (
+    DEPLOYMENT,
+    GRAPH,
+    User,
+    graph_manifest,
+    main,
+    only_a_frontend,
+    variables,
+)
 from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.types.core import PersistentVolumeClaim, Service
@@ -78,31 +87,26 @@ def test_j13_first_model(user: User) -> None:
     assert waiting[-1]["message"].startswith("VllmDecodeWorker: 0/1 ready; ")
 
 
-DISAGGREGATED = """
-    apiVersion: nvidia.com/v1alpha1
-    kind: DynamoGraphDeployment
-    metadata:
-      name: chat
-    spec:
-      backendFramework: vllm
-      services:
-        Frontend:
-          componentType: frontend
-          envs: [{name: DYN_ROUTER_MODE, value: kv}]
-          extraPodSpec: {mainContainer: {image: reg.example.com/vllm-runtime:1.0}}
-        prefill: &worker
-          componentType: worker
-          subComponentType: prefill
-          resources: {limits: {gpu: "1"}}
-          extraPodSpec:
-            mainContainer:
-              image: reg.example.com/vllm-runtime:1.0
-              command: [python3, -m, dynamo.vllm]
-              args: [--model, Qwen/Qwen3-0.6B, --is-prefill-worker]
-        decode:
-          <<: *worker
-          subComponentType: decode
-    """
+DISAGGREGATED = graph_manifest("""
+    backendFramework: vllm
+    services:
+      Frontend:
+        componentType: frontend
+        envs: [{name: DYN_ROUTER_MODE, value: kv}]
+        extraPodSpec: {mainContainer: {image: reg.example.com/vllm-runtime:1.0}}
+      prefill: &worker
+        componentType: worker
+        subComponentType: prefill
+        resources: {limits: {gpu: "1"}}
+        extraPodSpec:
+          mainContainer:
+            image: reg.example.com/vllm-runtime:1.0
+            command: [python3, -m, dynamo.vllm]
+            args: [--model, Qwen/Qwen3-0.6B, --is-prefill-worker]
+      decode:
+        <<: *worker
+        subComponentType: decode
+    """)
 
 
 def test_j14_disaggregated_with_kv_routing(user: User) -> None:
@@ -120,28 +124,25 @@ def test_j14_disaggregated_with_kv_routing(user: User) -> None:
 
 
 def test_j15_environment_precedence(user: User) -> None:
-    user.apply("""
-        apiVersion: nvidia.com/v1alpha1
-        kind: DynamoGraphDeployment
-        metadata: {name: chat}
-        spec:
-          envs: [{name: A, value: graph}, {name: B, value: graph}, {name: Z, value: graph}]
-          services:
-            Frontend:
-              componentType: frontend
-              extraPodSpec: {mainContainer: {image: "reg.example.com/vllm-runtime:1.0"}}
-            Worker:
-              componentType: worker
-              envFromSecret: tokens
-              envs: [{name: A, value: service}, {name: NATS_SERVER, value: "nats://mine:4222"}]
-              extraPodSpec:
-                mainContainer:
-                  image: reg.example.com/vllm-runtime:1.0
-                  env:
-                    - {name: A, value: container}
-                    - {name: B, value: container}
-                    - {name: C, value: container}
+    manifest = graph_manifest("""
+        envs: [{name: A, value: graph}, {name: B, value: graph}, {name: Z, value: graph}]
+        services:
+          Frontend:
+            componentType: frontend
+            extraPodSpec: {mainContainer: {image: "reg.example.com/vllm-runtime:1.0"}}
+          Worker:
+            componentType: worker
+            envFromSecret: tokens
+            envs: [{name: A, value: service}, {name: NATS_SERVER, value: "nats://mine:4222"}]
+            extraPodSpec:
+              mainContainer:
+                image: reg.example.com/vllm-runtime:1.0
+                env:
+                  - {name: A, value: container}
+                  - {name: B, value: container}
+                  - {name: C, value: container}
         """)
+    user.apply(manifest)
     user.ready("chat")
     found = variables(user.pod("chat-worker"))
     strongest = {"A": "service", "B": "graph", "C": "container", "NATS_SERVER": "nats://mine:4222"}
@@ -157,142 +158,6 @@ def test_j15_environment_precedence(user: User) -> None:
     user.ready("chat")
 
 
-def with_claim(name: str, claim: str) -> str:
-    return f"""
-        apiVersion: nvidia.com/v1alpha1
-        kind: DynamoGraphDeployment
-        metadata: {{name: {name}}}
-        spec:
-          pvcs: [{claim}]
-          services:
-            Frontend: &service
-              componentType: frontend
-              volumeMounts: [{{name: models, mountPoint: /models}}]
-              extraPodSpec: {{mainContainer: {{image: "reg.example.com/vllm-runtime:1.0"}}}}
-            Worker: {{<<: *service, componentType: worker}}
-        """
-
-
-MADE = "{create: true, name: models, size: 10Gi, storageClass: standard, volumeAccessMode: ReadWriteMany}"
-
-
-def test_j16_storage_that_the_graph_makes(user: User) -> None:
-    user.apply(with_claim("made", MADE))
-    claim = user.world.eventually(CLAIM, "models")
-    assert ["made"] == [each["name"] for each in claim["metadata"]["ownerReferences"]]
-    for name in ("made-frontend", "made-worker"):
-        pod = user.pod(name)
-        volume = {"name": "models", "persistentVolumeClaim": {"claimName": "models"}}
-        assert volume in pod["volumes"]
-        assert {"name": "models", "mountPath": "/models"} in main(pod)["volumeMounts"]
-
-
-def test_j16_storage_that_is_missing(user: User) -> None:
-    """The graph is `pending`, not `failed`: deviation K1. Nothing in it has to be corrected."""
-    user.apply(with_claim("waits", "{name: models}"))
-    waiting = user.says("waits", "models does not exist")
-    assert "pending" == waiting["status"]["state"]
-    user.kubectl("create", "--filename=-", input=json.dumps(a_claim("models")))
-    for name in ("waits-frontend", "waits-worker"):
-        assert {"name": "models", "mountPath": "/models"} in main(user.pod(name))["volumeMounts"]
-    user.world.until(lambda: "does not exist" not in ready_message(user, "waits"))
-    assert "ownerReferences" not in user.world.eventually(CLAIM, "models")["metadata"]
-    words = user.refused(manifest=with_claim("sizeless", "{create: true, name: other}"))
-    assert "When create is true, size, storageClass, and volumeAccessMode are required" in words
-
-
-def ready_message(user: User, name: str) -> str:
-    return str(condition(user.world.eventually(GRAPH, name)).get("message", ""))
-
-
-def a_claim(name: str) -> Object:
-    spec = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
-    about = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name}}
-    return {**about, "spec": spec}
-
-
-def test_j17_model_cache(user: User) -> None:
-    user.kubectl("create", "--filename=-", input=json.dumps(a_claim("s3-model")))
-    user.apply("""
-        apiVersion: nvidia.com/v1alpha1
-        kind: DynamoGraphDeployment
-        metadata: {name: chat}
-        spec:
-          pvcs: [{name: s3-model}]
-          services:
-            Frontend:
-              componentType: frontend
-              extraPodSpec: {mainContainer: {image: "reg.example.com/vllm-runtime:1.0"}}
-            Worker:
-              componentType: worker
-              envs: [{name: HF_HOME, value: /model}]
-              volumeMounts: [{name: s3-model, mountPoint: /model}]
-              extraPodSpec:
-                affinity: &affinity
-                  nodeAffinity:
-                    preferredDuringSchedulingIgnoredDuringExecution:
-                      - weight: 1
-                        preference: {matchExpressions: [{key: fluid.io/s3, operator: Exists}]}
-                mainContainer: {image: "reg.example.com/vllm-runtime:1.0"}
-        """)
-    worker, frontend = user.pod("chat-worker"), user.pod("chat-frontend")
-    assert {"name": "s3-model", "mountPath": "/model"} in main(worker)["volumeMounts"]
-    assert "/model" == variables(worker)["HF_HOME"]
-    assert "nodeAffinity" in worker["affinity"]
-    assert "s3-model" not in json.dumps(frontend)
-    assert "HF_HOME" not in variables(frontend)
-    assert "affinity" not in frontend
-
-
-def cached(framework: str, extra: str = "") -> str:
-    return f"""
-        apiVersion: nvidia.com/v1alpha1
-        kind: DynamoGraphDeployment
-        metadata: {{name: {framework}}}
-        spec:
-          backendFramework: {framework}
-          pvcs:
-            - {{create: true, name: cache, size: 1Gi, storageClass: fast,
-               volumeAccessMode: ReadWriteMany}}
-          services:
-            Worker:
-              componentType: worker
-              volumeMounts: [{{name: cache, useAsCompilationCache: true}}]
-              extraPodSpec: {{mainContainer: {{image: "reg.example.com/runtime:1.0"}}}}
-              {extra}
-        """
-
-
-def test_j18_compilation_cache(user: User) -> None:
-    """A mistake is refused when it is applied: nobody has to look for a reconcile error."""
-    user.apply(cached("vllm"))
-    worker = user.pod("vllm-worker")
-    assert {"name": "cache", "mountPath": "/root/.cache/vllm"} in main(worker)["volumeMounts"]
-    assert "/root/.cache/vllm" == variables(worker)["VLLM_CACHE_ROOT"]
-    words = user.refused(manifest=cached("sglang"))
-    assert "volumeMounts[0].mountPoint: a mount point is required as sglang has no default" in words
-
-
-@pytest.mark.parametrize(
-    ("said", "size"), [("", "8Gi"), ("{size: 16Gi}", "16Gi"), ("{disabled: true}", None)]
-)
-def test_j18_shared_memory(user: User, said: str, size: str | None) -> None:
-    user.apply(cached("vllm", f"sharedMemory: {said}" if said else ""))
-    worker = user.pod("vllm-worker")
-    mounts = [
-        each["name"]
-        for each in main(worker)["volumeMounts"]
-        if each["mountPath"] == "/dev/shm"  # noqa: S108  # the path of shared memory
-    ]
-    sizes = [each["emptyDir"]["sizeLimit"] for each in worker["volumes"] if each["name"] in mounts]
-    assert ([size] if size else []) == sizes
-
-
-def test_j18_shared_memory_without_a_size(user: User) -> None:
-    words = user.refused(manifest=cached("vllm", "sharedMemory: {}"))
-    assert "sharedMemory" in words
-
-
 def pull_secret(name: str, auths: str) -> Object:
     return {
         "apiVersion": "v1",
@@ -303,30 +168,27 @@ def pull_secret(name: str, auths: str) -> Object:
     }
 
 
-PRIVATE = """
-    apiVersion: nvidia.com/v1alpha1
-    kind: DynamoGraphDeployment
-    metadata: {name: chat}
-    spec:
-      services:
-        Frontend:
-          componentType: frontend
-          extraPodSpec: {mainContainer: {image: "reg.example.com:5000/vllm-runtime:1.0"}}
-    """
-
-
-def test_j19_private_registry(user: User) -> None:
-    auths = '{"auths": {"reg.example.com:5000": {"auth": "eDp5"}}}'
-    user.kubectl("create", "--filename=-", input=json.dumps(pull_secret("broken", "{}")))
-    user.apply(PRIVATE)
-    user.ready("chat")
-    assert "imagePullSecrets" not in user.pod("chat-frontend")
-    user.kubectl("create", "--filename=-", input=json.dumps(pull_secret("mine", auths)))
+def pulls_with(user: User, secret: str) -> None:
+    """Return when the frontend has that one Secret for its images."""
+    wanted = [{"name": secret}]
     user.world.eventually(
         DEPLOYMENT,
         "chat-frontend",
-        lambda it: [{"name": "mine"}] == it["spec"]["template"]["spec"].get("imagePullSecrets"),
+        lambda it: wanted == it["spec"]["template"]["spec"].get("imagePullSecrets"),
     )
+
+
+AUTHS = '{"auths": {"reg.example.com:5000": {"auth": "eDp5"}}}'
+PRIVATE = only_a_frontend("reg.example.com:5000/vllm-runtime:1.0")
+
+
+def test_j19_private_registry(user: User) -> None:
+    user.create(pull_secret("broken", "{}"))
+    user.apply(PRIVATE)
+    user.ready("chat")
+    assert "imagePullSecrets" not in user.pod("chat-frontend")
+    user.create(pull_secret("mine", AUTHS))
+    pulls_with(user, "mine")
     user.edit(
         "dgd/chat",
         """
@@ -337,16 +199,11 @@ def test_j19_private_registry(user: User) -> None:
               extraPodSpec: {imagePullSecrets: [{name: by-hand}]}
         """,
     )
-    user.world.eventually(
-        DEPLOYMENT,
-        "chat-frontend",
-        lambda it: [{"name": "by-hand"}] == it["spec"]["template"]["spec"].get("imagePullSecrets"),
-    )
+    pulls_with(user, "by-hand")
 
 
 def test_j19_secrets_of_other_namespaces_stay_there(user: User) -> None:
-    auths = '{"auths": {"reg.example.com:5000": {"auth": "eDp5"}}}'
-    theirs = json.dumps(pull_secret("theirs", auths))
+    theirs = json.dumps(pull_secret("theirs", AUTHS))
     user.cluster.kubectl("create", "--namespace=default", "--filename=-", input=theirs)
     user.apply(PRIVATE)
     user.ready("chat")
@@ -354,30 +211,27 @@ def test_j19_secrets_of_other_namespaces_stay_there(user: User) -> None:
 
 
 def test_j20_pod_overrides(user: User) -> None:
-    user.apply("""
-        apiVersion: nvidia.com/v1alpha1
-        kind: DynamoGraphDeployment
-        metadata: {name: chat}
-        spec:
-          services:
-            Plain:
-              componentType: worker
-              extraPodSpec: {mainContainer: {image: "reg.example.com/vllm-runtime:1.0"}}
-            Own:
-              componentType: worker
-              extraPodMetadata: {labels: {team: search}, annotations: {note: mine}}
-              livenessProbe: {httpGet: {path: /alive, port: 1234}, periodSeconds: 7}
-              extraPodSpec:
-                tolerations: [{key: gpu, operator: Exists}]
-                nodeSelector: {kubernetes.io/os: linux}
-                initContainers: [{name: fetch, image: "reg.example.com/fetch:1.0"}]
-                containers: [{name: proxy, image: "reg.example.com/proxy:1.0"}]
-                securityContext: {}
-                terminationGracePeriodSeconds: 5
-                mainContainer:
-                  image: reg.example.com/vllm-runtime:1.0
-                  startupProbe: {httpGet: {path: /started, port: 1234}, failureThreshold: 9}
+    manifest = graph_manifest("""
+        services:
+          Plain:
+            componentType: worker
+            extraPodSpec: {mainContainer: {image: "reg.example.com/vllm-runtime:1.0"}}
+          Own:
+            componentType: worker
+            extraPodMetadata: {labels: {team: search}, annotations: {note: mine}}
+            livenessProbe: {httpGet: {path: /alive, port: 1234}, periodSeconds: 7}
+            extraPodSpec:
+              tolerations: [{key: gpu, operator: Exists}]
+              nodeSelector: {kubernetes.io/os: linux}
+              initContainers: [{name: fetch, image: "reg.example.com/fetch:1.0"}]
+              containers: [{name: proxy, image: "reg.example.com/proxy:1.0"}]
+              securityContext: {}
+              terminationGracePeriodSeconds: 5
+              mainContainer:
+                image: reg.example.com/vllm-runtime:1.0
+                startupProbe: {httpGet: {path: /started, port: 1234}, failureThreshold: 9}
         """)
+    user.apply(manifest)
     user.ready("chat")
     plain, own = user.pod("chat-plain"), user.pod("chat-own")
     assert {"fsGroup": 1000} == plain["securityContext"]
@@ -397,20 +251,8 @@ def test_j20_pod_overrides(user: User) -> None:
     assert ("/started", 9) == (started["httpGet"]["path"], started["failureThreshold"])
 
 
-EXPOSED = """
-    apiVersion: nvidia.com/v1alpha1
-    kind: DynamoGraphDeployment
-    metadata: {name: chat}
-    spec:
-      services:
-        Frontend:
-          componentType: frontend
-          extraPodSpec: {mainContainer: {image: "reg.example.com/vllm-runtime:1.0"}}
-    """
-
-
 def test_j21_expose_through_ingress(user: User) -> None:
-    user.apply(EXPOSED)
+    user.apply(only_a_frontend("reg.example.com/vllm-runtime:1.0"))
     spec = user.world.eventually(Ingress.KIND, "chat-frontend")["spec"]
     assert "nginx" == spec["ingressClassName"]
     [rule] = spec["rules"]

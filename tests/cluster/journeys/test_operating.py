@@ -2,7 +2,8 @@
 
 import pytest
 
-from cluster.journeys.user import DEPLOYMENT, GRAPH, User, condition, is_ready, main
+from cluster.conditions import condition, is_ready
+from cluster.journeys.user import DEPLOYMENT, GRAPH, User, graph_manifest, main
 from cluster.world import PODS
 from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.kube.kind import Kind, Object
@@ -20,23 +21,19 @@ CHILDREN = (
 )
 RESTART_AT = "nvidia.com/restartAt"
 
-CHAT = """
-    apiVersion: nvidia.com/v1alpha1
-    kind: DynamoGraphDeployment
-    metadata: {name: chat}
-    spec:
-      backendFramework: vllm
-      services:
-        Frontend:
-          componentType: frontend
-          replicas: 1
-          extraPodSpec: {mainContainer: {image: "reg.example.com/vllm-runtime:1.0"}}
-        a: &worker
-          componentType: worker
-          replicas: 1
-          extraPodSpec: {mainContainer: {image: "reg.example.com/vllm-runtime:1.0"}}
-        b: *worker
-    """
+CHAT = graph_manifest("""
+    backendFramework: vllm
+    services:
+      Frontend:
+        componentType: frontend
+        replicas: 1
+        extraPodSpec: {mainContainer: {image: "reg.example.com/vllm-runtime:1.0"}}
+      a: &worker
+        componentType: worker
+        replicas: 1
+        extraPodSpec: {mainContainer: {image: "reg.example.com/vllm-runtime:1.0"}}
+      b: *worker
+    """)
 NEW_IMAGE = (
     '{spec: {services: {a: {extraPodSpec: {mainContainer: {image: "reg.example.com/vllm:2.0"}},'
     "extraPodMetadata: {annotations: {fake-kubelet-delay: 2s}}}}}}"

@@ -6,7 +6,7 @@ J-32 (HorizontalPodAutoscaler) is `scaling/test_scaling.py`, its manifest and th
 
 import pytest
 
-from cluster.journeys.user import DEPLOYMENT, GRAPH, User
+from cluster.journeys.user import DEPLOYMENT, GRAPH, User, graph_manifest
 from dynamo_operator.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.kube.kind import Object
 
@@ -14,22 +14,21 @@ pytestmark = pytest.mark.cluster
 
 ADAPTER = DynamoGraphDeploymentScalingAdapter.KIND
 
-GRAPH_G = """
-    apiVersion: nvidia.com/v1alpha1
-    kind: DynamoGraphDeployment
-    metadata: {name: g}
-    spec:
-      backendFramework: vllm
-      services:
-        frontend:
-          componentType: frontend
-          extraPodSpec: {mainContainer: {image: "reg.example.com/vllm-runtime:1.0"}}
-        decode:
-          componentType: worker
-          replicas: 1
-          scalingAdapter: {enabled: IS_SCALED}
-          extraPodSpec: {mainContainer: {image: "reg.example.com/vllm-runtime:1.0"}}
+GRAPH_G = graph_manifest(
     """
+    backendFramework: vllm
+    services:
+      frontend:
+        componentType: frontend
+        extraPodSpec: {mainContainer: {image: "reg.example.com/vllm-runtime:1.0"}}
+      decode:
+        componentType: worker
+        replicas: 1
+        scalingAdapter: {enabled: IS_SCALED}
+        extraPodSpec: {mainContainer: {image: "reg.example.com/vllm-runtime:1.0"}}
+    """,
+    "g",
+)
 PLAIN, SCALED = (GRAPH_G.replace("IS_SCALED", each) for each in ("false", "true"))
 
 
@@ -113,7 +112,7 @@ def test_j31_the_number_belongs_to_the_adapter(user: User) -> None:
     user.kubectl(*patched(f'{{"spec": {{"services": {{"decode": {image}}}}}}}'))
     sized(user, 4)
     assert "g-decode" in user.refused(manifest=SCALED)
-    user.apply(SCALED.replace("          replicas: 1\n", ""))
+    user.apply(SCALED.replace("      replicas: 1\n", ""))
     sized(user, 4)
 
 

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from cluster.conditions import condition
 from cluster.conftest import ControlPlane
 from cluster.installed import installed
-from cluster.journeys.user import DEPLOYMENT, GRAPH, User, condition
+from cluster.journeys.user import DEPLOYMENT, GRAPH, User
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
 from dynamo_operator.kube.types.kai import Queue

@@ -2,12 +2,12 @@
 
 import json
 from dataclasses import dataclass
-from textwrap import dedent
-from typing import Any
+from textwrap import dedent, indent
 
 import pytest
 import yaml
 
+from cluster.conditions import condition, is_ready
 from cluster.conftest import ControlPlane
 from cluster.world import EVENTS, World
 from dynamo_operator.api.graph import DynamoGraphDeployment
@@ -19,21 +19,25 @@ GRAPH = DynamoGraphDeployment.KIND
 DEPLOYMENT = Deployment.KIND
 
 
-def condition(body: Object, type_: str = "Ready") -> dict[str, Any]:
-    """The condition of that type, or {}."""
-    conditions = body.get("status", {}).get("conditions", [])
-    return next((each for each in conditions if each["type"] == type_), {})
-
-
-def is_ready(body: Object) -> bool:
-    """Whether a graph says that its newest spec is ready."""
-    observed = body.get("status", {}).get("observedGeneration")
-    return "True" == condition(body).get("status") and body["metadata"]["generation"] == observed
-
-
 def variables(pod: Object) -> dict[str, str | None]:
     """The variables of a pod's main container; None where one comes from elsewhere."""
     return {each["name"]: each.get("value") for each in main(pod).get("env", ())}
+
+
+def graph_manifest(spec: str, name: str = "chat") -> str:
+    """The manifest of a graph with that spec."""
+    head = f"apiVersion: {GRAPH.api_version}\nkind: {GRAPH.name}\nmetadata: {{name: {name}}}\nspec:"
+    return head + indent(dedent(spec), "  ")
+
+
+def only_a_frontend(image: str) -> str:
+    """The manifest of the smallest graph."""
+    return graph_manifest(f"""
+        services:
+          Frontend:
+            componentType: frontend
+            extraPodSpec: {{mainContainer: {{image: "{image}"}}}}
+        """)
 
 
 def main(pod: Object) -> Object:
@@ -61,6 +65,10 @@ class User:
     def apply(self, text: str, *flags: str) -> str:
         """What `kubectl apply` prints about a manifest."""
         return self.kubectl("apply", *flags, "--filename=-", input=dedent(text))
+
+    def create(self, body: Object) -> None:
+        """Have kubectl create an object."""
+        self.kubectl("create", "--filename=-", input=json.dumps(body))
 
     def refused(self, *args: str, manifest: str | None = None) -> str:
         """Why kubectl is refused, in one line."""

@@ -1,6 +1,6 @@
-"""An operator whose workers are a fleet of the tests, and kubectl."""
+"""An operator whose workers are a fleet of the tests."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
@@ -27,32 +27,14 @@ def fleet(shared_fleet: Fleet) -> Fleet:
 
 
 @pytest.fixture(scope="module")
-def models_operator(
+def shared_operator(
     kinds: ControlPlane, shared_fleet: Fleet, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[OperatorProcess]:
-    """One operator for all tests of a module."""
-    log = tmp_path_factory.mktemp("models-operator") / "operator.log"
+    """One operator for all tests of a module; it calls the fleet, whatever the address."""
+    log = tmp_path_factory.mktemp("operator") / "operator.log"
     started = OperatorProcess(
         kinds.kubeconfig, log, FLAGS, program=MODELS_PROGRAM, variables=workers_at(shared_fleet)
     )
     with started as process:
         process.ready(60)
         yield process
-
-
-@pytest.fixture
-def operator(models_operator: OperatorProcess) -> Iterator[OperatorProcess]:
-    """The operator, which must still run afterwards, and have met no bug of its own."""
-    assert models_operator.ended is None, models_operator.log.read_text()
-    yield models_operator
-    assert "Traceback" not in models_operator.log.read_text()
-
-
-@pytest.fixture
-def kubectl(kinds: ControlPlane, namespace: str) -> Callable[..., str]:
-    """Runs kubectl in the test's namespace."""
-
-    def run(*args: str, input: str | None = None) -> str:  # noqa: A002 - as subprocess has it
-        return kinds.kubectl(*args, f"--namespace={namespace}", input=input)
-
-    return run

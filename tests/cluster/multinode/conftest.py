@@ -1,7 +1,6 @@
 """A control plane of its own with the real LeaderWorkerSet controller, and an operator on it."""
 
 import os
-import ssl
 import uuid
 from collections.abc import Iterator
 
@@ -10,17 +9,10 @@ import pytest
 
 from cluster.conftest import ControlPlane
 from cluster.multinode.graphs import KEYS, KEYS_NAMESPACE, secret
-from cluster.operator_process import OFF, OperatorProcess
 from cluster.world import World
 from dynamo_operator.api.crd import custom_resource_definitions
 from dynamo_operator.controlplane.instance import Instance
 from dynamo_operator.kube.types.core import SshKeys
-
-FLAGS = (
-    *OFF,
-    f"--mpi-run-ssh-secret-name={KEYS}",
-    f"--mpi-run-ssh-secret-namespace={KEYS_NAMESPACE}",
-)
 
 
 @pytest.fixture(scope="package")
@@ -40,29 +32,19 @@ def groups(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
         instance.down()
 
 
-@pytest.fixture(scope="package")
-def group_operator(
-    groups: ControlPlane, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[OperatorProcess]:
-    """One operator for all tests of groups."""
-    log = tmp_path_factory.mktemp("group-operator") / "operator.log"
-    with OperatorProcess(groups.kubeconfig, log, FLAGS) as process:
-        process.ready()
-        yield process
+@pytest.fixture(scope="module")
+def operated(groups: ControlPlane) -> ControlPlane:
+    """The operator starts where groups form."""
+    return groups
 
 
-@pytest.fixture
-def operator(group_operator: OperatorProcess) -> OperatorProcess:
-    """The operator, which must still run."""
-    assert group_operator.ended is None, group_operator.log.read_text()
-    return group_operator
-
-
-def world_of(groups: ControlPlane, namespace: str) -> World:
-    """A namespace of that control plane, as the administrator sees it."""
-    tls = ssl.create_default_context(cafile=groups.ca)
-    tls.load_cert_chain(groups.cert, groups.key)
-    return World(groups.server, tls, namespace)
+@pytest.fixture(scope="module")
+def operator_flags() -> tuple[str, ...]:
+    """It knows where the SSH keys are."""
+    return (
+        f"--mpi-run-ssh-secret-name={KEYS}",
+        f"--mpi-run-ssh-secret-namespace={KEYS_NAMESPACE}",
+    )
 
 
 @pytest.fixture
@@ -70,13 +52,13 @@ def place(groups: ControlPlane) -> Iterator[World]:
     """A namespace of the test's own where groups form."""
     name = f"test-{uuid.uuid4().hex[:10]}"
     groups.kubectl("create", "namespace", name)
-    yield world_of(groups, name)
+    yield groups.world(name)
     groups.kubectl("delete", "namespace", name, "--wait=false")
 
 
 @pytest.fixture
 def source(groups: ControlPlane) -> World:
     """The namespace with the operator's own SSH keys, which are there."""
-    found = world_of(groups, KEYS_NAMESPACE)
+    found = groups.world(KEYS_NAMESPACE)
     found.apply(SshKeys.KIND, secret("old"))
     return found

@@ -1,17 +1,17 @@
 """Components over several nodes, with the real LeaderWorkerSet controller: groups form and are right."""
 
 import time
-from typing import Any
 
 import pytest
 
 from cluster.audit import Audit
+from cluster.conditions import condition, is_ready
 from cluster.conftest import ControlPlane
 from cluster.multinode.graphs import graph
 from cluster.world import PODS, World
 from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.kube.kind import Kind, Object
+from dynamo_operator.kube.kind import Kind
 from dynamo_operator.kube.types.core import SshKeys
 from dynamo_operator.kube.types.leaderworkerset import LeaderWorkerSet
 from dynamo_operator.kube.types.volcano import PodGroup
@@ -23,20 +23,6 @@ PLACES = PodGroup.KIND
 SLICES = Kind("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices")
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator", "source")]
-
-
-def condition(body: Object, type_: str) -> dict[str, Any]:
-    """The condition of that type, or {}."""
-    conditions = body.get("status", {}).get("conditions", [])
-    return next((each for each in conditions if each["type"] == type_), {})
-
-
-def is_ready(body: Object) -> bool:
-    """Whether a graph says that its newest spec is ready."""
-    return (
-        condition(body, "Ready").get("status") == "True"
-        and body["status"].get("observedGeneration") == body["metadata"]["generation"]
-    )
 
 
 def names(world: World, kind: Kind) -> list[str]:

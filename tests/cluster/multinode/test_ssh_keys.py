@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from cluster.conditions import condition, is_ready
 from cluster.multinode.graphs import KEYS, KEYS_NAMESPACE, encoded, graph, secret
-from cluster.multinode.test_groups import condition, is_ready
 from cluster.operator_process import OperatorProcess
 from cluster.world import World
 from dynamo_operator.api.graph import DynamoGraphDeployment

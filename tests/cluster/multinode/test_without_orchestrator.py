@@ -1,16 +1,17 @@
 """A component over several nodes where nothing runs such pods, until something does."""
 
-from collections.abc import Iterator
-
 import pytest
 
-from cluster.conftest import ControlPlane
+from cluster.conditions import condition
+from cluster.conftest import ControlPlane, operated, operator_flags
 from cluster.installed import installed
 from cluster.multinode.graphs import graph
-from cluster.multinode.test_groups import COMPONENT, PLACES, SETS, condition
-from cluster.operator_process import OFF, OperatorProcess
+from cluster.multinode.test_groups import COMPONENT, PLACES, SETS
 from cluster.world import PODS, World
 from dynamo_operator.api.graph import DynamoGraphDeployment
+
+# The control plane that all tests share, where no groups form.
+__all__ = ["operated", "operator_flags"]
 
 GRAPH = DynamoGraphDeployment.KIND
 MESSAGE = "no multinode orchestrator available"
@@ -18,18 +19,7 @@ MESSAGE = "no multinode orchestrator available"
 pytestmark = pytest.mark.cluster
 
 
-@pytest.fixture(scope="module")
-def plain_operator(
-    kinds: ControlPlane, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[OperatorProcess]:
-    """An operator on the control plane that all tests share, where no groups form."""
-    log = tmp_path_factory.mktemp("plain-operator") / "operator.log"
-    with OperatorProcess(kinds.kubeconfig, log, OFF) as process:
-        process.ready()
-        yield process
-
-
-@pytest.mark.usefixtures("plain_operator")
+@pytest.mark.usefixtures("operator")
 def test_it_says_so_and_goes_on_when_groups_can_form(kinds: ControlPlane, world: World) -> None:
     world.create(GRAPH, graph("vllm"))
     service = graph("vllm")["spec"]["services"]["W"]

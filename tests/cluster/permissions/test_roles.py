@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from cluster.conditions import is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service, worker
 from cluster.installed import installed
@@ -47,12 +48,6 @@ CLUSTER_WIDE_FLAGS = (
     f"--epp-cluster-role-name={NAMES[Name.EPP_ROLE]}",
     "--disruption-budget-max-unavailable=1",
 )
-
-
-def is_ready(body: Object) -> bool:
-    status: Object = body.get("status", {})
-    is_current = status.get("observedGeneration", 0) >= body["metadata"]["generation"]
-    return bool(is_current) and status.get("state") == "successful"
 
 
 def live_through(world: World) -> None:
@@ -126,6 +121,12 @@ def test_a_restricted_operator_needs_no_right_outside_its_namespace(
     }
 
 
+def apply_as(plane: ControlPlane, kubeconfig: Path, body: Object) -> str:
+    """What kubectl prints about an object that is applied with that file's rights."""
+    arguments = (f"--kubeconfig={kubeconfig}", "apply", "--server-side", "--filename=-")
+    return plane.kubectl(*arguments, input=json.dumps(body))
+
+
 def test_each_role_that_the_operator_grants_can_be_granted_by_it(
     kinds: ControlPlane, namespace: str, install: Install
 ) -> None:
@@ -136,10 +137,7 @@ def test_each_role_that_the_operator_grants_can_be_granted_by_it(
         name = f"{granted.account}-binding"
         wanted.append(role_binding(namespace, name, granted.account, "ClusterRole", role))
     for each in wanted:
-        kinds.kubectl(
-            *(f"--kubeconfig={kubeconfig}", "apply", "--server-side", "-f", "-"),
-            input=json.dumps(each),
-        )
+        apply_as(kinds, kubeconfig, each)
     found = kinds.kubectl("get", str(RoleBinding.KIND), f"--namespace={namespace}", "--output=name")
     assert 1 + len(GRANTED) == len([each for each in found.split() if each.endswith("-binding")])
 
@@ -178,10 +176,7 @@ def test_the_operator_cannot_grant_another_cluster_role(
     kubeconfig = install(Installation(namespace, CLUSTER_WIDE))
     body = role_binding(namespace, "climb", "planner-serviceaccount", "ClusterRole", role)
     with pytest.raises(KubectlError, match="attempting to grant RBAC permissions"):
-        kinds.kubectl(
-            *(f"--kubeconfig={kubeconfig}", "apply", "--server-side", "-f", "-"),
-            input=json.dumps(body),
-        )
+        apply_as(kinds, kubeconfig, body)
 
 
 def test_the_operator_cannot_make_a_role_that_reads_a_secret(
@@ -196,10 +191,7 @@ def test_the_operator_cannot_make_a_role_that_reads_a_secret(
         "rules": [rule],
     }
     with pytest.raises(KubectlError, match="attempting to grant RBAC permissions"):
-        kinds.kubectl(
-            *(f"--kubeconfig={kubeconfig}", "apply", "--server-side", "-f", "-"),
-            input=json.dumps(body),
-        )
+        apply_as(kinds, kubeconfig, body)
 
 
 def test_the_operator_writes_no_secret_but_those_of_its_own_names(
@@ -213,10 +205,7 @@ def test_the_operator_writes_no_secret_but_those_of_its_own_names(
             "kind": "Secret",
             "metadata": {"name": name, "namespace": namespace},
         }
-        return kinds.kubectl(
-            *(f"--kubeconfig={kubeconfig}", "apply", "--server-side", "-f", "-"),
-            input=json.dumps(secret),
-        )
+        return apply_as(kinds, kubeconfig, secret)
 
     assert "serverside-applied" in write(NAMES[Name.SSH_SECRET])
     with pytest.raises(KubectlError, match="forbidden"):

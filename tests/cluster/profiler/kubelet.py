@@ -13,12 +13,11 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from cluster.conftest import ControlPlane
-from cluster.requests.playing import CONFIG_MAP
+from cluster.requests.playing import CONFIG_MAP, tell, terminated
 from cluster.world import PODS, World
 from dynamo_operator.kube.kind import Kind, Object
 
@@ -46,7 +45,7 @@ class Kubelet:
         name, spec = pod["metadata"]["name"], pod["spec"]
         volumes = {each["name"]: self._volume(each, spec) for each in spec["volumes"]}
         states: dict[str, Object] = {each["name"]: {"running": {}} for each in spec["containers"]}
-        self._tell(name, "Running", states)
+        tell(self.world, name, "Running", states)
         running = {each["name"]: self._start(each, volumes, name) for each in spec["containers"]}
         codes: dict[str, int] = {}
         try:
@@ -54,14 +53,11 @@ class Kubelet:
             for each in spec["containers"]:
                 code = codes[each["name"]] = running[each["name"]].wait(_PATIENCE_SECONDS)
                 log = self._log(each["name"]).read_text(encoding="utf-8")
-                said = log[-_LAST_WORDS:] if code else ""
-                reason = "Error" if code else "Completed"
-                ended = {"exitCode": code, "reason": reason, "message": said}
-                states[each["name"]] = {"terminated": ended}
+                states[each["name"]] = terminated(code, log[-_LAST_WORDS:] if code else "")
                 phase = "Running"
                 if len(codes) == len(states):
                     phase = "Failed" if any(codes.values()) else "Succeeded"
-                self._tell(name, phase, states)
+                tell(self.world, name, phase, states)
         finally:
             for process in running.values():
                 process.kill()
@@ -89,10 +85,8 @@ class Kubelet:
         match volume:
             case {"emptyDir": _}:
                 pass
-            case {"configMap": {"name": name, "items": items}}:
-                data = self._config_map(name)
-                for item in items:
-                    (folder / item["path"]).write_text(data[item["key"]], encoding="utf-8")
+            case {"configMap": config_map}:
+                self._write(config_map, folder)
             case {"projected": {"sources": sources}}:
                 for source in sources:
                     self._project(source, folder, spec["serviceAccountName"])
@@ -105,18 +99,17 @@ class Kubelet:
             case {"serviceAccountToken": {"path": path}}:
                 token = self.control_plane.instance.token_for(self.world.namespace, account)
                 (folder / path).write_text(token, encoding="utf-8")
-            case {"configMap": {"name": name, "items": items}}:
-                data = self._config_map(name)
-                for item in items:
-                    (folder / item["path"]).write_text(data[item["key"]], encoding="utf-8")
+            case {"configMap": config_map}:
+                self._write(config_map, folder)
             case {"downwardAPI": {"items": [{"path": path}]}}:
                 (folder / path).write_text(self.world.namespace, encoding="utf-8")
             case _:
                 raise AssertionError(f"no such source here: {source}")
 
-    def _config_map(self, name: str) -> dict[str, str]:
-        found: dict[str, str] = self.world.eventually(CONFIG_MAP, name)["data"]
-        return found
+    def _write(self, config_map: Object, folder: Path) -> None:
+        data: dict[str, str] = self.world.eventually(CONFIG_MAP, config_map["name"])["data"]
+        for item in config_map["items"]:
+            (folder / item["path"]).write_text(data[item["key"]], encoding="utf-8")
 
     def _start(
         self, container: Object, volumes: Mapping[str, Path], pod: str
@@ -171,21 +164,6 @@ class Kubelet:
 
     def _log(self, container: str) -> Path:
         return self.folder / f"{container}.log"
-
-    def _tell(self, pod: str, phase: str, states: Mapping[str, Object]) -> None:
-        statuses: list[dict[str, Any]] = [
-            {
-                "name": name,
-                "state": state,
-                "ready": "running" in state,
-                "restartCount": 0,
-                "image": name,
-                "imageID": "",
-            }
-            for name, state in states.items()
-        ]
-        status = {"phase": phase, "containerStatuses": statuses}
-        self.world.patch(PODS, pod, {"status": status}, "status")
 
 
 def _mapped(text: str, paths: Mapping[str, Path]) -> str:

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 import yaml
 
+from cluster.conditions import condition
 from cluster.profiler.kubelet import BY_HAND, Kubelet
-from cluster.requests.playing import CONFIG_MAP, GRAPH, JOB, REQUEST, condition, state
+from cluster.requests.playing import CONFIG_MAP, GRAPH, JOB, REQUEST, state
 from cluster.world import PODS, World
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.types.apps import Deployment
@@ -100,6 +101,28 @@ def test_a_target_that_cannot_be_met_fails_the_request_in_one_sentence(
     assert cause in body["status"]["message"]
     assert [] == world.list(GRAPH)
     assert 1 == len(world.list(PODS))
+
+
+def test_all_mistakes_of_a_configuration_are_in_the_status_and_each_once(
+    world: World, kubelet: Kubelet
+) -> None:
+    config = {
+        "sla": {"isl": 0, "ttft": "fast"},
+        "hardware": {"numGpusPerNode": 1.5, "gpuType": "abacus"},
+        "analytic": {"mode": "both", "requestsPerSecond": -1},
+    }
+    world.create(REQUEST, a_request(profiling={"config": config}))
+    assert {"profiler": 1, "output-copier": 0} == kubelet.runs("profile-chat")
+    said = is_in(world, "Failed")["status"]["message"]
+    mistakes = (
+        "sla.isl must be from 1 to 10000000, and is 0",
+        "sla.ttft must be a number, and is 'fast'",
+        "hardware.numGpusPerNode must be a whole number, and is 1.5",
+        "hardware.gpuType: the GPU 'abacus' is not known",
+        "analytic.mode must be aggregated or disaggregated, and is 'both'",
+        "analytic.requestsPerSecond must be above 0 and at most 1e+06, and is -1",
+    )
+    assert dict.fromkeys(mistakes, 1) == {each: said.count(each) for each in mistakes}
 
 
 def test_a_request_shows_how_far_its_profiler_is(world: World, kubelet: Kubelet) -> None:

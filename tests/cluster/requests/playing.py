@@ -5,6 +5,7 @@ ask for more than a node has, wait for ever, and get the status that the test wa
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,16 +69,27 @@ def state(request: Object) -> str:
     return str(request.get("status", {}).get("state", ""))
 
 
-def condition(request: Object, type_: str) -> Object:
-    """A condition of a request; empty if it has none."""
-    found = request.get("status", {}).get("conditions", ())
-    return next((each for each in found if each["type"] == type_), {})
-
-
 def terminated(code: int, message: str = "", reason: str = "") -> Object:
     """The state of a container that has ended."""
     word = reason or ("Error" if code else "Completed")
     return {"terminated": {"exitCode": code, "reason": word, "message": message}}
+
+
+def tell(world: World, pod: str, phase: str, states: Mapping[str, Object], **more: Any) -> None:
+    """Say what a kubelet says of a pod: its phase, and the state of each container."""
+    statuses = [
+        {
+            "name": name,
+            "state": state,
+            "ready": "running" in state,
+            "restartCount": 0,
+            "image": name,
+            "imageID": "",
+        }
+        for name, state in states.items()
+    ]
+    status = {"phase": phase, "containerStatuses": statuses, **more}
+    world.patch(PODS, pod, {"status": status}, "status")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +107,7 @@ class Player:
     def pod(self, name: str = "chat") -> Object:
         """The profiling pod that has not ended, as soon as there is one."""
         found: Object = self.world.until(
-            lambda: next(iter(self._pods(name)), None), what=lambda: f"no pod of {name}"
+            lambda: next(iter(self.pods(name)), None), what=lambda: f"no pod of {name}"
         )
         return found
 
@@ -111,19 +123,7 @@ class Player:
         """Have the pod end that way."""
         pod = self.pod(name)["metadata"]["name"]
         states = {"profiler": profiler, "output-copier": copier}
-        statuses = [
-            {
-                "name": each,
-                "state": said,
-                "ready": False,
-                "restartCount": 0,
-                "image": "x",
-                "imageID": "",
-            }
-            for each, said in states.items()
-        ]
-        body = {"phase": phase, "containerStatuses": statuses, **more}
-        self.world.patch(PODS, pod, {"status": body}, "status")
+        tell(self.world, pod, phase, states, **more)
 
     def succeeds(self, name: str = "chat") -> None:
         """Have the pod end well."""
@@ -147,6 +147,12 @@ class Player:
         self.writes(name, config_with_planner_yaml=documents(*bodies))
         self.succeeds(name)
 
+    def is_served(self, **spec: Any) -> Object:
+        """A new request, once profiling has found a graph for it."""
+        self.world.create(REQUEST, a_request(**spec))
+        self.finds(a_graph())
+        return self.is_in("Ready")
+
     def events(self) -> list[str]:
         """Reasons of the events about requests, in no order."""
         return [
@@ -162,7 +168,8 @@ class Player:
             lambda: self.events().count(reason) >= times, what=lambda: str(self.events())
         )
 
-    def _pods(self, name: str) -> list[Object]:
+    def pods(self, name: str = "chat") -> list[Object]:
+        """The profiling pods that have not ended."""
         return [
             each
             for each in self.world.list(PODS)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from cluster.conditions import condition
 from cluster.requests.playing import (
     CONFIG_MAP,
     GRAPH,
@@ -12,11 +13,10 @@ from cluster.requests.playing import (
     Player,
     a_graph,
     a_request,
-    condition,
     state,
     terminated,
 )
-from cluster.world import World
+from cluster.world import PODS, World
 from dynamo_operator.kube.kind import Object
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
@@ -102,6 +102,32 @@ def test_a_failed_request_starts_anew_with_a_changed_spec(world: World, player: 
     player.finds(a_graph())
     body = player.is_in("Ready")
     assert "True" == condition(body, "SpecGenerated")["status"]
+
+
+def test_a_request_that_waits_for_pods_of_an_earlier_job_names_them(
+    world: World, player: Player
+) -> None:
+    world.create(REQUEST, a_request())
+    player.is_in("Profiling")
+    pod = player.pod()["metadata"]["name"]
+    world.patch(PODS, pod, {"metadata": {"finalizers": ["tests.example/held"]}})
+    world.delete(JOB, "profile-chat")
+    player.is_in("Failed")
+    world.patch(REQUEST, "chat", OTHER)
+    body = world.eventually(
+        REQUEST,
+        "chat",
+        lambda each: condition(each, "Profiling").get("reason") == "WaitingForEarlierJob",
+    )
+    assert "Pending" == state(body)
+    assert "WaitingForEarlierJob" == condition(body, "Succeeded")["reason"]
+    text = f"Profiling waits for an earlier Job to be gone: 1 of its pods has not ended: {pod}"
+    assert text == body["status"]["message"] == condition(body, "Profiling")["message"]
+    assert [] == world.list(JOB)
+    world.patch(PODS, pod, {"metadata": {"finalizers": None}})
+    body = player.is_in("Profiling")
+    assert "ProfilingRunning" == condition(body, "Profiling")["reason"]
+    assert "Profiling" == condition(body, "Succeeded")["reason"]
 
 
 def test_a_spec_that_was_refused_is_looked_at_again_when_it_changes(

@@ -149,6 +149,19 @@ def test_it_fails_when_there_are_no_results(
     assert "has not written" in said
 
 
+def test_results_that_no_config_map_holds_are_refused_at_once(
+    world: World, run: Callable[..., "subprocess.Popen[str]"], tmp_path: Path
+) -> None:
+    for name in ("config_with_planner.yaml", "mocker_config_with_planner.yaml"):
+        (tmp_path / "data" / name).write_text("x" * 600_000, encoding="utf-8")
+    ends(world, 0)
+    copier = run(COPIER_PAUSE_SECONDS="600")
+    _, said = copier.communicate(timeout=60)
+    assert 1 == copier.returncode
+    assert "the results have 1200000 bytes, and a ConfigMap holds 1048576" in said
+    assert world.get(CONFIG_MAP, "dgdr-output-chat") is None
+
+
 def test_results_of_an_earlier_run_on_the_same_claim_are_no_results(
     world: World, run: Callable[..., "subprocess.Popen[str]"], tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from cluster.conditions import condition
 from cluster.requests.playing import (
     BY_HAND,
     CONFIG_MAP,
@@ -12,7 +13,6 @@ from cluster.requests.playing import (
     Player,
     a_graph,
     a_request,
-    condition,
     documents,
     terminated,
 )
@@ -24,9 +24,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 def test_what_profiling_finds_is_in_the_status_and_is_not_created(
     world: World, player: Player
 ) -> None:
-    world.create(REQUEST, a_request())
-    player.finds(a_graph())
-    body = player.is_in("Ready")
+    body = player.is_served()
     assert "generated" == body["status"]["generatedDeployment"]["metadata"]["name"]
     assert "configmap/dgdr-output-chat" == body["status"]["profilingResults"]
     assert "True" == condition(body, "Profiling")["status"]
@@ -37,9 +35,7 @@ def test_what_profiling_finds_is_in_the_status_and_is_not_created(
 def test_a_graph_is_created_under_the_name_of_the_request_and_becomes_ready(
     world: World, player: Player
 ) -> None:
-    world.create(REQUEST, a_request(autoApply=True))
-    player.finds(a_graph())
-    body = player.is_in("Ready")
+    body = player.is_served(autoApply=True)
     assert {
         "name": "chat",
         "namespace": world.namespace,
@@ -271,9 +267,7 @@ def test_results_count_although_their_job_is_gone_already(world: World, player: 
 
 
 def test_a_graph_that_is_deleted_is_not_made_again(world: World, player: Player) -> None:
-    world.create(REQUEST, a_request(autoApply=True))
-    player.finds(a_graph())
-    player.is_in("Ready")
+    player.is_served(autoApply=True)
     world.delete(GRAPH, "chat")
     body = player.is_in("DeploymentDeleted")
     assert "state" not in body["status"]["deployment"]
@@ -286,9 +280,7 @@ def test_a_graph_that_is_deleted_is_not_made_again(world: World, player: Player)
 def test_a_graph_that_degrades_takes_the_request_along_and_back(
     world: World, player: Player
 ) -> None:
-    world.create(REQUEST, a_request(autoApply=True))
-    player.finds(a_graph())
-    player.is_in("Ready")
+    player.is_served(autoApply=True)
     image = {"extraPodSpec": {"nodeSelector": {"no": "such-node"}}}
     world.patch(GRAPH, "chat", {"spec": {"services": {"W": image}}})
     body = player.is_in("Deploying")
@@ -318,9 +310,7 @@ def test_a_pod_that_cannot_start_is_named_while_profiling_waits(
 def test_deleting_a_request_takes_its_job_and_leaves_its_graph(
     world: World, player: Player
 ) -> None:
-    world.create(REQUEST, a_request(autoApply=True))
-    player.finds(a_graph())
-    player.is_in("Ready")
+    player.is_served(autoApply=True)
     world.delete(REQUEST, "chat")
     world.gone(REQUEST, "chat")
     world.gone(JOB, "profile-chat")

@@ -4,15 +4,8 @@ from typing import Any
 
 import pytest
 
-from cluster.requests.playing import (
-    GRAPH,
-    REQUEST,
-    Player,
-    a_graph,
-    a_request,
-    condition,
-    documents,
-)
+from cluster.conditions import condition
+from cluster.requests.playing import GRAPH, REQUEST, Player, a_graph, a_request, documents
 from cluster.world import World
 from dynamo_operator.kube.kind import Object
 
@@ -118,9 +111,7 @@ def test_a_graph_that_no_status_can_hold_is_a_failure(world: World, player: Play
 def test_pods_of_the_graph_of_an_earlier_request_are_not_waited_for(
     world: World, player: Player
 ) -> None:
-    world.create(REQUEST, a_request(autoApply=True))
-    player.finds(a_graph())
-    player.is_in("Ready")
+    player.is_served(autoApply=True)
     world.delete(REQUEST, "chat")
     world.gone(REQUEST, "chat")
     assert world.get(GRAPH, "chat") is not None

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cluster.graph.test_graph import GRAPH, is_ready
+from cluster.conditions import is_ready
+from cluster.graph.test_graph import GRAPH
 from cluster.scaling.test_scaling import ADAPTER, Kubectl, events
 from cluster.world import World
 from dynamo_operator.kube.kind import Object

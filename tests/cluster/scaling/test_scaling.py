@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from cluster.audit import Audit, Call
+from cluster.conditions import condition, is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service, worker
-from cluster.graph.test_graph import COMPONENT, DEPLOYMENT, GRAPH, condition, is_ready
+from cluster.graph.test_graph import COMPONENT, DEPLOYMENT, GRAPH
 from cluster.world import EVENTS, World
 from dynamo_operator.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.controlplane.kubectl import KubectlError

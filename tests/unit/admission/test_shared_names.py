@@ -8,13 +8,13 @@ import pytest
 from dynamo_operator.admission.shared_names import shared_names
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.kube.cache import Cache
-from dynamo_operator.kube.store import Store
 from dynamo_operator.kube.types.meta import Metadata
 from dynamo_operator.kube.types.networking import Ingress
-from dynamo_operator.kube.watch import Present, Removed, Started, Synced
+from dynamo_operator.kube.watch import Present, Removed
 from dynamo_operator.validation.surroundings import Surroundings
 from reviews.asking import verdict
 from reviews.rows import graph, with_service
+from simulated.caches import a_store
 from specs import a_graph
 
 HOST = {
@@ -29,10 +29,7 @@ class World:
     """Graphs and Ingresses that come and go."""
 
     def __init__(self) -> None:
-        self.graphs, self.ingresses = Store(DynamoGraphDeployment), Store(Ingress)
-        for store in (self.graphs, self.ingresses):
-            store.hear(Started())
-            store.hear(Synced())
+        self.graphs, self.ingresses = a_store(DynamoGraphDeployment), a_store(Ingress)
         self.names = shared_names(Cache([self.graphs, self.ingresses]))
 
     def around(self, namespace: str) -> Surroundings:

@@ -13,7 +13,6 @@ from dynamo_operator.facts import InUse
 from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.controller import Watches
 from dynamo_operator.kube.kind import Key
-from dynamo_operator.kube.store import Store
 from dynamo_operator.kube.types.grove import (
     PodClique,
     PodCliqueScalingGroup,
@@ -22,8 +21,8 @@ from dynamo_operator.kube.types.grove import (
 )
 from dynamo_operator.kube.types.kai import Queue
 from dynamo_operator.kube.types.meta import Metadata, OwnerReference, Resource
-from dynamo_operator.kube.watch import Present, Started, Synced
 from dynamo_operator.status.gang import GangMember
+from simulated.caches import a_cache
 from specs import a_graph, a_service
 
 TEMPLATE = {
@@ -56,16 +55,7 @@ def a_set(**metadata: Any) -> PodCliqueSet:
 def cache(*objects: Resource) -> Cache:
     """A cache of all types that are read here, with these objects."""
     types = (DynamoGraphDeployment, PodCliqueSet, PodClique, PodCliqueScalingGroup, Queue)
-    stores = []
-    for type_ in types:
-        store: Store[Any] = Store(type_)
-        store.hear(Started())
-        for each in objects:
-            if isinstance(each, type_):
-                store.hear(Present(each))
-        store.hear(Synced())
-        stores.append(store)
-    return Cache(stores)
+    return a_cache(types, objects)
 
 
 def woken(watches: Iterable[Watches], changed: Resource) -> list[Key]:

@@ -17,6 +17,7 @@ from dynamo_operator.kube.client import Client
 from dynamo_operator.kube.metrics import RuntimeMetrics
 from dynamo_operator.settings import HealthSettings, MetricsSettings, ModelSettings, Settings
 from simulated.lora_worker import LoraWorker, Trouble
+from simulated.managed import managed
 from simulated.models import Cluster
 
 COUNT, BAD = 100, 10
@@ -33,13 +34,8 @@ async def running(cluster: Cluster) -> AsyncIterator[None]:
     )
     client = Client(cluster.server)
     manager = operator.manager(client, settings, RuntimeMetrics(), scope_of(client, settings))
-    stop = asyncio.Event()
-    task = asyncio.create_task(manager.run(stop))
-    try:
+    async with managed(manager):
         yield
-    finally:
-        stop.set()
-        await task
 
 
 def trouble_of(number: int) -> Trouble:

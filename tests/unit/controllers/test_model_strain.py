@@ -6,7 +6,7 @@ from dynamo_operator.api import labels
 from dynamo_operator.kube.kind import Key
 from dynamo_operator.lifecycle.adapter_calls import Call, Ending, Reply, Verb
 from simulated.clock import on_simulated_clock
-from simulated.models import MODELS, NAMESPACE, PODS, UNABLE, URI, Cluster, Worker
+from simulated.models import NAMESPACE, PODS, SLICES, UNABLE, URI, Cluster, Worker, loaded
 
 FAILED = Reply(Ending.FAILED, "status 500: download failed")
 
@@ -52,11 +52,7 @@ async def test_a_worker_that_cannot_list_has_its_adapter_again_after_its_contain
 
 @on_simulated_clock
 async def test_a_new_container_is_not_ready_before_it_has_said_what_it_has() -> None:
-    cluster = Cluster()
-    (worker,) = cluster.has_pods(1)
-    cluster.has_model()
-    async with cluster.operator():
-        await asyncio.sleep(5)
+    async with loaded() as (cluster, (worker,)):
         worker.loaded.clear()
         worker.takes_seconds = 30
         cluster.set_pods(range(1), restarts=1)
@@ -108,24 +104,19 @@ async def test_pods_that_have_gone_hold_no_place() -> None:
 
 @on_simulated_clock
 async def test_a_paused_model_is_left_alone_and_can_be_deleted() -> None:
-    cluster = Cluster()
-    (worker,) = cluster.has_pods(1)
-    cluster.has_model()
-    key = Key(NAMESPACE, "legal")
-    async with cluster.operator():
-        await asyncio.sleep(5)
-        cluster.storage.merge(MODELS, key, {"metadata": {"annotations": {labels.PAUSED: "true"}}})
+    async with loaded() as (cluster, (worker,)):
+        cluster.annotate({labels.PAUSED: "true"})
         cluster.edit(modelName="legal-v3")
         (other,) = cluster.has_pods(1, first=1)
         await asyncio.sleep(700)
         assert "load legal-v3" not in worker.asked
         assert [] == other.asked
         assert ("True", "Paused") == cluster.condition("Paused")[:2]
-        cluster.storage.merge(MODELS, key, {"metadata": {"annotations": {labels.PAUSED: None}}})
+        cluster.annotate({labels.PAUSED: None})
         await asyncio.sleep(10)
         assert [{"legal-v3": URI}] * 2 == [worker.loaded, other.loaded]
         assert ("False", "NotPaused") == cluster.condition("Paused")[:2]
-        cluster.storage.merge(MODELS, key, {"metadata": {"annotations": {labels.PAUSED: "true"}}})
+        cluster.annotate({labels.PAUSED: "true"})
         await asyncio.sleep(5)
         cluster.delete()
         await asyncio.sleep(5)
@@ -137,7 +128,7 @@ async def test_a_paused_model_is_left_alone_and_can_be_deleted() -> None:
 async def test_a_target_without_uid_is_the_pod_of_that_name() -> None:
     cluster = Cluster()
     (worker,) = cluster.has_pods(1)
-    body = next(iter(cluster.storage.objects["/apis/discovery.k8s.io/v1/endpointslices"].values()))
+    body = next(iter(cluster.storage.objects[SLICES].values()))
     del body["endpoints"][0]["targetRef"]["uid"]
     cluster.has_model()
     async with cluster.operator():
@@ -165,11 +156,7 @@ async def test_many_pods_that_cannot_load_do_not_have_a_large_status_written_all
 async def test_a_deletion_that_another_operator_cut_off_still_unloads_when_the_namespace_is_ours() -> (
     None
 ):
-    cluster = Cluster()
-    (worker,) = cluster.has_pods(1)
-    cluster.has_model()
-    async with cluster.operator():
-        await asyncio.sleep(5)
+    async with loaded() as (cluster, (worker,)):
         cluster.may_call = False
         cluster.delete()
         await asyncio.sleep(60)

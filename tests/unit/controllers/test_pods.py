@@ -26,8 +26,9 @@ from dynamo_operator.kube.types.apps import Deployment
 from dynamo_operator.kube.types.core import Pod
 from dynamo_operator.kube.types.leaderworkerset import LeaderWorkerSet
 from dynamo_operator.kube.types.meta import Metadata, OwnerReference, Resource
-from dynamo_operator.kube.watch import Changed, Present, Removed, Started, Synced
+from dynamo_operator.kube.watch import Changed, Present, Removed
 from dynamo_operator.status.pods import is_ready
+from simulated.caches import a_store
 from specs import a_graph, a_service
 
 LABELS = {
@@ -50,15 +51,7 @@ def a_pod(name: str = "x-0", status: Object | None = None, **more: Any) -> Pod:
 
 def stores(*objects: Resource) -> dict[type[Resource], Store[Any]]:
     types = (Pod, Deployment, LeaderWorkerSet, DynamoGraphDeployment)
-    found: dict[type[Resource], Store[Any]] = {}
-    for type_ in types:
-        store = found[type_] = Store(type_)
-        store.hear(Started())
-        for each in objects:
-            if isinstance(each, type_):
-                store.hear(Present(each))
-        store.hear(Synced())
-    return found
+    return {each: a_store(each, objects) for each in types}
 
 
 def woken(watch: Watches, pod: Pod) -> list[Key]:

@@ -9,14 +9,12 @@ from dynamo_operator.api.request import (
     ProfilingConfig,
 )
 from dynamo_operator.controllers.request_nodes import NodeReaders
-from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.client import Client
-from dynamo_operator.kube.informer import Informer
 from dynamo_operator.kube.kind import Key
 from dynamo_operator.kube.types.meta import Metadata
 from dynamo_operator.kube.types.rbac import ClusterRoleBinding
-from dynamo_operator.kube.watch import Present, Started, Synced
 from dynamo_operator.kube.writer import Writer
+from simulated.caches import a_cache
 from simulated.server import Server
 
 NAME = "x-dgdr-profiling-nodes"
@@ -45,12 +43,7 @@ class World:
             self.server.storage.create(
                 PATH, {"metadata": {"name": NAME}, "roleRef": {"name": NAME}}
             )
-        informer = Informer(DynamoGraphDeploymentRequest)
-        informer.store.hear(Started())
-        for each in requests:
-            informer.store.hear(Present(each))
-        informer.store.hear(Synced())
-        cache, client = Cache([informer.store]), Client(self.server)
+        cache, client = a_cache([DynamoGraphDeploymentRequest], requests), Client(self.server)
         self.readers = NodeReaders(client, Writer(client, cache), cache, NAME)
 
     def listed(self) -> list[str]:

@@ -1,6 +1,5 @@
 """Which SSH keys are watched, copied and missed, and that nothing shows them."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -14,11 +13,10 @@ from dynamo_operator.controllers.ssh_keys import (
 )
 from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.kind import Key
-from dynamo_operator.kube.store import Store
 from dynamo_operator.kube.types.core import SshKeys, SshKeysCopy
 from dynamo_operator.kube.types.meta import Metadata, Resource
-from dynamo_operator.kube.watch import Present, Started, Synced
 from dynamo_operator.settings import RenderSettings
+from simulated.caches import a_cache
 from specs import IMAGE, a_graph, a_service
 
 SETTINGS = RenderSettings(mpi_secret_name="keys", mpi_secret_namespace="system")
@@ -43,21 +41,9 @@ def copy(**metadata: Any) -> SshKeysCopy:
     return SshKeysCopy(Metadata("keys", "prod", uid="2", **metadata), type="Opaque", data=DATA)
 
 
-def cache(
-    *objects: Resource,
-    types: Sequence[type[Resource]] = (DynamoGraphDeployment, SshKeys, SshKeysCopy),
-) -> Cache:
-    """A cache of these types with these objects."""
-    stores: list[Store[Any]] = []
-    for type_ in types:
-        store: Store[Any] = Store(type_)
-        store.hear(Started())
-        for each in objects:
-            if isinstance(each, type_):
-                store.hear(Present(each))
-        store.hear(Synced())
-        stores.append(store)
-    return Cache(stores)
+def cache(*objects: Resource) -> Cache:
+    """A cache of all types that are read here, with these objects."""
+    return a_cache((DynamoGraphDeployment, SshKeys, SshKeysCopy), objects)
 
 
 def copies(wanted: DynamoGraphDeployment, *objects: Resource) -> list[Any]:
@@ -113,9 +99,9 @@ def test_the_namespace_of_the_operator_has_keys_like_any_other() -> None:
 def test_what_is_missing_is_named() -> None:
     assert "system/keys" == missing_ssh_keys(graph(), cache(), SETTINGS)
     own = RenderSettings(mpi_secret_name="keys")
-    assert "prod/keys" == missing_ssh_keys(graph(), cache(types=(SshKeysCopy,)), own)
+    assert "prod/keys" == missing_ssh_keys(graph(), a_cache((SshKeysCopy,)), own)
     assert "" == missing_ssh_keys(graph(), cache(source()), SETTINGS)
-    assert "" == missing_ssh_keys(graph(), cache(types=()), RenderSettings())
+    assert "" == missing_ssh_keys(graph(), a_cache(()), RenderSettings())
 
 
 def test_the_source_wakes_the_graphs_that_need_it() -> None:
@@ -123,7 +109,7 @@ def test_the_source_wakes_the_graphs_that_need_it() -> None:
     watches = ssh_key_watches(cache(needy, other))
     woken = {key for each in watches if each.type_ is SshKeys for key in each.keys(source())}
     assert {Key("prod", "g")} == woken
-    assert () == ssh_key_watches(cache(types=(DynamoGraphDeployment,)))
+    assert () == ssh_key_watches(a_cache((DynamoGraphDeployment,)))
 
 
 def test_the_objects_do_not_show_their_keys() -> None:

@@ -24,12 +24,12 @@ from dynamo_operator.kube.kind import Key, Object
 from dynamo_operator.kube.store import Store
 from dynamo_operator.kube.types.core import Pod
 from dynamo_operator.kube.types.meta import Resource
-from dynamo_operator.kube.watch import Present, Started, Synced
 from dynamo_operator.kube.writer import Writer
 from dynamo_operator.lifecycle.generations import Generations
 from dynamo_operator.lifecycle.workers import Rollout
 from dynamo_operator.render.graph import component_object
 from dynamo_operator.settings import RenderSettings
+from simulated.caches import listed
 from simulated.clock import on_simulated_clock
 from simulated.server import Server
 from specs import a_graph, a_service
@@ -76,11 +76,7 @@ def a_cache(*objects: Resource) -> tuple[Cache, PodIndex]:
     cache = Cache(stores)
     index = PodIndex(cache)
     for store, type_ in zip(stores, types, strict=True):
-        store.hear(Started())
-        for each in objects:
-            if isinstance(each, type_):
-                store.hear(Present(each))
-        store.hear(Synced())
+        listed(store, type_, objects)
     return cache, index
 
 

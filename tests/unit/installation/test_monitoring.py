@@ -13,6 +13,7 @@ from dynamo_operator.admission.metrics import WebhookMetrics
 from dynamo_operator.kube.metrics import RuntimeMetrics
 from dynamo_operator.kube.types.meta import R
 from dynamo_operator.observability import metrics
+from dynamo_operator.observability.rollouts import RolloutMetrics
 
 FILES = Path(__file__).parents[3] / "charts/dynamo-platform/files"
 _NAME = re.compile(r"dynamo_operator_[a-z_]+")
@@ -31,6 +32,7 @@ def known() -> set[str]:
     # Gauges of objects have their names even if there are none.
     metrics.register(registry, _Nothing())
     WebhookMetrics(registry)
+    RolloutMetrics(registry)
     return names(registry)
 
 

@@ -97,7 +97,7 @@ FACTS = st.builds(
             job(deletion_timestamp="2026-01-01T00:00:00Z"),
         )
     ),
-    is_busy=st.booleans(),
+    pods_left=st.sampled_from(((), ("pod",))),
     output=st.sampled_from((None, OUTPUT, Output())),
     graph=st.sampled_from((None, graph("u"), graph("other"))),
 )
@@ -176,7 +176,9 @@ def test_the_job_of_an_earlier_spec_goes_first() -> None:
     old = job(annotations={labels.REQUEST_GENERATION: "1"})
     anew = request(State.PENDING, generation=2, observed_generation=2)
     assert Act.CLEAR is next_step(anew, Facts(job=old))
-    assert Act.REST is next_step(anew, Facts(is_busy=True))
+    assert Act.WAIT is next_step(anew, Facts(pods_left=("profile-r-x",)))
+    going = replace(old, metadata=replace(old.metadata, deletion_timestamp="2026-01-01T00:00:00Z"))
+    assert Act.WAIT is next_step(anew, Facts(job=going))
     assert Act.START is next_step(anew, Facts())
 
 

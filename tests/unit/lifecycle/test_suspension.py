@@ -69,6 +69,19 @@ def test_a_graph_without_pods_is_suspended() -> None:
     assert (frozenset(SERVICES), ("True", "suspended")) == (found.zero, said(found))
 
 
+def test_what_has_not_been_reported_yet_may_have_replicas() -> None:
+    unknown = ServiceObserved(exists=True, is_current=False)
+    found = suspension(a_graph(suspend="true"), dict.fromkeys(SERVICES, GONE) | {"router": unknown})
+    assert (frozenset(SERVICES), ("Unknown", "suspending")) == (found.zero, said(found))
+    assert found.condition is not None
+    assert "router (not reported yet)" in found.condition.message
+
+
+def test_a_service_that_is_added_while_workers_go_begins_with_no_replicas() -> None:
+    found = suspension(a_graph(suspend="true"), {"decode": RUNS, "Frontend": RUNS})
+    assert frozenset(["decode", "router"]) == found.zero
+
+
 def test_workers_come_back_when_the_frontend_serves() -> None:
     waits = suspension(a_graph(stored="True"), dict.fromkeys(SERVICES, GONE))
     assert (frozenset(["decode"]), ("Unknown", "resuming")) == (waits.zero, said(waits))

@@ -17,14 +17,12 @@ from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.controllers.rollout import next_rollout, observed_generations
 from dynamo_operator.facts import Facts
-from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.kind import Object
-from dynamo_operator.kube.store import Store
-from dynamo_operator.kube.watch import Present, Started, Synced
 from dynamo_operator.lifecycle.budget import budget
 from dynamo_operator.lifecycle.workers import Rollout
 from dynamo_operator.render.graph import graph_objects
 from dynamo_operator.settings import RenderSettings
+from simulated.caches import a_cache
 from specs import a_graph, a_service
 
 SETTINGS = RenderSettings()
@@ -93,13 +91,9 @@ class World:
         return a_graph(services, metadata=metadata)
 
     def plan(self) -> Rollout:
-        store = Store(DynamoComponentDeployment)
-        store.hear(Started())
-        for each in self.components.values():
-            store.hear(Present(each.read()))
-        store.hear(Synced())
-        graph = self.graph()
-        found = observed_generations(graph, Cache([store]), SETTINGS)
+        components = [each.read() for each in self.components.values()]
+        graph, cache = self.graph(), a_cache([DynamoComponentDeployment], components)
+        found = observed_generations(graph, cache, SETTINGS)
         return next_rollout(graph, found, SETTINGS)
 
     def writes(self) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""What the profiler is told is read in both spellings, and refused in one line if it makes no sense."""
+"""What the profiler is told is read in both spellings; all that makes no sense is refused in one line."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from dynamo_operator.cli.yaml_reader import documents
 from dynamo_operator.profiler.configuration import configuration, with_hardware
 from dynamo_operator.profiler.gpus import GPUS
 from dynamo_operator.profiler.nodes import NodeGpus, best_nodes
-from dynamo_operator.profiler.refusal import Refusal
+from dynamo_operator.profiler.refusal import REFUSAL_CHARACTERS, Refusal
 from dynamo_operator.render.profiling_config import profiler_config_text
 from unit.profiler.asking import a_configuration, results_of
 
@@ -62,7 +62,15 @@ def test_both_spellings_are_the_same_key(camel: dict[str, Any], snake: dict[str,
     ("given", "message"),
     [
         ([], "the configuration must be a mapping"),
-        ({}, "engine.backend must be one of vllm, sglang, trtllm, and is ''"),
+        (
+            {**LEAST, "engine": {}},
+            "engine.backend must be one of vllm, sglang, trtllm, and is ''",
+        ),
+        ({**LEAST, "engine": 3}, "engine must be a mapping, and is 3"),
+        (
+            {**LEAST, "sweep": {"aicSystem": "x1"}},
+            f"sweep.aicSystem: the GPU 'x1' is not known; known are {', '.join(GPUS)}",
+        ),
         ({**LEAST, "deployment": {}}, "deployment.model must be the name of a model, and is ''"),
         ({**LEAST, "sla": 3}, "sla must be a mapping, and is 3"),
         ({**LEAST, "sla": {"ttft": 0}}, "sla.ttft must be above 0 and at most 3.6e+06, and is 0"),
@@ -95,6 +103,45 @@ def test_what_makes_no_sense_is_refused_in_one_line(given: Any, message: str) ->
     with pytest.raises(Refusal) as refusal:
         configuration(given)
     assert message == str(refusal.value)
+
+
+def test_all_mistakes_are_told_at_once_with_their_paths() -> None:
+    hardware = {"maxNumGpusPerEngine": "two", "minNumGpusPerEngine": 16, "gpuType": "x1"}
+    with pytest.raises(Refusal) as refusal:
+        configuration(
+            {
+                "engine": {"backend": "onnx", "maxContextLength": -1},
+                "sla": {"isl": "long", "ttft": 0},
+                "hardware": hardware,
+                "analytic": {"mode": 3, "parametersBillions": True},
+            }
+        )
+    said = str(refusal.value).split("; ")
+    assert [
+        "analytic.mode",
+        "analytic.parametersBillions",
+        "deployment.model",
+        "engine.backend",
+        "engine.maxContextLength",
+        "hardware.gpuType",
+        "hardware.maxNumGpusPerEngine",
+        "sla.isl",
+        "sla.ttft",
+    ] == sorted(each.split()[0].rstrip(":") for each in said if not each.startswith("known are"))
+
+
+def test_a_default_that_stands_in_for_a_mistake_makes_no_further_one() -> None:
+    hardware = {"numGpusPerNode": "many", "minNumGpusPerEngine": 16}
+    with pytest.raises(Refusal) as refusal:
+        configuration({**LEAST, "hardware": hardware})
+    assert "hardware.numGpusPerNode must be a whole number, and is 'many'" == str(refusal.value)
+
+
+def test_more_mistakes_than_a_status_holds_are_counted() -> None:
+    many = {str(each) * 40: ["x"] for each in range(100)}
+    with pytest.raises(Refusal, match=r"\(and \d+ more\)$") as refusal:
+        results_of(a_configuration(planner=many))
+    assert len(str(refusal.value)) <= REFUSAL_CHARACTERS
 
 
 @pytest.mark.parametrize("key", ["a b", "--x", "x;y", ""])
@@ -145,7 +192,7 @@ def test_any_document_is_read_or_refused(document: dict[str, Any]) -> None:
     except Refusal as refusal:
         said = str(refusal)
     assert "\n" not in said
-    assert len(said) < 400
+    assert len(said) <= REFUSAL_CHARACTERS
 
 
 H100 = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3", "nvidia.com/gpu.memory": "81559"}

@@ -126,6 +126,17 @@ def test_the_cause_is_put_where_the_kubelet_looks(tmp_path: Path) -> None:
     assert str(refusal.value) == termination_log.read_text(encoding="utf-8")
 
 
+def test_a_base_graph_is_told_all_that_is_wrong_with_its_yaml(tmp_path: Path) -> None:
+    base = tmp_path / "disagg.yaml"
+    base.write_text("kind: A\nkind: B\nspec: 1\nspec: 2\n", encoding="utf-8")
+    with pytest.raises(Refusal) as refusal:
+        profiler.run(text(tmp_path, engine={"backend": "vllm", "config": str(base)}))
+    first, second = str(refusal.value).split("; ")
+    assert first.startswith(f"{base}:2:1: ")
+    assert second.startswith(f"{base}:4:1: ")
+    assert str(refusal.value) == status(tmp_path)["message"]
+
+
 def test_a_file_that_is_no_termination_log_is_not_made(tmp_path: Path) -> None:
     with pytest.raises(Refusal):
         profiler.run(text(tmp_path, sla={"ttft": 0.1}), termination_log=tmp_path / "log")

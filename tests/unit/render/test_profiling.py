@@ -46,6 +46,19 @@ def a_job(spec: DynamoGraphDeploymentRequestSpec, name: str = "r", **settings: A
     return profiling_job(request, spec, RenderSettings(**settings))
 
 
+def test_the_base_graph_is_mounted_from_where_it_is() -> None:
+    spec = a_spec(config_map_ref=ConfigMapReference("mine", "a.yaml"))
+    request = DynamoGraphDeploymentRequest(Metadata(name="r", namespace="n", uid="u"), spec)
+    for base, name, key in ((None, "mine", "a.yaml"), (ConfigMapReference("ours"), "ours", None)):
+        job = profiling_job(request, spec, RenderSettings(), base)
+        volumes = {each["name"]: each for each in job["spec"]["template"]["spec"]["volumes"]}
+        item = {"key": key or "disagg.yaml", "path": "disagg.yaml"}
+        assert {"name": name, "items": [item]} == volumes["profiling-config"]["configMap"]
+        (profiler, _) = containers(job)
+        mounts = {each["name"]: each["mountPath"] for each in profiler["volumeMounts"]}
+        assert "/config" == mounts["profiling-config"]
+
+
 def containers(job: Object) -> list[Any]:
     """The profiler and the copier."""
     found: list[Any] = job["spec"]["template"]["spec"]["containers"]

@@ -72,6 +72,7 @@ def test_what_is_missing_is_the_cause(status: dict[str, Any], cause: str) -> Non
 
 def test_a_paused_deployment_is_not_ready() -> None:
     assert not deployment_readiness(_deployment(paused=True)).is_ready
+    assert deployment_readiness(_deployment(0, paused=True)).is_ready
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from dynamo_operator.api.request import (
     ProfilingConfig,
 )
 from dynamo_operator.kube.types.meta import Metadata
+from dynamo_operator.render.profiling_config import profiler_config_bytes, profiler_config_text
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.validation.request import (
     request_problems,
@@ -34,7 +35,8 @@ def a_request(state: str = "", **fields: Any) -> DynamoGraphDeploymentRequest:
 
 def said(request: DynamoGraphDeploymentRequest, **settings: Any) -> list[str]:
     """The problems, one line each."""
-    return [str(each) for each in request_problems(request, RenderSettings(**settings))]
+    size = profiler_config_bytes(request.spec, "n") if request.spec else 0
+    return [str(each) for each in request_problems(request, RenderSettings(**settings), size)]
 
 
 def test_no_configuration_is_a_configuration() -> None:
@@ -86,8 +88,93 @@ def test_what_cannot_be_carried_out_is_told(
 
 
 def test_every_problem_is_told_at_once() -> None:
-    bad = a_request(profiler_image="", config={"engine": 1, "deployment": []})
-    assert 3 == len(said(bad))
+    config = {
+        "engine": 1,
+        "deployment": {"modelCache": {"pvcName": 3, "mountPath": ["/x"]}},
+        "sla": "fast",
+        "sweep": True,
+        "hardware": [],
+        "planner": 1.5,
+    }
+    assert [
+        "spec.profilingConfig.config.deployment.modelCache.mountPath must be a string, got array",
+        "spec.profilingConfig.config.deployment.modelCache.pvcName must be a string, got number",
+        "spec.profilingConfig.config.engine must be an object, got number",
+        "spec.profilingConfig.config.hardware must be an object, got array",
+        "spec.profilingConfig.config.planner must be an object, got number",
+        "spec.profilingConfig.config.sla must be an object, got string",
+        "spec.profilingConfig.config.sweep must be an object, got boolean",
+        "spec.profilingConfig.profilerImage is required",
+    ] == said(a_request(profiler_image="", config=config))
+
+
+@pytest.mark.parametrize("odd", ["", 0, False, [], 1.0])
+@pytest.mark.parametrize("section", ["deployment", "engine", "sla"])
+def test_a_section_of_another_form_is_refused_though_it_is_empty(section: str, odd: Any) -> None:
+    (problem,) = said(a_request(config={section: odd}))
+    assert problem.startswith(f"spec.profilingConfig.config.{section} must be an object, got ")
+
+
+def test_sections_that_say_nothing_are_none() -> None:
+    empty = dict.fromkeys(("engine", "deployment", "sla", "sweep", "hardware", "planner"))
+    assert [] == said(a_request(config={**empty, "analytic": 1}))
+
+
+def test_a_configuration_is_as_large_as_one_argument_may_be_and_no_larger() -> None:
+    def of(size: int) -> DynamoGraphDeploymentRequest:
+        return a_request(config={"note": "x" * size})
+
+    room = 131_071 - len(profiler_config_text(spec_of(of(0)), "n").encode())
+    # Without a text there are two quotes in its place.
+    fitting = of(room + 2)
+    assert 131_071 == len(profiler_config_text(spec_of(fitting), "n").encode())
+    assert [] == said(fitting)
+    (problem,) = said(of(room + 3))
+    assert problem.startswith("spec.profilingConfig.config has 131072 bytes, and the profiler gets")
+
+
+@pytest.mark.parametrize("size", [300_000, 5_000_000])
+def test_a_far_too_large_configuration_has_one_problem(size: int) -> None:
+    (problem,) = said(a_request(config={"note": "x" * size}))
+    assert problem.startswith("spec.profilingConfig.config has ")
+
+
+def test_lines_that_only_depth_makes_long_count() -> None:
+    config: Any = {str(each): each for each in range(1000)}
+    for _ in range(90):
+        config = {"a": config}
+    (problem,) = said(a_request(config=config))
+    assert problem.startswith("spec.profilingConfig.config has 199140 bytes")
+
+
+@pytest.mark.parametrize("depth", [101, 900])
+def test_a_configuration_that_no_reader_takes_is_refused(depth: int) -> None:
+    config: Any = 1
+    for _ in range(depth):
+        config = {"a": config}
+    expected = "spec.profilingConfig.config must not be nested more than 100 deep"
+    assert [expected] == said(a_request(config=config))
+
+
+def test_a_variable_that_no_process_can_have_is_refused() -> None:
+    env = ({"name": "A", "value": "x" * 10}, {"name": "BIG", "value": "x" * 131_068})
+    (problem,) = said(a_request(env=env))
+    assert problem.startswith("spec.profilingConfig.env[1].value makes a variable of 131072 bytes")
+    fitting = ({"name": "BIG", "value": "x" * 131_067},)
+    assert [] == said(a_request(env=fitting))
+
+
+def test_a_spec_that_cannot_be_stored_twice_is_refused() -> None:
+    env = tuple({"name": f"V{each}", "value": "x" * 1000} for each in range(200))
+    (problem,) = said(a_request(env=env))
+    assert problem.startswith("spec: it has 20")
+    assert "at most 200000 fit" in problem
+
+
+def spec_of(request: DynamoGraphDeploymentRequest) -> DynamoGraphDeploymentRequestSpec:
+    """Its spec, which is there."""
+    assert request.spec is not None
+    return request.spec
 
 
 @pytest.mark.parametrize("state", ["", "Pending", "Failed"])

@@ -1,11 +1,11 @@
 """Who somebody is, and what he may do: questions to the API server, created and never stored."""
 
-from dynamo_operator.kube.kind import Kind
+from dynamo_operator.kube.kind import Kind, Object
 from dynamo_operator.kube.types.meta import Resource, Struct
 
 
-class TokenUser(Struct):
-    """Whom a token belongs to."""
+class UserInfo(Struct):
+    """Somebody, as the API server knows him."""
 
     username: str = ""
     uid: str = ""
@@ -17,7 +17,7 @@ class TokenReviewStatus(Struct):
     """The answer."""
 
     authenticated: bool = False
-    user: TokenUser = TokenUser()
+    user: UserInfo = UserInfo()
 
 
 class TokenReview(Resource):
@@ -28,13 +28,13 @@ class TokenReview(Resource):
     status: TokenReviewStatus = TokenReviewStatus()
 
 
-class AccessStatus(Struct):
+class AccessReviewStatus(Struct):
     """The answer."""
 
     allowed: bool = False
 
 
-class AccessReview(Resource):
+class SubjectAccessReview(Resource):
     """Asks whether somebody may do something."""
 
     KIND = Kind(
@@ -45,4 +45,38 @@ class AccessReview(Resource):
         namespaced=False,
     )
 
-    status: AccessStatus = AccessStatus()
+    status: AccessReviewStatus = AccessReviewStatus()
+
+
+class SelfSubjectAccessReview(Resource):
+    """Asks whether the asker may do something."""
+
+    KIND = Kind(
+        "authorization.k8s.io",
+        "v1",
+        "SelfSubjectAccessReview",
+        "selfsubjectaccessreviews",
+        namespaced=False,
+    )
+
+    status: AccessReviewStatus = AccessReviewStatus()
+
+
+def question(kind: Kind, spec: Object) -> Object:
+    """What has to be created to ask it."""
+    return {
+        "apiVersion": kind.api_version,
+        "kind": kind.name,
+        "metadata": {"name": ""},
+        "spec": spec,
+    }
+
+
+def subject(user: UserInfo) -> Object:
+    """The part of a SubjectAccessReview's spec that says who it is about."""
+    return {
+        "user": user.username,
+        "uid": user.uid,
+        "groups": list(user.groups),
+        "extra": {name: list(values) for name, values in user.extra.items()},
+    }

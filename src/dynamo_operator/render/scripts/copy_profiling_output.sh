@@ -11,6 +11,7 @@ namespace=$1 configmap=$2 metadata=$3 folder=$4 container=$5 fresh=${6:-}
 results=config_with_planner.yaml
 mocked=mocker_config_with_planner.yaml
 progress=profiler_status.yaml
+most=1048576 # bytes of a ConfigMap's values
 pause=${COPIER_PAUSE_SECONDS:-5}
 tries=${COPIER_TRIES:-60}
 scratch=$(mktemp -d) || exit 1
@@ -27,6 +28,15 @@ has() {
 
 # One field of the pod, by its JSON path.
 pod() { kubectl get pod "$HOSTNAME" --namespace="$namespace" --output="jsonpath=$1"; }
+
+# How many bytes those of the named files have that there are.
+size() {
+    sum=0
+    for name in "$@"; do
+        if has "$name"; then sum=$((sum + $(wc -c <"$folder/$name"))); fi
+    done
+    echo "$sum"
+}
 
 # Write the ConfigMap with those of the named files that there are.
 write() {
@@ -85,6 +95,11 @@ if [ "$code" != 0 ]; then
 fi
 if ! has "$results"; then
     say "the profiler ended with exit code 0 and has not written $folder/$results"
+    exit 1
+fi
+size=$(size "$results" "$mocked" "$progress")
+if [ "$size" -gt "$most" ]; then
+    say "the results have $size bytes, and a ConfigMap holds $most: nothing is copied"
     exit 1
 fi
 failures=0

@@ -8,7 +8,8 @@ from dynamo_operator.kube.selection import Selection
 from dynamo_operator.kube.store import Store
 from dynamo_operator.kube.types.core import Service
 from dynamo_operator.kube.types.meta import Metadata, OwnerReference, Resource
-from dynamo_operator.kube.watch import Changed, Present, Removed, Started, Synced
+from dynamo_operator.kube.watch import Changed, Removed
+from simulated.caches import a_store
 from simulated.gadget import Gadget, GadgetSpec
 
 
@@ -27,11 +28,7 @@ def a_gadget(
 
 
 def a_cache(*gadgets: Gadget) -> tuple[Cache, Store[Gadget]]:
-    store = Store(Gadget)
-    store.hear(Started())
-    for each in gadgets:
-        store.hear(Present(each))
-    store.hear(Synced())
+    store = a_store(Gadget, gadgets)
     return Cache([store]), store
 
 

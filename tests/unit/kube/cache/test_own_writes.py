@@ -13,10 +13,22 @@ from simulated.clock import on_simulated_clock
 from simulated.gadget import GADGETS, NAMESPACE, Gadget, gadget, key
 from simulated.server import NO_ANSWER, Fault
 from simulated.world import World, a_world, settle
+from simulated.writing import stays, write
 
 
-async def write(world: World, name: str, size: int) -> Gadget:
-    return await world.writer.apply(Gadget, gadget(name, size), force=True)
+async def taken_and_not_answered(world: World) -> asyncio.Task[Gadget]:
+    """A write that the server has taken a second ago, and that it answers four seconds later."""
+    world.server.answer_seconds = 5
+    writing = asyncio.create_task(write(world, "a", 1))
+    await settle(1)
+    return writing
+
+
+def shown(world: World) -> Gadget:
+    """The gadget `a` that the cache shows."""
+    found = world.cache.get(Gadget, key("a"))
+    assert found is not None
+    return found
 
 
 async def delete(world: World, name: str) -> None:
@@ -61,9 +73,7 @@ async def test_every_way_to_write_is_seen_at_once() -> None:
 async def test_the_watch_may_be_sooner_than_the_answer() -> None:
     world = a_world()
     async with world.synced():
-        world.server.answer_seconds = 5
-        writing = asyncio.create_task(write(world, "a", 1))
-        await settle(1)
+        writing = await taken_and_not_answered(world)
         assert {"a": 1} == world.sizes()
         await writing
         assert {"a": 1} == world.sizes()
@@ -77,9 +87,7 @@ async def test_the_watch_may_be_sooner_than_the_answer() -> None:
 async def test_an_answer_that_the_watch_has_overtaken_changes_nothing() -> None:
     world = a_world()
     async with world.synced():
-        world.server.answer_seconds = 5
-        writing = asyncio.create_task(write(world, "a", 1))
-        await settle(1)
+        writing = await taken_and_not_answered(world)
         world.has("a", 2)
         await settle(1)
         await writing
@@ -91,9 +99,7 @@ async def test_an_answer_that_the_watch_has_overtaken_changes_nothing() -> None:
 async def test_an_answer_does_not_bring_back_what_was_deleted_meanwhile() -> None:
     world = a_world()
     async with world.synced():
-        world.server.answer_seconds = 5
-        writing = asyncio.create_task(write(world, "a", 1))
-        await settle(1)
+        writing = await taken_and_not_answered(world)
         world.has_no("a")
         await settle(1)
         await writing
@@ -108,9 +114,7 @@ async def test_a_write_that_changed_nothing_does_not_bring_back_what_was_deleted
     async with world.synced():
         await write(world, "a", 1)
         await settle()
-        world.server.answer_seconds = 5
-        writing = asyncio.create_task(write(world, "a", 1))
-        await settle(1)
+        writing = await taken_and_not_answered(world)
         world.has_no("a")
         await settle(1)
         await writing
@@ -127,9 +131,7 @@ async def test_older_states_that_the_watch_still_brings_are_not_shown() -> None:
         world.has("a", 2)
         world.has("a", 3)
         await write(world, "a", 4)
-        for _ in range(10):
-            assert {"a": 4} == world.sizes()
-            await settle(1)
+        await stays(world, {"a": 4}, seconds=10)
         world.has("a", 5)
         await settle(3)
         assert {"a": 5} == world.sizes()
@@ -144,9 +146,7 @@ async def test_a_removal_that_the_watch_still_brings_does_not_take_away_what_we_
         world.server.lag_seconds = 2
         world.has_no("a")
         await write(world, "a", 2)
-        for _ in range(10):
-            assert {"a": 2} == world.sizes()
-            await settle(1)
+        await stays(world, {"a": 2}, seconds=10)
 
 
 @on_simulated_clock
@@ -191,24 +191,6 @@ async def test_a_write_that_the_watch_never_brings_is_given_up() -> None:
         assert {"a": 1} == world.sizes()
 
 
-@on_simulated_clock
-async def test_what_the_watch_brings_behind_a_write_is_shown_when_the_write_is_given_up() -> None:
-    world = a_world()
-    async with world.synced():
-        world.server.streams[0].expire()
-        world.server.request_seconds = 3
-        while world.server.lists(Gadget) < 2:
-            await settle(0.01)
-        world.server.request_seconds = 0  # the list is asked for, and taken three seconds later
-        await write(world, "a", 1)
-        world.has_no("a")
-        await settle(4)
-        assert {"a": 1} == world.sizes(), "the list does not know whether it is before or after"
-        world.has("a", 2)
-        await settle(OWN_WRITE_SECONDS)
-        assert {"a": 2} == world.sizes()
-
-
 @pytest.mark.parametrize(
     ("code", "error"), [(NO_ANSWER, Unreachable), (409, Conflict), (422, Invalid)]
 )
@@ -238,9 +220,7 @@ async def test_a_write_whose_answer_is_lost_is_told_by_the_watch() -> None:
 async def test_a_cancelled_write_leaves_nothing_behind() -> None:
     world = a_world()
     async with world.synced():
-        world.server.answer_seconds = 5
-        writing = asyncio.create_task(write(world, "a", 1))
-        await settle(1)
+        writing = await taken_and_not_answered(world)
         writing.cancel()
         await asyncio.wait([writing])
         await write(world, "a", 2)
@@ -279,9 +259,7 @@ async def test_a_deleted_object_is_shown_as_being_deleted_until_it_is_gone() -> 
         world.announced()
         world.server.lag_seconds = 5
         await delete(world, "a")
-        shown = world.cache.get(Gadget, key("a"))
-        assert shown is not None
-        assert shown.metadata.deletion_timestamp is not None
+        assert shown(world).metadata.deletion_timestamp is not None
         await settle(10)
         assert {} == world.sizes()
     assert [(1, 1), (1, None)] == world.announced()
@@ -296,15 +274,11 @@ async def test_a_deletion_that_waits_for_finalizers_is_shown_as_the_server_has_i
         world.has("a", 2, finalizers=["example.com/wait"])
         await delete(world, "a")
         await settle(1.5)
-        shown = world.cache.get(Gadget, key("a"))
-        assert shown is not None
-        assert shown.metadata.deletion_timestamp is not None
-        assert 1 == shown.spec.size, "the older state is not shown"
+        assert shown(world).metadata.deletion_timestamp is not None
+        assert 1 == shown(world).spec.size, "the older state is not shown"
         await settle(10)
-        shown = world.cache.get(Gadget, key("a"))
-        assert shown is not None
-        assert "2026-01-01T00:00:01Z" == shown.metadata.deletion_timestamp
-        assert 2 == shown.spec.size
+        assert "2026-01-01T00:00:01Z" == shown(world).metadata.deletion_timestamp
+        assert 2 == shown(world).spec.size
         world.has("a", 2, finalizers=[])
         await settle(2)
         assert {} == world.sizes()
@@ -319,10 +293,8 @@ async def test_a_name_deleted_and_used_again_at_once_shows_the_new_object() -> N
         await delete(world, "a")
         created = await write(world, "a", 2)
         for _ in range(10):
-            shown = world.cache.get(Gadget, key("a"))
-            assert shown is not None
-            assert created.metadata.uid == shown.metadata.uid
-            assert shown.metadata.deletion_timestamp is None
+            assert created.metadata.uid == shown(world).metadata.uid
+            assert shown(world).metadata.deletion_timestamp is None
             await settle(1)
 
 
@@ -332,121 +304,10 @@ async def test_deleting_what_is_already_gone_is_success() -> None:
     world.has("a", 1)
     async with world.synced():
         world.server.lag_seconds = 5
-        uid = world.server.storage.read(GADGETS, key("a"))["metadata"]["uid"]
+        uid = shown(world).metadata.uid
         world.has_no("a")
         await world.writer.delete(Gadget, key("a"), uid=uid)
         await settle(10)
-        assert {} == world.sizes()
-
-
-@on_simulated_clock
-async def test_a_list_taken_before_our_write_does_not_drop_it() -> None:
-    world = a_world()
-    world.has("old", 1)
-    async with world.synced():
-        world.server.lag_seconds = 0.5
-        world.server.page_limit = 1
-        world.server.answer_seconds = 2
-        world.server.streams[0].expire()
-        while world.server.lists(Gadget) < 2:
-            await settle(0.01)
-        world.server.answer_seconds = 0  # the pages are read, and on their way for two seconds
-        await write(world, "a", 1)
-        await write(world, "old", 2)
-        for _ in range(60):
-            assert 1 == world.sizes().get("a")
-            assert 2 == world.sizes().get("old")
-            await settle(0.1)
-
-
-@on_simulated_clock
-async def test_a_list_that_saw_our_first_write_does_not_drop_our_second() -> None:
-    world = a_world()
-    async with world.synced():
-        world.server.lag_seconds = 2
-        await write(world, "a", 1)
-        world.server.streams[0].expire()
-        world.server.answer_seconds = 3
-        while world.server.lists(Gadget) < 2:
-            await settle(0.01)
-        world.server.answer_seconds = 0  # the list is taken, and on its way for three seconds
-        await write(world, "a", 2)
-        for _ in range(100):
-            assert {"a": 2} == world.sizes()
-            await settle(0.1)
-
-
-@on_simulated_clock
-async def test_a_list_that_finds_our_write_removed_or_changed_again_is_believed() -> None:
-    world = a_world()
-    for name in ("removed", "changed", "recreated"):
-        world.has(name, 0)
-    async with world.synced():
-        world.server.streams[0].expire()
-        world.server.request_seconds = 3
-        while world.server.lists(Gadget) < 2:
-            await settle(0.01)
-        world.server.request_seconds = 0  # the list is asked for, and taken three seconds later
-        for name in ("removed", "changed", "recreated"):
-            await write(world, name, 1)
-        world.has_no("removed")
-        world.has_no("recreated")
-        world.has("recreated", 2)
-        world.has("changed", 2)
-        assert {"removed": 1, "changed": 1, "recreated": 1} == world.sizes()
-        await settle(3.1)
-        assert {"changed": 2, "recreated": 2} == world.sizes()
-
-
-@on_simulated_clock
-async def test_an_answer_does_not_bring_back_what_a_list_has_found_removed_meanwhile() -> None:
-    world = a_world()
-    world.has("a", 0)
-    async with world.synced():
-        world.server.streams[0].cut()
-        world.server.answer_seconds = 9
-        writing = asyncio.create_task(write(world, "a", 1))
-        await settle(0.01)
-        world.server.answer_seconds = 0
-        world.has_no("a")
-        world.server.storage.compact()
-        await settle(5)
-        assert {} == world.sizes()
-        await writing
-        assert {} == world.sizes()
-
-
-@on_simulated_clock
-async def test_a_list_that_ends_during_a_write_does_not_hide_its_answer() -> None:
-    world = a_world()
-    async with world.synced():
-        world.server.streams[0].expire()
-        world.server.answer_seconds = 3
-        while world.server.lists(Gadget) < 2:
-            await settle(0.01)
-        world.server.answer_seconds = 0
-        await write(world, "a", 1)
-        world.server.answer_seconds = 4  # longer than what is left of the list
-        world.server.lag_seconds = 9
-        await write(world, "a", 2)
-        for _ in range(100):
-            assert {"a": 2} == world.sizes()
-            await settle(0.1)
-
-
-@pytest.mark.parametrize("is_created_by_us", [True, False])
-@on_simulated_clock
-async def test_a_list_does_not_bring_back_what_it_found_deleted(is_created_by_us: bool) -> None:
-    world = a_world()
-    if not is_created_by_us:
-        world.has("a", 0)
-    async with world.synced():
-        world.server.streams[0].cut()
-        await write(world, "a", 1)
-        world.has_no("a")
-        world.server.storage.compact()
-        await settle(5)
-        assert 2 == world.server.lists(Gadget)
         assert {} == world.sizes()
 
 

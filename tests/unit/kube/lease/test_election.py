@@ -1,117 +1,23 @@
 """Leader election: candidates with bad clocks and bad networks, on a simulated clock."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from dynamo_operator.kube.client import Client
-from dynamo_operator.kube.errors import Unreachable
-from dynamo_operator.kube.kind import Key
 from dynamo_operator.kube.lease import Election, LeadershipLost, Terms, identity
-from dynamo_operator.kube.transport import Answer, Request
-from dynamo_operator.kube.types.coordination import Lease
-from simulated.clock import run as run_simulated
+from simulated.election import (
+    KEY,
+    LEASES,
+    a_world,
+    leader_and_standby,
+    now,
+    until_leading,
+)
 from simulated.server import Fault, Server
 
 pytestmark = pytest.mark.looptime
-
-KEY = Key("kube-system", "dynamo.nvidia.com")
-LEASES = Lease.KIND.path()
-BIRTH = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-@dataclass
-class Line:
-    """The network of one candidate."""
-
-    server: Server
-    is_cut: bool = False
-    hangs: bool = False
-
-    async def send(self, request: Request) -> Answer:
-        if self.is_cut:
-            raise Unreachable("no route")
-        answer = await self.server.send(request)
-        if self.hangs:
-            await asyncio.sleep(1000)
-        return answer
-
-
-class Candidate:
-    """One process that would lead."""
-
-    def __init__(self, server: Server, name: str, *, clock_error_hours: float = 0) -> None:
-        self.line = Line(server)
-        self.clock_error = timedelta(hours=clock_error_hours)
-        self.election = Election(Client(self.line), KEY, identity=name, wall_clock=self.wall_clock)
-        self.task = asyncio.create_task(self.election.run())
-
-    def wall_clock(self) -> datetime:
-        return BIRTH + timedelta(seconds=now()) + self.clock_error
-
-    @property
-    def leads(self) -> bool:
-        return self.election.leads and not self.task.done()
-
-    async def die(self) -> None:
-        """End as a killed process does: without a word."""
-        self.task.cancel()
-        with suppress(asyncio.CancelledError, LeadershipLost):
-            await self.task
-
-    async def stop(self) -> None:
-        await self.die()
-        await self.election.release()
-
-
-@dataclass
-class World:
-    server: Server = field(default_factory=Server)
-    candidates: list[Candidate] = field(default_factory=list)
-
-    def candidate(self, name: str, **options: Any) -> Candidate:
-        self.candidates.append(Candidate(self.server, name, **options))
-        return self.candidates[-1]
-
-    def has_lease(self, **spec: Any) -> None:
-        metadata = {"namespace": KEY.namespace, "name": KEY.name}
-        self.server.storage.create(LEASES, {"metadata": metadata, "spec": spec})
-
-    @property
-    def lease(self) -> dict[str, Any]:
-        return self.server.storage.read(LEASES, KEY)
-
-    @property
-    def holder(self) -> str:
-        return str(self.lease["spec"]["holderIdentity"])
-
-
-@asynccontextmanager
-async def a_world() -> AsyncIterator[World]:
-    world = World()
-    yield world
-    for candidate in world.candidates:
-        await candidate.die()
-
-
-def now() -> float:
-    return asyncio.get_running_loop().time()
-
-
-async def until_leading(candidate: Candidate) -> float:
-    """How long it took."""
-    started = now()
-    async with asyncio.timeout(100):
-        await candidate.election.elected.wait()
-    return now() - started
 
 
 async def test_a_lease_that_does_not_exist_is_made() -> None:
@@ -159,9 +65,7 @@ async def test_a_leader_renews_with_one_request_every_two_seconds() -> None:
 
 async def test_after_a_death_the_next_waits_until_the_lease_has_run_out() -> None:
     async with a_world() as world:
-        first = world.candidate("a")
-        await until_leading(first)
-        second = world.candidate("b")
+        first, second = await leader_and_standby(world)
         await asyncio.sleep(60)
         await first.die()
         assert 12 <= await until_leading(second) <= 15 + 2.4
@@ -170,9 +74,7 @@ async def test_after_a_death_the_next_waits_until_the_lease_has_run_out() -> Non
 
 async def test_after_a_clean_stop_the_next_takes_over_at_its_next_look() -> None:
     async with a_world() as world:
-        first = world.candidate("a")
-        await until_leading(first)
-        second = world.candidate("b")
+        first, second = await leader_and_standby(world)
         await asyncio.sleep(60)
         await first.stop()
         spec = world.lease["spec"]
@@ -183,9 +85,7 @@ async def test_after_a_clean_stop_the_next_takes_over_at_its_next_look() -> None
 @pytest.mark.parametrize("hours", [-1000, -1, 1, 1000])
 async def test_clocks_of_other_machines_do_not_matter(hours: float) -> None:
     async with a_world() as world:
-        first = world.candidate("a", clock_error_hours=hours)
-        await until_leading(first)
-        second = world.candidate("b")
+        first, second = await leader_and_standby(world, clock_error_hours=hours)
         for _ in range(10):
             await asyncio.sleep(10)
             first.clock_error = -first.clock_error
@@ -204,9 +104,7 @@ async def test_a_lease_of_a_dead_process_is_waited_for_from_when_it_is_first_see
 
 async def test_a_leader_without_a_network_gives_up_before_anybody_takes_over() -> None:
     async with a_world() as world:
-        first = world.candidate("a")
-        await until_leading(first)
-        second = world.candidate("b")
+        first, second = await leader_and_standby(world)
         await asyncio.sleep(30)
         first.line.is_cut = True
         started = now()
@@ -221,7 +119,7 @@ async def test_a_leader_whose_requests_hang_gives_up_in_time() -> None:
     async with a_world() as world:
         first = world.candidate("a")
         await until_leading(first)
-        first.line.hangs = True
+        first.line.is_mute = True
         started = now()
         with pytest.raises(LeadershipLost):
             await first.task
@@ -333,78 +231,6 @@ def test_terms_that_let_two_lead_are_refused(terms: tuple[int, float, float]) ->
 
 def test_two_processes_on_one_host_have_two_identities() -> None:
     assert identity() != identity()
-
-
-@dataclass(frozen=True)
-class Step:
-    """What happens to a candidate, and how long until the next thing happens."""
-
-    candidate: int
-    action: str
-    seconds: float
-
-
-steps = st.builds(
-    Step,
-    candidate=st.integers(0, 2),
-    action=st.sampled_from(["cut", "heal", "hang", "die", "stop", "clock", "lose answer"]),
-    seconds=st.sampled_from([0.0, 1.0, 3.0, 9.0, 14.0, 20.0]),
-)
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.lists(steps, max_size=12), st.integers(0, 10_000))
-def test_never_two_lead_whatever_happens_and_in_the_end_one_does(
-    steps: list[Step], seed: int
-) -> None:
-    run_simulated(_leads_at_most_once(steps, seed))
-
-
-async def _leads_at_most_once(steps: list[Step], seed: int) -> None:
-    world = World(Server(seed))
-    world.server.request_seconds = world.server.answer_seconds = 0.5
-    for number in range(3):
-        world.candidate(f"first-{number}")
-    watching = asyncio.create_task(_watch(world))
-    for number, step in enumerate(steps):
-        await _act(world, step, f"later-{number}")
-        await asyncio.sleep(step.seconds)
-    for number, each in enumerate(world.candidates):
-        each.line.is_cut = each.line.hangs = False
-        if each.task.done():
-            await each.die()
-            world.candidates[number] = Candidate(world.server, f"last-{number}")
-    await asyncio.sleep(60)
-    assert 1 == sum(each.leads for each in world.candidates)
-    watching.cancel()
-    with suppress(asyncio.CancelledError):
-        await watching
-    for each in world.candidates:
-        await each.die()
-
-
-async def _watch(world: World) -> None:
-    while True:
-        assert sum(each.leads for each in world.candidates) <= 1
-        await asyncio.sleep(0.25)
-
-
-async def _act(world: World, step: Step, name: str) -> None:
-    candidate = world.candidates[step.candidate]
-    match step.action:
-        case "cut":
-            candidate.line.is_cut = True
-        case "hang":
-            candidate.line.hangs = True
-        case "heal":
-            candidate.line.is_cut = candidate.line.hangs = False
-        case "clock":
-            candidate.clock_error += timedelta(hours=5)
-        case "lose answer":
-            world.server.faults.append(Fault(0, after=True))
-        case end:
-            await (candidate.die() if end == "die" else candidate.stop())
-            world.candidates[step.candidate] = Candidate(world.server, name)
 
 
 async def test_a_lease_of_another_installation_is_told_from_one_of_our_own_replicas() -> None:

@@ -2,18 +2,17 @@
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from structlog.testing import capture_logs
 
 from dynamo_operator.kube.client import Client
-from dynamo_operator.kube.errors import Forbidden, Unreachable
+from dynamo_operator.kube.errors import Forbidden
 from dynamo_operator.kube.kind import Key, Object
 from dynamo_operator.kube.marker import Marker, MarkerLost, MarkerTerms
-from dynamo_operator.kube.transport import Answer, Request
 from dynamo_operator.kube.types.coordination import Lease
+from simulated.line import Line
 from simulated.server import Fault, Server
 
 pytestmark = pytest.mark.looptime
@@ -21,22 +20,6 @@ pytestmark = pytest.mark.looptime
 KEY = Key("team-a", "scope")
 LEASES = Lease.KIND.path()
 BIRTH = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-@dataclass
-class Line:
-    """The network of one replica."""
-
-    server: Server
-    is_cut: bool = False
-    hangs: bool = False
-
-    async def send(self, request: Request) -> Answer:
-        if self.hangs:
-            await asyncio.sleep(1000)
-        if self.is_cut:
-            raise Unreachable("no route")
-        return await self.server.send(request)
 
 
 class Replica:

@@ -21,6 +21,7 @@ from dynamo_operator.kube.metrics import RuntimeMetrics
 from dynamo_operator.kube.types.meta import Resource
 from dynamo_operator.kube.writer import Writer
 from simulated.gadget import GADGETS, Gadget
+from simulated.managed import managed
 from simulated.server import Server
 
 pytestmark = pytest.mark.looptime
@@ -80,14 +81,8 @@ class Operator:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        stop = asyncio.Event()
-        run = asyncio.create_task(self.manager.run(stop))
-        await asyncio.sleep(0.5)
-        try:
+        async with managed(self.manager, settle_seconds=0.5):
             yield
-        finally:
-            stop.set()
-            await run
 
     def label(self, namespace: str) -> str | None:
         labels = self.server.storage.read(GADGETS, Key(namespace, "g"))["metadata"].get(

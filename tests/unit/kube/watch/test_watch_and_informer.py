@@ -4,25 +4,18 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
-from msgspec.structs import replace
 
 from dynamo_operator.kube.client import Client
-from dynamo_operator.kube.errors import DecodeError, Forbidden, NotFound, Unreachable
-from dynamo_operator.kube.informer import REFUSED_SECONDS
-from dynamo_operator.kube.kind import Key
+from dynamo_operator.kube.errors import Unreachable
 from dynamo_operator.kube.store import Change
 from dynamo_operator.kube.transport import Answer, Request
 from dynamo_operator.kube.watch import DEAF_SECONDS, MARGIN_SECONDS, SERVER_SECONDS
 from simulated.clock import on_simulated_clock
-from simulated.gadget import GADGETS, Gadget, GadgetSpec, key
-from simulated.server import NO_ANSWER, Fault, Server, status
-from simulated.world import World, a_world, settle
+from simulated.gadget import GADGETS, Gadget, key
+from simulated.server import NO_ANSWER, Fault, Server
+from simulated.world import a_world, settle
 
 LONGEST_STREAM = SERVER_SECONDS[1] + MARGIN_SECONDS
-
-
-def is_well(world: World) -> bool:
-    return world.informer.last_error is None
 
 
 @on_simulated_clock
@@ -184,7 +177,7 @@ async def test_streams_that_end_in_order_follow_each_other_without_a_pause() -> 
     world = a_world()
     async with world.synced():
         await settle(3000)
-        assert is_well(world)
+        assert world.informer.last_error is None
     assert 10 <= world.server.watches(Gadget) <= 13
     assert 1 == world.server.lists(Gadget)
 
@@ -259,81 +252,6 @@ async def test_streams_that_end_as_soon_as_they_begin_are_no_busy_loop() -> None
     assert 1 == world.server.lists(Gadget)
 
 
-@pytest.mark.parametrize("code", [429, 500, 504])
-@on_simulated_clock
-async def test_an_error_event_other_than_410_resumes_without_a_list(code: int) -> None:
-    world = a_world()
-    async with world.synced():
-        world.server.streams[0].send("ERROR", status(code, "", "come back later"))
-        await settle(0.1)
-        assert "come back later" in str(world.informer.last_error)
-        world.has("a", 1)
-        await settle(10)
-        assert {"a": 1} == world.sizes()
-    assert 1 == world.server.lists(Gadget)
-
-
-@on_simulated_clock
-async def test_streams_that_cannot_be_opened_are_asked_for_less_and_less_often() -> None:
-    world = a_world()
-    world.server.faults.append(Fault(NO_ANSWER, times=10**6, is_watch=True))
-    async with world.synced():
-        await settle(600)
-        assert isinstance(world.informer.last_error, Unreachable)
-    assert 20 < world.server.watches(Gadget) < 60
-    assert 1 == world.server.lists(Gadget)
-
-
-@on_simulated_clock
-async def test_history_gone_after_each_list_does_not_make_a_storm_of_lists() -> None:
-    world = a_world()
-    world.server.faults.append(Fault(410, times=10**6, is_watch=True))
-    async with world.synced():
-        await settle(600)
-    assert 10 < world.server.lists(Gadget) < 60
-
-
-@on_simulated_clock
-async def test_an_object_that_does_not_decode_is_reported_and_the_others_go_on() -> None:
-    world = a_world()
-    world.has("good", 1)
-    world.has("bad", "huge")
-    async with world.synced():
-        assert {"good": 1} == world.sizes()
-        assert isinstance(world.cache.broken(Gadget, key("bad")), DecodeError)
-        world.has("good", "broken too")
-        world.has("other", 5)
-        await settle()
-        assert {"good": 1, "other": 5} == world.sizes(), "the last good state stays"
-        assert world.cache.broken(Gadget, key("good")) is not None
-        world.has("good", 2)
-        world.has("bad", 3)
-        await settle()
-        assert {"good": 2, "bad": 3, "other": 5} == world.sizes()
-        assert world.cache.broken(Gadget, key("good")) is None
-        assert world.cache.broken(Gadget, key("bad")) is None
-    assert 1 == world.server.lists(Gadget)
-
-
-@on_simulated_clock
-async def test_a_relist_does_not_remove_an_object_that_no_longer_decodes() -> None:
-    world = a_world()
-    world.has("a", 1)
-    async with world.synced():
-        world.announced()
-        world.server.streams[0].cut()
-        world.has("a", "huge")
-        world.server.storage.compact()
-        await settle(10)
-        assert {"a": 1} == world.sizes()
-        assert world.cache.broken(Gadget, key("a")) is not None
-        world.has_no("a")
-        await settle()
-        assert {} == world.sizes()
-        assert world.cache.broken(Gadget, key("a")) is None
-    assert [(1, None)] == world.announced()
-
-
 @on_simulated_clock
 async def test_a_list_that_expires_between_two_pages_starts_again() -> None:
     world = a_world()
@@ -347,138 +265,6 @@ async def test_a_list_that_expires_between_two_pages_starts_again() -> None:
         await world.informer.synced.wait()
         assert 699 == len(world.sizes())
     assert 2 == world.server.lists(Gadget)
-
-
-@pytest.mark.parametrize("code", [NO_ANSWER, 429, 500, 503])
-@on_simulated_clock
-async def test_an_outage_is_waited_out(code: int) -> None:
-    world = a_world()
-    world.has("a", 1)
-    outage = Fault(code, times=10**6)
-    world.server.faults.append(outage)
-    async with world.running():
-        await settle(600)
-        assert not world.informer.synced.is_set()
-        assert not is_well(world)
-        assert len(world.server.requests) < 250
-        outage.times = 0
-        await asyncio.wait_for(world.informer.synced.wait(), 60)
-        assert is_well(world)
-        assert {"a": 1} == world.sizes()
-
-
-@on_simulated_clock
-async def test_a_kind_that_is_not_permitted_is_retried_slowly_and_seen() -> None:
-    world = a_world()
-    world.has("a", 1)
-    no = Fault(403, times=10**6)
-    world.server.faults.append(no)
-    async with world.running():
-        await settle(600)
-        assert isinstance(world.informer.last_error, Forbidden)
-        assert not world.informer.synced.is_set(), "nothing may be concluded from absence"
-        assert 15 < len(world.server.requests) < 30
-        assert world.informer.silent_seconds() <= 2 * REFUSED_SECONDS, "a no is an answer"
-        no.times = 0
-        await settle(2 * REFUSED_SECONDS)
-        assert {"a": 1} == world.sizes()
-        assert is_well(world)
-
-
-@on_simulated_clock
-async def test_a_404_for_a_kind_that_is_always_there_is_an_outage() -> None:
-    world = a_world()
-    world.has("a", 1)
-    async with world.synced():
-        absent = Fault(404, times=10**6)
-        world.server.faults.append(absent)
-        world.server.streams[0].cut()
-        await settle(600)
-        assert isinstance(world.informer.last_error, NotFound)
-        assert world.cache.serves(Gadget)
-        assert {"a": 1} == world.sizes(), "nothing may be concluded from absence"
-        absent.times = 0
-        world.has("b", 2)
-        await settle(60)
-        assert {"a": 1, "b": 2} == world.sizes()
-    assert 15 < world.server.lists(Gadget) < 50
-    assert [(None, 1), (None, 2)] == world.announced()
-
-
-@on_simulated_clock
-async def test_a_kind_that_is_always_there_is_not_synced_by_a_404() -> None:
-    world = a_world()
-    world.has("a", 1)
-    world.server.faults.append(Fault(404, times=3))
-    async with world.running():
-        await settle(0.6)
-        assert not world.informer.synced.is_set()
-        await settle(30)
-        assert world.informer.synced.is_set()
-        assert {"a": 1} == world.sizes()
-
-
-@on_simulated_clock
-async def test_one_404_on_a_stream_is_made_up_for_within_a_second() -> None:
-    world = a_world()
-    world.has("a", 1)
-    async with world.synced():
-        world.server.faults.append(Fault(404, is_watch=True))
-        world.server.streams[0].cut()
-        await settle(2)
-        assert world.cache.serves(Gadget)
-        assert is_well(world)
-    assert [(None, 1)] == world.announced()
-
-
-def refusing_negative(each: Gadget) -> Gadget:
-    """What a buggy `keep` does."""
-    return replace(each, spec=GadgetSpec(int(each.spec.size**0.5)))  # TypeError of a complex number
-
-
-@on_simulated_clock
-async def test_an_object_that_cannot_be_reduced_is_broken_and_the_others_go_on() -> None:
-    world = a_world(keep=refusing_negative)
-    world.has("good", 4)
-    world.has("bad", -1)
-    async with world.synced():
-        assert {"good": 2} == world.sizes()
-        broken = world.cache.broken(Gadget, key("bad"))
-        assert broken is not None
-        assert "TypeError" in str(broken)
-        world.has("good", -9)
-        await settle()
-        assert {"good": 2} == world.sizes(), "the last good state stays"
-        assert world.cache.broken(Gadget, key("good")) is not None
-        world.has("good", 9)
-        await settle()
-        assert {"good": 3} == world.sizes()
-        assert world.cache.broken(Gadget, key("good")) is None
-
-
-@on_simulated_clock
-async def test_who_asked_hears_when_an_object_breaks_and_when_it_is_whole_again() -> None:
-    world = a_world()
-    heard: list[tuple[str, bool]] = []
-
-    def note(about: Key) -> None:
-        heard.append((about.name, world.cache.broken(Gadget, about) is not None))
-
-    world.cache.subscribe_broken(Gadget, note)
-    world.has("a", "huge")
-    world.has("b", 1)
-    async with world.synced():
-        world.has("a", 1)
-        world.has("b", "huge")
-        await settle()
-        world.has_no("b")
-        await settle()
-        world.has("a", "huge")
-        await settle()
-        world.server.streams[0].expire()
-        await settle(10)
-    expected = [("a", True), ("a", False), ("b", True), ("b", False), ("a", True)]
-    assert expected == heard[:5]
 
 
 @on_simulated_clock

@@ -1,0 +1,53 @@
+"""What a request may not exceed, so that it can be stored and its Job can start.
+
+The hard part is that nothing else says so early: the API server takes the Job, and the kubelet's container
+then does not start, hours later, with words that name no field.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from dynamo_operator.api.request import DynamoGraphDeploymentRequestSpec
+from dynamo_operator.validation import Problem
+
+ARGUMENT_LIMIT_BYTES = 128 * 1024 - 1
+"""Of one argument, or of one variable with its name. Source: Linux, MAX_ARG_STRLEN, without the end mark."""
+
+SPEC_LIMIT_BYTES = 200_000
+"""Of the spec as JSON. It is stored twice, beside a graph of 900,000 bytes and ConfigMaps of 250,000, in an
+object of at most 1.5 MiB. Source: etcd's default limit of a request."""
+
+_PROFILING = "spec.profilingConfig"
+
+
+def size_problems(spec: DynamoGraphDeploymentRequestSpec, config_bytes: int) -> Iterator[Problem]:
+    """What is too large; `config_bytes` is the size of the configuration as the profiler gets it."""
+    found = [*_arguments(spec, config_bytes)]
+    yield from found
+    size = len(msgspec.json.encode(spec))
+    if size > SPEC_LIMIT_BYTES and not found:
+        message = (
+            f"it has {size} bytes as JSON, and at most {SPEC_LIMIT_BYTES} fit beside what is found: put what "
+            f"is large into ConfigMaps, and name them in {_PROFILING}.configMapRef or {_PROFILING}.envFrom"
+        )
+        yield Problem("spec", f"spec: {message}")
+
+
+def _arguments(spec: DynamoGraphDeploymentRequestSpec, config_bytes: int) -> Iterator[Problem]:
+    if config_bytes > ARGUMENT_LIMIT_BYTES:
+        path = f"{_PROFILING}.config"
+        message = (
+            f"{path} has {config_bytes} bytes, and the profiler gets it as one argument, which has at most "
+            f"{ARGUMENT_LIMIT_BYTES}: put what is large into the ConfigMap of {_PROFILING}.configMapRef, or "
+            "leave it out"
+        )
+        yield Problem(path, message)
+    for at, variable in enumerate(spec.profiling_config.env):
+        size = sum(len(str(variable.get(each, "")).encode()) for each in ("name", "value")) + 1
+        if size > ARGUMENT_LIMIT_BYTES:
+            path = f"{_PROFILING}.env[{at}].value"
+            message = (
+                f"{path} makes a variable of {size} bytes, which has at most {ARGUMENT_LIMIT_BYTES}"
+            )
+            yield Problem(path, message)

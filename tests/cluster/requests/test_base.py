@@ -1,0 +1,81 @@
+"""The graph from which profiling starts reaches the profiler with what its temporary graphs need to run."""
+
+import json
+
+import pytest
+
+from cluster.requests.playing import (
+    CONFIG_MAP,
+    JOB,
+    REQUEST,
+    WORKER,
+    Player,
+    a_graph,
+    a_request,
+    documents,
+)
+from cluster.world import World
+from dynamo_operator.kube.kind import Object
+
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
+
+TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists"}
+PROFILING: Object = {"configMapRef": {"name": "base", "key": "mine"}, "tolerations": [TOLERATION]}
+
+
+def mounted(world: World) -> Object:
+    """Where the Job mounts the base graph from."""
+    volumes = world.eventually(JOB, "profile-chat")["spec"]["template"]["spec"]["volumes"]
+    (found,) = (each["configMap"] for each in volumes if each["name"] == "profiling-config")
+    return dict(found)
+
+
+def test_temporary_graphs_are_made_of_a_base_that_tolerates_what_profiling_does(
+    world: World, player: Player
+) -> None:
+    text = documents(a_graph())
+    world.create(CONFIG_MAP, {"metadata": {"name": "base"}, "data": {"mine": text}})
+    request = world.create(REQUEST, a_request(profiling=PROFILING))
+    player.is_in("Profiling")
+    volume = mounted(world)
+    (item,) = volume["items"]
+    assert "disagg.yaml" == item["path"]
+    base = world.eventually(CONFIG_MAP, volume["name"])
+    services = json.loads(base["data"][item["key"]])["spec"]["services"]
+    pod = services["W"]["extraPodSpec"]
+    assert [TOLERATION] == pod.pop("tolerations")
+    assert WORKER["extraPodSpec"] == pod
+    assert "tolerations" not in services["Frontend"]["extraPodSpec"]
+    assert [request["metadata"]["uid"]] == [
+        each["uid"] for each in base["metadata"]["ownerReferences"]
+    ]
+    assert {"mine": text} == world.eventually(CONFIG_MAP, "base")["data"]
+    player.finds(a_graph())
+    player.is_in("Ready")
+
+
+@pytest.mark.parametrize("text", ["a: b", "no: [yaml"])
+def test_a_base_that_is_no_graph_is_the_profilers_to_refuse(
+    text: str, world: World, player: Player
+) -> None:
+    world.create(CONFIG_MAP, {"metadata": {"name": "base"}, "data": {"mine": text}})
+    world.create(REQUEST, a_request(profiling=PROFILING))
+    player.is_in("Profiling")
+    assert {"name": "base", "items": [{"key": "mine", "path": "disagg.yaml"}]} == {
+        name: each for name, each in mounted(world).items() if name != "defaultMode"
+    }
+
+
+def test_a_request_that_was_made_anew_has_a_base_of_its_own(world: World, player: Player) -> None:
+    world.create(CONFIG_MAP, {"metadata": {"name": "base"}, "data": {"mine": documents(a_graph())}})
+    world.create(REQUEST, a_request(profiling=PROFILING))
+    player.is_in("Profiling")
+    first = mounted(world)["name"]
+    world.delete(REQUEST, "chat")
+    world.gone(JOB, "profile-chat")
+    world.create(REQUEST, a_request(profiling=PROFILING))
+    player.is_in("Profiling", within_seconds=40)
+    second = mounted(world)["name"]
+    assert first != second
+    world.gone(CONFIG_MAP, first)
+    assert world.get(CONFIG_MAP, second) is not None

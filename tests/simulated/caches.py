@@ -1,0 +1,33 @@
+"""Stores and caches that have listed some objects, without any API server."""
+
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+from dynamo_operator.kube.cache import Cache
+from dynamo_operator.kube.store import Store
+from dynamo_operator.kube.types.meta import Resource
+from dynamo_operator.kube.watch import Present, Started, Synced
+
+R = TypeVar("R", bound=Resource)
+
+
+def a_store(type_: type[R], objects: Iterable[Resource] = ()) -> Store[R]:
+    """A store that has listed those of the objects that are of its type."""
+    store = Store(type_)
+    listed(store, type_, objects)
+    return store
+
+
+def listed(store: Store[R], type_: type[R], objects: Iterable[Resource]) -> None:
+    """Have a store hear of those of the objects that are of its type, as of a first list."""
+    store.hear(Started())
+    for each in objects:
+        if isinstance(each, type_):
+            store.hear(Present(each))
+    store.hear(Synced())
+
+
+def a_cache(types: Iterable[type[Resource]], objects: Iterable[Resource] = ()) -> Cache:
+    """A cache of these types with these objects."""
+    stores: list[Store[Any]] = [a_store(each, objects) for each in types]
+    return Cache(stores)

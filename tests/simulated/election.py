@@ -1,0 +1,106 @@
+"""Candidates for one lease, each with a clock and a network of its own."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from dynamo_operator.kube.client import Client
+from dynamo_operator.kube.kind import Key
+from dynamo_operator.kube.lease import Election, LeadershipLost
+from dynamo_operator.kube.types.coordination import Lease
+from simulated.line import Line
+from simulated.server import Server
+
+KEY = Key("kube-system", "dynamo.nvidia.com")
+LEASES = Lease.KIND.path()
+BIRTH = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Candidate:
+    """One process that would lead."""
+
+    def __init__(self, server: Server, name: str, *, clock_error_hours: float = 0) -> None:
+        self.line = Line(server)
+        self.clock_error = timedelta(hours=clock_error_hours)
+        self.election = Election(Client(self.line), KEY, identity=name, wall_clock=self.wall_clock)
+        self.task = asyncio.create_task(self.election.run())
+
+    def wall_clock(self) -> datetime:
+        """The time of day, as this process believes."""
+        return BIRTH + timedelta(seconds=now()) + self.clock_error
+
+    @property
+    def leads(self) -> bool:
+        """Whether it believes that it leads, and still runs."""
+        return self.election.leads and not self.task.done()
+
+    async def die(self) -> None:
+        """End as a killed process does: without a word."""
+        self.task.cancel()
+        with suppress(asyncio.CancelledError, LeadershipLost):
+            await self.task
+
+    async def stop(self) -> None:
+        """End in order: the lease is given back."""
+        await self.die()
+        await self.election.release()
+
+
+@dataclass
+class World:
+    """An API server, and those who would lead."""
+
+    server: Server = field(default_factory=Server)
+    candidates: list[Candidate] = field(default_factory=list)
+
+    def candidate(self, name: str, **options: Any) -> Candidate:
+        """One candidate more."""
+        self.candidates.append(Candidate(self.server, name, **options))
+        return self.candidates[-1]
+
+    def has_lease(self, **spec: Any) -> None:
+        """Have a lease that somebody else has written."""
+        metadata = {"namespace": KEY.namespace, "name": KEY.name}
+        self.server.storage.create(LEASES, {"metadata": metadata, "spec": spec})
+
+    @property
+    def lease(self) -> dict[str, Any]:
+        """The lease, as it is stored."""
+        return self.server.storage.read(LEASES, KEY)
+
+    @property
+    def holder(self) -> str:
+        """Who the lease says that leads."""
+        return str(self.lease["spec"]["holderIdentity"])
+
+
+@asynccontextmanager
+async def a_world() -> AsyncIterator[World]:
+    """A world without a lease; whoever runs at its end dies."""
+    world = World()
+    yield world
+    for candidate in world.candidates:
+        await candidate.die()
+
+
+def now() -> float:
+    """Seconds of the simulated clock."""
+    return asyncio.get_running_loop().time()
+
+
+async def until_leading(candidate: Candidate) -> float:
+    """How long it took."""
+    started = now()
+    async with asyncio.timeout(100):
+        await candidate.election.elected.wait()
+    return now() - started
+
+
+async def leader_and_standby(world: World, **options: Any) -> tuple[Candidate, Candidate]:
+    """One who leads, and one who has just come; the options are those of the first."""
+    leader = world.candidate("a", **options)
+    await until_leading(leader)
+    return leader, world.candidate("b")

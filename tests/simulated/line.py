@@ -1,0 +1,35 @@
+"""The network between one process and a simulated API server, which a test can disturb."""
+
+import asyncio
+from dataclasses import dataclass
+
+from dynamo_operator.kube.errors import Unreachable
+from dynamo_operator.kube.transport import Answer, Request
+from simulated.server import Server
+
+HANGING_SECONDS = 1000
+"""Longer than anybody waits."""
+
+
+@dataclass
+class Line:
+    """The way of one process to the API server."""
+
+    server: Server
+    is_cut: bool = False
+    """Requests fail at once."""
+    hangs: bool = False
+    """Requests do not arrive, and nobody says so."""
+    is_mute: bool = False
+    """Requests arrive and are carried out; their answers do not come."""
+
+    async def send(self, request: Request) -> Answer:
+        """Send a request, or let it fare as the line does."""
+        if self.hangs:
+            await asyncio.sleep(HANGING_SECONDS)
+        if self.is_cut:
+            raise Unreachable("no route")
+        answer = await self.server.send(request)
+        if self.is_mute:
+            await asyncio.sleep(HANGING_SECONDS)
+        return answer

@@ -1,0 +1,121 @@
+"""A runner of widgets: what it reconciles, and when, is what a test has written into a script."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import ClassVar
+
+from dynamo_operator.kube.cache import Cache
+from dynamo_operator.kube.controller import DONE, Again, Done, Outcome, Pace, Runner, Watches
+from dynamo_operator.kube.kind import Key, Kind
+from dynamo_operator.kube.metrics import RuntimeMetrics
+from dynamo_operator.kube.store import Store
+from dynamo_operator.kube.types.apps import Deployment
+from dynamo_operator.kube.types.core import ServiceAccount
+from dynamo_operator.kube.types.meta import Metadata, Resource
+from simulated.caches import listed
+
+
+class Widget(Resource):
+    """A kind of one number."""
+
+    KIND = Kind("example.com", "v1", "Widget", "widgets")
+
+    size: int = 0
+
+
+A, B = Key("ns", "a"), Key("ns", "b")
+
+
+def widget(key: Key, size: int = 0) -> Widget:
+    """A widget, whose version tells its size."""
+    version = str(size)
+    return Widget(Metadata(key.name, key.namespace, f"uid-{key.name}", version), size)
+
+
+def account_keys(account: ServiceAccount) -> Iterable[Key]:
+    """The widgets that an account names with its labels."""
+    return (Key("ns", name) for name in account.metadata.labels)
+
+
+Script = Callable[[], Awaitable[Outcome]]
+
+
+@dataclass
+class WidgetController:
+    """Does what the script of a key says, one entry per reconcile, and nothing after its end."""
+
+    runs: list[tuple[float, Key]] = field(default_factory=list[tuple[float, Key]])
+    script: dict[Key, Iterator[Outcome | Exception | Script]] = field(
+        default_factory=lambda: defaultdict(lambda: iter(()))
+    )
+    active: int = 0
+    most_active: int = 0
+
+    reconciles: ClassVar[type[Resource]] = Widget
+    owns: ClassVar[tuple[type[Resource], ...]] = (Deployment,)
+    watches = (Watches(ServiceAccount, account_keys),)
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Do what comes next for that key."""
+        self.runs.append((asyncio.get_running_loop().time(), key))
+        self.active += 1
+        self.most_active = max(self.active, self.most_active)
+        try:
+            match next(self.script[key], DONE):
+                case Exception() as error:
+                    raise error
+                case Again() | Done() as outcome:
+                    return outcome
+                case script:
+                    return await script()
+        finally:
+            self.active -= 1
+
+    def keys(self) -> list[Key]:
+        """What was reconciled, in order."""
+        return [key for _, key in self.runs]
+
+    def gaps(self) -> list[float]:
+        """The seconds between each reconcile and the next."""
+        times = [at for at, _ in self.runs]
+        return [later - earlier for earlier, later in pairwise(times)]
+
+
+class World:
+    """A runner of widgets, and the stores that it hears of."""
+
+    def __init__(self, pace: Pace, *, is_subscribed: bool = True) -> None:
+        self.controller = WidgetController()
+        self.widgets, self.children = Store(Widget), Store(Deployment)
+        self.accounts = Store(ServiceAccount)
+        self.metrics = RuntimeMetrics()
+        cache = Cache((self.widgets, self.children, self.accounts))
+        self.runner = Runner(self.controller, cache, metrics=self.metrics, pace=pace)
+        if is_subscribed:
+            self.runner.subscribe()
+
+    def list(self, *widgets: Widget) -> None:
+        """Have these widgets listed."""
+        listed(self.widgets, Widget, widgets)
+
+    def sample(self, name: str, **labels: str) -> float:
+        """A metric, as it would be scraped."""
+        return self.metrics.registry.get_sample_value(f"dynamo_operator_{name}", labels) or 0.0
+
+
+PACE = Pace(workers=2, resync_seconds=100_000)
+
+
+@asynccontextmanager
+async def running(pace: Pace = PACE, world: World | None = None) -> AsyncIterator[World]:
+    """Have the runner run meanwhile; it ends in order."""
+    world = world or World(pace)
+    run = asyncio.create_task(world.runner.run())
+    yield world
+    assert not run.done()
+    world.runner.close()
+    await run

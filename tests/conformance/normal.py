@@ -35,6 +35,7 @@ _VOLATILE = frozenset(
 _TIMES = frozenset(("lastTransitionTime", "lastUpdateTime", "startTime", "completionTime"))
 _BOOKKEEPING = (
     "nvidia.com/last-applied-",
+    "nvidia.com/owner-generation",
     "nvidia.com/workload-provider",
     "deployment.kubernetes.io/revision",
     "pv.kubernetes.io/",

@@ -45,6 +45,7 @@ _VOLATILE = frozenset(
         *("since", "startTime", "endTime", "lastScaleTime", "completionTime"),
         *("lastProbeTime", labels.REQUEST_UID),
         *(labels.LAST_APPLIED_HASH, labels.GROUP_HASH),  # of texts that hold the namespace
+        labels.OWNER_GENERATION,  # of the last write; how many there are depends on their moments
     )
 )
 _HISTORY = frozenset(
@@ -117,7 +118,7 @@ def _without_uids(content: dict[str, Any], names: dict[str, str]) -> dict[str, A
     return found
 
 
-def births_and_deaths(world: World, *, since: str) -> Counter[str]:
+def births_and_deaths(world: World, *, since: str, kinds: Sequence[Kind] = KINDS) -> Counter[str]:
     """How often an object of each kind and name was created and deleted, by anybody, since that version."""
 
     def of(kind: Kind) -> list[str]:
@@ -127,8 +128,8 @@ def births_and_deaths(world: World, *, since: str) -> Counter[str]:
             if each["type"] in ("ADDED", "DELETED")
         ]
 
-    with ThreadPoolExecutor(len(KINDS)) as pool:  # each takes a second
-        return Counter(each for found in pool.map(of, KINDS) for each in found)
+    with ThreadPoolExecutor(len(kinds)) as pool:  # each takes a second
+        return Counter(each for found in pool.map(of, kinds) for each in found)
 
 
 def _listed(world: World, kind: Kind) -> list[Object]:

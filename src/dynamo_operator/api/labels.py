@@ -332,6 +332,12 @@ LAST_APPLIED_HASH = _key(
     "every object that we apply",
     "What was applied last, so that nothing is written when nothing changed.",
 )
+OWNER_GENERATION = _key(
+    "nvidia.com/owner-generation",
+    Use.WRITTEN,
+    "every object that we apply",
+    "For which generation of its owner it was written. An operator that knows an older one asks first.",
+)
 LAST_APPLIED_GENERATION = _key(
     "nvidia.com/last-applied-generation",
     Use.READ,
@@ -373,7 +379,7 @@ SWITCHES = frozenset(
 them.
 """
 
-BOOKKEEPING = frozenset((LAST_APPLIED_HASH, LAST_APPLIED_GENERATION))
+BOOKKEEPING = frozenset((LAST_APPLIED_HASH, OWNER_GENERATION, LAST_APPLIED_GENERATION))
 """Annotations that belong to one object and are never handed on."""
 
 MANAGER = "dynamo-operator"

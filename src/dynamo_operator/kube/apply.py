@@ -7,6 +7,8 @@ The hard part is to write only when something is different, and never to write w
 - A hash of the wanted object is kept in an annotation of the object. An apply is due when the hash differs
   (we want something else) or when the live object no longer contains what we want (somebody changed it).
 - What our owner controls and is no longer wanted is deleted, by uid, after everything else exists.
+- The owner's generation is kept in another annotation, which alone makes no apply due. An object that was
+  written for a newer spec than we know tells that our cache is behind: then we ask for the owner first.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -57,14 +59,16 @@ SETTLED_REMEMBERED = 32_768
 class Applier:
     """Applies the objects of one owner after the other.
 
-    `hash_annotation` is the key of the annotation that remembers what was applied last. `take_over` is for
-    objects that an earlier operator made; None means: there are none.
+    `hash_annotation` and `generation_annotation` are the keys of the annotations that remember what was
+    applied last, and for which generation of the owner. `take_over` is for objects that an earlier operator
+    made; None means: there are none.
     """
 
     client: Client
     writer: Writer
     cache: Cache
     hash_annotation: str
+    generation_annotation: str
     take_over: TakeOver | None = None
     restraint: Restraint = field(default_factory=Restraint)
     # What our own last apply returned, for objects that the API server changes beyond recognition:
@@ -118,7 +122,9 @@ class Applier:
             return
         wish = Wish(owner.metadata.uid, wanted["kind"], key)
         with self.restraint.attempting(wish, digest, live.metadata.uid if live else ""):
-            await self._write(owner, attempt, live, body, digest)
+            if live is not None and self._generation(live) > owner.metadata.generation:
+                await self.writer.ensure_newest(owner)
+            await self._write(owner, attempt, live, self._stamped(owner, body), digest)
 
     async def _write(
         self, owner: Resource, attempt: Attempt, live: Resource | None, body: Object, digest: str
@@ -143,7 +149,8 @@ class Applier:
             self._accepted.put(uid, (digest, msgspec.json.encode(content_of(applied))))
         attempt.present = applied
         if applied.metadata.resource_version != live.metadata.resource_version:
-            is_scaled = differ_in_size_only(live, applied, but_for=self.hash_annotation)
+            ours = (self.hash_annotation, self.generation_annotation)
+            is_scaled = differ_in_size_only(live, applied, but_for=ours)
             attempt.verb = Verb.SCALE if is_scaled else Verb.UPDATE
 
     async def _create(self, owner: Resource, attempt: Attempt, body: Object) -> Resource | None:
@@ -209,6 +216,17 @@ class Applier:
             **wanted,
             "metadata": {**metadata, "annotations": annotations, "ownerReferences": references},
         }
+
+    def _stamped(self, owner: Resource, body: Object) -> Object:
+        metadata = body["metadata"]
+        stamp = {self.generation_annotation: str(owner.metadata.generation)}
+        annotations = {**metadata["annotations"], **stamp}
+        return {**body, "metadata": {**metadata, "annotations": annotations}}
+
+    def _generation(self, live: Resource) -> int:
+        """The generation of the owner that an object was written for last; 0 when it does not say so."""
+        said = live.metadata.annotations.get(self.generation_annotation, "")
+        return int(said) if said.isdecimal() else 0
 
     async def _prune(
         self,

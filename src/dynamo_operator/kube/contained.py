@@ -7,6 +7,7 @@ which an addition is a change. There, only what the API server itself fills in m
 """
 
 import hashlib
+from collections.abc import Collection
 from functools import cache
 from typing import Any
 
@@ -110,10 +111,10 @@ def content_of(live: Resource) -> Object:
     return {**body, **kind, "metadata": _claims(body.get("metadata", {}))}
 
 
-def differ_in_size_only(before: Resource, after: Resource, *, but_for: str) -> bool:
+def differ_in_size_only(before: Resource, after: Resource, *, but_for: Collection[str]) -> bool:
     """Whether two states of an object differ in `spec.replicas`, and in nothing else.
 
-    Of the annotation `but_for` it does not matter whether it differs.
+    Of the annotations `but_for` it does not matter whether they differ.
     """
     old, new = content_of(before), content_of(after)
     sizes = [each.get("spec", {}).pop("replicas", None) for each in (old, new)]
@@ -122,7 +123,7 @@ def differ_in_size_only(before: Resource, after: Resource, *, but_for: str) -> b
         each["metadata"]["annotations"] = {
             name: value
             for name, value in each["metadata"].get("annotations", {}).items()
-            if name != but_for
+            if name not in but_for
         }
     return sizes[0] != sizes[1] and old == new
 

@@ -65,7 +65,8 @@ def control_graphs(parts: Parts) -> None:
     """Reconcile graphs, components and scaling adapters, and the keys of components of several nodes."""
     built, settings = parts.built, parts.settings.render
     applier = Applier(
-        *(parts.client, parts.writer, parts.cache, labels.LAST_APPLIED_HASH, parts.take_over)
+        *(parts.client, parts.writer, parts.cache),
+        *(labels.LAST_APPLIED_HASH, labels.OWNER_GENERATION, parts.take_over),
     )
     pods = PodIndex(parts.cache)
     # Recorder names and markers of shared objects. Source: specification `controllers` 1.3, 1.9, 1.13.

@@ -14,6 +14,7 @@ from cluster.graph.graphs import graph, service, worker
 from cluster.graph.test_graph import COMPONENT, DEPLOYMENT, GRAPH, SERVICE
 from cluster.operator_process import OFF, OperatorProcess
 from cluster.world import World
+from dynamo_operator.api import labels
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.types.core import ServiceAccount
 from dynamo_operator.kube.types.rbac import Role, RoleBinding
@@ -69,7 +70,9 @@ def snapshot(world: World, name: str) -> Object:
         for each in items:
             notes = each["metadata"].get("annotations", {})
             # Hashes of texts that hold the namespace; compared between starts, not between runs.
-            notes.pop("nvidia.com/last-applied-hash", None)
+            notes.pop(labels.LAST_APPLIED_HASH, None)
+            # Of the last write: how many there are depends on their moments.
+            notes.pop(labels.OWNER_GENERATION, None)
     result: Object = lasting(everything, world.namespace)
     return result
 

@@ -19,6 +19,7 @@ from simulated.server import Fault
 from simulated.world import World, a_world, settle
 
 HASH = "example.com/hash"
+GENERATION = "example.com/owner-generation"
 
 
 @dataclass
@@ -44,7 +45,7 @@ async def a_scene() -> AsyncIterator[Scene]:
     world = a_world()
     async with world.synced():
         writer = Writer(world.client, world.cache)
-        applier = Applier(world.client, writer, world.cache, HASH)
+        applier = Applier(world.client, writer, world.cache, HASH, GENERATION)
         yield Scene(world, applier, world.has_maker("owner"))
 
 
@@ -257,6 +258,43 @@ async def test_nothing_is_deleted_for_an_owner_that_is_newer_than_the_cache_know
         assert {"a": 1} == scene.world.sizes()
         scene.owner = await scene.world.client.get(Maker, scene.owner.key)
         assert [Verb.DELETE] == verbs(await scene.apply())
+
+
+@on_simulated_clock
+async def test_what_was_written_for_a_newer_owner_is_left_until_the_cache_knows_it() -> None:
+    async with a_scene() as scene:
+        old = scene.owner
+        scene.world.server.storage.merge(MAKERS, old.key, {"spec": {"edited": True}})
+        scene.owner = await scene.world.client.get(Maker, old.key)
+        await scene.apply(gadget("a", 2))
+        newer, scene.owner = scene.owner, old
+        with pytest.raises(Conflict, match="newer on the API server"):
+            await scene.apply(gadget("a", 1))
+        assert {"a": 2} == scene.world.sizes()
+        scene.owner = newer
+        assert [Verb.UPDATE] == verbs(await scene.apply(gadget("a", 3)))
+
+
+@on_simulated_clock
+async def test_a_stamp_that_is_too_high_costs_a_read_and_stops_nobody() -> None:
+    async with a_scene() as scene:
+        await scene.apply(gadget("a", 1))
+        high = {"metadata": {"annotations": {GENERATION: "99"}}}
+        scene.world.server.storage.merge(GADGETS, key("a"), high)
+        await settle()
+        assert [] == verbs(await scene.apply(gadget("a", 1)))
+        assert [Verb.UPDATE] == verbs(await scene.apply(gadget("a", 2)))
+        assert "1" == next(scene.world.cache.list(Gadget)).metadata.annotations[GENERATION]
+
+
+@on_simulated_clock
+async def test_a_new_generation_of_the_owner_alone_writes_nothing() -> None:
+    async with a_scene() as scene:
+        await scene.apply(gadget("a", 1))
+        scene.world.server.storage.merge(MAKERS, scene.owner.key, {"spec": {"edited": True}})
+        scene.owner = await scene.world.client.get(Maker, scene.owner.key)
+        assert [] == verbs(await scene.apply(gadget("a", 1)))
+        assert ["PATCH"] == scene.writes()
 
 
 @on_simulated_clock

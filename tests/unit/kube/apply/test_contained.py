@@ -279,4 +279,4 @@ def a_deployment(replicas: int = 1, *, image: str = "one", **annotations: str) -
 def test_a_change_is_of_the_size_only_when_nothing_else_has_changed(
     after: Deployment, expected: bool
 ) -> None:
-    assert expected == differ_in_size_only(a_deployment(1, hash="a"), after, but_for="hash")
+    assert expected == differ_in_size_only(a_deployment(1, hash="a"), after, but_for=("hash",))

@@ -17,6 +17,7 @@ from simulated.world import a_world, settle
 
 MARK = "example.com/earlier"
 HASH = "example.com/hash"
+GENERATION = "example.com/owner-generation"
 OURS = "dynamo-operator"
 OWNER = Gadget(Metadata("owner", NAMESPACE, "owner-uid"))
 BOOKS: Object = {"f:metadata": {"f:annotations": {f"f:{MARK}": {}}}}
@@ -142,7 +143,7 @@ async def test_an_object_is_taken_over_once_with_one_read_and_one_patch_before_t
     async with world.synced():
         writer = Writer(world.client, world.cache)
         take_over = TakeOver(world.client, writer, MARK)
-        applier = Applier(world.client, writer, world.cache, HASH, take_over)
+        applier = Applier(world.client, writer, world.cache, HASH, GENERATION, take_over)
         world.server.requests.clear()
         for size in (1, 1, 2):
             await applier.apply(OWNER, wanted=[gadget("a", size)], owns=(Gadget,))
@@ -168,7 +169,7 @@ async def test_what_we_made_ourselves_is_not_read_first() -> None:
     async with world.synced():
         writer = Writer(world.client, world.cache)
         take_over = TakeOver(world.client, writer, MARK)
-        applier = Applier(world.client, writer, world.cache, HASH, take_over)
+        applier = Applier(world.client, writer, world.cache, HASH, GENERATION, take_over)
         world.server.requests.clear()
         for size in (1, 2):
             await applier.apply(OWNER, wanted=[gadget("a", size)], owns=(Gadget,))

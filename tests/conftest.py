@@ -2,8 +2,8 @@
 
 import asyncio
 
-# Its plugin imports it at the end of every run, through pytest's compiler. Finalizers run then as well, and one
-# that prints a traceback in that moment makes Python 3.11 fail with a SystemError (python/cpython 106905).
+# Its plugin imports it at the end of every run, through pytest's compiler. Finalizers run then as well, and
+# one that prints a traceback in that moment makes Python 3.11 fail with a SystemError (cpython 106905).
 import hypothesis  # noqa: F401
 import pytest
 

@@ -45,6 +45,7 @@ def test_the_page_works_from_its_beginning_to_its_end(
         else:
             for line in text.splitlines():
                 printed.append(kubectl(*line.removeprefix("$ kubectl ").split(" ")))
+                _until_both_are_known(line, world)
                 _check(line, printed[-1], world, fleet)
     assert world.get(MODEL, "my-lora") is None
     at = hosts(said(world, "code-lora"))
@@ -55,6 +56,13 @@ def test_the_page_works_from_its_beginning_to_its_end(
     assert "successful" == ready["status"]["state"]
     told = {"EndpointsReady", "LoRAUnloaded", "EndpointsDiscovered"}
     world.until(lambda: told <= {each["reason"] for each in world.list(EVENTS)})
+
+
+def _until_both_are_known(line: str, world: World) -> None:
+    """A model is ready with the endpoints that it knows; it may hear of the second a moment later."""
+    if "condition=EndpointsReady" in line:
+        names: list[str] = re.findall(r"dm/(\S+)", line)
+        world.until(lambda: {said(world, each).get("readyEndpoints") for each in names} == {2})
 
 
 def _check(line: str, printed: str, world: World, fleet: Fleet) -> None:

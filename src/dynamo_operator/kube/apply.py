@@ -51,6 +51,9 @@ from dynamo_operator.kube.writer import Writer
 
 R = TypeVar("R", bound=Resource)
 
+_DIGITS = 19
+"""Of the largest generation, a signed number of 64 bits. Python refuses to read thousands of digits."""
+
 SETTLED_REMEMBERED = 32_768
 """Objects that were found settled; a graph of three services has thirteen."""
 
@@ -226,7 +229,7 @@ class Applier:
     def _generation(self, live: Resource) -> int:
         """The generation of the owner that an object was written for last; 0 when it does not say so."""
         said = live.metadata.annotations.get(self.generation_annotation, "")
-        return int(said) if said.isdecimal() else 0
+        return int(said) if said.isdecimal() and len(said) <= _DIGITS else 0
 
     async def _prune(
         self,

@@ -105,11 +105,11 @@ class Writer:
             return turn.wrote(answer)
 
     async def ensure_newest(self, owner: Resource) -> None:
-        """Ask the API server whether this state of `owner` is its newest; before a deletion only.
+        """Ask the API server whether this state of `owner` is its newest.
 
-        What an owner does not want is read from what its spec does not say. A cache that is behind on owners
-        (an operator that just started, from old lists) may know objects that were made for a newer spec, and
-        would take them for unwanted. The next reconcile undoes whatever is done too early, but no deletion.
+        Before a deletion, and before a change of what was written for a newer owner. A cache that is behind
+        on owners (an operator that just started, from old lists) may know objects that were made for a newer
+        spec, would take them for unwanted or wrong, and the next reconcile cannot bring their pods back.
 
         Raises:
             Conflict: there is a newer one; the watch brings it.

@@ -275,11 +275,12 @@ async def test_what_was_written_for_a_newer_owner_is_left_until_the_cache_knows_
         assert [Verb.UPDATE] == verbs(await scene.apply(gadget("a", 3)))
 
 
+@pytest.mark.parametrize("stamp", ["99", "9" * 5000, "-1", "", "soon"])
 @on_simulated_clock
-async def test_a_stamp_that_is_too_high_costs_a_read_and_stops_nobody() -> None:
+async def test_a_stamp_that_is_wrong_stops_nobody(stamp: str) -> None:
     async with a_scene() as scene:
         await scene.apply(gadget("a", 1))
-        high = {"metadata": {"annotations": {GENERATION: "99"}}}
+        high = {"metadata": {"annotations": {GENERATION: stamp}}}
         scene.world.server.storage.merge(GADGETS, key("a"), high)
         await settle()
         assert [] == verbs(await scene.apply(gadget("a", 1)))

@@ -15,7 +15,7 @@ import msgspec
 
 from bench import memory, micro, models, page, reviews
 from bench.plane import plane
-from bench.run import Figures, measured, measured_floor
+from bench.run import Figures, measured, measured_bare, measured_floor
 
 GRAPHS = "20,100,300,1000"
 PARTS = ("micro", "memory", "reviews", "models", "scale")
@@ -49,6 +49,9 @@ def scale(graphs: int, rounds: int) -> Figures:
             figures, template = asyncio.run(measured(fresh, graphs))
         with plane() as fresh:
             asyncio.run(measured_floor(fresh, figures, template))
+        if graphs in page.REFERENCE_BARE_SECONDS:
+            with plane() as fresh:
+                asyncio.run(measured_bare(fresh, figures))
         found.append(figures)
         said = msgspec.json.format(msgspec.json.encode(figures)).decode()
         print(f"{graphs} graphs, round {number + 1} of {rounds}:\n{said}", flush=True)

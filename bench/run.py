@@ -1,34 +1,28 @@
 """One run of the operator with so many graphs: from nothing to settled, a change, idle, a restart."""
 
 import asyncio
-import re
-import socket
 import subprocess
 import sys
-import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 from time import monotonic
 
 import msgspec
 
 from bench import audit
+from bench.changes import change, floor_change, several
 from bench.floor import Statuses, statuses_of
+from bench.operator_process import Operator, operator
 from bench.plane import Plane
-from bench.processes import Process
 from bench.user import User, user
 from dynamo_operator.controlplane.optional_crds import files
 from dynamo_operator.controlplane.progress import Silent
 
 CHANGES = 20
 RESYNC_CHANGES = 10
+RESYNC_SECONDS = 20
+"""In which everything is looked at again; by default the operator takes thirty times as long for it."""
 IDLE_SECONDS = 20.0
-QUIET_CPU_SECONDS = 0.02
-"""So much processor time in half a second counts as nothing."""
-_BEAT = 0.5
 
 
 class Figures(msgspec.Struct):
@@ -62,70 +56,15 @@ class Figures(msgspec.Struct):
     restart_writes: int = 0
     resync_change_p50_ms: float = 0.0
     resync_change_max_ms: float = 0.0
+    at_once_change_p50_ms: float = 0.0
+    at_once_change_max_ms: float = 0.0
+    bare_seconds: float = 0.0
+    floor_change_p50_ms: float = 0.0
+    floor_change_max_ms: float = 0.0
     floor_seconds: float = 0.0
     floor_available_seconds: float = 0.0
     floor_cpu_seconds: float = 0.0
     floor_server_cpu_seconds: float = 0.0
-
-
-@dataclass(slots=True)
-class Operator:
-    """A running operator."""
-
-    process: Process
-    metrics_port: int
-    log: Path
-    started: float
-
-    def reconciles(self) -> float:
-        """How many have ended."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics") as answer:
-            text = answer.read().decode()
-        found = re.findall(r"^dynamo_operator_reconcile_total\{.*\} (\S+)$", text, re.MULTILINE)
-        return sum(map(float, found))
-
-    async def ready(self) -> None:
-        """Return when its caches are full."""
-        async with asyncio.timeout(120):
-            while '"message": "ready"' not in self.log.read_text(encoding="utf-8"):
-                await asyncio.sleep(0.02)
-
-    async def quiet(self, *, within_seconds: float = 600) -> float:
-        """When it last did something."""
-        async with asyncio.timeout(within_seconds):
-            busy, used, still = monotonic(), self.process.cpu_seconds(), 0
-            while still < 4:  # noqa: PLR2004 - two seconds
-                await asyncio.sleep(_BEAT)
-                now = self.process.cpu_seconds()
-                still = still + 1 if now - used < QUIET_CPU_SECONDS else 0
-                busy = busy if still else monotonic()
-                used = now
-        return busy
-
-
-@contextmanager
-def operator(plane: Plane, prefix: tuple[str, ...] = (sys.executable, "-m")) -> Iterator[Operator]:
-    """The operator in a process of its own, stopped at the end of the block."""
-    log = plane.folder / "operator.log"
-    log.unlink(missing_ok=True)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    flags = (f"--metrics-bind-address=127.0.0.1:{port}", "--metrics-secure=false")
-    started = monotonic()
-    with log.open("wb") as output:
-        process = subprocess.Popen(  # noqa: S603 - our own program
-            [
-                *(*prefix, "dynamo_operator", "run", "--health-probe-bind-address=0"),
-                *("--kubeconfig", str(plane.instance.kubeconfig), *flags),
-            ],
-            stdout=output,
-            stderr=output,
-        )
-    try:
-        yield Operator(Process(process.pid), port, log, started)
-    finally:
-        process.terminate()
-        process.wait(60)
 
 
 async def measured(plane: Plane, graphs: int) -> tuple[Figures, Statuses]:
@@ -140,8 +79,9 @@ async def measured(plane: Plane, graphs: int) -> tuple[Figures, Statuses]:
             template = await statuses_of(who.client, "g0")
             await _changes(plane, running, who, found)
             await _idle(plane, running, found)
-            await _resync(plane, running, who, found)
+            await _all_at_once(plane, running, who, found)
         await _restart(plane, who, found)
+        await _resync(plane, who, found)
     return found, template
 
 
@@ -184,31 +124,38 @@ def _part(values: list[float], share: float) -> float:
 async def _changes(plane: Plane, running: Operator, who: User, found: Figures) -> None:
     """One replica more or less, until the Deployment has it."""
     since = audit.now()
-    taken = []
-    for number in range(CHANGES):
-        name = f"g{number % found.graphs}"
-        taken.append(await change(who, name, 2 + number // found.graphs % 2))
-    found.change_p50_ms, found.change_max_ms = median(taken) * 1e3, max(taken) * 1e3
+    taken = await several(who, change, CHANGES, first=2)
+    found.change_p50_ms, found.change_max_ms = median(taken), max(taken)
     await who.until(lambda: who.all_successful(found.graphs), within_seconds=60)
     await running.quiet()
     asked = audit.requests(plane.instance.audit_log, since=since)
     found.change_requests, found.change_events = asked.total / CHANGES, asked.events / CHANGES
 
 
-async def _resync(plane: Plane, running: Operator, who: User, found: Figures) -> None:
-    """The same while every object is looked at again, because a kind that they may need has appeared."""
+async def _all_at_once(plane: Plane, running: Operator, who: User, found: Figures) -> None:
+    """The same while every object is looked at again at once: a kind that they may need has appeared."""
     before = running.reconciles()
     [definition] = files(["lws"], Silent())
     plane.instance.kubectl("apply", "--server-side", "-f", definition)
     async with asyncio.timeout(30):
         while running.reconciles() < before + 5:
             await asyncio.sleep(0.01)
-    taken = [
-        await change(who, f"g{number % found.graphs}", 4 + number // found.graphs % 2, pause=0.0)
-        for number in range(RESYNC_CHANGES)
-    ]
-    found.resync_change_p50_ms, found.resync_change_max_ms = median(taken) * 1e3, max(taken) * 1e3
+    taken = await several(who, change, RESYNC_CHANGES, first=4, pause=0.0)
+    found.at_once_change_p50_ms, found.at_once_change_max_ms = median(taken), max(taken)
     await running.quiet()
+
+
+async def _resync(plane: Plane, who: User, found: Figures) -> None:
+    """The same during a resync, which is the first thing that a process does so long after its start."""
+    with operator(plane, f"--resync-period={RESYNC_SECONDS}s") as running:
+        await running.ready()
+        began = monotonic()
+        await asyncio.sleep(RESYNC_SECONDS + 1)
+        before = running.reconciles()
+        taken = await several(who, change, RESYNC_CHANGES, first=6)
+        assert monotonic() - began < 2 * RESYNC_SECONDS, "the resync was over"
+        assert running.reconciles() > before + RESYNC_CHANGES, "there was no resync"
+    found.resync_change_p50_ms, found.resync_change_max_ms = median(taken), max(taken)
 
 
 async def measured_floor(plane: Plane, found: Figures, template: Statuses) -> None:
@@ -218,30 +165,31 @@ async def measured_floor(plane: Plane, found: Figures, template: Statuses) -> No
     server = plane.process("kube-apiserver")
     async with user(plane.instance.kubeconfig) as who:
         cpu = server.cpu_seconds()
-        arguments = (str(plane.instance.kubeconfig), str(statuses), str(found.graphs))
-        command = (sys.executable, "-m", "bench.floor", *arguments)
-        process = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE)
-        said, _ = await process.communicate()
-        taken = msgspec.json.decode(said)
+        taken = await _floor_process(plane, found.graphs, str(statuses))
         ended = await who.until(
             lambda: who.all_successful(found.graphs) and who.all_available(3 * found.graphs),
             within_seconds=60 + 2.0 * found.graphs,
         )
+        found.floor_server_cpu_seconds = server.cpu_seconds() - cpu
+        await asyncio.sleep(2)
+        changes = await several(who, floor_change, CHANGES, first=2)
     found.floor_seconds, found.floor_cpu_seconds = taken["seconds"], taken["cpu_seconds"]
     found.floor_available_seconds = ended - taken["started_at"]
-    found.floor_server_cpu_seconds = server.cpu_seconds() - cpu
+    found.floor_change_p50_ms, found.floor_change_max_ms = median(changes), max(changes)
 
 
-async def change(who: User, name: str, replicas: int, *, pause: float = 0.2) -> float:
-    """Seconds from the write of a service's replicas until its Deployment has them."""
-    workload = f"{name}-decode"
-    started = monotonic()
-    await who.scale(name, "Decode", replicas)
-    arrived = await who.until(
-        lambda: who.workloads[workload].spec.replicas == replicas, within_seconds=60
-    )
-    await asyncio.sleep(pause)
-    return arrived - started
+async def measured_bare(plane: Plane, found: Figures) -> None:
+    """The time in which the objects alone are created, without any status: what tells machines apart."""
+    found.bare_seconds = (await _floor_process(plane, found.graphs, ""))["seconds"]
+
+
+async def _floor_process(plane: Plane, graphs: int, statuses: str) -> dict[str, float]:
+    arguments = (str(plane.instance.kubeconfig), statuses, str(graphs))
+    command = (sys.executable, "-m", "bench.floor", *arguments)
+    process = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE)
+    said, _ = await process.communicate()
+    taken: dict[str, float] = msgspec.json.decode(said)
+    return taken
 
 
 async def _idle(plane: Plane, running: Operator, found: Figures) -> None:

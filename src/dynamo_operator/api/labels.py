@@ -282,7 +282,8 @@ WORKLOAD_PROVIDER = _key(
     "nvidia.com/workload-provider",
     Use.WRITTEN,
     "DynamoGraphDeployment",
-    "`component` or `grove`: who runs the graph's workloads. Chosen when the graph is new, and kept.",
+    "`component` or `grove`: who runs the graph's workloads. Chosen when the graph is new, written where "
+    "Grove is installed, and kept.",
 )
 REQUEST = _key(
     "dgdr.nvidia.com/name",

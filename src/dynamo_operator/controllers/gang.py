@@ -154,6 +154,8 @@ def _graph_of_child(cache: Cache) -> Callable[[Resource], Iterator[Key]]:
 
 def _graphs_in_queue(cache: Cache) -> Callable[[Resource], Iterator[Key]]:
     def keys(changed: Resource) -> Iterator[Key]:
+        if not cache.serves(PodCliqueSet):
+            return
         for graph in cache.list(DynamoGraphDeployment):
             is_new = labels.WORKLOAD_PROVIDER not in graph.metadata.annotations
             if (is_new or is_on_grove(graph)) and kai_queue(graph) == changed.metadata.name:

@@ -1,13 +1,13 @@
 """Controller of DynamoGraphDeployment: one graph, a component for each of its services."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from dynamo_operator.api import labels
 from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.api.provider import COMPONENT, is_on_grove, recorded
+from dynamo_operator.api.provider import is_on_grove, recorded
 from dynamo_operator.controllers.adapters import adapter_watch, keep_adapters
 from dynamo_operator.controllers.gang import gang_watches, members, old_provider_left, scale
 from dynamo_operator.controllers.gather import claim_watch, gather_for_graph, orchestrator_watches
@@ -55,7 +55,7 @@ from dynamo_operator.render.graph import (
     graph_objects,
     graph_shared_objects,
 )
-from dynamo_operator.render.provider import is_available, provider
+from dynamo_operator.render.provider import has_begun, is_available, provider, to_record
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.status.graph import refused_status, unavailable_status
 from dynamo_operator.status.prerequisites import lacking_status, missing
@@ -153,8 +153,9 @@ class GraphController:
         self, found: DynamoGraphDeployment, facts: Facts
     ) -> DynamoGraphDeployment | None:
         """The graph with its provider on record, if it can be made at all; else it is told why not."""
-        children = self.cache.owned_by(found.metadata.uid, self.owns, found.metadata.namespace)
-        chosen = provider(found, facts, {each.KIND.name for each in children})
+        owned = self.cache.owned_by(found.metadata.uid, self.owns, found.metadata.namespace)
+        children = {each.KIND.name for each in owned}
+        chosen = provider(found, facts, children)
         if not is_available(chosen, facts):
             stored = await patch_status(self.writer, found, unavailable_status(found, chosen))
             text = f'workload provider "{chosen}" is not available'
@@ -170,7 +171,8 @@ class GraphController:
             text = "; ".join(each.message for each in lacks)
             report(self.recorder, graph, stored, lack=("PrerequisiteMissing", text))
             return None
-        return await self._recorded(found, chosen)
+        record = to_record(found, chosen, facts, self.settings, is_new=not has_begun(children))
+        return await self._recorded(graph, record)
 
     async def _applied(
         self, graph: DynamoGraphDeployment, rollout: Rollout, facts: Facts
@@ -204,16 +206,15 @@ class GraphController:
             parts.append(await scale(graph, members(graph, self.cache), self.writer))
         return together(parts)
 
-    async def _recorded(self, graph: DynamoGraphDeployment, chosen: str) -> DynamoGraphDeployment:
-        """The graph with its provider written on it, before anything is made for it."""
-        metadata = graph.metadata
-        if labels.WORKLOAD_PROVIDER in metadata.annotations:
+    async def _recorded(
+        self, graph: DynamoGraphDeployment, record: Mapping[str, str]
+    ) -> DynamoGraphDeployment:
+        """The graph, which has its provider in memory, with these annotations written on it as well."""
+        if not record:
             return graph
-        annotations = {labels.WORKLOAD_PROVIDER: chosen}
-        is_managed = chosen == COMPONENT and self.settings.worker_rollout == "managed"
-        if is_managed and labels.WORKER_ROLLOUT not in metadata.annotations:
-            annotations[labels.WORKER_ROLLOUT] = "managed"
-        record = {"annotations": annotations, "resourceVersion": metadata.resource_version}
-        return await self.writer.merge_patch(
-            DynamoGraphDeployment, graph.key, {"metadata": record}, uid=metadata.uid
+        metadata = graph.metadata
+        patch = {"annotations": record, "resourceVersion": metadata.resource_version}
+        written = await self.writer.merge_patch(
+            DynamoGraphDeployment, graph.key, {"metadata": patch}, uid=metadata.uid
         )
+        return recorded(written, metadata.annotations[labels.WORKLOAD_PROVIDER])

@@ -28,6 +28,7 @@ from dynamo_operator.kube.events import held
 from dynamo_operator.kube.exclusion import NamespaceExcluded
 from dynamo_operator.kube.kind import Key
 from dynamo_operator.kube.metrics import RuntimeMetrics
+from dynamo_operator.kube.pace import Bustle
 from dynamo_operator.kube.queue import Backoff, Priority, Queue
 from dynamo_operator.kube.types.meta import Resource
 
@@ -126,7 +127,7 @@ class Runner:
     """Feeds one controller from the cache, with a bounded number of workers.
 
     `skips` tells of a namespace whether nothing is to be done in it now. It is asked when a key's turn comes,
-    not when it is queued; `wake_namespace` brings back what was skipped.
+    not when it is queued; `wake_namespace` brings back what was skipped. `bustle` is told of each reconcile.
     """
 
     def __init__(
@@ -138,8 +139,10 @@ class Runner:
         pace: Pace | None = None,
         jitter: random.Random | None = None,
         skips: Callable[[str], bool] | None = None,
+        bustle: Bustle | None = None,
     ) -> None:
         self._controller = controller
+        self._bustle = bustle or Bustle()
         self._skips = skips
         self._is_subscribed = False
         self._cache = cache
@@ -265,6 +268,7 @@ class Runner:
 
     async def _attempt(self, key: Key) -> None:
         """Reconcile once. This is the one place where any exception is caught."""
+        self._bustle.began()
         started = self._started[key] = asyncio.get_running_loop().time()
         heard, written = self._heard.setdefault(key, []), Echoes()
         try:

@@ -2,8 +2,11 @@
 
 An Event must never delay or fail a reconcile, nor precede the status it speaks of. So it is kept
 back until the reconcile has returned (`held`), merged with others of the same reason, and then
-written by a task of its own. One (object, component, type, reason) is one Event object for as long
-as the API server keeps it: its name is a hash of these, so that a restart finds it again.
+written by a task of its own. While many reconciles begin, what went well is told later: each Event takes
+from the API server what a graph that is not ready yet could use. What went wrong is told at once.
+
+One (object, component, type, reason) is one Event object for as long as the API server keeps it: its name
+is a hash of these, so that a restart finds it again.
 """
 
 import asyncio
@@ -32,14 +35,20 @@ from dynamo_operator.kube.errors import (
 )
 from dynamo_operator.kube.kind import Key, Object
 from dynamo_operator.kube.metrics import RuntimeMetrics
+from dynamo_operator.kube.pace import Bustle
 from dynamo_operator.kube.texts import fitted
 from dynamo_operator.kube.types.core import Event
 from dynamo_operator.kube.types.meta import Resource
 
 _log = structlog.get_logger()
 
+_LOOK_SECONDS: Final = 0.5
+"""How often it is looked whether quieter times have come."""
 COLLECT_SECONDS: Final = 0.3
-PENDING_LIMIT: Final = 1000
+PATIENCE_SECONDS: Final = 60.0
+"""How long an Event of something that went well waits for quieter times."""
+PENDING_LIMIT: Final = 10_000
+"""Of graphs of three services, what a thousand of them tell when they are made. One takes about 1 KiB."""
 WRITTEN_LIMIT: Final = 4096
 MESSAGE_LIMIT: Final = 1024
 ATTEMPTS: Final = 5
@@ -95,6 +104,7 @@ class _Pending:
     series: _Series
     about: Resource
     due: float
+    latest: float
     since: datetime
     until: datetime
     count: int = 0
@@ -118,7 +128,10 @@ class _Budget:
 
 
 class EventWriter:
-    """Writes what recorders record, one request at a time. Run it as a server of the manager."""
+    """Writes what recorders record, one request at a time. Run it as a server of the manager.
+
+    `bustle` is told of reconciles. While there are many, what went well is told later.
+    """
 
     def __init__(
         self,
@@ -131,8 +144,12 @@ class EventWriter:
         self._client = client
         self._instance = instance
         self._metrics = metrics
+        self.bustle = Bustle()
         self._wall_clock = wall_clock
-        self._pending: OrderedDict[_Series, _Pending] = OrderedDict()
+        # What went wrong, and what went well; in each the oldest first.
+        self._pending: dict[bool, OrderedDict[_Series, _Pending]] = {
+            warning: OrderedDict() for warning in (True, False)
+        }
         self._counts: OrderedDict[_Series, int] = OrderedDict()
         self._budgets: OrderedDict[str, _Budget] = OrderedDict()
         self._arrived = asyncio.Event()
@@ -145,36 +162,54 @@ class EventWriter:
 
     async def run(self) -> None:
         """Write events as they come due, until cancelled."""
-        loop = asyncio.get_running_loop()
         while True:
-            while self._pending:
-                first = next(iter(self._pending.values()))
-                if (wait := first.due - loop.time()) > 0:
-                    await asyncio.sleep(wait)
+            wait = self._wait()
+            if wait is None:
+                self._arrived.clear()
+                await self._arrived.wait()
+            elif wait > 0:
+                await asyncio.sleep(wait)
+            else:
                 async with self._writing:
-                    await self._write_first()
-            self._arrived.clear()
-            await self._arrived.wait()
+                    await self._write_next()
 
     async def flush(self) -> None:
         """Write everything that is pending now, without waiting for more to merge."""
         async with self._writing:
-            while self._pending:
-                await self._write_first()
+            while any(self._pending.values()):
+                await self._write_next(at_any_time=True)
+
+    def _wait(self) -> float | None:
+        """Seconds until the next one may be written; 0 means now, None that none is pending."""
+        now = asyncio.get_running_loop().time()
+        waits = [
+            max(0.0, self._time_of(next(iter(pending.values()))) - now)
+            for pending in self._pending.values()
+            if pending
+        ]
+        return min(waits, default=None)
+
+    def _time_of(self, pending: _Pending) -> float:
+        """When it may be written, as far as is known now."""
+        now = asyncio.get_running_loop().time()
+        if pending.series.warning or now >= pending.latest or now < pending.due:
+            return pending.due
+        return now + _LOOK_SECONDS if self.bustle.is_high else pending.due
 
     def accept(self, series: _Series, about: Resource, message: str) -> None:
         """Take one occurrence; merged with a pending one of its series, or dropped if too many."""
         now, today = asyncio.get_running_loop().time(), self._wall_clock()
-        pending = self._pending.get(series)
+        same = self._pending[series.warning]
+        pending = same.get(series)
         if pending is None:
             if not self._afford(series.uid, now):
                 self._metrics.event_dropped("budget")
                 return
-            if len(self._pending) >= PENDING_LIMIT:
-                self._pending.popitem(last=False)
+            if len(same) >= PENDING_LIMIT:
+                same.popitem(last=False)
                 self._metrics.event_dropped("queue_full")
-            pending = _Pending(series, about, now + COLLECT_SECONDS, today, today)
-            self._pending[series] = pending
+            times = (now + COLLECT_SECONDS, now + PATIENCE_SECONDS)
+            pending = same[series] = _Pending(series, about, *times, today, today)
             self._arrived.set()
         pending.about, pending.until = about, today
         pending.count += 1
@@ -193,10 +228,16 @@ class EventWriter:
         budget.tokens -= 1
         return True
 
-    async def _write_first(self) -> None:
-        if not self._pending:
-            return
-        _, pending = self._pending.popitem(last=False)
+    async def _write_next(self, *, at_any_time: bool = False) -> None:
+        now = asyncio.get_running_loop().time()
+        for same in self._pending.values():
+            first = next(iter(same.values()), None)
+            if first is not None and (at_any_time or self._time_of(first) <= now):
+                del same[first.series]
+                await self._write_patiently(first)
+                return
+
+    async def _write_patiently(self, pending: _Pending) -> None:
         for attempt in range(ATTEMPTS):
             try:
                 await self._write(pending)

@@ -17,6 +17,9 @@ from dynamo_operator.kube.errors import ConfigError, Unreachable
 from dynamo_operator.kube.transport import Answer, Request
 
 CONNECT_SECONDS = 10.0
+KEEP_SECONDS = 75.0
+"""How long a connection without a request is kept: an autoscaler's next change shall find one. The API server
+closes its own after 90 (`IdleTimeout` in k8s.io/apiserver, secure_serving.go)."""
 _UNAUTHORIZED = 401
 
 
@@ -106,7 +109,10 @@ class AiohttpTransport:
     def _pool(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0),  # watches hold theirs for good
+                connector=aiohttp.TCPConnector(
+                    limit=0,  # watches hold theirs for good
+                    keepalive_timeout=KEEP_SECONDS,
+                ),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 headers={
                     "Accept-Encoding": "gzip",

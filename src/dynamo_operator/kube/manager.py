@@ -111,7 +111,11 @@ class Manager:
     def control(self, controller: Controller, pace: Pace | None = None) -> Runner:
         """Run that controller while this process leads."""
         runner = Runner(
-            controller, self._cache, metrics=self._metrics, pace=pace, skips=self._skips
+            *(controller, self._cache),
+            metrics=self._metrics,
+            pace=pace,
+            skips=self._skips,
+            bustle=self._events.bustle,
         )
         self._runners.append(runner)
         return runner

@@ -11,14 +11,21 @@ from typing import Any, TypeVar
 import msgspec
 
 from dynamo_operator.kube.kind import Object
-from dynamo_operator.kube.pace import FirstLook, WritePace
+from dynamo_operator.kube.pace import Bustle, FirstLook, WritePace
 from dynamo_operator.kube.types.meta import Condition, Resource
 from dynamo_operator.kube.writer import Writer
 
 R = TypeVar("R", bound=Resource)
 
+_WORDS = ("observedGeneration", "state")
+"""What programs wait for, besides conditions."""
+
 SETTLE_SECONDS = 1.0
 """How long the first status of a new spec may wait for the last one."""
+
+BUSY_SECONDS = 3.0
+"""The same while there is much to do. Of a hundred graphs that are made at once, most are ready so long after
+the first of their three services."""
 
 
 async def patch_status(writer: Writer, resource: R, wanted: Mapping[str, Any]) -> R:
@@ -50,14 +57,19 @@ class StatusPace:
 
     *Progress*, counts and texts while nothing is decided, is written once in `seconds`: a rollout changes
     its counts several times a second, and each status is a request that wakes others. What a program waits
-    for, a condition that flips or gets another reason, is not held back by that.
+    for, a condition that flips or gets another reason, is not held back by that. `passing` are states on the
+    way to another one; to go from one of them to the next is progress too.
 
     *A status of an older generation* says nothing that anybody may rely on; its `observedGeneration` tells.
-    So the first word on a new spec waits up to `settle_seconds` for the last word on it: `goal` is the type
+    So the first word on a new spec waits up to `SETTLE_SECONDS` for the last word on it: `goal` is the type
     of the condition that is true then, and with it the status is written at once. Most changes of a number
-    of replicas are over by then. "" as `goal` means: no such wait. `greets`: an object that has no status yet
-    gets one at once, because a user looks at it. `records` are what later steps are decided by, such as how
-    far a restart is, by their names in the status or as types of conditions: a change of one never waits.
+    of replicas are over by then. "" as `goal` means: no such wait.
+
+    *In busy times*, of which `bustle` tells, both wait up to `BUSY_SECONDS`, progress for more of it too.
+
+    `greets`: in other times an object that has no status yet gets one at once, because a user looks at it.
+    `records` are what later steps are decided by, such as how far a restart is, by their names in the status
+    or as types of conditions: a change of one never waits.
     """
 
     def __init__(
@@ -67,35 +79,56 @@ class StatusPace:
         goal: str = "",
         greets: bool = False,
         records: Collection[str] = (),
-        settle_seconds: float = SETTLE_SECONDS,
+        passing: Collection[str] = (),
+        bustle: Bustle | None = None,
     ) -> None:
         self._pace = WritePace(seconds)
         self._goal = goal
         self._greets = greets
         self._records = frozenset(records)
-        self._settling = FirstLook(settle_seconds)
+        self._passing = frozenset(passing)
+        self._bustle = bustle or Bustle()
+        self._settling = FirstLook()
+        self._progress = FirstLook()
 
     @property
     def remembered(self) -> int:
         """Of how many objects something is remembered."""
-        return self._pace.remembered + self._settling.remembered
+        return self._pace.remembered + self._settling.remembered + self._progress.remembered
 
     def wait(self, resource: Resource, wanted: Mapping[str, Any]) -> float:
         """Seconds to wait before this status is to be written; 0 means at once. Takes note of the write."""
+        uid = resource.metadata.uid
         patch = _difference(resource, wanted)
         if not patch:
+            self._progress.forget(uid)
             return 0.0
-        uid = resource.metadata.uid
         is_record = self._is_record(resource, wanted, patch)
         if is_record or not self._may_settle(resource, wanted):
             self._settling.forget(uid)
-        elif left := self._settling.wait(uid):
+        elif left := self._settling.wait(uid, self._patience):
             return left
-        left = self._pace.wait(uid)
-        if left and not (is_record or _decides(resource, wanted)):
-            return left
+        if not (is_record or self._decides(resource, wanted)):
+            gathering = self._progress.wait(uid, BUSY_SECONDS) if self._bustle.is_high else 0.0
+            if left := max(self._pace.wait(uid), gathering):
+                return left
+        self._progress.forget(uid)
         self._pace.note(uid)
         return 0.0
+
+    @property
+    def _patience(self) -> float:
+        return BUSY_SECONDS if self._bustle.is_high else SETTLE_SECONDS
+
+    def _decides(self, resource: Resource, wanted: Mapping[str, Any]) -> bool:
+        """Whether a status says more than that counts or texts have moved."""
+        stored = _status(resource)
+        moved = {name: (stored.get(name), wanted[name]) for name in _WORDS if name in wanted}
+        for name, (old, new) in moved.items():
+            if old != new and not (name == "state" and {old, new} <= self._passing):
+                return True
+        known = {_verdict(each) for each in _conditions(resource)}
+        return any(_verdict(each) not in known for each in wanted.get("conditions", ()))
 
     def _is_record(self, resource: Resource, wanted: Mapping[str, Any], patch: Object) -> bool:
         if self._records & patch.keys():
@@ -109,21 +142,11 @@ class StatusPace:
         observed = _status(resource).get("observedGeneration", 0)
         if not self._goal or observed == resource.metadata.generation:
             return False
-        if self._greets and not observed:
+        if self._greets and not observed and not self._bustle.is_high:
             return False
         return not any(
             (each.type, each.status) == (self._goal, "True") for each in wanted["conditions"]
         )
-
-
-def _decides(resource: Resource, wanted: Mapping[str, Any]) -> bool:
-    """Whether a status says more than that counts or texts have moved."""
-    stored = _status(resource)
-    texts = ("observedGeneration", "state")
-    if any(stored.get(name) != wanted[name] for name in texts if name in wanted):
-        return True
-    known = {_verdict(each) for each in _conditions(resource)}
-    return any(_verdict(each) not in known for each in wanted.get("conditions", ()))
 
 
 def _verdict(condition: Condition) -> tuple[str, str, str, int | None]:

@@ -1,7 +1,7 @@
 """The controllers, each with what it works with."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from dynamo_operator.api import labels
@@ -33,9 +33,7 @@ from dynamo_operator.observability.models import CallMetrics
 from dynamo_operator.observability.rollouts import RolloutMetrics
 from dynamo_operator.settings import Settings
 from dynamo_operator.settings.models import usable
-
-_QUIET = Pace(hears_itself=False)
-"""For controllers whose own writes give them nothing to do."""
+from dynamo_operator.status.graph import State
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +48,11 @@ class Parts:
     settings: Settings
     metrics: RuntimeMetrics
     may_write: Callable[[str], bool]
+
+    @property
+    def pace(self) -> Pace:
+        """For controllers whose own writes give them nothing to do."""
+        return Pace(resync_seconds=self.settings.resync_period_seconds, hears_itself=False)
 
     @property
     def take_over(self) -> TakeOver:
@@ -71,8 +74,12 @@ def control_graphs(parts: Parts) -> None:
     pods = PodIndex(parts.cache)
     # Recorder names and markers of shared objects. Source: specification `controllers` 1.3, 1.9, 1.13.
     records = ("restart", "rollingUpdate", SUSPENDED)
-    of_graphs = StatusPace(goal="Ready", greets=True, records=records)
-    of_components = StatusPace(goal="Available")
+    passing = (State.INITIALIZING, State.PENDING)
+    bustle = parts.events.bustle
+    of_graphs = StatusPace(
+        goal="Ready", greets=True, records=records, passing=passing, bustle=bustle
+    )
+    of_components = StatusPace(goal="Available", bustle=bustle)
     graphs = partial(GraphController, written=RolloutMetrics(parts.metrics.registry).written)
     for make, name, marker, pace in (
         (graphs, "dynamographdeployment", labels.APP_MANAGED_BY, of_graphs),
@@ -89,13 +96,14 @@ def control_graphs(parts: Parts) -> None:
                 pods=pods,
                 settings=settings,
             ),
-            _QUIET,
+            parts.pace,
         )
     recorder = parts.events.recorder("dgdscalingadapter")
     scaling = ScalingController(parts.client, parts.writer, parts.cache, recorder, StatusPace())
-    built.control(scaling, _QUIET)
+    built.control(scaling, parts.pace)
     if makes_ssh_keys(settings):
-        built.control(SshKeyController(parts.writer, parts.cache, settings))
+        keys = SshKeyController(parts.writer, parts.cache, settings)
+        built.control(keys, replace(parts.pace, hears_itself=True))
 
 
 def control_models(parts: Parts, dial: Callable[[str], str]) -> None:
@@ -109,7 +117,7 @@ def control_models(parts: Parts, dial: Callable[[str], str]) -> None:
     )
     pace, recorder = StatusPace(STATUS_SECONDS), parts.events.recorder("dynamomodel")
     models = ModelController(parts.client, parts.writer, parts.cache, recorder, pace, calls)
-    calls.wake = parts.built.control(models, _QUIET).wake
+    calls.wake = parts.built.control(models, parts.pace).wake
     parts.built.serve(calls)
 
 
@@ -121,4 +129,5 @@ def control_requests(parts: Parts) -> None:
     facts = RequestFacts(parts.client, parts.cache, settings, leads_elsewhere)
     acts = RequestActs(parts.writer, facts, parts.shared(labels.APP_MANAGED_BY), settings)
     recorder = parts.events.recorder("dynamographdeploymentrequest")
-    parts.built.control(RequestController(parts.cache, acts, recorder, StatusPace()))
+    requests = RequestController(parts.cache, acts, recorder, StatusPace())
+    parts.built.control(requests, replace(parts.pace, hears_itself=True))

@@ -1,16 +1,19 @@
 """Who runs the workloads of a graph: components with a workload each, or one Grove set.
 
 The hard part is that the choice is made once. Chosen anew on each pass, it would move running graphs
-whenever Grove comes or goes; so it is recorded on the graph before anything is made, and kept.
+whenever Grove comes or goes; so it is recorded on the graph before anything is made, and kept. Where there
+is nothing to choose, there is nothing to record: should Grove come later, what exists tells.
 """
 
 from collections.abc import Callable, Collection, Mapping
 
 from dynamo_operator.api import labels
 from dynamo_operator.api.component import DynamoComponentDeployment
+from dynamo_operator.api.generation import MANAGED
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.api.provider import COMPONENT, GROVE, recorded
 from dynamo_operator.facts import Facts
+from dynamo_operator.settings import RenderSettings
 
 PROVIDERS: Mapping[str, Callable[[Facts], bool]] = {
     COMPONENT: lambda _: True,
@@ -19,7 +22,7 @@ PROVIDERS: Mapping[str, Callable[[Facts], bool]] = {
 """What we can render for, and whether the cluster has what that takes. A row is a new provider."""
 
 _MAKES = {DynamoComponentDeployment.KIND.name: COMPONENT, "PodCliqueSet": GROVE}
-"""Kinds that only one provider makes, for graphs that are older than the record."""
+"""Kinds that only one provider makes, for graphs without a record."""
 
 
 def provider(graph: DynamoGraphDeployment, facts: Facts, present: Collection[str]) -> str:
@@ -34,6 +37,32 @@ def provider(graph: DynamoGraphDeployment, facts: Facts, present: Collection[str
         return made.pop()
     wants_grove = graph.metadata.annotations.get(labels.ENABLE_GROVE, "").lower() != "false"
     return GROVE if wants_grove and is_available(GROVE, facts) else COMPONENT
+
+
+def has_begun(present: Collection[str]) -> bool:
+    """Whether a provider has made anything of a graph that controls objects of these kinds."""
+    return any(kind in _MAKES for kind in present)
+
+
+def to_record(
+    graph: DynamoGraphDeployment,
+    chosen: str,
+    facts: Facts,
+    settings: RenderSettings,
+    *,
+    is_new: bool,
+) -> dict[str, str]:
+    """The annotations that a graph lacks, of those that keep a decision: its provider, its rollouts.
+
+    Empty where nothing is to be decided: one provider only, and rollouts as they are by default. What exists
+    keeps the rollouts that it began with, so only a graph that `is_new` has them chosen.
+    """
+    record: dict[str, str] = {}
+    if all(is_available(each, facts) for each in PROVIDERS):
+        record[labels.WORKLOAD_PROVIDER] = chosen
+    if is_new and chosen == COMPONENT and settings.worker_rollout == MANAGED:
+        record[labels.WORKER_ROLLOUT] = MANAGED
+    return {key: value for key, value in record.items() if key not in graph.metadata.annotations}
 
 
 def is_available(name: str, facts: Facts) -> bool:

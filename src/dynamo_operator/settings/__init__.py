@@ -55,6 +55,13 @@ class Settings(Section, frozen=True, kw_only=True):
             ("kubeconfig",),
         ),
     ] = ""
+    resync_period_seconds: Annotated[
+        float,
+        Setting(
+            "Within this time each object is looked at again, though no change was told; not all at once.",
+            ("resync-period",),
+        ),
+    ] = 600.0
     operator_version: Annotated[
         str,
         Setting(

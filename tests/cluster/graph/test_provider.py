@@ -21,21 +21,14 @@ RECORD = "nvidia.com/workload-provider"
 UNAVAILABLE = "selected_workload_provider_unavailable"
 
 
-def test_the_provider_is_recorded_with_one_request_before_anything_is_made(
+def test_where_there_is_one_provider_nothing_is_recorded_and_no_request_is_made_for_it(
     world: World, kinds: ControlPlane
 ) -> None:
     world.create(GRAPH, graph(Frontend=service("frontend")))
     ready = world.eventually(GRAPH, "chat", is_ready)
-    assert "component" == ready["metadata"]["annotations"][RECORD]
+    assert RECORD not in _annotations(ready)
     calls = Audit(kinds.audit_log).calls(namespace=world.namespace)
-    assert 1 == calls[Call("patch", "dynamographdeployments")]
-
-
-def test_a_record_that_is_lost_is_made_again_from_what_exists(world: World) -> None:
-    world.create(GRAPH, graph(Frontend=service("frontend")))
-    world.eventually(GRAPH, "chat", is_ready)
-    world.patch(GRAPH, "chat", {"metadata": {"annotations": {RECORD: None}}})
-    world.eventually(GRAPH, "chat", lambda it: RECORD in _annotations(it))
+    assert 0 == calls[Call("patch", "dynamographdeployments")]
 
 
 def test_a_graph_whose_provider_is_not_there_says_so_and_is_left_alone(
@@ -65,13 +58,15 @@ def test_graphs_stay_where_they_began_while_grove_comes_and_goes(
     frontend = service("frontend")
     world.create(GRAPH, graph("before", Frontend=frontend))
     before = world.eventually(GRAPH, "before", is_ready)
-    assert "component" == before["metadata"]["annotations"][RECORD]
+    assert RECORD not in _annotations(before)
     with installed(kinds, ("grove",), _GROVE):
+        world.eventually(GRAPH, "before", lambda it: "component" == _annotations(it).get(RECORD))
+
         # Served is not yet noticed, so the first graphs may still be made of components.
         def began_on_grove() -> bool:
             world.create(GRAPH, graph("during", Frontend=frontend))
-            made = world.eventually(GRAPH, "during", lambda it: RECORD in _annotations(it))
-            if "grove" == _annotations(made)[RECORD]:
+            made = world.eventually(GRAPH, "during", lambda it: bool(it.get("status")))
+            if "grove" == _annotations(made).get(RECORD):
                 return True
             world.delete(GRAPH, "during")
             world.gone(GRAPH, "during")
@@ -83,6 +78,11 @@ def test_graphs_stay_where_they_began_while_grove_comes_and_goes(
         world.eventually(
             GRAPH, "before", lambda it: is_ready(it) and 2 == it["status"]["observedGeneration"]
         )
+        assert None is world.get(PodCliqueSet.KIND, "before")
+        world.patch(GRAPH, "before", {"metadata": {"annotations": {RECORD: None}}})
+        world.eventually(GRAPH, "before", lambda it: "component" == _annotations(it).get(RECORD))
+        world.delete(COMPONENT, "before-frontend")
+        world.eventually(GRAPH, "before", is_ready)
         assert None is world.get(PodCliqueSet.KIND, "before")
     lost = world.eventually(GRAPH, "during", lambda it: UNAVAILABLE == _reason(it))
     assert "grove" == _annotations(lost)[RECORD]

@@ -129,6 +129,7 @@ def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
         ({"health-probe-bind-address": ":http"}, "health.bindAddress"),
         ({"webhook-bind-address": "9443"}, "webhooks.bindAddress"),
         ({"webhook-certificate-life": "0s"}, "webhooks.certificateLife"),
+        ({"resync-period": "0"}, "resyncPeriod"),
     ],
 )
 def test_values_that_fit_no_server_or_each_other_are_refused(
@@ -195,6 +196,7 @@ def _sample(key: str) -> str:
         "leaderElection.leaseDuration": "16s",
         "leaderElection.renewDeadline": "9s",
         "leaderElection.retryPeriod": "1s",
+        "resyncPeriod": "1m",
         "namespaceScope.leaseDuration": "40s",
         "namespaceScope.renewInterval": "5s",
     }

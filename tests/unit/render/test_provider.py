@@ -7,7 +7,14 @@ from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.api.provider import COMPONENT, GROVE
 from dynamo_operator.facts import Facts
 from dynamo_operator.kube.types.meta import Metadata
-from dynamo_operator.render.provider import PROVIDERS, is_available, provider
+from dynamo_operator.render.provider import (
+    PROVIDERS,
+    has_begun,
+    is_available,
+    provider,
+    to_record,
+)
+from dynamo_operator.settings import RenderSettings
 
 WITH_GROVE, WITHOUT = Facts(grove_served=True), Facts()
 DCD, SET = "DynamoComponentDeployment", "PodCliqueSet"
@@ -55,3 +62,37 @@ def test_who_is_unknown_or_not_there_is_unavailable() -> None:
     assert is_available(COMPONENT, WITHOUT)
     assert not is_available(GROVE, WITHOUT)
     assert not is_available("knative", WITH_GROVE)
+
+
+NATIVE, MANAGED = RenderSettings(), RenderSettings(worker_rollout="managed")
+
+
+@pytest.mark.parametrize("chosen", [COMPONENT, GROVE])
+@pytest.mark.parametrize("is_new", [True, False])
+def test_a_choice_is_recorded_once_where_there_is_one(chosen: str, is_new: bool) -> None:
+    record = to_record(graph(), chosen, WITH_GROVE, NATIVE, is_new=is_new)
+    assert {labels.WORKLOAD_PROVIDER: chosen} == record
+    recorded = graph(recorded=chosen)
+    assert {} == to_record(recorded, chosen, WITH_GROVE, NATIVE, is_new=is_new)
+
+
+def test_without_a_choice_nothing_is_recorded() -> None:
+    assert {} == to_record(graph(), COMPONENT, WITHOUT, NATIVE, is_new=True)
+
+
+@pytest.mark.parametrize(("chosen", "facts"), [(COMPONENT, WITHOUT), (COMPONENT, WITH_GROVE)])
+def test_only_new_graphs_of_components_begin_with_the_rollouts_of_the_setting(
+    chosen: str, facts: Facts
+) -> None:
+    begun = to_record(graph(), chosen, facts, MANAGED, is_new=True)
+    assert "managed" == begun[labels.WORKER_ROLLOUT]
+    present = to_record(graph(), chosen, facts, MANAGED, is_new=False)
+    assert labels.WORKER_ROLLOUT not in present
+    on_grove = to_record(graph(), GROVE, WITH_GROVE, MANAGED, is_new=True)
+    assert labels.WORKER_ROLLOUT not in on_grove
+
+
+def test_what_says_that_a_graph_has_begun() -> None:
+    assert has_begun(("Role", DCD))
+    assert has_begun((SET,))
+    assert not has_begun(("Role", "ServiceAccount"))

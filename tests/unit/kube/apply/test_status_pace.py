@@ -7,7 +7,8 @@ import msgspec
 
 from dynamo_operator.api.graph import DynamoGraphDeployment, DynamoGraphDeploymentStatus
 from dynamo_operator.kube.kind import Object
-from dynamo_operator.kube.status import SETTLE_SECONDS, StatusPace
+from dynamo_operator.kube.pace import MANY_A_SECOND, Bustle
+from dynamo_operator.kube.status import BUSY_SECONDS, SETTLE_SECONDS, StatusPace
 from dynamo_operator.kube.types.meta import Condition, Metadata
 from simulated.clock import on_simulated_clock
 
@@ -151,3 +152,66 @@ async def test_a_condition_that_later_steps_are_decided_by_does_not_settle() -> 
     assert SETTLE_SECONDS == pace.wait(edited(), MOVING)
     told = {**MOVING, "conditions": [*MOVING["conditions"], suspended]}
     assert 0.0 == pace.wait(edited(), told)
+
+
+@on_simulated_clock
+async def test_from_one_state_on_the_way_to_the_next_is_progress() -> None:
+    pace, graph = StatusPace(passing=("initializing", "pending")), stored(status())
+    assert 0.0 == pace.wait(graph, status(message="1 of 2"))
+    assert 1.0 == pace.wait(graph, status(state="initializing"))
+    assert 0.0 == pace.wait(graph, status(state="failed"))
+
+
+def busy() -> Bustle:
+    """A time at which much begins."""
+    bustle = Bustle()
+    for _ in range(MANY_A_SECOND):
+        bustle.began()
+    return bustle
+
+
+@on_simulated_clock
+async def test_in_busy_times_progress_waits_for_more_of_it_and_what_decides_does_not() -> None:
+    bustle = busy()
+    pace, graph = StatusPace(goal="Ready", bustle=bustle), stored(status())
+    assert BUSY_SECONDS == pace.wait(graph, status(message="1 of 2"))
+    assert 0.0 == pace.wait(graph, status("True", "All resources are ready"))
+    assert BUSY_SECONDS == pace.wait(stored(status(), "other"), status(message="1 of 2"))
+    await asyncio.sleep(1.0)
+    assert 0.0 == pace.wait(stored(status(), "other"), status(message="2 of 2")), "it is quiet now"
+
+
+@on_simulated_clock
+async def test_in_busy_times_progress_is_told_all_the_same_in_the_end() -> None:
+    bustle, graph = busy(), stored(status())
+    pace = StatusPace(goal="Ready", bustle=bustle)
+    waits = []
+    for _ in range(7):
+        waits.append(pace.wait(graph, status(message="1 of 2")))
+        await asyncio.sleep(0.5)
+        for _ in range(MANY_A_SECOND):
+            bustle.began()
+    assert [3.0, 2.5, 2.0, 1.5, 1.0, 0.5, 0.0] == waits
+
+
+@on_simulated_clock
+async def test_in_busy_times_a_new_object_waits_for_its_first_status_and_an_edited_one_for_its_next() -> (
+    None
+):
+    fresh = DynamoGraphDeployment(Metadata("g", uid="u", generation=1))
+    pace = StatusPace(goal="Ready", greets=True, bustle=busy())
+    assert BUSY_SECONDS == pace.wait(fresh, status())
+    assert 0.0 == pace.wait(fresh, status("True"))
+    assert BUSY_SECONDS == pace.wait(edited("other"), MOVING)
+
+
+@on_simulated_clock
+async def test_times_are_busy_while_so_many_reconciles_began_within_a_second() -> None:
+    bustle = Bustle(many=3)
+    for _ in range(3):
+        assert not bustle.is_high
+        bustle.began()
+        await asyncio.sleep(0.25)
+    assert bustle.is_high
+    await asyncio.sleep(0.25)
+    assert not bustle.is_high

@@ -12,8 +12,16 @@ import pytest
 from structlog.testing import capture_logs
 
 from dynamo_operator.kube.client import Client
-from dynamo_operator.kube.events import EventWriter, Recorder, held
+from dynamo_operator.kube.events import (
+    COLLECT_SECONDS,
+    PATIENCE_SECONDS,
+    PENDING_LIMIT,
+    EventWriter,
+    Recorder,
+    held,
+)
 from dynamo_operator.kube.metrics import RuntimeMetrics
+from dynamo_operator.kube.pace import MANY_A_SECOND
 from dynamo_operator.kube.transport import Answer, Request
 from dynamo_operator.kube.types.core import Event
 from dynamo_operator.kube.types.meta import Metadata
@@ -51,6 +59,14 @@ class World:
 
     def happens(self, message: str, *, reason: str = "Created", about: str = "g") -> None:
         self.recorder.event(a_gadget(about), reason=reason, message=message)
+
+    async def is_busy(self, seconds: float) -> None:
+        """Much else begins for so long."""
+        ends = asyncio.get_running_loop().time() + seconds
+        while asyncio.get_running_loop().time() < ends:
+            for _ in range(MANY_A_SECOND):
+                self.writer.bustle.began()
+            await asyncio.sleep(0.5)
 
     @property
     def events(self) -> list[dict[str, Any]]:
@@ -238,12 +254,41 @@ async def test_one_object_costs_25_requests_and_then_one_in_five_minutes() -> No
 
 async def test_when_too_many_wait_the_oldest_is_dropped() -> None:
     world = World()
-    for number in range(1010):
+    for number in range(PENDING_LIMIT + 10):
         world.happens("x", about=str(number))
     await world.writer.flush()
-    assert 1000 == len(world.events)
+    assert PENDING_LIMIT == len(world.events)
     assert 10 == world.dropped("queue_full")
     assert "10" == world.events[0]["involvedObject"]["name"]
+
+
+async def test_in_busy_times_what_went_well_is_told_later_and_what_went_wrong_at_once() -> None:
+    async with running() as world:
+        world.happens("x")
+        world.recorder.event(a_gadget(), reason="Broke", message="it broke", warning=True)
+        await world.is_busy(10.0)
+        assert ["Broke"] == [each["reason"] for each in world.events]
+        await asyncio.sleep(2.0)
+        assert {"Broke", "Created"} == {each["reason"] for each in world.events}
+
+
+async def test_times_that_stay_busy_keep_no_event_back_for_good() -> None:
+    async with running() as world:
+        world.happens("x")
+        await world.is_busy(PATIENCE_SECONDS + 1)
+        assert ["Created"] == [each["reason"] for each in world.events]
+        world.happens("y", reason="Updated")
+        await world.is_busy(10.0)
+        assert 1 == len(world.events)
+
+
+async def test_what_waits_for_quiet_times_is_written_when_the_process_stops() -> None:
+    async with running() as world:
+        world.happens("x")
+        await world.is_busy(COLLECT_SECONDS + 1)
+        assert [] == world.events
+        await world.writer.flush()
+        assert 1 == len(world.events)
 
 
 async def test_flush_writes_without_waiting_for_more() -> None:

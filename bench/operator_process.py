@@ -1,0 +1,81 @@
+"""The operator as a process of its own, seen from outside."""
+
+import asyncio
+import re
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+
+from bench.plane import Plane
+from bench.processes import Process
+
+QUIET_CPU_SECONDS = 0.02
+"""So much processor time in half a second counts as nothing."""
+_BEAT = 0.5
+
+
+@dataclass(slots=True)
+class Operator:
+    """A running operator."""
+
+    process: Process
+    metrics_port: int
+    log: Path
+    started: float
+
+    def reconciles(self) -> float:
+        """How many have ended."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics") as answer:
+            text = answer.read().decode()
+        found = re.findall(r"^dynamo_operator_reconcile_total\{.*\} (\S+)$", text, re.MULTILINE)
+        return sum(map(float, found))
+
+    async def ready(self) -> None:
+        """Return when its caches are full."""
+        async with asyncio.timeout(120):
+            while '"message": "ready"' not in self.log.read_text(encoding="utf-8"):
+                await asyncio.sleep(0.02)
+
+    async def quiet(self, *, within_seconds: float = 600) -> float:
+        """When it last did something."""
+        async with asyncio.timeout(within_seconds):
+            busy, used, still = monotonic(), self.process.cpu_seconds(), 0
+            while still < 4:  # noqa: PLR2004 - two seconds
+                await asyncio.sleep(_BEAT)
+                now = self.process.cpu_seconds()
+                still = still + 1 if now - used < QUIET_CPU_SECONDS else 0
+                busy = busy if still else monotonic()
+                used = now
+        return busy
+
+
+@contextmanager
+def operator(plane: Plane, *more: str) -> Iterator[Operator]:
+    """The operator in a process of its own, with more flags, stopped at the end of the block."""
+    log = plane.folder / "operator.log"
+    log.unlink(missing_ok=True)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    flags = (f"--metrics-bind-address=127.0.0.1:{port}", "--metrics-secure=false", *more)
+    started = monotonic()
+    with log.open("wb") as output:
+        process = subprocess.Popen(  # noqa: S603 - our own program
+            [
+                *(sys.executable, "-m", "dynamo_operator", "run"),
+                "--health-probe-bind-address=0",
+                *("--kubeconfig", str(plane.instance.kubeconfig), *flags),
+            ],
+            stdout=output,
+            stderr=output,
+        )
+    try:
+        yield Operator(Process(process.pid), port, log, started)
+    finally:
+        process.terminate()
+        process.wait(60)

@@ -25,7 +25,7 @@ $(UV):
 demo: .venv/.synced ## Local control plane, operator and a graph that becomes ready
 	@$(RUN) dynamoctl dev demo examples/vllm-disaggregated.yaml
 
-test: lint types unit cluster ## Everything CI runs
+test: lint types unit cluster real ## Everything CI runs
 
 fmt: .venv/.synced ## Format the code
 	@$(RUN) ruff format .

@@ -39,6 +39,13 @@ def frontend(*arguments: str, **fields: Any) -> Object:
     }
 
 
+def idle_frontend() -> Object:
+    """A frontend that does nothing and is ready at once, where a test is about something else."""
+    main = container("/bin/sh", "-c", "trap 'exit 0' TERM; while :; do sleep 0.5; done")
+    always = {"livenessProbe": AT_ONCE, "readinessProbe": AT_ONCE}
+    return frontend(extraPodSpec={"mainContainer": main}, **always)
+
+
 def worker(
     *arguments: str, component: str = "backend", pod: Object | None = None, **fields: Any
 ) -> Object:

@@ -1,5 +1,10 @@
-"""What is wrong with a pod stands in the status of its graph, in words that a person can act on."""
+"""What is wrong with a pod stands in the status of its graph, in words that a person can act on.
 
+All graphs are made at once: each waits for the kubelet to find out what is wrong, and none needs the
+machine for it.
+"""
+
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -7,15 +12,45 @@ import pytest
 from cluster.world import World
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.kube.kind import Object
-from e2e.graphs import AT_ONCE, container, frontend, graph, worker
+from e2e.cluster import RealCluster
+from e2e.conftest import fresh
+from e2e.graphs import AT_ONCE, container, graph, idle_frontend, worker
 
 GRAPH = DynamoGraphDeployment.KIND
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
+
+NOBODY_HAS_THIS = "localhost/nobody-has-this:1"
+LAST_WORDS = "echo weights are not readable >/dev/termination-log; exit 7"
+NEVER_READY = {"httpGet": {"path": "/never", "port": 9090}, "periodSeconds": 1}
 
 
 def broken(main: Object, **fields: Any) -> Object:
     """A worker with this main container."""
     return worker(pod={"mainContainer": main}, **fields)
+
+
+WORKERS = {
+    "image": broken(container(image=NOBODY_HAS_THIS)),
+    "absent": broken(container(image=NOBODY_HAS_THIS, imagePullPolicy="Never")),
+    "loop": broken(container("/bin/sh", "-c", LAST_WORDS)),
+    "entry": broken(container("/no/such/program")),
+    "probe": broken(
+        container("python3", "-m", "http.server", "9090", startupProbe=AT_ONCE),
+        livenessProbe=AT_ONCE,
+        readinessProbe=NEVER_READY,
+    ),
+    "secret": worker(envFromSecret="not-there"),
+}
+"""By the name of their graph."""
+
+
+@pytest.fixture(scope="module")
+def world(cluster: RealCluster) -> Iterator[World]:
+    """A namespace with all of these graphs."""
+    for found in fresh(cluster):
+        for name, each in WORKERS.items():
+            found.create(GRAPH, graph(name, Frontend=idle_frontend(), Worker=each))
+        yield found
 
 
 def explained(world: World, name: str, reason: str, *words: str) -> Object:
@@ -39,52 +74,26 @@ def condition(body: Object) -> Object:
 
 
 def test_an_image_that_nobody_has(world: World) -> None:
-    missing = broken(container(image="localhost/nobody-has-this:1"))
-    world.create(GRAPH, graph("image", Frontend=frontend(), Worker=missing))
     explained(world, "image", "image_pull_failed", "Worker: 0/1 ready", "nobody-has-this")
 
 
 def test_an_image_that_must_be_there_and_is_not(world: World) -> None:
-    absent = broken(container(image="localhost/nobody-has-this:1", imagePullPolicy="Never"))
-    world.create(GRAPH, graph("absent", Frontend=frontend(), Worker=absent))
     explained(world, "absent", "image_pull_failed", "Worker: 0/1 ready", "ErrImageNeverPull")
 
 
 def test_a_program_that_ends_again_and_again(world: World) -> None:
-    script = "echo weights are not readable >/dev/termination-log; exit 7"
-    world.create(
-        GRAPH, graph("loop", Frontend=frontend(), Worker=broken(container("/bin/sh", "-c", script)))
-    )
-    found = explained(
-        world,
-        "loop",
-        "pods_crashing",
-        "CrashLoopBackOff",
-        "exit code 7",
-        "weights are not readable",
-    )
+    words = ("CrashLoopBackOff", "exit code 7", "weights are not readable")
+    found = explained(world, "loop", "pods_crashing", *words)
     assert found["blockedPods"][0]["restarts"] >= 1
 
 
 def test_an_entry_point_that_the_image_lacks(world: World) -> None:
-    world.create(
-        GRAPH, graph("entry", Frontend=frontend(), Worker=broken(container("/no/such/program")))
-    )
     explained(world, "entry", "pods_crashing", "/no/such/program")
 
 
 def test_a_probe_that_fails(world: World) -> None:
-    probe = {"httpGet": {"path": "/never", "port": 9090}, "periodSeconds": 1}
-    idle = broken(
-        container("python3", "-m", "http.server", "9090", startupProbe=AT_ONCE),
-        livenessProbe=AT_ONCE,
-        readinessProbe=probe,
-    )
-    world.create(GRAPH, graph("probe", Frontend=frontend(), Worker=idle))
     explained(world, "probe", "pods_not_ready", "Worker: 0/1 ready", "readiness probe")
 
 
 def test_a_secret_that_is_missing(world: World) -> None:
-    needs = worker(envFromSecret="not-there")
-    world.create(GRAPH, graph("secret", Frontend=frontend(), Worker=needs))
     explained(world, "secret", "config_error", "not-there")

@@ -20,7 +20,7 @@ from e2e.cluster import (
     first_completion,
     is_ready,
 )
-from e2e.graphs import ADDRESS_OF_NATS, frontend, graph, worker
+from e2e.graphs import ADDRESS_OF_NATS, frontend, graph, idle_frontend, worker
 
 GRAPH = DynamoGraphDeployment.KIND
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
@@ -70,7 +70,7 @@ def test_the_next_replica_leads_when_the_leader_goes(cluster: RealCluster, world
     first = leader(cluster)
     system.delete(PODS, first)
     system.until(lambda: leader(cluster) != first, within_seconds=40)
-    world.create(GRAPH, graph("next"))
+    world.create(GRAPH, graph("next", Frontend=idle_frontend()))
     world.eventually(GRAPH, "next", is_ready, within_seconds=90)
     system.until(lambda: len(managers(system)) == 2, within_seconds=60)
 

@@ -9,7 +9,7 @@ from cluster.world import PODS, World
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from e2e.cluster import RealCluster, is_ready, pods
 from e2e.conftest import Report
-from e2e.graphs import AT_ONCE, container, frontend, graph, worker
+from e2e.graphs import AT_ONCE, container, graph, idle_frontend, worker
 
 GRAPH = DynamoGraphDeployment.KIND
 GRACE_SECONDS = 6
@@ -52,7 +52,7 @@ def test_a_model_cache_on_a_volume_outlives_its_workers(cluster: RealCluster, wo
         pod={"mainContainer": container("/bin/sh", "-c", f"{fill}; {serve}")},
         volumeMounts=[{"name": "cache", "mountPoint": "/cache"}],
     )
-    body = graph("cached", Frontend=frontend(), Worker=cached)
+    body = graph("cached", Frontend=idle_frontend(), Worker=cached)
     body["spec"]["pvcs"] = [claim]
     world.create(GRAPH, body)
     world.eventually(GRAPH, "cached", is_ready, within_seconds=90)
@@ -86,7 +86,7 @@ def test_a_deleted_graph_s_pods_have_their_grace_period_and_use_it(
         "volumes": [kept],
     }
     slow = worker(pod=pod, livenessProbe=AT_ONCE, readinessProbe=AT_ONCE)
-    world.create(GRAPH, graph("slow", Frontend=frontend(), Worker=slow))
+    world.create(GRAPH, graph("slow", Frontend=idle_frontend(), Worker=slow))
     world.eventually(GRAPH, "slow", is_ready, within_seconds=90)
     [found] = pods(world, "Worker")
     name = found["metadata"]["name"]

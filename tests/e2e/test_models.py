@@ -10,7 +10,7 @@ from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.api.model import DynamoModel
 from dynamo_operator.kube.kind import Object
 from e2e.cluster import RealCluster, is_ready, pods
-from e2e.graphs import container, frontend, graph, worker
+from e2e.graphs import container, graph, idle_frontend, worker
 
 GRAPH = DynamoGraphDeployment.KIND
 MODEL = DynamoModel.KIND
@@ -46,7 +46,7 @@ def test_an_adapter_is_loaded_listed_and_unloaded_by_every_worker(
         "volumes": [{"name": "program", "configMap": {"name": "program"}}],
     }
     served = worker(pod=pod, replicas=2, modelRef={"name": "base"}, envs=[LORAS])
-    body = graph("adapters", Frontend=frontend(), Worker=served)
+    body = graph("adapters", Frontend=idle_frontend(), Worker=served)
     body["spec"]["backendFramework"] = "vllm"
     world.create(GRAPH, body)
     world.eventually(GRAPH, "adapters", is_ready, within_seconds=120)

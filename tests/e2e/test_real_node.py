@@ -16,13 +16,25 @@ GROUPS = Path("/sys/fs/cgroup")
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
 
 
-@pytest.fixture
-def instance(tmp_path: Path) -> Iterator[Instance]:
-    """A real node of the test's own."""
-    found = Instance(f"node-{os.getpid()}", tmp_path)
-    found.up(real=True)
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the node of these tests has its files."""
+    return tmp_path_factory.mktemp("node")
+
+
+@pytest.fixture(scope="module")
+def kept(folder: Path) -> Iterator[Instance]:
+    """The node of these tests, whatever state the one before has left it in."""
+    found = Instance(f"node-{os.getpid()}", folder)
     yield found
     found.down()
+
+
+@pytest.fixture
+def instance(kept: Instance) -> Instance:
+    """The node, and it is up."""
+    kept.up(real=True)
+    return kept
 
 
 def traces(instance: Instance, folder: Path) -> list[str]:
@@ -41,25 +53,25 @@ def processes(folder: Path, instance: Instance) -> set[int]:
     return namespaces(Layout(folder / instance.name)).processes()
 
 
-def test_a_stopped_node_leaves_no_trace(instance: Instance, tmp_path: Path) -> None:
+def test_a_stopped_node_leaves_no_trace(instance: Instance, folder: Path) -> None:
     assert instance.status().is_whole
-    running = processes(tmp_path, instance)
+    running = processes(folder, instance)
     assert len(running) > 8
-    assert [] != traces(instance, tmp_path)
+    assert [] != traces(instance, folder)
     instance.down()
-    assert [] == traces(instance, tmp_path)
+    assert [] == traces(instance, folder)
     assert [] == [pid for pid in running if _is_alive(pid)]
 
 
-def test_what_a_crash_left_is_found_and_removed(instance: Instance, tmp_path: Path) -> None:
-    running = processes(tmp_path, instance)
+def test_what_a_crash_left_is_found_and_removed(instance: Instance, folder: Path) -> None:
+    running = processes(folder, instance)
     programs = {pid for pid in instance.status().pids.values() if pid}
     for pid in programs:  # containers go on, and so do the shims that watch over them
         os.kill(pid, signal.SIGKILL)
     left = {pid for pid in running - programs if _is_alive(pid)}
     assert left
     instance.down()
-    assert [] == traces(instance, tmp_path)
+    assert [] == traces(instance, folder)
     assert [] == [pid for pid in left if _is_alive(pid)]
 
 
@@ -75,9 +87,9 @@ def test_a_node_whose_programs_died_is_repaired_in_place(instance: Instance) -> 
     assert pod == after
 
 
-def test_a_node_that_its_machine_lost_is_made_again(instance: Instance, tmp_path: Path) -> None:
+def test_a_node_that_its_machine_lost_is_made_again(instance: Instance, folder: Path) -> None:
     """As after a new boot: records and folders are there, and nothing else is."""
-    namespaces(Layout(tmp_path / instance.name)).remove()
+    namespaces(Layout(folder / instance.name)).remove()
     instance.up()
     assert instance.status().is_whole
     instance.kubectl("wait", "--for=condition=Ready", "node/node", "--timeout=30s")

@@ -1,6 +1,7 @@
 """Nothing that a worker has accepted is lost while a client goes on asking and things change around it."""
 
 import json
+from collections.abc import Iterator
 
 import pytest
 
@@ -19,7 +20,7 @@ from e2e.cluster import (
     models,
     pods,
 )
-from e2e.conftest import Report
+from e2e.conftest import Report, fresh
 from e2e.graphs import OTHER_RUNTIME, frontend, graph, worker
 from e2e.load import Load
 
@@ -30,6 +31,14 @@ NOT_SERVED = (
     "503",
 )  # what a frontend says that has no worker; nobody has accepted the request
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+
+
+@pytest.fixture(scope="module")
+def calm(cluster: RealCluster) -> Iterator[World]:
+    """A namespace with a graph that serves, for tests after which all of it is as it was."""
+    for found in fresh(cluster):
+        serving(cluster, found, graph("calm"))
+        yield found
 
 
 def serving(cluster: RealCluster, world: World, body: Object) -> str:
@@ -117,18 +126,17 @@ def test_a_killed_worker_comes_back_and_the_others_go_on(
 
 
 def test_a_restarted_kubelet_disturbs_nothing(
-    cluster: RealCluster, world: World, report: Report
+    cluster: RealCluster, calm: World, report: Report
 ) -> None:
-    at = serving(cluster, world, graph("calm"))
-    before = identities(world)
+    at, before = address(calm, "calm-frontend"), identities(calm)
     with Load(cluster.inside, at) as load:
         load.wait_for(10)
         cluster.instance.restart_kubelet()
         load.wait_for(90)  # longer than any probe needs to fail
-        world.eventually(GRAPH, "calm", is_ready)
+        calm.eventually(GRAPH, "calm", is_ready)
     report(load.tally())
     assert 0 == load.tally().failed
-    assert before == identities(world)
+    assert before == identities(calm)
 
 
 def test_a_killed_operator_ends_what_it_began(
@@ -150,15 +158,14 @@ def test_a_killed_operator_ends_what_it_began(
 
 
 def test_an_upgrade_of_the_operator_restarts_no_pod_and_refuses_no_request(
-    cluster: RealCluster, world: World, report: Report
+    cluster: RealCluster, calm: World, report: Report
 ) -> None:
-    at = serving(cluster, world, graph("kept"))
-    before = identities(world)
+    at, before = address(calm, "calm-frontend"), identities(calm)
     with Load(cluster.inside, at) as load:
         load.wait_for(5)
         cluster.install(SECOND, "upgrade")
-        world.patch(GRAPH, "kept", {"metadata": {"annotations": {"touched": "yes"}}})
-        world.eventually(GRAPH, "kept", is_ready, within_seconds=60)
+        calm.patch(GRAPH, "calm", {"metadata": {"annotations": {"touched": "yes"}}})
+        calm.eventually(GRAPH, "calm", is_ready, within_seconds=60)
         load.wait_for(30)
     report(load.tally())
     deployment = json.loads(
@@ -166,4 +173,4 @@ def test_an_upgrade_of_the_operator_restarts_no_pod_and_refuses_no_request(
     )
     assert SECOND == deployment["spec"]["template"]["spec"]["containers"][0]["image"]
     assert 0 == load.tally().failed
-    assert before == identities(world)
+    assert before == identities(calm)

@@ -17,10 +17,12 @@ from dynamo_operator.controlplane.helm import Helm
 from dynamo_operator.controlplane.image_build import ImageBuild, built_image
 from dynamo_operator.controlplane.instance import Instance
 from dynamo_operator.controlplane.kubectl import KubectlError
+from dynamo_operator.controlplane.layout import Layout
 from dynamo_operator.controlplane.node_images import program_image
 from dynamo_operator.controlplane.node_programs import build_node_programs
 from dynamo_operator.controlplane.oci import Settings, relabelled
 from dynamo_operator.controlplane.progress import Lines
+from dynamo_operator.controlplane.real_node import namespaces
 from dynamo_operator.kube.kind import Kind, Object
 from e2e.graphs import ADDRESS_OF_NATS, OTHER_RUNTIME, RUNTIME, graph
 from e2e.inside import Answer, Inside
@@ -128,6 +130,19 @@ def pods(world: World, service: str) -> list[Object]:
         if each["metadata"].get("labels", {}).get("nvidia.com/dynamo-component") == service
         and "deletionTimestamp" not in each["metadata"]
     ]
+
+
+def processes(cluster: RealCluster, program: str) -> list[int]:
+    """The processes in containers of the node whose command line begins with that program."""
+    found = []
+    for pid in namespaces(Layout(cluster.instance.node_folder.parent)).processes():
+        try:
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
+        except FileNotFoundError:
+            continue
+        if any(word.rpartition("/")[2] == program for word in words[:3]):
+            found.append(pid)
+    return found
 
 
 def identities(world: World) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import os
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -52,9 +53,11 @@ def cluster(bare: RealCluster) -> RealCluster:
 @pytest.fixture
 def world(cluster: RealCluster) -> Iterator[World]:
     """The test's own namespace."""
-    yield from fresh(cluster)
+    with fresh(cluster) as found:
+        yield found
 
 
+@contextmanager
 def fresh(cluster: RealCluster) -> Iterator[World]:
     """A new namespace, deleted afterwards with all its pods."""
     name = f"e2e-{uuid.uuid4().hex[:8]}"
@@ -62,8 +65,10 @@ def fresh(cluster: RealCluster) -> Iterator[World]:
     cluster.kubectl(
         "wait", f"--namespace={name}", "--for=create", "--timeout=20s", "serviceaccount/default"
     )
-    yield cluster.world(name)
-    cluster.kubectl("delete", "namespace", name, "--wait=false")
+    try:
+        yield cluster.world(name)
+    finally:
+        cluster.kubectl("delete", "namespace", name, "--wait=false")
 
 
 Report = Callable[[object], None]

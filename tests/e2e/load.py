@@ -72,13 +72,15 @@ class Load:
             assert time.monotonic() < deadline
             time.sleep(1 / self.rate_per_second)
 
-    def moments(self) -> list[tuple[float, str]]:
-        """When each request that failed was sent, in seconds since the first, and why it failed."""
-        return [
-            (number / self.rate_per_second, why)
-            for number, pending in enumerate(self._pending)
-            if (why := _failure(pending.result()))
-        ]
+    @property
+    def sent(self) -> int:
+        """How many requests were sent so far."""
+        return len(self._pending)
+
+    def failures(self) -> dict[int, str]:
+        """Why requests failed, by their numbers in the order in which they were sent, from 0."""
+        reasons = (_failure(pending.result()) for pending in self._pending)
+        return {number: why for number, why in enumerate(reasons) if why}
 
     def tally(self) -> Tally:
         """The result, once the context has ended; waits for the answers that are still to come."""

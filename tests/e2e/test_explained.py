@@ -47,7 +47,7 @@ WORKERS = {
 @pytest.fixture(scope="module")
 def world(cluster: RealCluster) -> Iterator[World]:
     """A namespace with all of these graphs."""
-    for found in fresh(cluster):
+    with fresh(cluster) as found:
         for name, each in WORKERS.items():
             found.create(GRAPH, graph(name, Frontend=idle_frontend(), Worker=each))
         yield found

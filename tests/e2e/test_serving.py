@@ -26,7 +26,8 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
 @pytest.fixture
 def other_world(cluster: RealCluster) -> Iterator[World]:
     """A second namespace."""
-    yield from fresh(cluster)
+    with fresh(cluster) as found:
+        yield found
 
 
 def test_a_graph_answers_as_soon_as_its_pods_alone_would(
@@ -55,7 +56,7 @@ def test_a_graph_answers_as_soon_as_its_pods_alone_would(
     assert by_operator <= by_hand + ALLOWED_SECONDS
 
 
-def test_prefill_and_decode_share_the_work_and_the_frontend_routes_by_cache(
+def test_prefill_and_decode_share_the_work_behind_a_frontend_in_kv_mode(
     cluster: RealCluster, world: World
 ) -> None:
     services = {

@@ -1,12 +1,15 @@
 """Nothing that a worker has accepted is lost while a client goes on asking and things change around it."""
 
 import json
+import os
+import signal
 from collections.abc import Iterator
 
 import pytest
 
 from cluster.world import World
 from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.kube.kind import Object
 from e2e.cluster import (
     OPERATOR,
@@ -19,12 +22,14 @@ from e2e.cluster import (
     is_ready,
     models,
     pods,
+    processes,
 )
 from e2e.conftest import Report, fresh
 from e2e.graphs import OTHER_RUNTIME, frontend, graph, worker
 from e2e.load import Load
 
 GRAPH = DynamoGraphDeployment.KIND
+SCALING = DynamoGraphDeploymentScalingAdapter.KIND
 ADAPTER = "dynamographdeploymentscalingadapter"
 NOT_SERVED = (
     "404",
@@ -36,7 +41,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 @pytest.fixture(scope="module")
 def calm(cluster: RealCluster) -> Iterator[World]:
     """A namespace with a graph that serves, for tests after which all of it is as it was."""
-    for found in fresh(cluster):
+    with fresh(cluster) as found:
         serving(cluster, found, graph("calm"))
         yield found
 
@@ -68,14 +73,17 @@ def test_workers_scale_from_1_to_3_to_0_to_1_and_no_accepted_request_is_lost(
         load.wait_for(10)
         scale(3)
         load.wait_for(30)
+        gone = load.sent
         scale(0)
         world.until(lambda: not models(cluster.inside, at), within_seconds=60)
         scale(1)
         first_completion(cluster, world, "sized-frontend")
+        back = load.sent
         load.wait_for(10)
-    tally = load.tally()
-    report(tally)
-    assert [] == [reason for reason in tally.failures if not reason.startswith(NOT_SERVED)]
+    report(load.tally())
+    failures = load.failures()
+    assert [] == [why for why in failures.values() if not why.startswith(NOT_SERVED)]
+    assert [] == [number for number in failures if not gone <= number <= back]
 
 
 def test_a_managed_rollout_of_another_image_fails_no_request(
@@ -145,11 +153,14 @@ def test_a_killed_operator_ends_what_it_began(
     at = serving(cluster, world, graph("orphan"))
     # Not the frontend: a new one is ready before it has found a worker, and answers 404 until then.
     edit = {"spec": {"services": {"Worker": {"replicas": 2}}}}
+    operators = processes(cluster, "dynamo-operator")
+    assert 2 == len(operators)
     with Load(cluster.inside, at) as load:
         world.patch(GRAPH, "orphan", edit)
-        cluster.kubectl(
-            *("delete", "pods", "--all", "--grace-period=0", "--force"), f"--namespace={SYSTEM}"
-        )
+        for (
+            pid
+        ) in operators:  # before the leader can have written both the component and the Deployment
+            os.kill(pid, signal.SIGKILL)
         world.eventually(GRAPH, "orphan", is_ready, within_seconds=150)
         load.wait_for(10)
     report(load.tally())
@@ -161,10 +172,13 @@ def test_an_upgrade_of_the_operator_restarts_no_pod_and_refuses_no_request(
     cluster: RealCluster, calm: World, report: Report
 ) -> None:
     at, before = address(calm, "calm-frontend"), identities(calm)
+    # An edit that takes a reconcile by the new operator and leaves the pods alone.
+    edit = {"spec": {"services": {"Worker": {"scalingAdapter": {"enabled": True}}}}}
     with Load(cluster.inside, at) as load:
         load.wait_for(5)
         cluster.install(SECOND, "upgrade")
-        calm.patch(GRAPH, "calm", {"metadata": {"annotations": {"touched": "yes"}}})
+        calm.patch(GRAPH, "calm", edit)
+        calm.eventually(SCALING, "calm-worker", within_seconds=60)
         calm.eventually(GRAPH, "calm", is_ready, within_seconds=60)
         load.wait_for(30)
     report(load.tally())

@@ -113,7 +113,7 @@ class ComponentController:
         status = _status(component, wanted, applied, diagnosis, self.cache)
         if wait := self.pace.wait(component, status):
             report(self.recorder, component, component, applied=applied)
-            return Again(wait)
+            return soonest(Again(wait), diagnosis.again_seconds)
         stored = await patch_status(self.writer, component, status)
         report(self.recorder, component, stored, applied=applied)
         return soonest(outcome(applied), diagnosis.again_seconds)

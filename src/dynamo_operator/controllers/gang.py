@@ -157,8 +157,8 @@ def _graphs_in_queue(cache: Cache) -> Callable[[Resource], Iterator[Key]]:
         if not cache.serves(PodCliqueSet):
             return
         for graph in cache.list(DynamoGraphDeployment):
-            is_new = labels.WORKLOAD_PROVIDER not in graph.metadata.annotations
-            if (is_new or is_on_grove(graph)) and kai_queue(graph) == changed.metadata.name:
+            is_unrecorded = labels.WORKLOAD_PROVIDER not in graph.metadata.annotations
+            if (is_unrecorded or is_on_grove(graph)) and kai_queue(graph) == changed.metadata.name:
                 yield graph.key
 
     return keys

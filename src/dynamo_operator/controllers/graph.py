@@ -143,7 +143,7 @@ class GraphController:
         state = graph_state(graph, step, rollout, applied, cache=self.cache, pods=self.pods)
         if wait := self.pace.wait(graph, state.status):
             report(self.recorder, graph, graph, applied=applied)
-            return Again(wait)
+            return soonest(Again(wait), state.again_seconds, rollout.wait_seconds)
         stored = await patch_status(self.writer, graph, state.status)
         self.written(graph, stored)
         report(self.recorder, graph, stored, applied=applied)
@@ -171,7 +171,8 @@ class GraphController:
             text = "; ".join(each.message for each in lacks)
             report(self.recorder, graph, stored, lack=("PrerequisiteMissing", text))
             return None
-        record = to_record(found, chosen, facts, self.settings, is_new=not has_begun(children))
+        is_new = not has_begun(found, children)
+        record = to_record(found, chosen, facts, self.settings, is_new=is_new)
         return await self._recorded(graph, record)
 
     async def _applied(

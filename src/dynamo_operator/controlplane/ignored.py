@@ -1,4 +1,4 @@
-"""Which files of a folder a .containerignore file leaves out.
+"""Which files of a folder a .dockerignore file leaves out: the name that every builder of images reads.
 
 Only as much as ours says: names and `**/name`, and `!` to take something back in. The last line that matches
 decides.
@@ -22,7 +22,7 @@ class Ignored:
     @classmethod
     def of(cls, folder: Path) -> Self:
         """The rules of a folder. Without a file, nothing is left out."""
-        file = folder / ".containerignore"
+        file = folder / ".dockerignore"
         lines = file.read_text().splitlines() if file.exists() else []
         rules = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
         return cls([(_pattern(rule.removeprefix("!")), rule.startswith("!")) for rule in rules])

@@ -1,4 +1,4 @@
-"""Whether this machine can be a node, in one line, before anything is built or changed.
+"""Whether this machine can be a node, in one line, before anything is built.
 
 Features of a kernel have no list to read: a module may be built in, loaded or loadable. So what is needed is
 tried, in namespaces that end with the trial.
@@ -48,15 +48,15 @@ _TRIALS = {
 
 
 def require_node_support(progress: Progress) -> None:
-    """Returns if this machine can be a node; installs missing Debian packages.
+    """Returns if this machine can be a node. Installs missing Debian packages: the kernel is tried with them.
 
-    Raises: ConfigError with what is missing.
+    Raises: ConfigError about "a real node" with what is missing, or about a package that was not to be had.
     """
     if sys.platform != "linux":
         raise _refused("needs Linux: containers share its kernel")
     if os.geteuid() != 0:
         raise _refused("needs root: a node makes namespaces, mounts and control groups")
-    _require_control_groups()
+    require_control_groups()
     _require_packages(progress)
     for feature, command in _TRIALS.items():
         if words := _failure(command):
@@ -67,12 +67,22 @@ def _refused(reason: str) -> ConfigError:
     return ConfigError("a real node", reason)
 
 
-def _require_control_groups() -> None:
-    unified = _HIERARCHIES / "cgroup.controllers"
-    trees = _HIERARCHIES.iterdir() if _HIERARCHIES.exists() else ()
-    found = unified.read_text().split() if unified.exists() else [tree.name for tree in trees]
+def require_control_groups(hierarchies: Path = _HIERARCHIES) -> None:
+    """Returns if containers can be put into control groups, of the first or of the second version.
+
+    Raises: ConfigError with what is missing.
+    """
+    unified = hierarchies / "cgroup.controllers"
+    if unified.exists():
+        found = dict.fromkeys(unified.read_text().split(), hierarchies)
+    else:
+        found = {
+            tree.name: tree for tree in (hierarchies.iterdir() if hierarchies.exists() else ())
+        }
     if missing := [name for name in _CONTROLLERS if name not in found]:
-        raise _refused(f"no control groups for {', '.join(missing)} below {_HIERARCHIES}")
+        raise _refused(f"no control groups for {', '.join(missing)} below {hierarchies}")
+    if shut := [name for name in _CONTROLLERS if not os.access(found[name], os.W_OK)]:
+        raise _refused(f"control groups for {', '.join(shut)} below {hierarchies} are read-only")
 
 
 def missing_packages() -> list[str]:
@@ -101,7 +111,8 @@ def _require_packages(progress: Progress) -> None:
             command, env=environment, capture_output=True, text=True, check=False
         )
         if done.returncode:
-            raise _refused(f"{' '.join(command[:2])}: {_last_line(done.stderr)}")
+            # No refusal: the machine could be a node, and a test must not be left out for a mirror's sake.
+            raise ConfigError(" ".join(command[:2]), _last_line(done.stderr))
 
 
 def _failure(command: str) -> str:

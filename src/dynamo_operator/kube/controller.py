@@ -127,7 +127,8 @@ class Runner:
     """Feeds one controller from the cache, with a bounded number of workers.
 
     `skips` tells of a namespace whether nothing is to be done in it now. It is asked when a key's turn comes,
-    not when it is queued; `wake_namespace` brings back what was skipped. `bustle` is told of each reconcile.
+    not when it is queued; `wake_namespace` brings back what was skipped. `bustle` is told of
+    each reconcile that wrote something.
     """
 
     def __init__(
@@ -268,7 +269,6 @@ class Runner:
 
     async def _attempt(self, key: Key) -> None:
         """Reconcile once. This is the one place where any exception is caught."""
-        self._bustle.began()
         started = self._started[key] = asyncio.get_running_loop().time()
         heard, written = self._heard.setdefault(key, []), Echoes()
         try:
@@ -292,6 +292,8 @@ class Runner:
             result = self._succeeded(key, outcome)
         finally:
             del self._started[key], self._heard[key]
+            if not written.is_silent:
+                self._bustle.note()
             for change in heard:
                 if not written.has(change.new):
                     self._wake(_own_key, 0.0, change)

@@ -21,6 +21,8 @@ class Echoes:
 
     def __init__(self) -> None:
         self._written: set[_State] = set()
+        self.is_silent = True
+        """Whether nothing at all was written."""
 
     def add(self, state: Resource) -> None:
         """Take note of a state that is exactly what we knew and what we wrote."""
@@ -49,6 +51,12 @@ def echoes() -> Iterator[Echoes]:
         yield found
     finally:
         _current.reset(token)
+
+
+def spoke() -> None:
+    """Take note that something was written, of whatever object."""
+    if collected := _current.get():
+        collected.is_silent = False
 
 
 def wrote(patch: Object, answer: Resource) -> None:

@@ -18,7 +18,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple, Self
 
 import structlog
 
@@ -33,7 +33,7 @@ from dynamo_operator.kube.errors import (
     Throttled,
     Unreachable,
 )
-from dynamo_operator.kube.kind import Key, Object
+from dynamo_operator.kube.kind import Key, Kind, Object
 from dynamo_operator.kube.metrics import RuntimeMetrics
 from dynamo_operator.kube.pace import Bustle
 from dynamo_operator.kube.texts import fitted
@@ -48,8 +48,9 @@ COLLECT_SECONDS: Final = 0.3
 PATIENCE_SECONDS: Final = 60.0
 """How long an Event of something that went well waits for quieter times."""
 PENDING_LIMIT: Final = 10_000
-"""Of graphs of three services, what a thousand of them tell when they are made. One takes about 1 KiB."""
-WRITTEN_LIMIT: Final = 4096
+"""Of graphs of three services, what a thousand of them tell when they are made."""
+WRITTEN_LIMIT: Final = 16_384
+"""More objects than can wait, so that none of those is forgotten."""
 MESSAGE_LIMIT: Final = 1024
 ATTEMPTS: Final = 5
 BURST: Final = 25
@@ -97,12 +98,26 @@ class _Series:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+class _About(NamedTuple):
+    """What an Event says of the object that it is about. Not the object: thousands of Events may wait."""
+
+    kind: Kind
+    key: Key
+    uid: str
+    resource_version: str
+
+    @classmethod
+    def of(cls, resource: Resource) -> Self:
+        metadata = resource.metadata
+        return cls(resource.KIND, resource.key, metadata.uid, metadata.resource_version)
+
+
 @dataclass(slots=True)
 class _Pending:
     """Occurrences of a series that are not written yet."""
 
     series: _Series
-    about: Resource
+    about: _About
     due: float
     latest: float
     since: datetime
@@ -112,9 +127,9 @@ class _Pending:
 
     @property
     def key(self) -> Key:
-        metadata = self.about.metadata
-        head = metadata.name[: 253 - 17].rstrip("-.")
-        return Key(metadata.namespace or "default", f"{head}.{self.series.hash}")
+        namespace, name = self.about.key
+        head = name[: 253 - 17].rstrip("-.")
+        return Key(namespace or "default", f"{head}.{self.series.hash}")
 
     @property
     def message(self) -> str:
@@ -130,7 +145,7 @@ class _Budget:
 class EventWriter:
     """Writes what recorders record, one request at a time. Run it as a server of the manager.
 
-    `bustle` is told of reconciles. While there are many, what went well is told later.
+    While `bustle` tells of many reconciles, what went well is told later.
     """
 
     def __init__(
@@ -139,12 +154,13 @@ class EventWriter:
         *,
         instance: str,
         metrics: RuntimeMetrics,
+        bustle: Bustle | None = None,
         wall_clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._client = client
         self._instance = instance
         self._metrics = metrics
-        self.bustle = Bustle()
+        self.bustle = bustle or Bustle()
         self._wall_clock = wall_clock
         # What went wrong, and what went well; in each the oldest first.
         self._pending: dict[bool, OrderedDict[_Series, _Pending]] = {
@@ -174,10 +190,19 @@ class EventWriter:
                     await self._write_next()
 
     async def flush(self) -> None:
-        """Write everything that is pending now, without waiting for more to merge."""
+        """Write everything that is pending now, without waiting for more to merge; warnings first."""
         async with self._writing:
             while any(self._pending.values()):
                 await self._write_next(at_any_time=True)
+
+    def give_up(self) -> int:
+        """Drop what is still pending, and tell how many there were."""
+        left = sum(map(len, self._pending.values()))
+        for _ in range(left):
+            self._metrics.event_dropped("stopped")
+        for pending in self._pending.values():
+            pending.clear()
+        return left
 
     def _wait(self) -> float | None:
         """Seconds until the next one may be written; 0 means now, None that none is pending."""
@@ -209,9 +234,9 @@ class EventWriter:
                 same.popitem(last=False)
                 self._metrics.event_dropped("queue_full")
             times = (now + COLLECT_SECONDS, now + PATIENCE_SECONDS)
-            pending = same[series] = _Pending(series, about, *times, today, today)
+            pending = same[series] = _Pending(series, _About.of(about), *times, today, today)
             self._arrived.set()
-        pending.about, pending.until = about, today
+        pending.about, pending.until = _About.of(about), today
         pending.count += 1
         if message not in pending.messages:
             pending.messages.append(message)
@@ -291,12 +316,12 @@ class EventWriter:
             "kind": "Event",
             "metadata": {"name": key.name, "namespace": key.namespace},
             "involvedObject": {
-                "apiVersion": about.KIND.api_version,
-                "kind": about.KIND.name,
-                "name": about.metadata.name,
-                "namespace": about.metadata.namespace,
-                "uid": about.metadata.uid,
-                "resourceVersion": about.metadata.resource_version,
+                "apiVersion": about.kind.api_version,
+                "kind": about.kind.name,
+                "name": about.key.name,
+                "namespace": about.key.namespace,
+                "uid": about.uid,
+                "resourceVersion": about.resource_version,
             },
             "type": "Warning" if series.warning else "Normal",
             "reason": series.reason,

@@ -111,7 +111,8 @@ class Manager:
     def control(self, controller: Controller, pace: Pace | None = None) -> Runner:
         """Run that controller while this process leads."""
         runner = Runner(
-            *(controller, self._cache),
+            controller,
+            self._cache,
             metrics=self._metrics,
             pace=pace,
             skips=self._skips,
@@ -236,7 +237,7 @@ class Manager:
             async with asyncio.timeout(self._limits.flush_seconds):
                 await self._events.flush()
         except TimeoutError:
-            _log.warning("events not written before the stop")
+            _log.warning("events not written before the stop", events=self._events.give_up())
 
     async def _stop_leading(self) -> None:
         if self._election and self._renewing:

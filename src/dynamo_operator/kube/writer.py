@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 
 from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.client import Client
-from dynamo_operator.kube.echo import wrote
+from dynamo_operator.kube.echo import spoke, wrote
 from dynamo_operator.kube.errors import Conflict
 from dynamo_operator.kube.exclusion import NamespaceExcluded
 from dynamo_operator.kube.kind import Key, Object, key_of
@@ -130,6 +130,7 @@ class Writer:
 
     @asynccontextmanager
     async def _turn(self, type_: type[R], key: Key) -> AsyncIterator[_Turn[R]]:
+        spoke()
         async with self._turns.setdefault((type_, key), asyncio.Lock()):
             if self._may_write is not None and not self._may_write():
                 raise LeadershipLost(f"{type_.KIND} {key}: not written, another process may lead")

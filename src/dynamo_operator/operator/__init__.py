@@ -23,6 +23,7 @@ from dynamo_operator.kube.lease import identity as candidate
 from dynamo_operator.kube.manager import Manager
 from dynamo_operator.kube.measured import Measured
 from dynamo_operator.kube.metrics import RuntimeMetrics
+from dynamo_operator.kube.pace import Bustle
 from dynamo_operator.kube.writer import Writer
 from dynamo_operator.observability import metrics as product_metrics
 from dynamo_operator.observability.scope import register as register_scope
@@ -117,7 +118,8 @@ def manager(
 ) -> Manager:
     """Everything that runs, put together and not started. `user` is what the API server calls us."""
     cache = Cache()
-    events = EventWriter(client, instance=candidate(), metrics=metrics)
+    bustle = Bustle()  # told by reconciles; Events and statuses go by it
+    events = EventWriter(client, instance=candidate(), metrics=metrics, bustle=bustle)
     leads = election(client, settings, user)
     built = Manager(
         client, cache, metrics=metrics, events=events, election=leads, skips=scope.skips

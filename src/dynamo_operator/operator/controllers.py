@@ -75,11 +75,11 @@ def control_graphs(parts: Parts) -> None:
     # Recorder names and markers of shared objects. Source: specification `controllers` 1.3, 1.9, 1.13.
     records = ("restart", "rollingUpdate", SUSPENDED)
     passing = (State.INITIALIZING, State.PENDING)
-    bustle = parts.events.bustle
     of_graphs = StatusPace(
-        goal="Ready", greets=True, records=records, passing=passing, bustle=bustle
+        goal="Ready", greets=True, records=records, passing=passing, bustle=parts.events.bustle
     )
-    of_components = StatusPace(goal="Available", bustle=bustle)
+    # Without the bustle: the counts of components are what rollouts and restarts go by.
+    of_components = StatusPace(goal="Available")
     graphs = partial(GraphController, written=RolloutMetrics(parts.metrics.registry).written)
     for make, name, marker, pace in (
         (graphs, "dynamographdeployment", labels.APP_MANAGED_BY, of_graphs),

@@ -21,27 +21,42 @@ PROVIDERS: Mapping[str, Callable[[Facts], bool]] = {
 }
 """What we can render for, and whether the cluster has what that takes. A row is a new provider."""
 
-_MAKES = {DynamoComponentDeployment.KIND.name: COMPONENT, "PodCliqueSet": GROVE}
+_MAKES = {
+    DynamoComponentDeployment.KIND.name: COMPONENT,
+    "Deployment": COMPONENT,
+    "LeaderWorkerSet": COMPONENT,
+    "PodCliqueSet": GROVE,
+    "PodClique": GROVE,
+    "PodCliqueScalingGroup": GROVE,
+}
 """Kinds that only one provider makes, for graphs without a record."""
 
 
 def provider(graph: DynamoGraphDeployment, facts: Facts, present: Collection[str]) -> str:
     """The provider of a graph: the recorded one, else that of what exists, else the best there is.
 
-    `present` are the kinds of the objects that the graph controls. The result may be unavailable.
+    `present` are the kinds of the objects that the graph controls. Where somebody has deleted what only one
+    provider makes, the status still tells what there was. The result may be unavailable.
     """
     if recorded := graph.metadata.annotations.get(labels.WORKLOAD_PROVIDER):
         return recorded
-    made = {_MAKES[kind] for kind in present if kind in _MAKES}
-    if len(made) == 1:
-        return made.pop()
+    for kinds in (present, _reported(graph)):
+        made = {_MAKES[kind] for kind in kinds if kind in _MAKES}
+        if len(made) == 1:
+            return made.pop()
     wants_grove = graph.metadata.annotations.get(labels.ENABLE_GROVE, "").lower() != "false"
     return GROVE if wants_grove and is_available(GROVE, facts) else COMPONENT
 
 
-def has_begun(present: Collection[str]) -> bool:
-    """Whether a provider has made anything of a graph that controls objects of these kinds."""
-    return any(kind in _MAKES for kind in present)
+def has_begun(graph: DynamoGraphDeployment, present: Collection[str]) -> bool:
+    """Whether a provider has ever made anything of a graph, which controls objects of these kinds now."""
+    kinds = {*present, *_reported(graph)}
+    return labels.WORKLOAD_PROVIDER in graph.metadata.annotations or not kinds.isdisjoint(_MAKES)
+
+
+def _reported(graph: DynamoGraphDeployment) -> set[str]:
+    """The kinds of the workloads that the status of a graph speaks of."""
+    return {each.component_kind for each in (graph.status.services or {}).values()}
 
 
 def to_record(

@@ -58,7 +58,7 @@ class Settings(Section, frozen=True, kw_only=True):
     resync_period_seconds: Annotated[
         float,
         Setting(
-            "Within this time each object is looked at again, though no change was told; not all at once.",
+            "How long it takes on average until an object is looked at again, though no change was told.",
             ("resync-period",),
         ),
     ] = 600.0

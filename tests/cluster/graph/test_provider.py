@@ -62,17 +62,8 @@ def test_graphs_stay_where_they_began_while_grove_comes_and_goes(
     with installed(kinds, ("grove",), _GROVE):
         world.eventually(GRAPH, "before", lambda it: "component" == _annotations(it).get(RECORD))
 
-        # Served is not yet noticed, so the first graphs may still be made of components.
-        def began_on_grove() -> bool:
-            world.create(GRAPH, graph("during", Frontend=frontend))
-            made = world.eventually(GRAPH, "during", lambda it: bool(it.get("status")))
-            if "grove" == _annotations(made).get(RECORD):
-                return True
-            world.delete(GRAPH, "during")
-            world.gone(GRAPH, "during")
-            return False
-
-        world.until(began_on_grove)
+        world.create(GRAPH, graph("during", Frontend=frontend))
+        world.eventually(GRAPH, "during", lambda it: "grove" == _annotations(it).get(RECORD))
         world.eventually(PodCliqueSet.KIND, "during")
         world.patch(GRAPH, "before", {"spec": {"services": {"Frontend": {"replicas": 2}}}})
         world.eventually(
@@ -81,7 +72,9 @@ def test_graphs_stay_where_they_began_while_grove_comes_and_goes(
         assert None is world.get(PodCliqueSet.KIND, "before")
         world.patch(GRAPH, "before", {"metadata": {"annotations": {RECORD: None}}})
         world.eventually(GRAPH, "before", lambda it: "component" == _annotations(it).get(RECORD))
+        was = world.eventually(COMPONENT, "before-frontend")["metadata"]["uid"]
         world.delete(COMPONENT, "before-frontend")
+        world.eventually(COMPONENT, "before-frontend", lambda it: was != it["metadata"]["uid"])
         world.eventually(GRAPH, "before", is_ready)
         assert None is world.get(PodCliqueSet.KIND, "before")
     lost = world.eventually(GRAPH, "during", lambda it: UNAVAILABLE == _reason(it))

@@ -85,7 +85,7 @@ def test_places_are_relative_to_the_working_folder() -> None:
 
 
 def test_the_last_line_that_matches_decides_what_is_left_out(tmp_path: Path) -> None:
-    (tmp_path / ".containerignore").write_text("# all\n*\n!src\n**/__pycache__\n")
+    (tmp_path / ".dockerignore").write_text("# all\n*\n!src\n**/__pycache__\n")
     ignored = Ignored.of(tmp_path)
     assert [True, False, True, False] == [
         ignored.leaves_out(PurePosixPath(path))

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 import yaml
 
+from dynamo_operator.controlplane import machine
 from dynamo_operator.controlplane.components import (
     MANIFESTS,
     POD_NETWORK,
@@ -16,7 +17,7 @@ from dynamo_operator.controlplane.components import (
 )
 from dynamo_operator.controlplane.instance import Instance
 from dynamo_operator.controlplane.layout import Layout, Plan
-from dynamo_operator.controlplane.machine import require_node_support
+from dynamo_operator.controlplane.machine import require_control_groups, require_node_support
 from dynamo_operator.controlplane.network_namespace import NODE_ADDRESS
 from dynamo_operator.controlplane.node_components import (
     CLUSTER_DOMAIN,
@@ -116,3 +117,62 @@ def test_what_is_not_linux_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     with pytest.raises(ConfigError, match="a real node: needs Linux"):
         require_node_support(Silent())
+
+
+@pytest.mark.usefixtures("as_root")
+def test_a_feature_that_the_kernel_lacks_is_named_with_its_last_words(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(machine, "_TRIALS", {"sheep": "true", "time travel": "false"})
+    failures = {"true": "", "false": "no such device"}
+    monkeypatch.setattr(machine, "_failure", failures.__getitem__)
+    with pytest.raises(
+        ConfigError, match=r"^a real node: this kernel lacks time travel: no such device$"
+    ):
+        require_node_support(Silent())
+
+
+@pytest.mark.usefixtures("as_root")
+def test_a_package_that_is_not_to_be_had_is_no_word_about_the_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installer = tmp_path / "apt-get"
+    installer.write_text("#!/bin/sh\necho 'E: no mirror' >&2\nexit 100\n")
+    installer.chmod(0o755)
+    monkeypatch.setattr(machine, "_PACKAGES", {"unheard-of": ("unheard-of-program",)})
+    monkeypatch.setattr(machine, "PATH", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    with pytest.raises(ConfigError, match=r"^apt-get update: E: no mirror$"):
+        require_node_support(Silent())
+
+
+@pytest.fixture
+def as_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root on a machine that has what it takes so far; namespaces are tried without it."""
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr(machine, "require_control_groups", lambda: None)
+    monkeypatch.setattr(machine, "_PACKAGES", {})
+
+
+def test_control_groups_that_are_missing_or_shut_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("cpu", "memory"):
+        (tmp_path / name).mkdir()
+    with pytest.raises(
+        ConfigError, match=f"a real node: no control groups for pids below {tmp_path}"
+    ):
+        require_control_groups(tmp_path)
+    (tmp_path / "pids").mkdir()
+    require_control_groups(tmp_path)
+    monkeypatch.setattr("os.access", lambda path, _: path != tmp_path / "cpu")
+    with pytest.raises(ConfigError, match=f"control groups for cpu below {tmp_path} are read-only"):
+        require_control_groups(tmp_path)
+
+
+def test_control_groups_of_the_second_version_are_one_tree(tmp_path: Path) -> None:
+    (tmp_path / "cgroup.controllers").write_text("cpuset cpu io memory\n")
+    with pytest.raises(ConfigError, match="no control groups for pids"):
+        require_control_groups(tmp_path)
+    (tmp_path / "cgroup.controllers").write_text("cpuset cpu io memory pids\n")
+    require_control_groups(tmp_path)

@@ -1,10 +1,14 @@
 """Who runs a graph is decided once, and what runs is never moved."""
 
+from typing import Literal
+
+import msgspec
 import pytest
 
 from dynamo_operator.api import labels
-from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.api.graph import DynamoGraphDeployment, DynamoGraphDeploymentStatus
 from dynamo_operator.api.provider import COMPONENT, GROVE
+from dynamo_operator.api.service_status import ServiceReplicaStatus
 from dynamo_operator.facts import Facts
 from dynamo_operator.kube.types.meta import Metadata
 from dynamo_operator.render.provider import (
@@ -92,7 +96,29 @@ def test_only_new_graphs_of_components_begin_with_the_rollouts_of_the_setting(
     assert labels.WORKER_ROLLOUT not in on_grove
 
 
+def reported(kind: Literal["Deployment", "LeaderWorkerSet", "PodClique"]) -> DynamoGraphDeployment:
+    """A graph whose status speaks of a workload of that kind."""
+    service = ServiceReplicaStatus(
+        component_kind=kind, component_name="it", replicas=1, updated_replicas=1
+    )
+    status = DynamoGraphDeploymentStatus(services={"Worker": service})
+    return msgspec.structs.replace(graph(), status=status)
+
+
 def test_what_says_that_a_graph_has_begun() -> None:
-    assert has_begun(("Role", DCD))
-    assert has_begun((SET,))
-    assert not has_begun(("Role", "ServiceAccount"))
+    assert has_begun(graph(), ("Role", DCD))
+    assert has_begun(graph(), (SET,))
+    assert has_begun(graph(recorded=COMPONENT), ())
+    assert has_begun(reported("Deployment"), ())
+    assert not has_begun(graph(), ("Role", "ServiceAccount"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [("Deployment", COMPONENT), ("LeaderWorkerSet", COMPONENT), ("PodClique", GROVE)],
+)
+@pytest.mark.parametrize("facts", [WITH_GROVE, WITHOUT])
+def test_who_deletes_all_components_of_a_graph_does_not_move_it(
+    kind: Literal["Deployment", "LeaderWorkerSet", "PodClique"], expected: str, facts: Facts
+) -> None:
+    assert expected == provider(reported(kind), facts, ("Role",))

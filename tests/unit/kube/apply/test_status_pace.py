@@ -166,7 +166,7 @@ def busy() -> Bustle:
     """A time at which much begins."""
     bustle = Bustle()
     for _ in range(MANY_A_SECOND):
-        bustle.began()
+        bustle.note()
     return bustle
 
 
@@ -190,7 +190,7 @@ async def test_in_busy_times_progress_is_told_all_the_same_in_the_end() -> None:
         waits.append(pace.wait(graph, status(message="1 of 2")))
         await asyncio.sleep(0.5)
         for _ in range(MANY_A_SECOND):
-            bustle.began()
+            bustle.note()
     assert [3.0, 2.5, 2.0, 1.5, 1.0, 0.5, 0.0] == waits
 
 
@@ -206,11 +206,11 @@ async def test_in_busy_times_a_new_object_waits_for_its_first_status_and_an_edit
 
 
 @on_simulated_clock
-async def test_times_are_busy_while_so_many_reconciles_began_within_a_second() -> None:
+async def test_times_are_busy_while_so_many_reconciles_wrote_within_a_second() -> None:
     bustle = Bustle(many=3)
     for _ in range(3):
         assert not bustle.is_high
-        bustle.began()
+        bustle.note()
         await asyncio.sleep(0.25)
     assert bustle.is_high
     await asyncio.sleep(0.25)

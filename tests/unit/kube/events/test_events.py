@@ -65,7 +65,7 @@ class World:
         ends = asyncio.get_running_loop().time() + seconds
         while asyncio.get_running_loop().time() < ends:
             for _ in range(MANY_A_SECOND):
-                self.writer.bustle.began()
+                self.writer.bustle.note()
             await asyncio.sleep(0.5)
 
     @property
@@ -289,6 +289,16 @@ async def test_what_waits_for_quiet_times_is_written_when_the_process_stops() ->
         assert [] == world.events
         await world.writer.flush()
         assert 1 == len(world.events)
+
+
+async def test_what_could_not_be_written_before_a_stop_is_counted() -> None:
+    async with running() as world:
+        for number in range(3):
+            world.happens("x", about=str(number))
+        assert 3 == world.writer.give_up()
+        await asyncio.sleep(COLLECT_SECONDS + 1)
+        assert [] == world.events
+        assert 3 == world.dropped("stopped")
 
 
 async def test_flush_writes_without_waiting_for_more() -> None:

@@ -173,9 +173,16 @@ def _lasting(value: Any, namespace: str, left_out: frozenset[str], kind: Kind) -
             return items
         past = _PAST if left_out > _VOLATILE else ()
         return [
-            each for each in sorted(items, key=_type) if (_type(each), each["status"]) not in past
+            each
+            for each in sorted(items, key=_type)
+            if (_type(each), each["status"]) not in past and not _is_over(each, kind)
         ]
     return value.replace(namespace, "NAMESPACE") if isinstance(value, str) else value
+
+
+def _is_over(condition: Any, kind: Kind) -> bool:
+    """Whether others tell of something that was once and is not: that depends on how fast it went by."""
+    return kind not in OURS and condition["status"] == "False"
 
 
 def _type(condition: Any) -> str:

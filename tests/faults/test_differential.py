@@ -23,6 +23,7 @@ from cluster.operator_process import OFF, OperatorProcess
 from cluster.world import World
 from dynamo_operator.api import labels
 from dynamo_operator.kube.kind import Object
+from dynamo_operator.kube.status import BUSY_SECONDS
 from faults.ending import Ending, ending
 from faults.proxy import Proxy, kubeconfig
 from faults.scenarios import NEWER, a_graph
@@ -31,6 +32,8 @@ from simulated.storage import merged
 
 SEQUENCES = int(os.environ.get("DYNAMO_TEST_SEQUENCES", "200" if IS_LONG else "20"))
 EDITS = (3, 8)
+QUIET_SECONDS = BUSY_SECONDS + 0.6
+"""One operator for several users is busy, and then a status waits for so long."""
 NAMES = ("Frontend", "Decode", "Prefill", "Spare")
 IMAGES = (NEWER, "example.com/runtime:1", "example.com/runtime:2")
 PROBE = {"httpGet": {"path": "/live", "port": 9090}, "periodSeconds": 7}
@@ -100,6 +103,8 @@ def is_settled(world: World) -> bool:
     body = world.get(GRAPH, "chat")
     if body is None or "status" not in body:
         return False
+    if body["status"].get("observedGeneration") != body["metadata"]["generation"]:
+        return False
     if body["metadata"].get("annotations", {}).get(labels.SUSPEND) == "true":
         is_suspended = condition(body, "Suspended").get("status") == "True"
         reported = body["status"].get("services", {}).values()
@@ -123,7 +128,7 @@ def edited(proxy: Proxy, number: int) -> tuple[Object, Ending, list[Object]]:
             edits.append(patch)
             body = merged(body, patch)
             world.patch(GRAPH, "chat", patch)
-        at_rest(world, proxy, is_settled)
+        at_rest(world, proxy, is_settled, quiet_seconds=QUIET_SECONDS)
         return body, ending(world, with_history=False), edits
 
 
@@ -131,7 +136,7 @@ def made(proxy: Proxy, body: Object) -> Ending:
     """The end of a graph that is created with this text."""
     with namespace(proxy) as world:
         world.create(GRAPH, body)
-        at_rest(world, proxy, is_settled)
+        at_rest(world, proxy, is_settled, quiet_seconds=QUIET_SECONDS)
         return ending(world, with_history=False)
 
 

@@ -54,7 +54,7 @@ def echoes() -> Iterator[Echoes]:
 
 
 def spoke() -> None:
-    """Take note that something was written, of whatever object."""
+    """Take note that something is written, of whatever object; whether it is accepted does not matter."""
     if collected := _current.get():
         collected.is_silent = False
 

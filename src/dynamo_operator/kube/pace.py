@@ -57,9 +57,8 @@ class FirstLook:
     def wait(self, uid: str, seconds: float) -> float:
         """Seconds that are left of a wait of so many; 0 means: it is over."""
         now = asyncio.get_running_loop().time()
-        since = self._since.setdefault(
-            uid, now
-        )  # before old ones are forgotten: it may be one of them
+        # Read before old ones are forgotten: it may be one of them.
+        since = self._since.setdefault(uid, now)
         while self._since and now - next(iter(self._since.values())) > _FORGOTTEN_SECONDS:
             self._since.popitem(last=False)
         left = seconds - (now - since)

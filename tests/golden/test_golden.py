@@ -69,10 +69,10 @@ def problems(case: Path) -> tuple[Problem, ...]:
     for document in documents(case):
         if document["kind"] == DynamoGraphDeployment.KIND.name:
             graph = on_record(msgspec.convert(document, DynamoGraphDeployment), facts)
-            found.extend(graph_problems(graph, facts, settings))
+            found.extend(graph_problems(graph, settings))
         else:
             component = msgspec.convert(document, DynamoComponentDeployment)
-            found.extend(component_problems(component, facts, settings))
+            found.extend(component_problems(component, settings))
     return tuple(found)
 
 

@@ -11,7 +11,6 @@ from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.api.model import DynamoModel
 from dynamo_operator.api.request import DynamoGraphDeploymentRequest
-from dynamo_operator.facts import Facts
 from dynamo_operator.kube.types.meta import R
 from dynamo_operator.render.profiling_config import profiler_config_bytes
 from dynamo_operator.settings import RenderSettings
@@ -22,8 +21,6 @@ from dynamo_operator.validation.component import component_problems
 from dynamo_operator.validation.graph import graph_problems
 from dynamo_operator.validation.surroundings import UNKNOWN, Surroundings, surroundings_problems
 from dynamo_operator.validation.warnings import component_warnings, graph_warnings
-
-_FACTS = Facts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +52,7 @@ class Rules(Generic[R]):
 
 
 def _graph_problems(graph: DynamoGraphDeployment, at: Circumstances) -> Iterator[Problem]:
-    yield from graph_problems(graph, _FACTS, at.settings)
+    yield from graph_problems(graph, at.settings)
     yield from surroundings_problems(graph, at.surroundings)
 
 
@@ -85,7 +82,7 @@ RULES: tuple[Rules[Any], ...] = (
     ),
     Rules(
         DynamoComponentDeployment,
-        problems=lambda component, at: component_problems(component, _FACTS, at.settings),
+        problems=lambda component, at: component_problems(component, at.settings),
         changes=lambda old, new, _: update.component_update_problems(old, new),
         warnings=lambda component, at: component_warnings(component, at.surroundings),
         change_warnings=update.framework_warnings,

@@ -59,7 +59,7 @@ def expanded(document: Object, facts: Facts, settings: RenderSettings) -> Expans
 
 def _graph(graph: DynamoGraphDeployment, facts: Facts, settings: RenderSettings) -> Expansion:
     graph = on_record(graph, facts)
-    if problems := graph_problems(graph, facts, settings):
+    if problems := graph_problems(graph, settings):
         return Expansion(problems=problems)
     objects: list[Object] = [
         *claim_objects(graph),
@@ -83,7 +83,7 @@ def _component_problems(
     component: DynamoComponentDeployment, facts: Facts, settings: RenderSettings
 ) -> tuple[Problem, ...]:
     """The mistakes of a component, and that what was chosen on the command line cannot run it."""
-    found = component_problems(component, facts, settings)
+    found = component_problems(component, settings)
     if not lacks_orchestrator(component.spec, facts):
         return found
     message = f"{NO_ORCHESTRATOR}; choose one with --orchestrator"

@@ -1,8 +1,9 @@
 """Controller of DynamoComponentDeployment: one component, one workload, the objects around it."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import ClassVar
 
 from dynamo_operator.api import names
@@ -11,6 +12,7 @@ from dynamo_operator.controllers.gather import fact_watches, gather
 from dynamo_operator.controllers.opening import to_reconcile
 from dynamo_operator.controllers.pods import PodIndex, component_pod_watch
 from dynamo_operator.controllers.report import outcome, report, soonest
+from dynamo_operator.controllers.sound import Sound
 from dynamo_operator.kube.applied import Applied, together
 from dynamo_operator.kube.apply import Applier
 from dynamo_operator.kube.cache import Cache
@@ -59,6 +61,7 @@ class ComponentController:
     pace: StatusPace
     pods: PodIndex
     settings: RenderSettings
+    sound: Sound = field(default_factory=Sound)
 
     reconciles: ClassVar[type[Resource]] = DynamoComponentDeployment
     owns: ClassVar[tuple[type[Resource], ...]] = (
@@ -89,7 +92,8 @@ class ComponentController:
 
     async def _reconcile(self, component: DynamoComponentDeployment) -> Outcome:
         facts = gather(component.metadata.namespace, self.cache)
-        if problems := component_problems(component, facts, self.settings):
+        find = partial(component_problems, settings=self.settings)
+        if problems := self.sound.problems(component, find):
             status = refused_status(component, problems)
             stored = await patch_status(self.writer, component, status)
             report(self.recorder, component, stored, problems=problems)

@@ -1,7 +1,8 @@
 """Controller of DynamoGraphDeployment: one graph, a component for each of its services."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import ClassVar
 
 from dynamo_operator.api import labels
@@ -22,6 +23,7 @@ from dynamo_operator.controllers.rollout import (
     next_rollout,
     observed_generations,
 )
+from dynamo_operator.controllers.sound import Sound
 from dynamo_operator.controllers.ssh_keys import ssh_key_copies, ssh_key_types, ssh_key_watches
 from dynamo_operator.facts import Facts
 from dynamo_operator.kube.applied import Applied, together
@@ -78,6 +80,7 @@ class GraphController:
     pods: PodIndex
     settings: RenderSettings
     written: Callable[[DynamoGraphDeployment, DynamoGraphDeployment], None] = lambda _, __: None
+    sound: Sound = field(default_factory=Sound)
 
     reconciles: ClassVar[type[Resource]] = DynamoGraphDeployment
     owns: ClassVar[tuple[type[Resource], ...]] = (
@@ -162,7 +165,7 @@ class GraphController:
             report(self.recorder, found, stored, lack=("WorkloadProviderUnavailable", text))
             return None
         graph = recorded(found, chosen)
-        if problems := graph_problems(graph, facts, self.settings):
+        if problems := self.sound.problems(graph, partial(graph_problems, settings=self.settings)):
             stored = await patch_status(self.writer, graph, refused_status(graph, problems))
             report(self.recorder, graph, stored, problems=problems)
             return None

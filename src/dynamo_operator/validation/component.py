@@ -14,7 +14,6 @@ from dynamo_operator.api.component import (
     IngressSpec,
 )
 from dynamo_operator.api.framework import framework
-from dynamo_operator.facts import Facts
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.validation import Problem, ProblemKind
 from dynamo_operator.validation.account import own_account_problems
@@ -42,7 +41,6 @@ _MAX_REPLICAS = 2**31 - 1
 
 def component_problems(
     component: DynamoComponentDeployment,
-    facts: Facts,  # noqa: ARG001  # one signature for graphs and components
     settings: RenderSettings,
 ) -> tuple[Problem, ...]:
     """Everything that is wrong with a component, sorted by path."""

@@ -13,7 +13,6 @@ from dynamo_operator.api.component import ComponentSpec, IngressSpec
 from dynamo_operator.api.framework import as_component
 from dynamo_operator.api.graph import DynamoGraphDeployment, Restart
 from dynamo_operator.api.provider import is_on_grove
-from dynamo_operator.facts import Facts
 from dynamo_operator.kube.quantity import amount
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.validation import Problem, ProblemKind
@@ -37,7 +36,6 @@ from dynamo_operator.validation.syntax import is_subdomain, nearest
 
 def graph_problems(
     graph: DynamoGraphDeployment,
-    facts: Facts,  # noqa: ARG001  # one signature for graphs and components
     settings: RenderSettings,
 ) -> tuple[Problem, ...]:
     """Everything that is wrong with a graph, sorted by path."""

@@ -164,7 +164,7 @@ def test_what_validation_lets_through_is_rendered_and_fits_grove(
     graph: DynamoGraphDeployment,
 ) -> None:
     graph = recorded(graph, GROVE)
-    if graph_problems(graph, ON_GROVE, SETTINGS):
+    if graph_problems(graph, SETTINGS):
         return
     [found] = [each for each in objects(graph) if each["kind"] == "PodCliqueSet"]
     names = [each["name"] for each in found["spec"]["template"]["cliques"]]
@@ -177,5 +177,5 @@ def test_what_validation_lets_through_is_rendered_and_fits_grove(
 @given(odd_graphs())
 def test_no_json_inside_a_pod_spec_makes_rendering_raise(graph: DynamoGraphDeployment) -> None:
     graph = recorded(graph, GROVE)
-    if not graph_problems(graph, ON_GROVE, SETTINGS):
+    if not graph_problems(graph, SETTINGS):
         objects(graph)

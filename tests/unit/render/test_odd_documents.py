@@ -42,10 +42,10 @@ def rendered(kind: type[Resource], document: Object, facts: Facts) -> tuple[Obje
         assert misfits, "what the schema takes can be read"
         return ()
     if isinstance(found, DynamoGraphDeployment):
-        refused = graph_problems(on_record(found, facts), facts, SETTINGS)
+        refused = graph_problems(on_record(found, facts), SETTINGS)
         return () if refused else graph_tree(found, facts, SETTINGS)
     assert isinstance(found, DynamoComponentDeployment)
-    refused = component_problems(found, facts, SETTINGS)
+    refused = component_problems(found, SETTINGS)
     return () if refused else component_tree(found, facts, SETTINGS)
 
 

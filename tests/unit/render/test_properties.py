@@ -34,7 +34,7 @@ BUDGETED = msgspec.structs.replace(SETTINGS, disruption_budget_max_unavailable="
 
 def rendered(graph: DynamoGraphDeployment) -> tuple[Object, ...]:
     """The objects of a graph that validation lets through, of any other none."""
-    if graph_problems(graph, FACTS, SETTINGS):
+    if graph_problems(graph, SETTINGS):
         return ()
     return graph_tree(graph, FACTS, SETTINGS)
 
@@ -82,7 +82,7 @@ def test_the_components_of_a_graph_without_problems_have_none(graph: DynamoGraph
         if each["kind"] == "DynamoComponentDeployment"
     ]
     assert [()] * len(components) == [
-        component_problems(component, FACTS, SETTINGS) for component in components
+        component_problems(component, SETTINGS) for component in components
     ]
 
 
@@ -101,7 +101,7 @@ def test_every_selector_matches_exactly_its_own_pods(
     wanted: dict[str, Object], *, on_grove: bool
 ) -> None:
     graph = a_graph(wanted)
-    if not graph_problems(graph, FACTS, BUDGETED):
+    if not graph_problems(graph, BUDGETED):
         facts = Facts(grove_served=on_grove, kai_served=True)
         assert_selectors_find_their_own(graph_tree(graph, facts, BUDGETED))
 

@@ -58,7 +58,7 @@ def container(framework: str, args: list[str], *, on_grove: bool, is_leader: boo
     }
     graph = a_graph({"W": service}, backendFramework=framework)
     graph = recorded(graph, GROVE) if on_grove else graph
-    if graph_problems(graph, Facts(), SETTINGS):
+    if graph_problems(graph, SETTINGS):
         return None
     for each in graph_tree(graph, Facts(grove_served=on_grove), SETTINGS):
         found = each.get("spec", {})

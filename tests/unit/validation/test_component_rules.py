@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from dynamo_operator.facts import Facts
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.validation.component import component_problems
@@ -15,7 +14,7 @@ MAIN = "spec.extraPodSpec.mainContainer"
 
 
 def problems(**spec: Any) -> list[str]:
-    found = component_problems(a_component(**spec), Facts(), SETTINGS)
+    found = component_problems(a_component(**spec), SETTINGS)
     return [str(problem) for problem in found]
 
 

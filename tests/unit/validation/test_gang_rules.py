@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from dynamo_operator.api.provider import COMPONENT, GROVE, recorded
-from dynamo_operator.facts import Facts
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.validation.graph import graph_problems
@@ -19,7 +18,7 @@ SPREAD = a_service(
 
 def problems(services: dict[str, Object], provider: str = GROVE, **spec: Any) -> list[str]:
     graph = recorded(a_graph(services, **spec), provider)
-    return [str(each) for each in graph_problems(graph, Facts(), RenderSettings())]
+    return [str(each) for each in graph_problems(graph, RenderSettings())]
 
 
 def test_several_nodes_are_fine() -> None:

@@ -5,7 +5,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from dynamo_operator.facts import Facts
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.validation.graph import graph_problems
@@ -14,7 +13,7 @@ from specs import a_graph, a_service
 
 def problems(services: dict[str, Object], **spec: Any) -> list[str]:
     settings = spec.pop("settings", RenderSettings())
-    return [str(each) for each in graph_problems(a_graph(services, **spec), Facts(), settings)]
+    return [str(each) for each in graph_problems(a_graph(services, **spec), settings)]
 
 
 def test_a_plain_graph_has_no_problems() -> None:
@@ -172,7 +171,7 @@ def test_a_switch_of_the_graph_is_on_or_off(key: str) -> None:
         graph = a_graph({"Worker": a_service()})
         metadata = msgspec.structs.replace(graph.metadata, annotations={key: value})
         graph = msgspec.structs.replace(graph, metadata=metadata)
-        return [str(each) for each in graph_problems(graph, Facts(), RenderSettings())]
+        return [str(each) for each in graph_problems(graph, RenderSettings())]
 
     assert [] == said("true") == said("false")
     [found] = said("yes")

@@ -16,7 +16,7 @@ TWO_NODES: dict[str, Any] = {"multinode": {"nodeCount": 2}}
 
 def problems(settings: RenderSettings = SETTINGS, **spec: Any) -> list[str]:
     component = a_component(**{**TWO_NODES, "componentType": "worker", **spec})
-    return [str(each) for each in component_problems(component, Facts(), settings)]
+    return [str(each) for each in component_problems(component, settings)]
 
 
 def test_there_must_be_something_to_start() -> None:
@@ -78,7 +78,7 @@ def test_a_group_takes_names_from_other_services() -> None:
         "W-1": a_service(),
         "W-2": a_service(),
     }
-    found = [str(each) for each in graph_problems(a_graph(services), Facts(), SETTINGS)]
+    found = [str(each) for each in graph_problems(a_graph(services), SETTINGS)]
     assert ['spec.services.W-1: "W" and "W-1" would both make objects named "chat-w-1"'] == found
 
 

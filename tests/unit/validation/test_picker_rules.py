@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from dynamo_operator.facts import Facts
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.validation.graph import graph_problems
@@ -18,7 +17,7 @@ REFERENCE = {"configMapRef": {"name": "mine", "key": "k"}}
 def problems(
     services: dict[str, Object], settings: RenderSettings = SETTINGS, **spec: Any
 ) -> list[str]:
-    return [str(each) for each in graph_problems(a_graph(services, **spec), Facts(), settings)]
+    return [str(each) for each in graph_problems(a_graph(services, **spec), settings)]
 
 
 @pytest.mark.parametrize("config", [CONFIG, REFERENCE])

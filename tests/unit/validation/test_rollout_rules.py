@@ -2,7 +2,6 @@
 
 import pytest
 
-from dynamo_operator.facts import Facts
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.validation.graph import graph_problems
 from specs import a_graph, a_service
@@ -12,7 +11,7 @@ MODE = "nvidia.com/worker-rollout"
 
 def problems(mode: str) -> list[str]:
     graph = a_graph({"W": a_service()}, metadata={"annotations": {MODE: mode}})
-    return [str(each) for each in graph_problems(graph, Facts(), RenderSettings())]
+    return [str(each) for each in graph_problems(graph, RenderSettings())]
 
 
 @pytest.mark.parametrize("mode", ["managed", "native"])

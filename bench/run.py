@@ -31,6 +31,7 @@ class Figures(msgspec.Struct):
     graphs: int
     rounds: int = 1
     successful_seconds: float = 0.0
+    half_successful_seconds: float = 0.0
     cpu_seconds: float = 0.0
     peak_mib: float = 0.0
     start_mib: float = 0.0
@@ -93,6 +94,7 @@ async def _creation(plane: Plane, running: Operator, who: User, found: Figures) 
     limit = 60 + 2.0 * found.graphs
     ended = await who.until(lambda: who.all_successful(found.graphs), within_seconds=limit)
     found.successful_seconds = ended - started
+    found.half_successful_seconds = median(who.successful_at.values()) - started
     await running.quiet()
     found.cpu_seconds = running.process.cpu_seconds() - cpu
     found.server_cpu_seconds = server.cpu_seconds() - server_cpu

@@ -39,6 +39,13 @@ OUTAGE = Backoff(first_seconds=0.1, limit_seconds=300)
 REFUSAL = Backoff(first_seconds=60, limit_seconds=600)
 _QUIET_CONFLICTS = 5
 
+AHEAD = 2
+"""New or edited objects that a controller works on at once while what it has made already waits.
+
+With all sixteen workers, half of a hundred graphs that are made at once are ready after 0.63 to 0.77 of the
+time that all of them take, with two after 0.58 (five and two runs of `make bench ARGS="--graphs 100"`).
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Done:
@@ -112,6 +119,8 @@ class Pace:
 
     `coalesce_seconds` is how long a change of a child waits for the next one, because a rollout
     changes a child several times a second. A change of the object itself never waits.
+    `is_ahead` tells whether what this controller has made waits in line for another one. Then it begins only
+    `AHEAD` new or edited objects at once: what has begun is to be finished first. It hears reports as ever.
     `hears_itself` is whether a reconcile is woken by what it wrote on its own object. A controller whose
     reconcile is through with what it wrote needs no second look.
     """
@@ -120,6 +129,7 @@ class Pace:
     timeout_seconds: float = 120.0
     resync_seconds: float = 600.0
     coalesce_seconds: float = 0.1
+    is_ahead: Callable[[], bool] = lambda: False
     hears_itself: bool = True
 
 
@@ -150,7 +160,7 @@ class Runner:
         self._metrics = metrics
         self._pace = pace or Pace()
         self._jitter = jitter or random.Random()  # noqa: S311  # spreads load, guards nothing
-        self._queue = Queue(self._jitter)
+        self._queue = Queue(self._jitter, begin_at_most=self._begin_at_most)
         self._started: dict[Key, float] = {}
         self._heard: dict[Key, list[Change[Any]]] = {}  # of a key while it is worked on
         self.kind = controller.reconciles.KIND
@@ -167,6 +177,14 @@ class Runner:
     def is_settled(self) -> bool:
         """Whether no key is due, delayed or being worked on."""
         return self._queue.is_settled
+
+    def has_backlog(self) -> bool:
+        """Whether keys wait for a free worker."""
+        return self._queue.depth > 0
+
+    def _begin_at_most(self) -> int:
+        workers = self._pace.workers
+        return min(AHEAD, workers) if self._pace.is_ahead() else workers
 
     def subscribe(self) -> None:
         """Collect keys from now on, first those of all that exists; to be called once, before `run`.

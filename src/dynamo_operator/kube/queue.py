@@ -7,6 +7,8 @@ Two workers therefore never meet on one object, and no change is lost.
 
 import asyncio
 import random
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -24,6 +26,9 @@ class Priority(IntEnum):
     CHANGE = 1
     BACKLOG = 2
 
+
+_LOOK_SECONDS = 0.5
+"""How often is looked whether a key may be begun that is held back."""
 
 FAIR_TURN = 8
 """Each so many keys, the one that has waited longest is next: no priority keeps another out for good."""
@@ -61,10 +66,20 @@ class _Delayed:
 
 
 class Queue:
-    """Keys by priority, first come first served. Time is the event loop's, which never jumps."""
+    """Keys by priority, first come first served. Time is the event loop's, which never jumps.
 
-    def __init__(self, jitter: random.Random | None = None) -> None:
+    `begin_at_most` is how many keys may be handed out at the same time now, those of reports left aside.
+    None means: any number.
+    """
+
+    def __init__(
+        self,
+        jitter: random.Random | None = None,
+        *,
+        begin_at_most: Callable[[], int] | None = None,
+    ) -> None:
         self._jitter = jitter or random.Random()  # noqa: S311  # spreads load, guards nothing
+        self._begin_at_most = begin_at_most
         self._delayed: dict[Key, _Delayed] = {}
         self._due: dict[Priority, dict[Key, float]] = {each: {} for each in Priority}
         self._working: dict[Key, Priority] = {}
@@ -129,7 +144,9 @@ class Queue:
                 waited = asyncio.get_running_loop().time() - since
                 return Taken(key, priority, waited)
             self._wake.clear()
-            await self._wake.wait()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_SECONDS if self._is_held else None):
+                    await self._wake.wait()
         return None
 
     def done(self, key: Key) -> None:
@@ -138,6 +155,8 @@ class Queue:
         again = self._again.pop(key, None)
         if again is not None:
             self._make_due(key, again)
+        elif self._is_held:
+            self._wake.set()
 
     def succeeded(self, key: Key) -> None:
         """Forget the failures of `key`."""
@@ -188,10 +207,25 @@ class Queue:
         self._wake.set()
 
     def _next(self) -> Priority | None:
-        """The priority whose first key is next. None means: no key is due."""
+        """The priority whose first key is next. None means: no key is due, or may be begun now."""
         due = [each for each, keys in self._due.items() if keys]
+        if due and due != [Priority.CHANGE] and self._is_full:
+            due = [Priority.CHANGE] if Priority.CHANGE in due else []
         if due and self._handed_out % FAIR_TURN == FAIR_TURN - 1:
             return min(due, key=lambda each: next(iter(self._due[each].values())))
         if self._last is Priority.EDIT and Priority.CHANGE in due:
             return Priority.CHANGE
         return due[0] if due else None
+
+    @property
+    def _is_full(self) -> bool:
+        """Whether so many keys are handed out that only those of reports may follow."""
+        if self._begin_at_most is None:
+            return False
+        begun = sum(each is not Priority.CHANGE for each in self._working.values())
+        return begun >= self._begin_at_most()
+
+    @property
+    def _is_held(self) -> bool:
+        """Whether keys are due that may not be begun yet. Nobody tells when they may be."""
+        return self._begin_at_most is not None and any(self._due.values())

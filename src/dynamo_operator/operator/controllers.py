@@ -81,11 +81,12 @@ def control_graphs(parts: Parts) -> None:
     # Without the bustle: the counts of components are what rollouts and restarts go by.
     of_components = StatusPace(goal="Available")
     graphs = partial(GraphController, written=RolloutMetrics(parts.metrics.registry).written)
+    work = parts.pace
     for make, name, marker, pace in (
-        (graphs, "dynamographdeployment", labels.APP_MANAGED_BY, of_graphs),
         (ComponentController, "dynamocomponentdeployment", labels.MANAGED_BY, of_components),
+        (graphs, "dynamographdeployment", labels.APP_MANAGED_BY, of_graphs),
     ):
-        built.control(
+        runner = built.control(
             make(
                 writer=parts.writer,
                 cache=parts.cache,
@@ -96,8 +97,9 @@ def control_graphs(parts: Parts) -> None:
                 pods=pods,
                 settings=settings,
             ),
-            parts.pace,
+            work,
         )
+        work = replace(work, is_ahead=runner.has_backlog)  # graphs make components
     recorder = parts.events.recorder("dgdscalingadapter")
     scaling = ScalingController(parts.client, parts.writer, parts.cache, recorder, StatusPace())
     built.control(scaling, parts.pace)

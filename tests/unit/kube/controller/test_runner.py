@@ -244,7 +244,7 @@ async def test_a_resync_wakes_every_object_once_per_period_and_not_all_at_once()
         await asyncio.sleep(601)
         resynced = world.controller.runs[50:]
     assert sorted(keys) == sorted(key for _, key in resynced)
-    assert 30 < len({round(at / 10) for at, _ in resynced})
+    assert 20 < len({round(at / 10) for at, _ in resynced})  # of 60; about 34 by chance
 
 
 async def test_closing_lets_running_reconciles_end_and_starts_no_more() -> None:

@@ -81,8 +81,8 @@ class World:
         self.wanted_at[add.key] = asyncio.get_running_loop().time()
 
 
-async def run(steps: list[Add], works: list[Work], workers: int) -> World:
-    world = World(Queue(), works)
+async def run(steps: list[Add], works: list[Work], workers: int, limits: list[int]) -> World:
+    world = World(Queue(begin_at_most=lambda: limits[world.runs % len(limits)]), works)
     tasks = [asyncio.create_task(world.work()) for _ in range(workers)]
     for step in steps:
         await world.add(step)
@@ -97,13 +97,14 @@ async def run(steps: list[Add], works: list[Work], workers: int) -> World:
     steps=st.lists(adds, max_size=25),
     works=st.lists(works, min_size=1, max_size=8),
     workers=st.integers(1, 3),
+    limits=st.lists(st.integers(1, 3), min_size=1, max_size=4),
 )
 def test_at_rest_every_key_was_handled_after_its_last_add(
-    steps: list[Add], works: list[Work], workers: int
+    steps: list[Add], works: list[Work], workers: int, limits: list[int]
 ) -> None:
     loop = looptime.new_event_loop()
     try:
-        world = loop.run_until_complete(run(steps, works, workers))
+        world = loop.run_until_complete(run(steps, works, workers, limits))
     finally:
         loop.close()
     assert world.queue.is_settled

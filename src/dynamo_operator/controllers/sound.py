@@ -15,14 +15,14 @@ from dynamo_operator.validation import Problem
 R = TypeVar("R", bound=Resource)
 
 REMEMBERED = 16_384
-"""Objects; a graph of three services has four."""
+"""Objects of one controller."""
 
 
 class Sound:
     """Finds the mistakes of objects, of the same content only once.
 
-    `find` may depend on the object's labels, annotations and spec, and on what stays the same as long as this
-    process lives.
+    `find` may depend on the object's labels, annotations, owner references and spec, on what an object never
+    changes, such as its name, and on what stays the same as long as this process lives.
     """
 
     def __init__(self) -> None:

@@ -18,17 +18,21 @@ from dynamo_operator.kube.kind import Key
 class Priority(IntEnum):
     """What somebody wants overtakes what is reported, and both the backlog of a first list or a resync.
 
-    But after each edit a report has its turn: else a graph out of a hundred that are made at once says that
-    it is ready when the last one has been made. A report costs less than an edit.
+    Among what is wanted, changes of what there is overtake what is new. But after each of them a report has
+    its turn: else a graph out of a hundred that are made at once says that it is ready when the last one has
+    been made. A report costs less than an edit.
     """
 
     EDIT = 0
-    CHANGE = 1
-    BACKLOG = 2
+    NEW = 1
+    CHANGE = 2
+    BACKLOG = 3
 
+
+_WANTED = (Priority.EDIT, Priority.NEW)
 
 _LOOK_SECONDS = 0.5
-"""How often is looked whether a key may be begun that is held back."""
+"""How often a worker without a key looks whether a new one may be begun by now. Nobody tells it."""
 
 FAIR_TURN = 8
 """Each so many keys, the one that has waited longest is next: no priority keeps another out for good."""
@@ -68,8 +72,7 @@ class _Delayed:
 class Queue:
     """Keys by priority, first come first served. Time is the event loop's, which never jumps.
 
-    `begin_at_most` is how many keys may be handed out at the same time now, those of reports left aside.
-    None means: any number.
+    `begin_at_most` is how many new keys may be handed out at the same time now. None means: any number.
     """
 
     def __init__(
@@ -97,7 +100,12 @@ class Queue:
     @property
     def depth(self) -> int:
         """How many keys are due and wait for a worker."""
-        return sum(map(len, self._due.values())) + len(self._again)
+        return self.waiting + len(self._again)
+
+    @property
+    def waiting(self) -> int:
+        """How many keys are due and no worker has yet."""
+        return sum(map(len, self._due.values()))
 
     @property
     def working(self) -> int:
@@ -145,7 +153,7 @@ class Queue:
                 return Taken(key, priority, waited)
             self._wake.clear()
             with suppress(TimeoutError):
-                async with asyncio.timeout(_LOOK_SECONDS if self._is_held else None):
+                async with asyncio.timeout(_LOOK_SECONDS if self.waiting else None):
                     await self._wake.wait()
         return None
 
@@ -155,8 +163,8 @@ class Queue:
         again = self._again.pop(key, None)
         if again is not None:
             self._make_due(key, again)
-        elif self._is_held:
-            self._wake.set()
+        elif self.waiting:
+            self._wake.set()  # a new key may have been held back
 
     def succeeded(self, key: Key) -> None:
         """Forget the failures of `key`."""
@@ -172,6 +180,8 @@ class Queue:
         seconds = backoff.seconds(failures, self._jitter.random())
         seconds = max(seconds, at_least_seconds)
         priority = self._working.get(key, Priority.CHANGE)
+        if priority is Priority.NEW:
+            priority = Priority.CHANGE  # it has begun
         self.add(key, priority=priority, after_seconds=seconds)
         return seconds
 
@@ -209,23 +219,18 @@ class Queue:
     def _next(self) -> Priority | None:
         """The priority whose first key is next. None means: no key is due, or may be begun now."""
         due = [each for each, keys in self._due.items() if keys]
-        if due and due != [Priority.CHANGE] and self._is_full:
-            due = [Priority.CHANGE] if Priority.CHANGE in due else []
+        if Priority.NEW in due and self._is_full:
+            due.remove(Priority.NEW)
         if due and self._handed_out % FAIR_TURN == FAIR_TURN - 1:
             return min(due, key=lambda each: next(iter(self._due[each].values())))
-        if self._last is Priority.EDIT and Priority.CHANGE in due:
+        if self._last in _WANTED and Priority.CHANGE in due:
             return Priority.CHANGE
         return due[0] if due else None
 
     @property
     def _is_full(self) -> bool:
-        """Whether so many keys are handed out that only those of reports may follow."""
+        """Whether no more new keys may be handed out now."""
         if self._begin_at_most is None:
             return False
-        begun = sum(each is not Priority.CHANGE for each in self._working.values())
+        begun = sum(each is Priority.NEW for each in self._working.values())
         return begun >= self._begin_at_most()
-
-    @property
-    def _is_held(self) -> bool:
-        """Whether keys are due that may not be begun yet. Nobody tells when they may be."""
-        return self._begin_at_most is not None and any(self._due.values())

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.controllers.sound import Sound
+from dynamo_operator.kube.types.meta import OwnerReference
 from dynamo_operator.validation import Problem
 from specs import a_component
 
@@ -45,6 +46,7 @@ def test_what_had_no_mistakes_is_not_looked_through_again() -> None:
         component(uid="another"),
         component(labels={"team": "red"}),
         component(annotations={"nvidia.com/paused": "true"}),
+        component(owner_references=(OwnerReference("DynamoGraphDeployment", "chat", "u-chat"),)),
     ],
 )
 def test_every_other_content_is_looked_through(changed: DynamoComponentDeployment) -> None:

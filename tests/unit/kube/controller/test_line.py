@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from dynamo_operator.kube.controller import AHEAD, DONE, Outcome, Pace
 from dynamo_operator.kube.kind import Key
@@ -64,6 +65,32 @@ async def test_few_are_begun_while_what_was_made_waits(lines: int, at_once: int)
         await asyncio.sleep(LINE_SECONDS / 10)
         assert at_once == world.controller.most_active
         assert {OLD, *NEW} == set(world.controller.keys())
+
+
+async def test_what_is_worked_on_and_is_to_be_looked_at_again_is_no_line() -> None:
+    async with made(0) as below, running(world=World(above(below))) as world:
+        below.widgets.hear(Changed(widget(Key("ns", "made-0"), 2)))
+        world.list(widget(OLD))
+        await asyncio.sleep(1)
+        for key in NEW:
+            world.controller.script[key] = iter([short])
+            world.widgets.hear(Changed(widget(key)))
+        await asyncio.sleep(1)
+        assert WORKERS == world.controller.most_active
+
+
+async def test_an_edit_of_what_there_is_is_not_held_back() -> None:
+    async with made(3) as below, running(world=World(above(below))) as world:
+        world.list(widget(OLD))
+        for key in NEW:
+            world.controller.script[key] = iter([long])
+            world.widgets.hear(Changed(widget(key)))
+        await asyncio.sleep(10)
+        world.controller.runs.clear()
+        edited = structs.replace(widget(OLD, 2).metadata, generation=2)
+        world.widgets.hear(Changed(structs.replace(widget(OLD, 2), metadata=edited)))
+        await asyncio.sleep(1)
+        assert [OLD] == world.controller.keys()
 
 
 async def test_all_workers_begin_again_soon_after_the_line_is_gone() -> None:

@@ -68,6 +68,66 @@ async def test_an_edit_overtakes_changes_and_is_not_put_back_by_one() -> None:
     assert [B, A, C] == [await take(queue) for _ in range(3)]
 
 
+async def test_only_new_keys_are_held_back_when_no_more_may_be_begun() -> None:
+    queue = Queue(begin_at_most=lambda: 1)
+    for each in (A, B):
+        queue.add(each, priority=Priority.NEW)
+    assert A == await take(queue)
+    assert await is_empty(queue)
+    for priority in (Priority.BACKLOG, Priority.CHANGE, Priority.EDIT):
+        each = Key("ns", priority.name)
+        queue.add(each, priority=priority)
+        assert each == await take(queue)
+    assert await is_empty(queue)
+    queue.done(A)
+    assert B == await take(queue)
+
+
+async def test_a_new_key_that_failed_has_begun_and_is_not_held_back() -> None:
+    queue = Queue(begin_at_most=lambda: 1)
+    for each in (A, B, C):
+        queue.add(each, priority=Priority.NEW)
+    assert A == await take(queue)
+    queue.failed(A, Backoff(1, 1))
+    queue.done(A)
+    assert B == await take(queue)
+    await asyncio.sleep(2)
+    assert A == await take(queue)
+
+
+async def test_a_worker_that_waits_takes_up_what_was_held_back_when_another_is_done() -> None:
+    queue = Queue(begin_at_most=lambda: 1)
+    for each in (A, B):
+        queue.add(each, priority=Priority.NEW)
+    await take(queue)
+    waiting = asyncio.create_task(take(queue))
+    await asyncio.sleep(0.1)
+    queue.done(A)
+    await asyncio.sleep(0.1)
+    assert waiting.done()
+
+
+async def test_that_more_may_be_begun_is_noticed_without_being_told() -> None:
+    limit = 1
+    queue = Queue(begin_at_most=lambda: limit)
+    for each in (A, B):
+        queue.add(each, priority=Priority.NEW)
+    await take(queue)
+    waiting = asyncio.create_task(take(queue))
+    await asyncio.sleep(60)
+    assert not waiting.done()
+    limit = 2
+    await asyncio.sleep(1)
+    assert waiting.done()
+
+
+async def test_a_change_of_what_there_is_overtakes_what_is_new() -> None:
+    queue = Queue()
+    queue.add(A, priority=Priority.NEW)
+    queue.add(B, priority=Priority.EDIT)
+    assert [B, A] == [await take(queue) for _ in range(2)]
+
+
 async def test_no_priority_keeps_another_out_for_good() -> None:
     queue = Queue()
     queue.add(A, priority=Priority.BACKLOG)

@@ -45,8 +45,9 @@ _log = structlog.get_logger()
 _LOOK_SECONDS: Final = 0.5
 """How often it is looked whether quieter times have come."""
 COLLECT_SECONDS: Final = 0.3
-PATIENCE_SECONDS: Final = 60.0
-"""How long an Event of something that went well waits for quieter times."""
+PATIENCE_SECONDS: Final = 300.0
+"""How long an Event of something that went well waits for quieter times: a little longer than a thousand graphs
+that are made at once keep a small control plane busy."""
 PENDING_LIMIT: Final = 10_000
 """Of graphs of three services, what a thousand of them tell when they are made."""
 WRITTEN_LIMIT: Final = 16_384

@@ -46,8 +46,8 @@ _LOOK_SECONDS: Final = 0.5
 """How often it is looked whether quieter times have come."""
 COLLECT_SECONDS: Final = 0.3
 PATIENCE_SECONDS: Final = 300.0
-"""How long an Event of something that went well waits for quieter times: a little longer than a thousand graphs
-that are made at once keep a small control plane busy."""
+"""How long an Event of something that went well waits for quieter times. A thousand graphs that are made at
+once keep a small control plane busy for about as long."""
 PENDING_LIMIT: Final = 10_000
 """Of graphs of three services, what a thousand of them tell when they are made."""
 WRITTEN_LIMIT: Final = 16_384

@@ -13,7 +13,7 @@ from dynamo_operator.kube.kind import Key
 from dynamo_operator.kube.types.apps import Deployment
 from dynamo_operator.kube.types.meta import Metadata, OwnerReference
 from dynamo_operator.kube.watch import Changed
-from simulated.widgets import World, running, widget
+from simulated.widgets import Script, World, running, widget
 
 pytestmark = pytest.mark.looptime
 
@@ -41,6 +41,13 @@ async def short() -> Outcome:
     return DONE
 
 
+def come(world: World, *script: Script) -> None:
+    """Have the new ones created, each reconcile of which does what comes next in the script."""
+    for key in NEW:
+        world.controller.script[key] = iter(script)
+        world.widgets.hear(Changed(widget(key)))
+
+
 @asynccontextmanager
 async def made(lines: int) -> AsyncIterator[World]:
     """What controls the objects that are made: each takes `LINE_SECONDS`, and so many wait for another."""
@@ -59,9 +66,7 @@ async def test_few_are_begun_while_what_was_made_waits(lines: int, at_once: int)
     async with made(lines) as below, running(world=World(above(below))) as world:
         world.list(widget(OLD))
         await asyncio.sleep(1)
-        for key in NEW:
-            world.controller.script[key] = iter([short])
-            world.widgets.hear(Changed(widget(key)))
+        come(world, short)
         await asyncio.sleep(LINE_SECONDS / 10)
         assert at_once == world.controller.most_active
         assert {OLD, *NEW} == set(world.controller.keys())
@@ -72,9 +77,7 @@ async def test_what_is_worked_on_and_is_to_be_looked_at_again_is_no_line() -> No
         below.widgets.hear(Changed(widget(Key("ns", "made-0"), 2)))
         world.list(widget(OLD))
         await asyncio.sleep(1)
-        for key in NEW:
-            world.controller.script[key] = iter([short])
-            world.widgets.hear(Changed(widget(key)))
+        come(world, short)
         await asyncio.sleep(1)
         assert WORKERS == world.controller.most_active
 
@@ -82,9 +85,7 @@ async def test_what_is_worked_on_and_is_to_be_looked_at_again_is_no_line() -> No
 async def test_an_edit_of_what_there_is_is_not_held_back() -> None:
     async with made(3) as below, running(world=World(above(below))) as world:
         world.list(widget(OLD))
-        for key in NEW:
-            world.controller.script[key] = iter([long])
-            world.widgets.hear(Changed(widget(key)))
+        come(world, long)
         await asyncio.sleep(10)
         world.controller.runs.clear()
         edited = structs.replace(widget(OLD, 2).metadata, generation=2)
@@ -96,9 +97,7 @@ async def test_an_edit_of_what_there_is_is_not_held_back() -> None:
 async def test_all_workers_begin_again_soon_after_the_line_is_gone() -> None:
     async with made(1) as below, running(world=World(above(below))) as world:
         world.list(widget(OLD))
-        for key in NEW:
-            world.controller.script[key] = iter([long, long])
-            world.widgets.hear(Changed(widget(key)))
+        come(world, long, long)
         await asyncio.sleep(LINE_SECONDS - 10)
         assert AHEAD == world.controller.active
         await asyncio.sleep(20)
@@ -108,9 +107,7 @@ async def test_all_workers_begin_again_soon_after_the_line_is_gone() -> None:
 async def test_what_is_reported_of_those_that_have_begun_is_heard_meanwhile() -> None:
     async with made(3) as below, running(world=World(above(below))) as world:
         world.list(widget(OLD))
-        for key in NEW:
-            world.controller.script[key] = iter([long])
-            world.widgets.hear(Changed(widget(key)))
+        come(world, long)
         await asyncio.sleep(10)
         world.controller.runs.clear()
         owner = OwnerReference(

@@ -43,7 +43,7 @@ AHEAD = 2
 """New objects that a controller begins at once while what it has made already waits.
 
 With all sixteen workers, half of a hundred graphs that are made at once are ready after 0.63 to 0.77 of the
-time of all of them, with two after 0.55 to 0.58 (`make bench ARGS="--graphs 100"`, five and four runs).
+time of all of them, with two after 0.55 to 0.69 (six and five runs; source: `docs/performance.md`).
 """
 
 

@@ -30,8 +30,10 @@ For webhooks, `result` is `allowed` or `denied`, `operation` is `CREATE`, `UPDAT
 `reason` is that of the first problem: `required`, `invalid`, `unknown_field`, `not_supported`, `forbidden`,
 `duplicate`, `decode_failed`, `immutable_field_changed`, `replicas_managed_by_adapter` or
 `rollout_in_progress`.
-`status` is the state of a graph (`pending`, `successful`, `failed`, `unknown`), and `ready` or
-`not_ready` of a component or a model. Objects are counted at each scrape, so what is gone is not counted.
+`status` is the state of a graph (`initializing`, `pending`, `successful`, `failed`) or of a request
+(`Pending`, `Profiling`, `Deploying`, `Ready`, `DeploymentDeleted`, `Failed`), `unknown` before it has one;
+and `ready` or `not_ready` of a component, an adapter or a model. Objects are counted at each scrape, so what
+is gone is not counted.
 What was counted for reconciles in a namespace goes with its last object of that kind.
 
 Rollouts are [managed ones](rollouts.md); Deployments that replace their own pods are not among them. Each is

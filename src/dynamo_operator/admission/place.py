@@ -5,7 +5,10 @@ steps and not four. So at each step the longest key that fits is taken.
 """
 
 import re
+from collections.abc import Iterator
 from typing import Any, Final
+
+from dynamo_operator.kube.kind import Object
 
 _INDEX: Final = re.compile(r"\[(\d+)\]")
 _SCALARS: Final = (str, int, float, bool)
@@ -16,7 +19,7 @@ def scalar_at(document: Any, path: str) -> Any:
     value, rest = document, path
     while rest:
         if isinstance(value, dict):
-            key = max((key for key in value if _leads(key, rest)), key=len, default=None)
+            key = next((each for each in _steps(rest, value) if each in value), None)
             if key is None:
                 return None
             value, rest = value[key], rest[len(key) :].removeprefix(".")
@@ -28,5 +31,14 @@ def scalar_at(document: Any, path: str) -> Any:
     return value if isinstance(value, _SCALARS) else None
 
 
-def _leads(key: str, path: str) -> bool:
-    return bool(key) and path.startswith(key) and path[len(key) : len(key) + 1] in ("", ".", "[")
+def _steps(path: str, found: Object) -> Iterator[str]:
+    """What the next step may be, the longest first: the path up to a dot, to a bracket, or to its end.
+
+    To look at each key in its place would take long where all of many keys are wrong.
+    """
+    longest = max(map(len, found), default=0)
+    if len(path) <= longest:
+        yield path
+    for end in range(min(len(path) - 1, longest), 0, -1):
+        if path[end] in ".[":
+            yield path[:end]

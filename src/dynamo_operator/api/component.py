@@ -93,7 +93,12 @@ class SharedMemory(Struct):
     """The memory-backed volume at /dev/shm."""
 
     disabled: Annotated[bool, Field("Mount no such volume.")] = False
-    size: Annotated[Quantity | None, Field("Size of the volume. Left out, it is `8Gi`.")] = None
+    size: Annotated[
+        Quantity | None,
+        Field(
+            "Size of the volume; required unless it is disabled. Without `sharedMemory` it is `8Gi`."
+        ),
+    ] = None
 
 
 class ExtraPodMetadata(Struct):

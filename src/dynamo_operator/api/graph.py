@@ -103,7 +103,7 @@ class RestartStatus(Struct):
     observed_id: Annotated[
         str | None, Field("The `spec.restart.id` that this status is about.")
     ] = msgspec.field(name="observedID", default=None)
-    phase: Annotated[str | None, Field("`Pending`, `Restarting`, `Completed` or `Failed`.")] = None
+    phase: Annotated[str | None, Field("`Restarting`, `Completed` or `Superseded`.")] = None
     in_progress: Annotated[
         tuple[str, ...], Field("Services that are restarting at this moment.")
     ] = ()

@@ -203,7 +203,7 @@ def _contradictions(settings: Settings) -> Iterator[tuple[str, str]]:
     if election.enabled and not election.id:
         yield "leaderElection.id", "must not be empty when leader election is on"
     durations = (
-        election.lease_duration_seconds,
+        int(election.lease_duration_seconds),  # a Lease has whole seconds
         election.renew_deadline_seconds,
         election.retry_period_seconds,
     )

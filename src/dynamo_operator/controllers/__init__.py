@@ -1,4 +1,5 @@
 """One controller per kind: gather, validate, render, apply, status.
 
-No controller keeps state between reconciles; what it knows is in the cache.
+What a controller knows of the cluster is in the cache. What it remembers besides (calls under way, when a
+status was last written, specs without mistakes) only saves work: after a restart the same comes out.
 """

@@ -1,8 +1,9 @@
 """Which operators work in a cluster, by the Leases that they hold."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
 from dynamo_operator.installation.checks import Finding, Verdict
+from dynamo_operator.kube.microtime import seconds_between
 from dynamo_operator.kube.types.coordination import Lease
 
 LEADER = "Cluster-wide Operator"
@@ -23,8 +24,5 @@ def leader(lease: Lease | None, now: datetime, *, is_before: bool) -> Finding:
 
 
 def _is_held(lease: Lease, now: datetime) -> bool:
-    renewed = lease.spec.renew_time
-    if not renewed or not lease.spec.lease_duration_seconds:
-        return False
-    moment = datetime.fromisoformat(renewed).astimezone(UTC)
-    return now < moment + timedelta(seconds=lease.spec.lease_duration_seconds)
+    age = seconds_between(lease.spec.renew_time, now)
+    return age is not None and age < (lease.spec.lease_duration_seconds or 0)

@@ -11,12 +11,15 @@ from datetime import UTC, datetime
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from dynamo_operator.api import labels
 from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.api.model import DynamoModel
+from dynamo_operator.api.request import DynamoGraphDeploymentRequest
 from dynamo_operator.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.kube.types.meta import Resource, condition
 from dynamo_operator.observability.listing import Listing
+from dynamo_operator.status.pause import is_paused
+from dynamo_operator.status.reasons import GraphReason
 
 _PREFIX = "dynamo_operator"
 _GRAPH = ("namespace", "graph")
@@ -25,6 +28,8 @@ _PAUSABLE: tuple[type[Resource], ...] = (
     DynamoGraphDeployment,
     DynamoComponentDeployment,
     DynamoGraphDeploymentScalingAdapter,
+    DynamoGraphDeploymentRequest,
+    DynamoModel,
 )
 
 
@@ -45,7 +50,7 @@ class Graphs(Collector):
         yield _gauge("graph_ready", "1 while the graph is ready, else 0.", _GRAPH, _ready(graphs))
         yield _gauge(
             "graph_state_seconds",
-            "How long the graph has been ready, or not ready.",
+            "How long the graph has been ready, or not ready; not told of a suspended one.",
             (*_GRAPH, "ready"),
             _seconds(graphs, self._now()),
         )
@@ -72,9 +77,7 @@ class Graphs(Collector):
     def _paused(self) -> Iterator[tuple[tuple[str, ...], float]]:
         for type_ in _PAUSABLE:
             counts = Counter(
-                each.metadata.namespace
-                for each in self._cache.list(type_)
-                if each.metadata.annotations.get(labels.PAUSED) == "true"
+                each.metadata.namespace for each in self._cache.list(type_) if is_paused(each)
             )
             for namespace, count in counts.items():
                 yield (type_.KIND.name, namespace), count
@@ -103,7 +106,9 @@ def _seconds(
 ) -> Iterator[tuple[tuple[str, ...], float]]:
     for each in graphs:
         ready = condition(each.status.conditions, "Ready")
-        if ready is not None and ready.last_transition_time:
+        if ready is None or ready.reason == GraphReason.SUSPENDED:
+            continue  # nobody waits for it, so nobody is to be called out for it
+        if ready.last_transition_time:
             since = datetime.fromisoformat(ready.last_transition_time)
             yield (*each.key, ready.status.lower()), max(0.0, (now - since).total_seconds())
 

@@ -27,7 +27,7 @@ _UNKNOWN = "unknown"
 
 
 def graph_state(graph: DynamoGraphDeployment) -> str:
-    """`pending`, `successful` or `failed`, as in the status; `unknown` before there is one."""
+    """The state as in the status; `unknown` before there is one."""
     return graph.status.state or _UNKNOWN
 
 

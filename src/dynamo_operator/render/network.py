@@ -6,7 +6,7 @@ from dynamo_operator.api import labels, names
 from dynamo_operator.api.component import IngressSpec
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.types.istio import VirtualService
-from dynamo_operator.render.components.base import SYSTEM_PORT
+from dynamo_operator.render.components.plain import SYSTEM_PORT
 from dynamo_operator.render.seams import ComponentPlan, metadata
 
 _DEFAULT_HOST_SUFFIX = "local"

@@ -23,7 +23,7 @@ from dynamo_operator.api.framework import cache_path, framework
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.facts import Facts, registry_of_image
 from dynamo_operator.kube.kind import Object
-from dynamo_operator.render.components import base, epp, frontend, planner, worker
+from dynamo_operator.render.components import epp, frontend, plain, planner, worker
 from dynamo_operator.render.merge import pruned
 from dynamo_operator.render.metadata import (
     annotations,
@@ -52,7 +52,7 @@ ROLES: dict[str, Role] = {
     "planner": planner,
     "epp": epp,
 }
-"""By `componentType`; every other type is `base`."""
+"""By `componentType`; every other type is `plain`."""
 
 BACKENDS: dict[str, Backend] = {
     name: cast("Backend", import_module(f"dynamo_operator.render.backends.{name}"))
@@ -89,7 +89,7 @@ def component_plan(
         model=spec.model_ref.name if spec.model_ref else "",
         replicas=1 if spec.replicas is None else spec.replicas,
         nodes=spec.nodes,
-        role=ROLES.get(spec.component_type or "", base),
+        role=ROLES.get(spec.component_type or "", plain),
         backend=BACKENDS[found.name],
         orchestrator=ORCHESTRATORS["lws" if spec.nodes > 1 else "deployment"],
         labels=every,

@@ -13,6 +13,7 @@ from dynamo_operator.api.component import DynamoComponentDeployment, ServiceRepl
 from dynamo_operator.api.framework import declared_or_detected
 from dynamo_operator.kube.applied import Blocked, Obstacle
 from dynamo_operator.kube.kind import Object
+from dynamo_operator.kube.texts import fitted
 from dynamo_operator.kube.types.meta import Condition, condition
 from dynamo_operator.render.metadata import component_labels
 from dynamo_operator.render.plan import parent_graph
@@ -24,6 +25,10 @@ from dynamo_operator.status.service import cause, diagnosed, explained, service_
 from dynamo_operator.status.workload import Readiness
 from dynamo_operator.validation import Problem
 
+_MESSAGE_LIMIT = 1024
+"""As of a graph. Source: specification `beyond` F1; the API server takes 32,768 characters at most."""
+
+_REFUSED = "Validation failed: "
 _OBSTACLE_REASONS = {
     Obstacle.NAME_CONFLICT: ComponentReason.NAME_CONFLICT,
     Obstacle.REJECTED: ComponentReason.REJECTED,
@@ -37,7 +42,7 @@ def refused_status(component: DynamoComponentDeployment, problems: Sequence[Prob
 
     `observedGeneration` too: it is that of the last spec that was carried out.
     """
-    text = "Validation failed: " + "; ".join(str(each) for each in problems)
+    text = _REFUSED + fitted([str(each) for each in problems], _MESSAGE_LIMIT - len(_REFUSED))
     generation = component.metadata.generation
     return {
         "conditions": [
@@ -73,10 +78,11 @@ def component_status(
     generation = component.metadata.generation
     service = _service(component, readiness, replicas, diagnosis) if replicas else None
     if blocked:
-        text = "; ".join(each.message for each in blocked)
+        text = fitted([each.message for each in blocked], _MESSAGE_LIMIT)
         readiness = _unready(_OBSTACLE_REASONS[blocked[0].obstacle], text)
     elif not readiness.is_ready and diagnosis.message:
-        readiness = _unready(readiness.reason, f"{readiness.message}; {diagnosis.message}")
+        text = fitted([readiness.message, diagnosis.message], _MESSAGE_LIMIT)
+        readiness = _unready(readiness.reason, text)
     status: Object = {
         "conditions": [
             _valid(generation),

@@ -23,6 +23,7 @@ from dynamo_operator.kube.texts import cut
 from dynamo_operator.kube.types.grove import CLIQUE_NAME
 from dynamo_operator.kube.types.meta import Condition, Resource
 from dynamo_operator.lifecycle.replicas import has_adapter
+from dynamo_operator.validation.multinode import MAX_GROUPS
 
 _MESSAGE_LIMIT = 1024
 
@@ -207,10 +208,14 @@ def _grove_leaders(graph: DynamoGraphDeployment, service: str, replicas: int) ->
 def _cliques(
     graph: DynamoGraphDeployment, service: str, replicas: int, suffix: str
 ) -> Iterator[str]:
-    """Grove labels a pod with its clique, whose name has the number of the replica; 0 always counts."""
+    """Grove labels a pod with its clique, whose name has the number of the replica; 0 always counts.
+
+    A selector has to stay readable, whatever number somebody asks for: no more replicas are named than a
+    service over several nodes may have.
+    """
     gang = gang_names_of(graph)
     group, name = gang.child(service), f"{gang.services[service]}{suffix}"
-    return (f"{group}-{index}-{name}" for index in range(max(1, replicas)))
+    return (f"{group}-{index}-{name}" for index in range(min(max(1, replicas), MAX_GROUPS)))
 
 
 def _condition(adapter: DynamoGraphDeploymentScalingAdapter, status: str, why: Hold) -> Condition:

@@ -26,6 +26,9 @@ def deployment_config_problems(envs: Iterable[Any], path: str) -> Iterator[Probl
         except ValueError as error:
             yield Problem(at, f"expected JSON: {error}")
             continue
+        except RecursionError:
+            yield Problem(at, "expected JSON: it is nested too deeply")
+            continue
         if not isinstance(config, dict):
             yield Problem(at, "expected a JSON object with one entry per service")
             continue

@@ -48,16 +48,12 @@ def _handler_problems(name: str, handler: Mapping[str, Any], path: str) -> Itera
         yield Problem(f"{path}.port", "expected the number or the name of a port")
     elif isinstance(port, int) and not 0 < port <= _MAX_PORT:
         yield Problem(f"{path}.port", f"must be between 1 and {_MAX_PORT}")
-    elif isinstance(port, str) and not _is_port_name(port):
+    elif isinstance(port, str) and not is_port_name(port):
         yield Problem(f"{path}.port", f'"{port}" is no name of a port')
-
-
-def _is_port_name(text: str) -> bool:
-    fits = len(text) <= 15 and text == text.lower() and text.isascii()  # noqa: PLR2004  # RFC 6335
-    plain = text.replace("-", "a").isalnum() and "--" not in text and text.strip("-") == text
-    return fits and plain and not text.isdigit()
 
 
 def is_port_name(text: str) -> bool:
     """Whether the text may name a container's port: at most 15 of `a-z 0-9 -`, with a letter."""
-    return _is_port_name(text)
+    fits = len(text) <= 15 and text == text.lower() and text.isascii()  # noqa: PLR2004  # RFC 6335
+    plain = text.replace("-", "a").isalnum() and "--" not in text and text.strip("-") == text
+    return fits and plain and not text.isdigit()

@@ -1,6 +1,7 @@
 """What `docs/models.md` tells its readers to do works, in the order in which they read it."""
 
 import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,7 @@ def test_the_page_works_from_its_beginning_to_its_end(
                 world.create(KINDS[document["kind"]], document)
         else:
             for line in text.splitlines():
-                printed.append(kubectl(*line.removeprefix("$ kubectl ").split(" ")))
+                printed.append(kubectl(*shlex.split(line.removeprefix("$ kubectl "))))
                 _until_both_are_known(line, world)
                 _check(line, printed[-1], world, fleet)
     assert world.get(MODEL, "my-lora") is None

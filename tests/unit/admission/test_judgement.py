@@ -60,6 +60,8 @@ def test_one_wrong_value_may_not_follow_another_even_if_the_same_is_said_of_both
         ("spec.list[7].x", None),
         ("spec.list", None),
         ("metadata.annotations.nvidia.com/x", "z"),
+        ("metadata.annotations.nvidia.com/x.y", None),
+        ("metadata.labels.nvidia.com/x", None),
         ("spec.services[a.b].replicas", None),
         ("", None),
     ],

@@ -123,6 +123,13 @@ def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
         ({"model-express-url": "http://[::1"}, "modelExpressUrl"),
         ({"leader-elect": "true", "leader-election-id": ""}, "leaderElection.id"),
         ({"leader-election-renew-deadline": "20s"}, "leaderElection"),
+        (
+            {
+                "leader-election-lease-duration": "10.9s",
+                "leader-election-renew-deadline": "10.5s",
+            },
+            "leaderElection",
+        ),
         ({"namespace-scope-lease-duration": "10s"}, "namespaceScope"),
         ({"namespace-scope-lease-renew-interval": "0"}, "namespaceScope"),
         ({"metrics-bind-address": "8080"}, "metrics.bindAddress"),

@@ -14,6 +14,7 @@ from dynamo_operator.kube.metrics import RuntimeMetrics
 from dynamo_operator.kube.types.meta import R
 from dynamo_operator.observability import metrics
 from dynamo_operator.observability.rollouts import RolloutMetrics
+from dynamo_operator.observability.scope import register as register_scope
 
 FILES = Path(__file__).parents[3] / "charts/dynamo-platform/files"
 _NAME = re.compile(r"dynamo_operator_[a-z_]+")
@@ -33,6 +34,7 @@ def known() -> set[str]:
     metrics.register(registry, _Nothing())
     WebhookMetrics(registry)
     RolloutMetrics(registry)
+    register_scope(registry, int, bool)
     return names(registry)
 
 

@@ -3,14 +3,22 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from dynamo_operator.api.component import ComponentSpec, ServiceReplicaStatus
+from dynamo_operator.api.component import (
+    ComponentSpec,
+    DynamoComponentDeployment,
+    ServiceReplicaStatus,
+)
 from dynamo_operator.api.graph import (
     DynamoGraphDeployment,
     DynamoGraphDeploymentSpec,
     DynamoGraphDeploymentStatus,
 )
+from dynamo_operator.api.model import DynamoModel
+from dynamo_operator.api.request import DynamoGraphDeploymentRequest
+from dynamo_operator.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.kube.types.meta import Condition, Metadata, R, Resource
 from dynamo_operator.observability.graphs import Graphs
 
@@ -34,13 +42,13 @@ def lines(*objects: Resource) -> list[str]:
     return [line for line in text.splitlines() if not line.startswith("#")]
 
 
-def a_graph(ready: str, **annotations: str) -> DynamoGraphDeployment:
+def a_graph(ready: str, reason: str = "", **annotations: str) -> DynamoGraphDeployment:
     moment = "2026-01-02T03:03:05Z"
     return DynamoGraphDeployment(
         Metadata("chat", "lab", annotations=annotations),
         spec=DynamoGraphDeploymentSpec(services={"decode": ComponentSpec(replicas=4)}),
         status=DynamoGraphDeploymentStatus(
-            conditions=(Condition("Ready", ready, last_transition_time=moment),),
+            conditions=(Condition("Ready", ready, reason, last_transition_time=moment),),
             services={"decode": ServiceReplicaStatus("Deployment", "chat-decode", 4, 4, 3)},
             gpus=8,
         ),
@@ -62,16 +70,34 @@ def test_a_ready_graph() -> None:
     assert 'dynamo_operator_graph_ready{graph="chat",namespace="lab"} 1.0' in found
 
 
+def test_how_long_a_suspended_graph_is_not_ready_is_not_told() -> None:
+    told = [line for line in lines(a_graph("False", "suspended")) if "state_seconds" in line]
+    assert [] == told
+
+
 def test_a_graph_without_a_status_counts_as_not_ready_and_has_no_guesses() -> None:
     bare = DynamoGraphDeployment(Metadata("chat", "lab"))
     assert ['dynamo_operator_graph_ready{graph="chat",namespace="lab"} 0.0'] == lines(bare)
 
 
-def test_paused_objects_are_counted_by_kind() -> None:
-    found = lines(a_graph("True", **{"nvidia.com/paused": "true"}))
-    name, labels = "dynamo_operator_paused_objects", 'resource_type="DynamoGraphDeployment"'
-    assert f'{name}{{namespace="lab",{labels}}} 1.0' in found
-    assert not any(name in line for line in lines(a_graph("True", **{"nvidia.com/paused": "yes"})))
+@pytest.mark.parametrize(
+    "type_",
+    [
+        DynamoComponentDeployment,
+        DynamoGraphDeployment,
+        DynamoGraphDeploymentRequest,
+        DynamoGraphDeploymentScalingAdapter,
+        DynamoModel,
+    ],
+)
+def test_paused_objects_are_counted_by_kind(type_: type[Resource]) -> None:
+    def told(value: str) -> list[str]:
+        paused = type_(Metadata("chat", "lab", annotations={"nvidia.com/paused": value}))
+        return [line for line in lines(paused) if "paused_objects" in line]
+
+    labels = f'namespace="lab",resource_type="{type_.KIND.name}"'
+    assert [f"dynamo_operator_paused_objects{{{labels}}} 1.0"] == told("true")
+    assert [] == told("yes")
 
 
 def test_without_graphs_there_is_nothing() -> None:

@@ -12,6 +12,7 @@ from dynamo_operator.api.component import (
     ServiceReplicaStatus,
 )
 from dynamo_operator.api.service_status import BlockedPod
+from dynamo_operator.kube.applied import Blocked, Obstacle
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.types.meta import Condition, Metadata, OwnerReference
 from dynamo_operator.status.component import component_status
@@ -66,6 +67,18 @@ def test_the_condition_keeps_its_reason_and_names_the_pod() -> None:
         service["runtimeNamespace"],
     )
     assert ["x-0"] == [each["name"] for each in service["blockedPods"]]
+
+
+def test_a_hundred_refused_objects_are_told_in_a_message_that_the_api_server_takes() -> None:
+    refused = [
+        Blocked(Obstacle.REJECTED, "LeaderWorkerSet", f"chat-{index}", f"{index}: {'quota ' * 60}")
+        for index in range(100)
+    ]
+    status = component_status(a_component(), late(), COUNTS, refused)
+    said = status["conditions"][1].message
+    assert said.startswith("0: quota")
+    assert "97 more" in said
+    assert len(said) <= 1024
 
 
 def test_a_component_that_is_ready_explains_nothing() -> None:

@@ -119,6 +119,11 @@ def test_an_autoscaler_sees_one_pod_of_each_replica() -> None:
     assert OURS == selector(graph(metadata=grove), "decode", 2)
 
 
+def test_a_number_that_nobody_can_run_makes_no_endless_selector() -> None:
+    on_grove = graph(service={"multinode": {"nodeCount": 2}}, metadata=GROVE)
+    assert 64 * 1024 > len(selector(on_grove, "decode", 2**31 - 1))
+
+
 GRAPHS = "nvidia.com/dynamo-graph-deployment-name=chat"
 GROVE = {"annotations": {"nvidia.com/workload-provider": "grove"}}
 

@@ -228,6 +228,10 @@ CASES: dict[str, tuple[Object, str]] = {
         {"envs": [{"name": "DYN_DEPLOYMENT_CONFIG", "value": "{"}]},
         "spec.envs[0].value: expected JSON",
     ),
+    "sizes that are nested without end": (
+        {"envs": [{"name": "DYN_DEPLOYMENT_CONFIG", "value": "[" * 200_000}]},
+        "spec.envs[0].value: expected JSON",
+    ),
     "sizes of the wrong type": (
         {
             "envs": [

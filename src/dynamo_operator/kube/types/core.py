@@ -40,7 +40,7 @@ class PersistentVolumeClaim(Resource):
 class PullSecret(Resource):
     """A Secret of type `kubernetes.io/dockerconfigjson`. Watched with that field selector only.
 
-    `data` holds credentials: reduce it to registry hosts at once (`kube.cache` calls `keep`), never log it.
+    `data` holds credentials: reduce it to registry hosts at once (`kube.store` calls `keep`), never log it.
     """
 
     KIND = Kind("", "v1", "Secret", "secrets")

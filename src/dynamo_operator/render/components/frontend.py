@@ -1,14 +1,14 @@
 """The frontend: the HTTP API in front of the workers."""
 
 from dynamo_operator.kube.kind import Object
-from dynamo_operator.render.components import base
+from dynamo_operator.render.components import plain
 from dynamo_operator.render.merge import variable
 from dynamo_operator.render.probes import probes
 from dynamo_operator.render.seams import ComponentPlan
 
 HTTP_PORT = 8000
 
-pod = base.pod
+pod = plain.pod
 
 
 def container(plan: ComponentPlan) -> Object:

@@ -2,20 +2,20 @@
 
 from dynamo_operator.api.names import PLANNER_SERVICE_ACCOUNT
 from dynamo_operator.kube.kind import Object
-from dynamo_operator.render.components import base
+from dynamo_operator.render.components import plain
 from dynamo_operator.render.merge import variable
 from dynamo_operator.render.seams import ComponentPlan
 
 METRICS_PORT = 9085
 
-service_port = base.service_port
+service_port = plain.service_port
 
 
 def container(plan: ComponentPlan) -> Object:  # noqa: ARG001  # the shape of a role
     """A shell with the planner's metrics port; it has no probes."""
     return {
         "name": "main",
-        "command": list(base.SHELL),
+        "command": list(plain.SHELL),
         "ports": [{"name": "metrics", "containerPort": METRICS_PORT, "protocol": "TCP"}],
         "env": [variable("PLANNER_PROMETHEUS_PORT", str(METRICS_PORT))],
     }

@@ -21,6 +21,8 @@ from dynamo_operator.validation.syntax import (
 )
 
 _BACKENDS = ("etcd", "kubernetes")
+_RECREATE = "Recreate"
+_STRATEGIES = (_RECREATE, "RollingUpdate")
 _RESERVED_LABELS = frozenset(
     each.key
     for each in labels.ENTRIES
@@ -100,9 +102,31 @@ def switch_problems(annotations: Mapping[str, str], path: str) -> Iterator[Probl
             yield Problem(f"{path}[{key}]", message, ProblemKind.NOT_SUPPORTED)
 
 
+def update_warnings(spec: ComponentSpec, path: str) -> Iterator[Problem]:
+    """What is said about updates of a component and means nothing. Source: specification `beyond` F17."""
+    way = spec.annotations.get(labels.STRATEGY)
+    at = f"{path}.annotations[{labels.STRATEGY}]"
+    if not way:
+        return
+    if way not in _STRATEGIES:
+        message = f'"{way}" is no way to replace pods, so it is RollingUpdate'
+        yield Problem(
+            at, f"{message}: expected {' or '.join(_STRATEGIES)}{nearest(way, _STRATEGIES)}"
+        )
+    elif way == _RECREATE and spec.nodes > 1:
+        yield Problem(at, "has no effect on a component over several nodes")
+    elif way == _RECREATE:
+        extra = spec.extra_pod_metadata.annotations if spec.extra_pod_metadata else {}
+        places = (("annotations", spec.annotations), ("extraPodMetadata.annotations", extra))
+        for place, given in places:
+            for key in (labels.MAX_SURGE, labels.MAX_UNAVAILABLE):
+                if key in given:
+                    yield Problem(f"{path}.{place}[{key}]", "has no effect together with Recreate")
+
+
 def _update_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
     """How far an update may go beyond and below the replicas; a Recreate has no such bounds."""
-    if spec.annotations.get(labels.STRATEGY) == "Recreate":
+    if spec.annotations.get(labels.STRATEGY) == _RECREATE:
         return
     extra = spec.extra_pod_metadata.annotations if spec.extra_pod_metadata else {}
     amounts = []

@@ -17,7 +17,7 @@ POOL_GROUP = "inference.networking.k8s.io"
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The namespace of an object: its volume claims, Secrets and base models of DynamoModels, by name.
+    """The namespace of an object: its volume claims and the base models of its DynamoModels, by name.
 
     `foreign_graphs` are the Dynamo namespaces and `foreign_hosts` the hosts of Ingresses of all other
     namespaces. None means: not known.
@@ -25,7 +25,6 @@ class Surroundings:
 
     pools_served: bool | None = None
     claims: Container[str] | None = None
-    secrets: Container[str] | None = None
     base_models: Container[str] | None = None
     foreign_graphs: Container[str] | None = None
     foreign_hosts: Container[str] | None = None

@@ -13,6 +13,7 @@ from dynamo_operator.api.devices import gpus
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.api.resources import ResourceItem, Resources
 from dynamo_operator.validation import Problem
+from dynamo_operator.validation.annotations import update_warnings
 from dynamo_operator.validation.graph import service_path
 from dynamo_operator.validation.surroundings import UNKNOWN, Surroundings
 from dynamo_operator.validation.syntax import nearest
@@ -112,10 +113,7 @@ def _spec_warnings(spec: ComponentSpec, path: str, surroundings: Surroundings) -
         if pod.get(field):
             message = f"takes the place of the operator's default, {default}"
             yield Problem(f"{path}.extraPodSpec.{field}", message)
-    secret, secrets = spec.env_from_secret, surroundings.secrets
-    if secret and secrets is not None and secret not in secrets:
-        message = f'there is no Secret "{secret}" yet; pods do not start without it'
-        yield Problem(f"{path}.envFromSecret", message)
+    yield from update_warnings(spec, path)
     models = surroundings.base_models
     if spec.model_ref and models is not None and spec.model_ref.name not in models:
         message = f'no DynamoModel here has the baseModelName "{spec.model_ref.name}" yet'

@@ -85,10 +85,51 @@ def test_an_account_of_ones_own_is_told() -> None:
 
 
 def test_what_is_not_there_is_told_only_where_that_is_known() -> None:
-    new = with_service(envFromSecret="tokens", modelRef={"name": "m"})
+    new = with_service(modelRef={"name": "m"})
     assert () == warned(new)
-    assert () == warned(new, secrets={"tokens"}, base_models={"m"})
-    assert 2 == len(warned(new, secrets=set(), base_models=set()))
+    assert () == warned(new, base_models={"m"})
+    assert 1 == len(warned(new, base_models=set()))
+
+
+STRATEGY, SURGE = "nvidia.com/deployment-strategy", "nvidia.com/deployment-rolling-update-max-surge"
+NODES: Object = {
+    "multinode": {"nodeCount": 2},
+    "extraPodSpec": {"mainContainer": {"image": "r/x:1", "args": ["run"]}},
+}
+
+
+@pytest.mark.parametrize(
+    ("service", "said"),
+    [
+        ({"annotations": {STRATEGY: "recreate"}}, 'did you mean "Recreate"?'),
+        ({"annotations": {STRATEGY: "OnDelete"}}, "expected Recreate or RollingUpdate"),
+        ({"annotations": {STRATEGY: "Recreate", SURGE: "1"}}, "together with Recreate"),
+        (
+            {
+                "annotations": {STRATEGY: "Recreate"},
+                "extraPodMetadata": {"annotations": {SURGE: "1"}},
+            },
+            "together with Recreate",
+        ),
+        ({"annotations": {STRATEGY: "Recreate"}, **NODES}, "over several nodes"),
+    ],
+)
+def test_an_update_strategy_without_effect_is_told(service: Object, said: str) -> None:
+    (text,) = warned(with_service(**service))
+    assert said in text
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {STRATEGY: "Recreate"},
+        {STRATEGY: "RollingUpdate", SURGE: "1"},
+        {SURGE: "1"},
+        {STRATEGY: ""},
+    ],
+)
+def test_an_update_strategy_with_an_effect_is_fine(given: dict[str, str]) -> None:
+    assert () == warned(with_service(annotations=given))
 
 
 def test_a_claim_that_the_graph_makes_need_not_be_there() -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 import yaml
 
+from dynamo_operator.api.profiling import MOCKED_RESULTS_FILE, RESULTS_FILE, STATUS_FILE
 from dynamo_operator.cli.errors import one_line
 from dynamo_operator.cli.yaml_reader import documents
 from dynamo_operator.cli.yaml_writer import write_yaml
@@ -28,15 +29,9 @@ from dynamo_operator.kube.texts import fitted
 from dynamo_operator.kube.yaml_depth import ShallowLoader
 from dynamo_operator.profiler.configuration import Configuration, configuration, with_hardware
 from dynamo_operator.profiler.nodes import NodeGpus, best_nodes
-from dynamo_operator.profiler.progress import STATUS_FILE, Phase, Progress
+from dynamo_operator.profiler.progress import Phase, Progress
 from dynamo_operator.profiler.refusal import REFUSAL_CHARACTERS, Refusal
-from dynamo_operator.profiler.run import (
-    MOCKED_RESULTS_FILE,
-    RESULTS_FILE,
-    Inputs,
-    Results,
-    profile,
-)
+from dynamo_operator.profiler.run import Inputs, Results, profile
 
 TERMINATION_LOG = Path("/dev/termination-log")
 """Where the kubelet looks for the last words of a container; it makes the file."""

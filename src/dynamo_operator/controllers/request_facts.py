@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from dynamo_operator.api import labels, names
 from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.api.profiling import STATUS_FILE
 from dynamo_operator.api.request import (
     DynamoGraphDeploymentRequest,
     DynamoGraphDeploymentRequestSpec,
@@ -28,7 +29,6 @@ from dynamo_operator.kube.types.core import PersistentVolumeClaim
 from dynamo_operator.kube.types.meta import Resource
 from dynamo_operator.lifecycle.request import Facts, Stage, accepted_spec, end_of, is_of_request
 from dynamo_operator.lifecycle.request_graph import target
-from dynamo_operator.lifecycle.request_output import PROGRESS
 from dynamo_operator.render.profiling_config import model_cache, profiler_config_bytes
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.validation.request import request_problems
@@ -51,7 +51,7 @@ def request_informers(namespace: str) -> tuple[Informer[Any], ...]:
 
 def _reduced(output: Output) -> Output:
     """The ConfigMap with what is read of it over and over; results are large, and read once."""
-    kept = {PROGRESS: output.data[PROGRESS]} if PROGRESS in output.data else {}
+    kept = {STATUS_FILE: output.data[STATUS_FILE]} if STATUS_FILE in output.data else {}
     metadata = replace(output.metadata, annotations={})
     return Output(metadata=metadata, data=kept)
 

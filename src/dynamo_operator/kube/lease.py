@@ -20,6 +20,7 @@ import structlog
 from dynamo_operator.kube.client import Client
 from dynamo_operator.kube.errors import Conflict, NotFound, OperatorError
 from dynamo_operator.kube.kind import Key, Object
+from dynamo_operator.kube.microtime import microtime
 from dynamo_operator.kube.types.coordination import Lease, LeaseSpec
 
 _log = structlog.get_logger()
@@ -126,7 +127,7 @@ class Election:
             async with asyncio.timeout(self._terms.release_seconds):
                 lease = await self._client.get(Lease, self._key)
                 if lease.spec.holder_identity == self._identity:
-                    now = _microtime(self._wall_clock())
+                    now = microtime(self._wall_clock())
                     released = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now}
                     await self._client.merge_patch(Lease, self._key, _guarded(lease, released))
         except (OperatorError, TimeoutError) as error:
@@ -233,7 +234,7 @@ class Election:
         return {"annotations": dict([self._mark])} if self._mark else {}
 
     def _held(self, before: LeaseSpec | None) -> Object:
-        now = _microtime(self._wall_clock())
+        now = microtime(self._wall_clock())
         wanted: Object = {
             "holderIdentity": self._identity,
             "leaseDurationSeconds": self._terms.lease_seconds,
@@ -253,10 +254,6 @@ def _guarded(seen: Lease, spec: Object, more: Object | None = None) -> Object:
 
 def _now() -> float:
     return asyncio.get_running_loop().time()
-
-
-def _microtime(time: datetime) -> str:
-    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def _text(error: Exception) -> str:

@@ -14,6 +14,7 @@ import msgspec
 
 from dynamo_operator.api import labels
 from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.api.profiling import MOCKED_RESULTS_FILE, RESULTS_FILE
 from dynamo_operator.api.request import (
     DynamoGraphDeploymentRequest,
     DynamoGraphDeploymentRequestSpec,
@@ -23,7 +24,6 @@ from dynamo_operator.kube.applied import controls
 from dynamo_operator.kube.types.batch import Job, Output
 from dynamo_operator.kube.types.meta import Condition, Resource, condition
 from dynamo_operator.lifecycle.request_graph import tracking
-from dynamo_operator.lifecycle.request_output import MOCKED_RESULTS, RESULTS
 
 
 class State(StrEnum):
@@ -261,7 +261,7 @@ def _has_results(request: DynamoGraphDeploymentRequest, output: Output | None) -
     if output is None:
         return False
     is_own = any(each.uid == request.metadata.uid for each in output.metadata.owner_references)
-    return is_own and bool({RESULTS, MOCKED_RESULTS} & output.data.keys())
+    return is_own and bool({RESULTS_FILE, MOCKED_RESULTS_FILE} & output.data.keys())
 
 
 def _deploy(request: DynamoGraphDeploymentRequest, facts: Facts) -> Act:

@@ -14,17 +14,11 @@ import yaml
 
 from dynamo_operator.api.component import GROUP, VERSION
 from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.api.profiling import MOCKED_RESULTS_FILE, RESULTS_FILE, STATUS_FILE
 from dynamo_operator.kube.decode import decode
 from dynamo_operator.kube.errors import DecodeError
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.yaml_depth import DEPTH_LIMIT, ShallowLoader
-
-RESULTS, MOCKED_RESULTS, PROGRESS = (
-    "config_with_planner.yaml",
-    "mocker_config_with_planner.yaml",
-    "profiler_status.yaml",
-)
-"""Names of files, and keys of the ConfigMap. Source: specification `dgdr` 13.2."""
 
 ADDITIONAL_LIMIT_BYTES = 250_000
 """Source: specification `dgdr` 3. An annotation of that size fits beside others."""
@@ -89,7 +83,7 @@ def found(data: Mapping[str, str], config_map: str, *, is_mocked: bool, name: st
     Raises:
         BadOutput: there is no graph in it that can be used.
     """
-    file = MOCKED_RESULTS if is_mocked else RESULTS
+    file = MOCKED_RESULTS_FILE if is_mocked else RESULTS_FILE
     if file not in data:
         raise BadOutput(f"key {file} not found in ConfigMap {config_map}")
     graphs: list[Object] = []
@@ -107,7 +101,7 @@ def found(data: Mapping[str, str], config_map: str, *, is_mocked: bool, name: st
 
 def progress(data: Mapping[str, str]) -> Progress:
     """What the profiler says of itself; nothing if it does not, or not in a form that can be read."""
-    text = data.get(PROGRESS, "")
+    text = data.get(STATUS_FILE, "")
     try:
         said: Any = yaml.load(text, Loader=_Loader)  # noqa: S506  a safe loader
     except _UNREADABLE:

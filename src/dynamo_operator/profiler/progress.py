@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from enum import Enum
 
-STATUS_FILE = "profiler_status.yaml"
-
 
 class Phase(Enum):
     """The steps, in their order."""

@@ -9,6 +9,7 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dynamo_operator.api.profiling import MOCKED_RESULTS_FILE, RESULTS_FILE
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.profiler import choice as choices
 from dynamo_operator.profiler.base import BACKENDS, FRONTEND, PLANNER, Backend, base_graph
@@ -26,8 +27,6 @@ from dynamo_operator.profiler.refusal import Refusal
 from dynamo_operator.profiler.shape import Shape, shape_of
 from dynamo_operator.profiler.workers import graph_in, mode_of, with_choice
 
-RESULTS_FILE = "config_with_planner.yaml"
-MOCKED_RESULTS_FILE = "mocker_config_with_planner.yaml"
 _LONGEST_NAME = 40
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 

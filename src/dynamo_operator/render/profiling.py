@@ -49,6 +49,7 @@ from typing import Any
 import msgspec
 
 from dynamo_operator.api import labels, names
+from dynamo_operator.api.profiling import OWN_VARIABLES
 from dynamo_operator.api.request import (
     ConfigMapReference,
     DynamoGraphDeploymentRequest,
@@ -69,13 +70,7 @@ from dynamo_operator.render.rbac import cluster_role_objects
 from dynamo_operator.settings import RenderSettings
 
 PROFILER, COPIER = "profiler", "output-copier"
-RESULTS_FILE = "config_with_planner.yaml"
-MOCKED_RESULTS_FILE = "mocker_config_with_planner.yaml"
-STATUS_FILE = "profiler_status.yaml"
 PULL_SECRET = "nvcr-imagepullsecret"  # noqa: S105  the name of one
-OWN_VARIABLES = ("DGDR_NAME", "DGDR_NAMESPACE", "DGDR_UID")
-"""Variables by which the profiler knows whose it is; a user cannot set them."""
-
 BACKOFF_LIMIT = 3
 DEADLINE_SECONDS = 24 * 60 * 60
 """A sweep takes hours. What takes longer than a day hangs, and nobody would ever be told."""

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from dynamo_operator.api import labels
+from dynamo_operator.api.profiling import OWN_VARIABLES
 from dynamo_operator.api.request import (
     DynamoGraphDeploymentRequest,
     DynamoGraphDeploymentRequestSpec,
@@ -26,7 +27,6 @@ CONFIG = f"{PROFILING}.config"
 _CHANGEABLE = ("", "Pending", "Failed")
 """In these states the spec may be changed; a failed request then starts anew."""
 
-_OWN_VARIABLES = ("DGDR_NAME", "DGDR_NAMESPACE", "DGDR_UID")
 _OWN_LABELS = (
     labels.PROFILING_APP,
     labels.PROFILING_JOB,
@@ -140,8 +140,8 @@ def _overrides(
 ) -> Iterator[Problem]:
     """What the Job may not be given by a user."""
     for at, variable in enumerate(profiling.env):
-        if variable.get("name") in _OWN_VARIABLES:
-            said = ", ".join(_OWN_VARIABLES)
+        if variable.get("name") in OWN_VARIABLES:
+            said = ", ".join(OWN_VARIABLES)
             message = f"{variable['name']} is set by the operator; it keeps {said}"
             yield Problem(f"{PROFILING}.env[{at}].name", message, ProblemKind.FORBIDDEN)
     for name in profiling.labels:

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
+from dynamo_operator.api.profiling import MOCKED_RESULTS_FILE, RESULTS_FILE
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.profiler.configuration import Configuration, configuration
 from dynamo_operator.profiler.progress import Progress
-from dynamo_operator.profiler.run import MOCKED_RESULTS_FILE, RESULTS_FILE, Inputs, Results, profile
+from dynamo_operator.profiler.run import Inputs, Results, profile
 
 LOOSE = {"isl": 2000, "osl": 200, "ttft": 2000, "itl": 100}
 

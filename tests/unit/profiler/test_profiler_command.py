@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from dynamo_operator.api.profiling import MOCKED_RESULTS_FILE, RESULTS_FILE, STATUS_FILE
 from dynamo_operator.api.request import (
     DeploymentOverrides,
     DynamoGraphDeploymentRequestSpec,
@@ -19,7 +20,6 @@ from dynamo_operator.cli import profiler
 from dynamo_operator.kube.errors import ConfigError, OperatorError
 from dynamo_operator.lifecycle import request_output
 from dynamo_operator.profiler.refusal import Refusal
-from dynamo_operator.render.profiling import MOCKED_RESULTS_FILE, RESULTS_FILE, STATUS_FILE
 from dynamo_operator.render.profiling_config import profiler_config_text
 
 ROOT = Path(__file__).parents[3]

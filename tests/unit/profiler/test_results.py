@@ -10,6 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dynamo_operator.api.profiling import MOCKED_RESULTS_FILE, RESULTS_FILE, STATUS_FILE
 from dynamo_operator.api.request import DynamoGraphDeploymentRequest
 from dynamo_operator.cli.expansion import expanded
 from dynamo_operator.cli.lint import findings_of
@@ -17,12 +18,8 @@ from dynamo_operator.cli.manifests import manifests
 from dynamo_operator.facts import Facts
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.lifecycle import request_output
-from dynamo_operator.profiler.progress import STATUS_FILE
 from dynamo_operator.profiler.refusal import Refusal
-from dynamo_operator.profiler.run import MOCKED_RESULTS_FILE, RESULTS_FILE, Inputs
-from dynamo_operator.render.profiling import MOCKED_RESULTS_FILE as EXPECTED_MOCKED
-from dynamo_operator.render.profiling import RESULTS_FILE as EXPECTED_RESULTS
-from dynamo_operator.render.profiling import STATUS_FILE as EXPECTED_STATUS
+from dynamo_operator.profiler.run import Inputs
 from dynamo_operator.settings import RenderSettings
 from unit.profiler.asking import (
     a_configuration,
@@ -87,12 +84,10 @@ def test_the_operator_reads_its_own_profiler(backend: str, mode: str) -> None:
         assert is_mocked == bool(found.config_maps)
 
 
-def test_the_files_have_the_names_that_the_operator_looks_for() -> None:
-    assert (EXPECTED_RESULTS, EXPECTED_MOCKED, EXPECTED_STATUS) == (
-        RESULTS_FILE,
-        MOCKED_RESULTS_FILE,
-        STATUS_FILE,
-    )
+def test_the_files_have_the_names_that_other_profilers_write_and_other_operators_read() -> None:
+    assert "config_with_planner.yaml" == RESULTS_FILE
+    assert "mocker_config_with_planner.yaml" == MOCKED_RESULTS_FILE
+    assert "profiler_status.yaml" == STATUS_FILE
 
 
 @given(st.sampled_from(BASES), st.floats(0.1, 20))

@@ -1,6 +1,5 @@
 """Schema errors in words: what was expected, what is there, and what was probably meant."""
 
-import difflib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -8,7 +7,7 @@ from jsonschema_rs import ValidationError, ValidationErrorKind
 
 from dynamo_operator.api.quantity import INT_OR_PERCENT_PATTERN, PATTERN
 from dynamo_operator.kube.kind import Object
-from dynamo_operator.validation import Problem, ProblemKind
+from dynamo_operator.validation import Problem, ProblemKind, syntax
 from dynamo_operator.validation.schema.paths import dotted
 
 _ARTICLES = {
@@ -66,11 +65,7 @@ def joined(options: Sequence[str], word: str = "or", quote: str = '"') -> str:
 
 def nearest(value: Any, options: Sequence[str]) -> str:
     """`; did you mean "…"?` with the option that is most like the value, or "" if none is."""
-    if not isinstance(value, str):
-        return ""
-    lowered = {option.lower(): option for option in options}
-    close = difflib.get_close_matches(value.lower(), lowered, n=1)
-    return f'; did you mean "{lowered[close[0]]}"?' if close else ""
+    return syntax.nearest(value, options) if isinstance(value, str) else ""
 
 
 def _message(kind: ValidationErrorKind, error: ValidationError) -> str:

@@ -1,0 +1,11 @@
+"""What a profiler and the operator agree on: names of files and of variables.
+
+Source: specification `dgdr` 13.2. The names of files are also keys of the ConfigMap with the output.
+"""
+
+RESULTS_FILE = "config_with_planner.yaml"
+MOCKED_RESULTS_FILE = "mocker_config_with_planner.yaml"
+STATUS_FILE = "profiler_status.yaml"
+
+OWN_VARIABLES = ("DGDR_NAME", "DGDR_NAMESPACE", "DGDR_UID")
+"""Variables by which the profiler knows whose it is; a user cannot set them."""

@@ -23,6 +23,7 @@ put together as values and written by `toYaml`, so that no text of a user can be
   (list "prometheus-endpoint" $dynamo.metrics.prometheusEndpoint)
   (list "discovery-backend" $operator.discoveryBackend)
   (list "probe-profile" $dynamo.probeProfile)
+  (list "worker-liveness-failures" (int $dynamo.workerLivenessFailures | toString))
   (list "worker-rollout" $dynamo.workerRollout)
   (list "disruption-budget-max-unavailable" ($dynamo.disruptionBudgetMaxUnavailable | toString))
   (list "grove-termination-delay" $dynamo.groveTerminationDelay)

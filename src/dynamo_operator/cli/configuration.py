@@ -197,6 +197,8 @@ def _contradictions(settings: Settings) -> Iterator[tuple[str, str]]:
     url = settings.render.model_express_url
     if url and not _is_url(url):
         yield "modelExpressUrl", f"expected a URL such as http://model-express:8001, got {url!r}"
+    if settings.render.worker_liveness_failures < 1:
+        yield "workerLivenessFailures", "must be at least 1"
     if settings.resync_period_seconds < 1:
         yield "resyncPeriod", "must be at least 1s"
     election = settings.leader_election

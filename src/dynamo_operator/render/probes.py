@@ -8,6 +8,7 @@ Source: specification `rendering` 6.3.
 from typing import Literal
 
 from dynamo_operator.kube.kind import Object
+from dynamo_operator.settings import RenderSettings
 
 Profile = Literal["http", "documented"]
 
@@ -74,6 +75,14 @@ _PROBES: dict[Profile, dict[str, dict[str, Object]]] = {
 }
 
 
-def probes(role: str, profile: Profile) -> dict[str, Object]:
-    """The default probes of a role by field name; none for a role that has no entry."""
-    return _PROBES[profile].get(role, {})
+def probes(role: str, settings: RenderSettings) -> dict[str, Object]:
+    """The default probes of a role by field name; none for a role that has no entry.
+
+    How many misses a worker may have is for the administrator to say: a model may take an hour to load
+    again. Source: specification `beyond` P11.
+    """
+    found = _PROBES[settings.probe_profile].get(role, {})
+    if role != "worker":
+        return found
+    liveness = {**found["livenessProbe"], "failureThreshold": settings.worker_liveness_failures}
+    return {**found, "livenessProbe": liveness}

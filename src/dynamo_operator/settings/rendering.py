@@ -42,6 +42,15 @@ class RenderSettings(Section, frozen=True, kw_only=True):
             ("probe-profile",),
         ),
     ] = "http"
+    worker_liveness_failures: Annotated[
+        int,
+        Setting(
+            "How many checks in a row a worker has to miss before it is restarted, by its default "
+            "liveness probe, which checks each 5 s. A change restarts all workers that have no probe "
+            "of their own, in the way that each is updated.",
+            ("worker-liveness-failures",),
+        ),
+    ] = 1
     mpi_secret_name: Annotated[
         str,
         Setting(

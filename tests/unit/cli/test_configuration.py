@@ -137,6 +137,7 @@ def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
         ({"webhook-bind-address": "9443"}, "webhooks.bindAddress"),
         ({"webhook-certificate-life": "0s"}, "webhooks.certificateLife"),
         ({"resync-period": "0"}, "resyncPeriod"),
+        ({"worker-liveness-failures": "0"}, "workerLivenessFailures"),
     ],
 )
 def test_values_that_fit_no_server_or_each_other_are_refused(
@@ -186,6 +187,7 @@ def _sample(key: str) -> str:
         "discoveryBackend": "etcd",
         "probeProfile": "documented",
         "workerRollout": "managed",
+        "workerLivenessFailures": "3",
         "mpiSecretMade": "true",
         "groveTerminationDelay": "1m",
         "logging.level": "debug",

@@ -22,7 +22,7 @@ def container(plan: ComponentPlan) -> Object:
             variable("DYNAMO_PORT", str(HTTP_PORT)),
             variable("DYN_HTTP_PORT", str(HTTP_PORT)),
         ],
-        **probes("frontend", plan.settings.probe_profile),
+        **probes("frontend", plan.settings),
     }
 
 

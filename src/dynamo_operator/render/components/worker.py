@@ -22,5 +22,5 @@ def container(plan: ComponentPlan) -> Object:
             variable("DYN_SYSTEM_PORT", str(plain.SYSTEM_PORT)),
             variable("DYN_SYSTEM_USE_ENDPOINT_HEALTH_STATUS", '["generate"]'),
         ],
-        **probes("worker", plan.settings.probe_profile),
+        **probes("worker", plan.settings),
     }

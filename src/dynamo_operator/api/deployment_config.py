@@ -51,7 +51,7 @@ def config_of(environment: Iterable[Object]) -> Object:
     texts = [each.get("value") for each in environment if each.get("name") == VARIABLE]
     try:
         return _mapping(json.loads(texts[-1])) if texts and texts[-1] else {}
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}  # validation has reported it
 
 

@@ -23,7 +23,7 @@ def deployment_config_problems(envs: Iterable[Any], path: str) -> Iterator[Probl
         at = f"{path}[{index}].value"
         try:
             config = json.loads(entry.get("value") or "")
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             yield Problem(at, f"expected JSON: {error}")
             continue
         if not isinstance(config, dict):

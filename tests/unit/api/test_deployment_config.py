@@ -77,6 +77,12 @@ def test_the_services_own_number_wins(provider: str) -> None:
     assert 2 == base_replicas(configured(provider, replicas=2), "W")
 
 
+@pytest.mark.parametrize("text", ["{", "[" * 100_000, '{"W": []}', '{"W": {"ServiceArgs": 1}}'])
+def test_without_anything_that_can_be_read_there_is_one(text: str) -> None:
+    envs = [{"name": "DYN_DEPLOYMENT_CONFIG", "value": text}]
+    assert 1 == base_replicas(a_graph({"W": a_service()}, envs=envs), "W")
+
+
 def test_its_resources_are_laid_over_the_services_own() -> None:
     own = {"limits": {"gpu": "8", "memory": "9Gi", "gpuType": "a/b"}, "claims": [{"name": "c"}]}
     component = component_object(configured(resources=own), "W", SETTINGS)

@@ -228,6 +228,10 @@ CASES: dict[str, tuple[Object, str]] = {
         {"envs": [{"name": "DYN_DEPLOYMENT_CONFIG", "value": "{"}]},
         "spec.envs[0].value: expected JSON",
     ),
+    "sizes that nobody can read": (
+        {"envs": [{"name": "DYN_DEPLOYMENT_CONFIG", "value": "[" * 100_000}]},
+        "spec.envs[0].value: expected JSON",
+    ),
     "sizes of the wrong type": (
         {
             "envs": [

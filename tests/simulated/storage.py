@@ -86,6 +86,8 @@ class Storage:
                 new["metadata"][name] = old["metadata"][name]
             else:
                 new["metadata"].pop(name, None)
+        if new.get("roleRef") != old.get("roleRef"):
+            raise Refused(422, "Invalid", "roleRef: Invalid value: cannot change roleRef")
         if new == old:
             return old
         if new.get("spec") != old.get("spec"):

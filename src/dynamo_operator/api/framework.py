@@ -1,7 +1,8 @@
 """Which inference framework a component runs: its command held against what the user said.
 
-The hard part is that a command is free text for a shell. The pattern is the reference's, kept as it
-is, since another one would move live graphs from one launch to another.
+The hard part is that a command is free text for a shell. What is found in it is what one pattern of the
+reference finds, since anything else would move live graphs from one launch to another. As a pattern it takes
+time that grows with the cube of a text that users choose; so its parts are looked for one after the other.
 """
 
 import re
@@ -13,12 +14,11 @@ from dynamo_operator.api.graph import DynamoGraphDeployment
 
 WORKER_TYPES = frozenset(("worker", "prefill", "decode"))
 
-# Source: specification `rendering` 8. `[^|&;]` holds newlines; space is ASCII without vertical tab.
-_SPACE = r"[\t\n\f\r ]+"
-_PATTERNS = {
-    name: re.compile(rf"python[0-9.]*{_SPACE}[^|&;]*-m{_SPACE}[^|&;]*dynamo\.{name}[^|&;]*")
-    for name in sorted(NAMES)
-}
+# Source: specification `rendering` 8. A newline ends no command; space is ASCII without vertical tab.
+_SPACE = r"[\t\n\f\r ]"
+_SEPARATOR = re.compile(r"[|&;]")
+_PYTHON = re.compile(rf"python[0-9.]*{_SPACE}")
+_MODULE = re.compile(rf"-m{_SPACE}")
 _CACHE_PATHS = {each.name: each.cache_path for each in BACKENDS}
 _WITH_SSH_KEYS = frozenset(each.name for each in BACKENDS if each.needs_ssh_keys)
 
@@ -39,7 +39,7 @@ def framework(spec: DynamoComponentDeploymentSpec) -> Framework:
     if explicit and explicit not in NAMES:
         return Framework(problem=f'"{explicit}" is no backend framework; use {", ".join(NAMES)}')
     command = " ".join(_words(spec))
-    found = [name for name, pattern in _PATTERNS.items() if pattern.search(command)]
+    found = _started(command)
     if len(found) > 1:
         if explicit:
             return Framework(explicit)
@@ -54,6 +54,19 @@ def framework(spec: DynamoComponentDeploymentSpec) -> Framework:
             f'but explicitly configured as "{explicit}"'
         )
     return Framework(found[0] if found else explicit or NOOP)
+
+
+def _started(command: str) -> list[str]:
+    """The names of the frameworks that a command starts, sorted."""
+    modules = [_behind_module_option(each) for each in _SEPARATOR.split(command)]
+    return [name for name in sorted(NAMES) if any(f"dynamo.{name}" in each for each in modules)]
+
+
+def _behind_module_option(command: str) -> str:
+    """What follows the first `-m` behind the first Python; "" if there is none."""
+    python = _PYTHON.search(command)
+    option = _MODULE.search(command, python.end()) if python else None
+    return command[option.end() :] if option else ""
 
 
 def declared_or_detected(spec: DynamoComponentDeploymentSpec) -> str | None:

@@ -139,7 +139,7 @@ class GraphController:
             adapters.replicas,
             is_rolling_out=workers.is_rolling_out,
         )
-        rollout = next_rollout(step.graph, workers, self.settings, self.pods)
+        rollout = next_rollout(step.sized, workers, self.pods)
         made = await self._applied(step.graph, rollout, facts)
         graph, resized = await carry_out(graph, rollout, self.writer)
         applied = together((adapters.applied, made, resized))

@@ -220,9 +220,8 @@ class RequestActs:
         wanted = account_objects(request.metadata.namespace, role)
         types: tuple[type[Resource], ...] = (ServiceAccount, RoleBinding)
         applied = await self.shared.apply(request, wanted=wanted, types=types)
-        if applied.blocked:
-            said = "; ".join(each.message for each in applied.blocked)
-            raise Hindered(f"failed to ensure profiling job RBAC: {said}")
+        if said := (*(each.message for each in applied.blocked), *applied.contested):
+            raise Hindered(f"failed to ensure profiling job RBAC: {'; '.join(said)}")
         await self._nodes(request, spec)
 
     async def _nodes(

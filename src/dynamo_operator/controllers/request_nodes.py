@@ -17,9 +17,10 @@ from dynamo_operator.kube.errors import Forbidden, NotFound
 from dynamo_operator.kube.kind import Key, Object
 from dynamo_operator.kube.types.rbac import ClusterRoleBinding, Subject
 from dynamo_operator.kube.writer import Writer
-from dynamo_operator.lifecycle.request import State, accepted_spec
+from dynamo_operator.lifecycle.request import Stage, accepted_spec, stage
 
-_BEFORE_THE_END = ("", State.PENDING, State.PROFILING)
+_BEFORE_THE_END = frozenset((Stage.JUDGED, Stage.STARTED, Stage.PROFILED))
+"""Whatever the state says: one that could not start has failed, and may be starting at this moment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,19 +56,13 @@ class NodeReaders:
         return ""
 
     def _wanted(self, request: DynamoGraphDeploymentRequest) -> set[str]:
-        """The namespaces of all requests that look for GPUs."""
-        others = self.cache.list(DynamoGraphDeploymentRequest)
-        searching = {each.metadata.namespace for each in others if _is_before_the_end(each)}
-        # Whatever its state says: one that could not start before has failed, and starts now.
-        return searching | ({request.metadata.namespace} if _searches(request) else set())
+        """The namespaces of all requests that look for GPUs, or may begin to."""
+        known = (request, *self.cache.list(DynamoGraphDeploymentRequest))
+        return {each.metadata.namespace for each in known if _may_search(each)}
 
 
-def _is_before_the_end(request: DynamoGraphDeploymentRequest) -> bool:
-    return (request.status.state or "") in _BEFORE_THE_END and _searches(request)
-
-
-def _searches(request: DynamoGraphDeploymentRequest) -> bool:
-    if request.spec is None:
+def _may_search(request: DynamoGraphDeploymentRequest) -> bool:
+    if request.spec is None or stage(request) not in _BEFORE_THE_END:
         return False
     spec = accepted_spec(request)
     return bool(spec.enable_gpu_discovery) and not spec.profiling_config.service_account_name

@@ -67,16 +67,14 @@ def rolling_update_status(graph: DynamoGraphDeployment, rollout: Rollout) -> Obj
 def next_rollout(
     graph: DynamoGraphDeployment,
     found: Generations,
-    settings: RenderSettings,
     pods: PodIndex | None = None,
 ) -> Rollout:
-    """The next step of the workers of a graph, which has the replicas that are in force.
+    """The next step of the workers of a graph, whose services all have the replicas that are in force.
 
     None as `pods` means: pods are not watched, so those on their way out do not count.
     """
-    sized = _with_numbers(graph, settings) if found.old else graph
     leaving = _leaving(found.old, pods) if pods else {}
-    return plan_rollout(sized, found, datetime.now(UTC), leaving=leaving)
+    return plan_rollout(graph, found, datetime.now(UTC), leaving=leaving)
 
 
 async def carry_out(
@@ -165,26 +163,14 @@ async def _noted(
     )
 
 
-def _with_numbers(graph: DynamoGraphDeployment, settings: RenderSettings) -> DynamoGraphDeployment:
-    """The graph with replicas for services that leave them out, as their components will have them."""
-    services = dict(graph.spec.services)
-    for key, service in services.items():
-        if service.replicas is None:
-            replicas = component_object(graph, key, service, settings)["spec"].get("replicas", 1)
-            services[key] = msgspec.structs.replace(service, replicas=replicas)
-    spec = msgspec.structs.replace(graph.spec, services=services)
-    return msgspec.structs.replace(graph, spec=spec)
-
-
 def _is_unchanged(graph: DynamoGraphDeployment, found: Member, settings: RenderSettings) -> bool:
     """Whether a component under its plain name says already what the graph says of its pods now.
 
     The API server may have filled in defaults further down, so there only what we want must be there.
     """
-    service = graph.spec.services.get(found.service)
-    if service is None:
+    if found.service not in graph.spec.services:
         return False
-    wanted = component_object(graph, found.service, service, settings)
+    wanted = component_object(graph, found.service, settings)
     fields = _fields(msgspec.convert(wanted, DynamoComponentDeployment))
     if fields != _fields(found.component):
         return False

@@ -200,6 +200,14 @@ def taken(live: Resource, owner: Resource) -> Blocked:
     return Blocked(Obstacle.NAME_CONFLICT, kind, name, text)
 
 
+def contest(live: Resource) -> str:
+    """That somebody else undoes what is applied to an object."""
+    return (
+        f"{live.KIND.name} {live.metadata.name} is changed by somebody else each time that it "
+        "is applied; it is left as it is for a minute (see its managedFields)"
+    )
+
+
 def _is_predecessor(controller: OwnerReference, owner: Resource) -> bool:
     return (controller.api_version, controller.kind, controller.name) == (
         owner.KIND.api_version,

@@ -26,6 +26,7 @@ from dynamo_operator.kube.applied import (
     Obstructed,
     Progress,
     Verb,
+    contest,
     controls,
     each_applied,
     not_served,
@@ -138,11 +139,7 @@ class Applier:
                 return
         uid = live.metadata.uid
         if self.restraint.is_contested(uid, digest):
-            attempt.present = live
-            attempt.contested = (
-                f"{live.KIND.name} {live.metadata.name} is changed by somebody else each time that it "
-                "is applied; it is left as it is for a minute (see its managedFields)"
-            )
+            attempt.present, attempt.contested = live, contest(live)
             return
         self.restraint.note_write(uid, digest)
         if self.take_over is not None and self.take_over.is_due(live):

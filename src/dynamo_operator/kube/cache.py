@@ -6,6 +6,7 @@ look like a type without objects, or somebody will create what exists and delete
 
 import builtins
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
 from dynamo_operator.kube.errors import DecodeError
@@ -18,6 +19,14 @@ __all__ = ["Cache", "Change", "Handler"]
 T = TypeVar("T")
 
 
+@dataclass(frozen=True, slots=True)
+class _Derived:
+    """What was made of the objects of some types when they had these revisions, by name."""
+
+    revisions: tuple[int, ...]
+    values: dict[Hashable, Any] = field(default_factory=dict[Hashable, Any])
+
+
 class Cache:
     """Watched objects by type. They are shared by every reader, and frozen.
 
@@ -27,7 +36,7 @@ class Cache:
 
     def __init__(self, stores: Iterable[Store[Any]] = ()) -> None:
         self._stores: dict[type[Resource], Store[Any]] = {each.type_: each for each in stores}
-        self._derived: dict[Hashable, tuple[tuple[int, ...], Any]] = {}
+        self._derived: dict[tuple[type[Resource], ...], _Derived] = {}
 
     def add(self, store: Store[Any]) -> None:
         """Have the objects of one more type.
@@ -74,20 +83,21 @@ class Cache:
         ]
 
     def derived(
-        self, name: Hashable, types: Iterable[type[Resource]], compute: Callable[[], T]
+        self, name: Hashable, types: tuple[type[Resource], ...], compute: Callable[[], T]
     ) -> T:
         """What `compute` makes of all objects of these types; computed anew only when one has changed.
 
-        For what every reconcile reads and few changes touch. It is kept for good, so there may be one
-        `name` for each namespace and not for each object.
+        For what every reconcile reads and few changes touch. A change of one object lets go of what was
+        derived from these types under any name, also under names that nobody will ask for again.
         """
         revisions = tuple(self.store(each).revision for each in types)
-        known = self._derived.get(name)
-        if known is not None and known[0] == revisions:
-            found: T = known[1]
-            return found
-        found = compute()
-        self._derived[name] = revisions, found
+        known = self._derived.get(types)
+        if known is None or known.revisions != revisions:
+            known = self._derived[types] = _Derived(revisions)
+        try:
+            found: T = known.values[name]
+        except KeyError:
+            found = known.values[name] = compute()
         return found
 
     def broken(self, type_: type[Resource], key: Key) -> DecodeError | None:

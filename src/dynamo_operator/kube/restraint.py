@@ -109,19 +109,22 @@ class Restraint:
             self._refusals.put(wish, _Refusal(digest, live_uid, blocked, _now() + REFUSED_SECONDS))
             raise Obstructed(blocked) from error
 
-    def is_contested(self, uid: str, digest: str) -> bool:
-        """Whether somebody has undone just this write to the object too often of late."""
-        known = self._writes.get(uid)
+    def is_contested(self, object_: str, digest: str) -> bool:
+        """Whether somebody has undone just this write to the object too often of late.
+
+        `object_` is its uid, or its name where each write makes another uid.
+        """
+        known = self._writes.get(object_)
         if known is None or known.digest != digest or _now() - known.since > CONTEST_SECONDS:
             return False
         return known.times >= CONTEST_WRITES
 
-    def note_write(self, uid: str, digest: str) -> None:
+    def note_write(self, object_: str, digest: str) -> None:
         """Take note of one write to the object."""
-        known, now = self._writes.get(uid), _now()
+        known, now = self._writes.get(object_), _now()
         if known is None or known.digest != digest or now - known.since > CONTEST_SECONDS:
             known = _Writes(digest, 0, now)
-        self._writes.put(uid, known._replace(times=known.times + 1))
+        self._writes.put(object_, known._replace(times=known.times + 1))
 
 
 def digest_of(wanted: Object) -> str:

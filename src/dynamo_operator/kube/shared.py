@@ -3,6 +3,9 @@
 No owner controls such an object: each user has a plain owner reference, and the garbage collector removes
 the object with its last user. The hard part is that two users write the same list of references; every
 write therefore carries the resource version that it was computed from, and a lost race is tried again.
+
+The role of a RoleBinding cannot be changed: a binding of ours to another role is deleted and made anew. A
+process that is killed in between leaves none, and the next reconcile of any user makes it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,10 +15,13 @@ from functools import partial
 from dynamo_operator.kube.applied import (
     Applied,
     Attempt,
+    Blocked,
     Change,
+    Obstacle,
     Obstructed,
     Progress,
     Verb,
+    contest,
     each_applied,
     rejected,
     taken,
@@ -81,11 +87,27 @@ class SharedApplier:
         if live is not None and earlier is None and contained(content(body), content_of(live)):
             attempt.present = live
             return
-        uid = live.metadata.uid if live else ABSENT
+        await self._write(user, attempt, live, body)
+
+    async def _write(
+        self, user: Resource, attempt: Attempt, live: Resource | None, body: Object
+    ) -> None:
+        uid, digest = live.metadata.uid if live else ABSENT, digest_of(attempt.wanted)
         wish = Wish(user.metadata.uid, attempt.wanted["kind"], key_of(attempt.wanted))
-        with self.restraint.attempting(wish, digest_of(attempt.wanted), uid):
+        with self.restraint.attempting(wish, digest, uid):
+            if live is not None and _binds_another_role(live, attempt.wanted):
+                _ensure_stays(live)
+                object_ = f"{wish.kind} {wish.key}"
+                if self.restraint.is_contested(object_, digest):
+                    attempt.present, attempt.contested = live, contest(live)
+                    return
+                self.restraint.note_write(object_, digest)
+                await self.writer.ensure_newest(user)
+                version = live.metadata.resource_version
+                await self.writer.delete(type(live), live.key, uid=uid, resource_version=version)
+                uid = ABSENT
             attempt.present = await self.writer.apply(
-                attempt.type_, body, force=live is not None, uid=uid
+                attempt.type_, body, force=uid != ABSENT, uid=uid
             )
         attempt.verb = Verb.UPDATE if live else Verb.CREATE
 
@@ -147,6 +169,19 @@ def shared_watch(type_: type[Resource], user: Kind) -> Watches:
                 yield Key(changed.metadata.namespace, owner.name)
 
     return Watches(type_, keys)
+
+
+def _binds_another_role(live: Resource, wanted: Object) -> bool:
+    """Whether it is a binding to another role than the wanted one. Other kinds have no `roleRef`."""
+    return bool(content_of(live).get("roleRef") != wanted.get("roleRef"))
+
+
+def _ensure_stays(live: Resource) -> None:
+    """Raises Obstructed if it is being deleted already; its removal wakes its users."""
+    if live.metadata.deletion_timestamp:
+        kind, name = live.KIND.name, live.metadata.name
+        text = f"{kind} {name} binds another role and is going"
+        raise Obstructed(Blocked(Obstacle.PREDECESSOR, kind, name, text))
 
 
 def _user_reference(user: Resource) -> OwnerReference:

@@ -8,6 +8,7 @@ group that spans several nodes are of no use one by one.
 
 from dynamo_operator.api import labels, names
 from dynamo_operator.api.component import ComponentSpec, DisruptionBudget, DynamoComponentDeployment
+from dynamo_operator.api.deployment_config import as_configured
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.api.provider import is_on_grove
 from dynamo_operator.kube.kind import Object
@@ -31,7 +32,7 @@ def graph_disruption_budgets(
     return tuple(
         _graphs(graph, key, service, bound)
         for key, service in sorted(graph.spec.services.items())
-        if (bound := _bound(service, settings))
+        if (bound := _bound(as_configured(graph, key), settings))
     )
 
 

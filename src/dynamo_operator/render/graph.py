@@ -1,14 +1,14 @@
 """The objects of a graph: accounts, permissions and claims, then what its provider runs it with."""
 
 from dynamo_operator.api import names
-from dynamo_operator.api.component import ComponentSpec
+from dynamo_operator.api.deployment_config import as_configured
 from dynamo_operator.api.generation import PLAIN, WorkerGeneration, first_generation
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.api.provider import is_on_grove
 from dynamo_operator.facts import Facts
 from dynamo_operator.kube.kind import Object
-from dynamo_operator.render import deployment_config
 from dynamo_operator.render.canonical import canonical
+from dynamo_operator.render.deployment_config import with_port
 from dynamo_operator.render.disruption import graph_disruption_budgets
 from dynamo_operator.render.gang import gang_model_objects, gang_objects
 from dynamo_operator.render.metadata import with_graph_metadata
@@ -38,8 +38,8 @@ def graph_objects(
         gang_objects(graph, facts, settings)
         if is_on_grove(graph)
         else (
-            component_object(graph, key, service, settings, generation)
-            for key, service in sorted(graph.spec.services.items())
+            component_object(graph, key, settings, generation)
+            for key in sorted(graph.spec.services)
         )
     )
     budgets = graph_disruption_budgets(graph, settings)
@@ -81,14 +81,14 @@ def graph_model_objects(
 def component_object(
     graph: DynamoGraphDeployment,
     key: str,
-    service: ComponentSpec,
     settings: RenderSettings,
     generation: WorkerGeneration = PLAIN,
 ) -> Object:
     """A service's DynamoComponentDeployment, as its own controller shall read it."""
+    service = as_configured(graph, key)
     wanted = service_object(graph, key, service, settings, generation)
     spec: Object = wanted["spec"]
     if service.component_type == "planner":
         account = {"serviceAccountName": names.PLANNER_SERVICE_ACCOUNT}
         spec["extraPodSpec"] = spec.get("extraPodSpec", {}) | account
-    return {**wanted, "spec": deployment_config.applied(spec, key)}
+    return {**wanted, "spec": with_port(spec, key)}

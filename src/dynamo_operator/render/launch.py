@@ -13,7 +13,9 @@ from dynamo_operator.render.group import Part, arguments, shell_line
 from dynamo_operator.render.shell import is_shell
 
 SHELL = ("/bin/sh", "-c")
-_SPACE = r"[\t\n\f\r ]"
+_SPACE = re.compile(r"[\t\n\f\r ]")
+_SEPARATOR = re.compile(r"([|&;])")
+_STARTS_PYTHON = re.compile(rf"python[0-9.]*{_SPACE.pattern}")
 _PYTHON = re.compile(r"(.*/)?python\d*(\.\d+)*", re.ASCII)
 
 
@@ -33,10 +35,23 @@ def with_flags(container: Object, flags: Sequence[Part], framework: str) -> Obje
 
 
 def in_script(script: str, flags: Sequence[Part], framework: str) -> str:
-    """The script with the flags behind every place that starts the framework."""
-    place = re.compile(rf"(python[0-9.]*{_SPACE}+[^|&;]*{framework}[^|&;]*?)({_SPACE}|\Z|[|&;])")
+    """The script with the flags behind every place that starts the framework.
+
+    That is, in each of its commands, the last word with the framework's name behind a Python. One pattern for
+    it would take time that grows with the square of a text that users may choose.
+    """
     text = shell_line(flags)
-    return place.sub(lambda found: f"{found[1]} {text}{found[2]}", script)
+    return "".join(_in_command(each, text, framework) for each in _SEPARATOR.split(script))
+
+
+def _in_command(command: str, text: str, framework: str) -> str:
+    python = _STARTS_PYTHON.search(command)
+    last = command.rfind(framework, python.end()) if python else -1
+    if last < 0:
+        return command
+    space = _SPACE.search(command, last)
+    end = space.start() if space else len(command)
+    return f"{command[:end]} {text}{command[end:]}"
 
 
 def _is_program(command: list[str], args: list[str], framework: str) -> bool:

@@ -12,6 +12,7 @@ from enum import StrEnum
 
 import msgspec
 
+from dynamo_operator.api.deployment_config import as_configured
 from dynamo_operator.api.devices import gpus
 from dynamo_operator.api.framework import frameworks
 from dynamo_operator.api.graph import DynamoGraphDeployment
@@ -120,7 +121,8 @@ def graph_status(
         "backendFramework": frameworks(graph),
         "readyServices": f"{serving}/{len(seen)}",
         "gpus": sum(
-            gpus(each) * each.nodes * wanted_replicas(each) for each in graph.spec.services.values()
+            gpus(as_configured(graph, key)) * each.nodes * wanted_replicas(each)
+            for key, each in graph.spec.services.items()
         ),
         "progress": msgspec.to_builtins(done.progress) if done.progress else None,
     }

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from dynamo_operator.api import labels, names
 from dynamo_operator.api.component import ComponentSpec, IngressSpec
+from dynamo_operator.api.deployment_config import base_replicas
 from dynamo_operator.api.framework import as_component
 from dynamo_operator.api.graph import DynamoGraphDeployment, Restart
 from dynamo_operator.api.provider import is_on_grove
@@ -171,8 +172,8 @@ def _names(graph: DynamoGraphDeployment, key: str, service: ComponentSpec) -> se
         found |= {names.service_name(component, suffix) for suffix in ("-d", "-p")}
         found.add(names.debug_workload_name(component))
     if service.nodes > 1 and not is_on_grove(graph):
-        replicas = 1 if service.replicas is None else service.replicas
-        found |= {names.group_name(component, index) for index in range(min(replicas, MAX_GROUPS))}
+        replicas = min(base_replicas(graph, key), MAX_GROUPS)
+        found |= {names.group_name(component, index) for index in range(replicas)}
     return found
 
 

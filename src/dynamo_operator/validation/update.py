@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from dynamo_operator.api import names
 from dynamo_operator.api.component import ComponentSpec, DynamoComponentDeployment
+from dynamo_operator.api.deployment_config import base_replicas
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.validation import Problem, ProblemKind
 from dynamo_operator.validation.graph import service_path
@@ -85,10 +86,9 @@ def framework_warnings(
 def adapter_problems(old: DynamoGraphDeployment, new: DynamoGraphDeployment) -> Iterator[Problem]:
     """Numbers of scaling adapters that somebody else changed; see `may_scale` for who may."""
     for key, service in sorted(new.spec.services.items()):
-        before = old.spec.services.get(key)
-        if before is None or not _has_adapter(service) or service.replicas is None:
+        if key not in old.spec.services or not _has_adapter(service) or service.replicas is None:
             continue
-        if service.replicas == _replicas(before):
+        if service.replicas == base_replicas(old, key):
             continue
         adapter = names.component_name(new.metadata.name, key)
         message = (
@@ -121,7 +121,3 @@ def _restart_problems(old: DynamoGraphDeployment, new: DynamoGraphDeployment) ->
 
 def _has_adapter(service: ComponentSpec) -> bool:
     return service.scaling_adapter is not None and service.scaling_adapter.enabled
-
-
-def _replicas(service: ComponentSpec) -> int:
-    return 1 if service.replicas is None else service.replicas

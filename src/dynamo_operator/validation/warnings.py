@@ -9,6 +9,7 @@ from typing import Any
 
 from dynamo_operator.api import names
 from dynamo_operator.api.component import ComponentSpec, DynamoComponentDeployment
+from dynamo_operator.api.deployment_config import base_replicas
 from dynamo_operator.api.devices import gpus
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.api.resources import ResourceItem, Resources
@@ -181,7 +182,7 @@ def _claim_warnings(graph: DynamoGraphDeployment, surroundings: Surroundings) ->
         if not claim.create:
             yield from _unknown_claim(claim.name, f"spec.pvcs[{index}].name", surroundings)
     for key, service in sorted(graph.spec.services.items()):
-        pods = (1 if service.replicas is None else service.replicas) * service.nodes
+        pods = base_replicas(graph, key) * service.nodes
         for index, mount in enumerate(service.volume_mounts):
             path = f"{service_path(key)}.volumeMounts[{index}].name"
             found = own.get(mount.name)

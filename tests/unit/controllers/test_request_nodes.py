@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from dynamo_operator.api.request import (
     DynamoGraphDeploymentRequest,
     DynamoGraphDeploymentRequestSpec,
@@ -11,9 +13,10 @@ from dynamo_operator.api.request import (
 from dynamo_operator.controllers.request_nodes import NodeReaders
 from dynamo_operator.kube.client import Client
 from dynamo_operator.kube.kind import Key
-from dynamo_operator.kube.types.meta import Metadata
+from dynamo_operator.kube.types.meta import Condition, Metadata
 from dynamo_operator.kube.types.rbac import ClusterRoleBinding
 from dynamo_operator.kube.writer import Writer
+from dynamo_operator.lifecycle.request import Reason, Type
 from simulated.caches import a_cache
 from simulated.server import Server
 
@@ -32,6 +35,19 @@ def a_request(
     )
     status = DynamoGraphDeploymentRequestStatus(state=state)
     return DynamoGraphDeploymentRequest(Metadata(name="r", namespace=namespace), spec, status)
+
+
+def could_not_start(namespace: str) -> DynamoGraphDeploymentRequest:
+    """A request whose Job was refused, and is tried again from time to time."""
+    conditions = (
+        Condition(Type.PROFILING, "False", Reason.JOB_CREATION_FAILED),
+        Condition(Type.SUCCEEDED, "False", observed_generation=1),
+    )
+    status = DynamoGraphDeploymentRequestStatus(
+        state="Failed", observed_generation=1, conditions=conditions
+    )
+    metadata = Metadata(name="r", namespace=namespace, generation=1)
+    return replace(a_request(namespace), metadata=metadata, status=status)
 
 
 class World:
@@ -71,10 +87,18 @@ async def test_who_has_found_what_he_looked_for_is_taken_out() -> None:
 
 
 async def test_one_that_could_not_start_before_is_listed_when_it_is_tried_again() -> None:
-    failed = a_request("a", "Failed")
+    failed = could_not_start("a")
     world = World(failed, a_request("b", "Failed"))
     await world.readers.admit(failed)
     assert ["a"] == world.listed()
+
+
+async def test_of_two_that_are_tried_again_together_none_takes_the_other_out() -> None:
+    one, two = could_not_start("a"), could_not_start("b")
+    world = World(one, two)
+    for each in (one, two):  # the first has a Job by now, and its status does not say so yet
+        await world.readers.admit(each)
+    assert ["a", "b"] == world.listed()
 
 
 async def test_an_account_of_the_users_own_is_not_listed() -> None:

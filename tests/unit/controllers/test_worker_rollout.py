@@ -43,7 +43,7 @@ GRAPH = a_graph({"W": a_service(annotations=RECREATE)}, metadata=MANAGED)
 
 def component(**changes: Any) -> DynamoComponentDeployment:
     """W under its plain name, as it was made when the graph rolled natively; with nothing left of it."""
-    body = component_object(GRAPH, "W", GRAPH.spec.services["W"], SETTINGS)
+    body = component_object(GRAPH, "W", SETTINGS)
     body["metadata"] |= {"ownerReferences": [OWNER]}
     body["spec"] |= {"replicas": 0, **changes}
     counts = {
@@ -98,7 +98,7 @@ def test_new_pods_of_a_recreated_service_wait_for_those_on_their_way_out(
 ) -> None:
     cache, index = a_cache(component(envFromSecret="old"), *pods)
     found = observed_generations(GRAPH, cache, SETTINGS)
-    assert expected == next_rollout(GRAPH, found, SETTINGS, index).workers.replicas["W"]
+    assert expected == next_rollout(GRAPH, found, index).workers.replicas["W"]
 
 
 @pytest.mark.parametrize("each", [GOING, pod()], ids=["on its way out", "vanished with its node"])
@@ -122,12 +122,12 @@ def test_an_old_generation_is_gone_when_its_pods_are_gone(
     rolling = a_graph({"W": a_service(replicas=0)}, metadata=MANAGED)
     cache, index = a_cache(component(envFromSecret="old", annotations={}), *pods)
     first = observed_generations(rolling, cache, SETTINGS)
-    wanted = component_object(rolling, "W", rolling.spec.services["W"], SETTINGS, first.target)
+    wanted = component_object(rolling, "W", SETTINGS, first.target)
     wanted["metadata"] |= {"ownerReferences": [OWNER]}
     new = msgspec.convert({**wanted, "status": {"conditions": []}}, DynamoComponentDeployment)
     cache, index = a_cache(component(envFromSecret="old", annotations={}), new, *pods)
     found = observed_generations(rolling, cache, SETTINGS)
-    rollout = next_rollout(rolling, found, SETTINGS, index)
+    rollout = next_rollout(rolling, found, index)
     assert expected == (not rollout.spared)
     assert expected == (rollout.through == ("W",))
 

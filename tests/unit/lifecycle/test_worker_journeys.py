@@ -94,7 +94,7 @@ class World:
         components = [each.read() for each in self.components.values()]
         graph, cache = self.graph(), a_cache([DynamoComponentDeployment], components)
         found = observed_generations(graph, cache, SETTINGS)
-        return next_rollout(graph, found, SETTINGS)
+        return next_rollout(graph, found)
 
     def writes(self) -> Iterator[None]:
         """A pass of the operator, write by write."""

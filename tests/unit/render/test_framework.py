@@ -1,8 +1,12 @@
 """Which inference framework a component runs."""
 
-import pytest
+import re
 
-from dynamo_operator.api.backends import NOOP
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dynamo_operator.api.backends import NAMES, NOOP
 from dynamo_operator.api.framework import framework
 from dynamo_operator.kube.kind import Object
 from specs import a_component
@@ -73,3 +77,30 @@ def test_every_sort_of_worker_has_one(component_type: str) -> None:
 
 def test_a_framework_that_nobody_knows_is_a_problem() -> None:
     assert '"tgi" is no backend framework; use sglang, vllm, trtllm' == found(explicit="tgi")
+
+
+_SPACE = r"[\t\n\f\r ]"
+REFERENCE = {
+    name: re.compile(rf"python[0-9.]*{_SPACE}+[^|&;]*-m{_SPACE}+[^|&;]*dynamo\.{name}[^|&;]*")
+    for name in NAMES
+}
+"""As the reference says it. Source: specification `rendering` 8."""
+STARTS = ("python ", "python3\n", "-m ", "-m\r", *(f"dynamo.{name}" for name in NAMES))
+PIECES = [*STARTS, "python", "3", ".", "x", " ", "\v", "-m", "-", "dynamo.", "|", "&&", ";", *NAMES]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=20).map("".join))
+def test_it_is_found_where_the_pattern_of_the_reference_finds_it(command: str) -> None:
+    expected = sorted(name for name, pattern in REFERENCE.items() if pattern.search(command))
+    match expected:
+        case []:
+            assert NOOP == found(args=[command])
+        case [name]:
+            assert name == found(args=[command])
+        case _:
+            assert f"detected from command: [{' '.join(expected)}]" in found(args=[command])
+
+
+@pytest.mark.parametrize("text", ["python -m ", "python ", "-m ", "python3", "python -m dynamo."])
+def test_a_long_command_is_read_in_time_that_grows_like_its_length(text: str) -> None:
+    assert NOOP == found(args=[text * (65_536 // len(text))])

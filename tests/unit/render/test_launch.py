@@ -1,9 +1,13 @@
 """Where our flags land in a command that a user wrote."""
 
+import re
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dynamo_operator.render.group import Part, Reference
-from dynamo_operator.render.launch import with_flags
+from dynamo_operator.render.launch import in_script, with_flags
 from dynamo_operator.render.shell import Fragment
 
 PLAIN: list[Part] = ["--rank", "0"]
@@ -61,3 +65,35 @@ def test_only_the_first_argument_that_starts_the_framework_is_changed() -> None:
     }
     expected = ["date", "python3 -m dynamo.vllm F", "python3 vllm"]
     assert expected == with_flags(container, ["F"], "vllm")["args"]
+
+
+REFERENCE = re.compile(r"(python[0-9.]*[\t\n\f\r ]+[^|&;]*vllm[^|&;]*?)([\t\n\f\r ]|\Z|[|&;])")
+"""As the reference says it. Source: specification `rendering` 9.3."""
+PIECES = [
+    "python ",
+    "python",
+    "3",
+    ".",
+    "x",
+    " ",
+    "\n",
+    "\v",
+    "-m ",
+    "dynamo.",
+    "vllm",
+    "|",
+    "&",
+    ";",
+]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=20).map("".join))
+def test_they_stand_where_the_pattern_of_the_reference_puts_them(script: str) -> None:
+    expected = REFERENCE.sub(lambda found: f"{found[1]} F{found[2]}", script)
+    assert expected == in_script(script, ["F"], "vllm")
+
+
+@pytest.mark.parametrize("text", ["python ", "python -m ", "python3", "vllm "])
+def test_a_long_script_is_changed_in_time_that_grows_like_its_length(text: str) -> None:
+    script = text * 200_000
+    assert script == in_script(script, ["F"], "vllm")

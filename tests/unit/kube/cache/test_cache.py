@@ -1,5 +1,7 @@
 """Finding objects, and what is refused."""
 
+import weakref
+
 import pytest
 
 from dynamo_operator.kube.cache import Cache, Change
@@ -155,6 +157,19 @@ def test_what_is_derived_from_all_objects_is_computed_when_one_has_changed_and_o
     assert ("a", "b") == derived()
     store.hear(Removed(Key("default", "a"), "uid-of-a"))
     assert ("b",) == derived()
+
+
+def test_what_was_derived_from_objects_that_have_changed_is_not_kept() -> None:
+    class Value:
+        """Something that tells when nobody has it any more."""
+
+    cache, store = a_cache()
+    names = [f"namespace-{number}" for number in range(100)]
+    kept = [weakref.ref(cache.derived(each, (Gadget,), Value)) for each in names]
+    assert all(each() for each in kept)
+    store.hear(Changed(a_gadget("b")))
+    cache.derived(names[0], (Gadget,), Value)
+    assert not any(each() for each in kept)
 
 
 def test_who_names_an_owner_in_another_namespace_is_not_among_what_it_owns() -> None:

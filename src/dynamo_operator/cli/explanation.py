@@ -5,7 +5,8 @@ that of its services put together, and the advice is the table's that docs/statu
 """
 
 import re
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -21,6 +22,7 @@ from dynamo_operator.kube.types.meta import Condition, condition
 from dynamo_operator.lifecycle.request import Reason as RequestReason
 from dynamo_operator.lifecycle.request import Type as RequestType
 from dynamo_operator.status.pause import PauseReason, is_paused
+from dynamo_operator.status.reasons import GraphReason
 from dynamo_operator.status.scaling import ScalingReason
 from dynamo_operator.status.standing import (
     Stated,
@@ -139,7 +141,7 @@ def _behind(stated: Stated, changed_at: str | None, now: datetime) -> tuple[list
 
 def _troubles(stated: Stated, now: datetime) -> tuple[list[str], list[str]]:
     """What the conditions say, each reason once, then the services that hold the object up."""
-    late = [each for each in services(stated) if each.counts and each.counts.reason]
+    late = [each for each in services(stated) if each.reason]
     said: list[str] = []
     advice: list[str] = []
     for each in _bad_conditions(stated):
@@ -150,12 +152,10 @@ def _troubles(stated: Stated, now: datetime) -> tuple[list[str], list[str]]:
         # What a service lacks is told below, with the advice for just that.
         advice += [] if late and each == summary(stated) else remedies
     progress = condition(stated.status.conditions, "Progressing")
-    if progress is not None and progress.status == "True" and not is_behind(stated):
+    if progress is not None and progress.reason == GraphReason.UPDATING:
         said.append(f"Progress: {progress.message}.")
-    for service in late:
-        said.append(_service(service, now))
-        advice.append(_advice(service))
-    return said, advice
+    said += (_service(each, now) for each in late)
+    return said, [*advice, *_advice(late)]
 
 
 def _bad_conditions(stated: Stated) -> Iterator[Condition]:
@@ -176,27 +176,30 @@ def _bad_conditions(stated: Stated) -> Iterator[Condition]:
 
 
 def _service(service: Service, now: datetime) -> str:
-    counts = service.counts
-    if counts is None:
-        return f"Service {service.name} has not been looked at yet."
-    ready = f"{service.ready or 0} of {service.wanted} replicas ready"
-    head = f"Service {service.name} has {ready} ({counts.reason})"
-    if not counts.blocked_pods:
-        return f"{head}: {counts.message or 'no pod says why'}"
-    pod, *others = counts.blocked_pods
+    head = (
+        f"Service {service.name}, {service.reason}: "
+        f"{service.ready_of_newest} of {service.wanted} replicas of the newest spec are ready"
+    )
+    if not service.blocked_pods:
+        return f"{head}; {service.message or 'no pod says why'}"
+    pod, *others = service.blocked_pods
     container = f", container {pod.container}" if pod.container else ""
     message = f": {pod.message}" if pod.message else ""
     restarts = f", started again {pod.restarts} times" if pod.restarts else ""
     more = f" (and {len(others)} more such pods)" if others else ""
     time = since(pod.since, now)
-    return f"{head}: pod {pod.name}{container}: {pod.reason}{time}{restarts}{message}{more}"
+    return f"{head}; pod {pod.name}{container}: {pod.reason}{time}{restarts}{message}{more}"
 
 
-def _advice(service: Service) -> str:
-    """What to do about a service, whose reason is one of those of a graph's `Ready`."""
-    reason = (service.counts.reason if service.counts else None) or ""
-    row = meaning(DynamoGraphDeployment.KIND.name, Condition("Ready", "False", reason))
-    return _shown(row.advice) if row else _unknown(reason)
+def _advice(late: Sequence[Service]) -> Iterator[str]:
+    """What to do about services, whose reasons are those of a graph's `Ready`: each advice once."""
+    by_reason: dict[str, list[str]] = defaultdict(list)
+    for each in late:
+        by_reason[each.reason].append(each.name)
+    for reason, names in by_reason.items():
+        row = meaning(DynamoGraphDeployment.KIND.name, Condition("Ready", "False", reason))
+        whose = f"{', '.join(names)}: " if len(by_reason) > 1 else ""
+        yield f"{whose}{_shown(row.advice) if row else _unknown(reason)}"
 
 
 def _told(stated: Stated, said: Condition) -> tuple[list[str], list[str]]:

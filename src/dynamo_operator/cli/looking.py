@@ -28,12 +28,14 @@ from dynamo_operator.kube.errors import (
     Throttled,
     Unreachable,
 )
-from dynamo_operator.kube.informer import OUTAGE
 from dynamo_operator.kube.kind import Key, Object
+from dynamo_operator.kube.queue import Backoff
 from dynamo_operator.kube.selection import Selection
 from dynamo_operator.kube.watch import Broken, Changed, Present, Removed, Synced, Watch
 from dynamo_operator.status.standing import Stated, is_behind, is_ready
 
+_OUTAGE = Backoff(first_seconds=0.5, limit_seconds=30)
+_UNLIMITED = 10_000
 _TRIES = 6
 """So often in a row a watch may fail, over half a minute, before a command gives up."""
 
@@ -113,7 +115,8 @@ async def _tree(name: str, where: Where, output: str) -> ExitCode:
     if output == "json":
         _print_json(tree_json(node))
     else:
-        Console(soft_wrap=True, highlight=False).print(drawn(node))
+        width = None if sys.stdout.isatty() else _UNLIMITED  # a file has no margin to wrap at
+        Console(highlight=False, width=width).print(drawn(node))
     return _code(is_ready(graph))
 
 
@@ -186,7 +189,7 @@ async def _states(place: _Place) -> AsyncGenerator[Stated, None]:
                 failures += 1
                 if failures == _TRIES:
                     raise
-                await asyncio.sleep(OUTAGE.seconds(failures, random.random()))  # noqa: S311 - no secret
+                await asyncio.sleep(_OUTAGE.seconds(failures, random.random()))  # noqa: S311 - no secret
                 continue
             for event in events:
                 match event:

@@ -66,27 +66,20 @@ def overview_json(stated: Stated) -> Object:
 
 
 def _service_json(service: Service) -> Object:
-    counts = service.counts
     return {
         "name": service.name,
         "wanted": service.wanted,
         "ready": service.ready,
-        "updated": counts.updated_replicas if counts else None,
-        "reason": counts.reason if counts else None,
-        "message": counts.message if counts else None,
+        "updated": service.updated,
+        "reason": service.reason or None,
+        "message": service.message or None,
     }
 
 
 def _row(service: Service) -> tuple[str, ...]:
-    counts = service.counts
-    found = (
-        service.wanted,
-        service.ready,
-        counts.updated_replicas if counts else None,
-        (counts.reason if counts else None) or None,
-    )
-    numbers = ("-" if each is None else str(each) for each in found)
-    return (service.name, *numbers, (counts.message if counts else None) or "")
+    counts = (service.wanted, service.ready, service.updated)
+    numbers = ("-" if each is None else str(each) for each in counts)
+    return (service.name, *numbers, service.reason or "-", service.message)
 
 
 def _about(stated: Stated) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from dynamo_operator.api.component import DynamoComponentDeployment
+from dynamo_operator.api.component import GROUP, DynamoComponentDeployment
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.api.model import DynamoModel
 from dynamo_operator.api.request import DynamoGraphDeploymentRequest
@@ -54,6 +54,15 @@ _PAUSED = {
 
 _CHECK = "`dynamoctl check` says whether an operator runs and leads, and what it lacks."
 _AGAIN = f"Ask again in a minute. If nothing has changed: {_CHECK}"
+_FINALIZERS = {
+    f"{GROUP}/": f"The operator takes its own finalizer away within a minute. {_CHECK}",
+    "foregroundDeletion": (
+        "It goes when all that it owns is gone: `dynamoctl tree` shows what is left of a graph."
+    ),
+}
+"""What to do about a finalizer, by its beginning."""
+
+_OTHERS = "A finalizer is taken away by the program that set it: does that program run?"
 _LINK = re.compile(r"\[[^]]*\]\(([^)]*)\)")
 """A link of a page of docs/, which the texts of the table are written for."""
 
@@ -104,13 +113,13 @@ def _deletion(stated: Stated, named: str, now: datetime) -> Explanation:
     head = f"{named} is being deleted{since(metadata.deletion_timestamp, now)}."
     if not metadata.finalizers:
         return Explanation((head, "Nothing holds it up."), (_AGAIN,))
-    advice = "Each finalizer is taken away by the program that set it: does that program run?"
-    if "foregroundDeletion" in metadata.finalizers:
-        advice = (
-            "It goes when all that it owns is gone; what is left may have finalizers of its own."
-        )
     text = f"It is there until these finalizers are gone: {', '.join(metadata.finalizers)}."
-    return Explanation((head, text), (advice, _CHECK))
+    advice = [
+        remedy
+        for start, remedy in _FINALIZERS.items()
+        if any(each.startswith(start) for each in metadata.finalizers)
+    ]
+    return Explanation((head, text), tuple(advice) or (_OTHERS,))
 
 
 def _unseen(stated: Stated, named: str, now: datetime) -> Explanation:

@@ -27,7 +27,8 @@ def overview(stated: Stated, *, now: datetime) -> list[str]:
         heads = _table(said)
         texts = [f": {each.message}" if each.message else "" for each in conditions]
         lines += ["", *(f"{head}{text}" for head, text in zip(heads, texts, strict=True))]
-    notes = [_about(stated)]
+    # A deletion counts as a new generation, which needs no look.
+    notes = [] if metadata.deletion_timestamp else [_about(stated)]
     if is_paused(stated):
         notes.append("It is paused: nothing is written for it.")
     if metadata.deletion_timestamp:

@@ -68,7 +68,10 @@ _SELECTED: tuple[tuple[type[Resource], str], ...] = (
 )
 """What is listed, in the order in which a tree shows it: each kind, and which of its objects."""
 
-ORDER = {type_: position for position, (type_, _) in enumerate(_SELECTED)}
+ORDER: Mapping[type[Resource], int] = {
+    type_: position for position, (type_, _) in enumerate(_SELECTED)
+}
+"""Where a kind stands in a tree."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 import io
 import json
 from collections import defaultdict
+from collections.abc import AsyncIterator
 from typing import Any
 
 import msgspec
@@ -130,7 +131,8 @@ class Cluster:
     async def send(self, request: Request) -> Answer:
         self.asked.append(request)
         plural = request.path.rpartition("/")[2]
-        code, body = 200, {"metadata": {"resourceVersion": "1"}, "items": self.lists.get(plural)}
+        code = 200
+        body: Object = {"metadata": {"resourceVersion": "1"}, "items": self.lists.get(plural)}
         if request.path == "/apis":
             body = {"groups": [{"name": each} for each in ("apps", "nvidia.com")]}
         elif plural in self.refused:
@@ -138,10 +140,11 @@ class Cluster:
         elif plural not in self.lists:
             code, body = 404, {"kind": "Status", "message": "no such kind", "code": 404}
 
-        async def content() -> Any:
-            yield json.dumps(body).encode()
+        return Answer(code, {}, _once(json.dumps(body).encode()))
 
-        return Answer(code, {}, content())
+
+async def _once(body: bytes) -> AsyncIterator[bytes]:
+    yield body
 
 
 async def found_in(cluster: Cluster) -> Members:

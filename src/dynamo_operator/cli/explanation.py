@@ -22,7 +22,7 @@ from dynamo_operator.kube.types.meta import Condition, condition
 from dynamo_operator.lifecycle.request import Reason as RequestReason
 from dynamo_operator.lifecycle.request import Type as RequestType
 from dynamo_operator.status.pause import PauseReason, is_paused
-from dynamo_operator.status.reasons import GraphReason
+from dynamo_operator.status.reasons import ComponentReason, GraphReason
 from dynamo_operator.status.scaling import ScalingReason
 from dynamo_operator.status.standing import (
     Stated,
@@ -51,6 +51,15 @@ _PAUSED = {
     DynamoGraphDeploymentRequest: Condition(RequestType.SUCCEEDED, "Unknown", RequestReason.PAUSED),
 }
 """What a paused object says of itself, once the operator has seen that it is paused."""
+
+_OF_SERVICES = frozenset(
+    (
+        GraphReason.MIXED,
+        ComponentReason.DEPLOYMENT_NOT_READY,
+        ComponentReason.GROUPS_NOT_READY,
+    )
+)
+"""Reasons that stand for those of services, beside these themselves."""
 
 _CHECK = "`dynamoctl check` says whether an operator runs and leads, and what it lacks."
 _AGAIN = f"Ask again in a minute. If nothing has changed: {_CHECK}"
@@ -96,7 +105,7 @@ def explanation(stated: Stated, *, now: datetime, changed_at: str | None = None)
     ):
         said += texts
         advice += remedies
-    return Explanation(tuple(said), tuple(dict.fromkeys(advice)))
+    return Explanation(tuple(dict.fromkeys(said)), tuple(dict.fromkeys(advice)))
 
 
 def changed_at(raw: Object) -> str | None:
@@ -150,21 +159,34 @@ def _behind(stated: Stated, changed_at: str | None, now: datetime) -> tuple[list
 
 def _troubles(stated: Stated, now: datetime) -> tuple[list[str], list[str]]:
     """What the conditions say, each reason once, then the services that hold the object up."""
-    late = [each for each in services(stated) if each.reason]
+    late = _late(stated)
     said: list[str] = []
     advice: list[str] = []
     for each in _bad_conditions(stated):
         texts, remedies = _told(stated, each)
         said += texts
-        if each.message and not (late and each == summary(stated)):
+        if late and each == summary(stated):
+            continue  # the services tell the rest, each with the advice for just that
+        advice += remedies
+        if each.message:
             said.append(f"In the operator's words: {each.message}")
-        # What a service lacks is told below, with the advice for just that.
-        advice += [] if late and each == summary(stated) else remedies
     progress = condition(stated.status.conditions, "Progressing")
     if progress is not None and progress.reason == GraphReason.UPDATING:
         said.append(f"Progress: {progress.message}.")
     said += (_service(each, now) for each in late)
     return said, [*advice, *_advice(late)]
+
+
+def _late(stated: Stated) -> list[Service]:
+    """The services that the summary is about.
+
+    Where it is about something else, such as a spec that was refused, they are from before.
+    """
+    found = summary(stated)
+    every = [each for each in services(stated) if each.reason or each.message]
+    reasons = {each.reason for each in every if each.reason}
+    is_about_them = found is not None and found.reason in (reasons | _OF_SERVICES)
+    return every if reasons and is_about_them else []
 
 
 def _bad_conditions(stated: Stated) -> Iterator[Condition]:
@@ -186,7 +208,7 @@ def _bad_conditions(stated: Stated) -> Iterator[Condition]:
 
 def _service(service: Service, now: datetime) -> str:
     head = (
-        f"Service {service.name}, {service.reason}: "
+        f"Service {service.name}, {service.reason or GraphReason.SOME_NOT_READY}: "
         f"{service.ready_of_newest} of {service.wanted} replicas of the newest spec are ready"
     )
     if not service.blocked_pods:
@@ -204,7 +226,7 @@ def _advice(late: Sequence[Service]) -> Iterator[str]:
     """What to do about services, whose reasons are those of a graph's `Ready`: each advice once."""
     by_reason: dict[str, list[str]] = defaultdict(list)
     for each in late:
-        by_reason[each.reason].append(each.name)
+        by_reason[each.reason or GraphReason.SOME_NOT_READY].append(each.name)
     for reason, names in by_reason.items():
         row = meaning(DynamoGraphDeployment.KIND.name, Condition("Ready", "False", reason))
         whose = f"{', '.join(names)}: " if len(by_reason) > 1 else ""

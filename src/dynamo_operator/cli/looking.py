@@ -1,14 +1,13 @@
 """`dynamoctl tree`, `status` and `why`: each reads one object, and says how it stands. Nothing is changed.
 
 The texts are made by `tree`, `overview` and `explanation`; here is what is asked of the API server, and how
-a command ends. The hard part is to wait well: a watch that breaks off is begun again, not too often.
+a command ends.
 """
 
 import asyncio
 import json
-import random
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,26 +17,18 @@ from dynamo_operator.cli.errors import ExitCode, visible
 from dynamo_operator.cli.explanation import NOUNS, changed_at, explanation
 from dynamo_operator.cli.named import GRAPHS, STATED, named
 from dynamo_operator.cli.overview import overview, overview_json
+from dynamo_operator.cli.watching import states
 from dynamo_operator.installation.reading import Reading
 from dynamo_operator.kube.connect import connect, default_namespace
 from dynamo_operator.kube.errors import (
-    Expired,
     NotFound,
     OperatorError,
-    ServerFailure,
-    Throttled,
-    Unreachable,
 )
 from dynamo_operator.kube.kind import Key, Object
-from dynamo_operator.kube.queue import Backoff
-from dynamo_operator.kube.selection import Selection
-from dynamo_operator.kube.watch import Broken, Changed, Present, Removed, Synced, Watch
 from dynamo_operator.status.standing import Stated, is_behind, is_ready
 
-_OUTAGE = Backoff(first_seconds=0.5, limit_seconds=30)
 _UNLIMITED = 10_000
-_TRIES = 6
-"""So often in a row a watch may fail, over half a minute, before a command gives up."""
+"""Characters of a line that no terminal shows."""
 
 
 class Missing(OperatorError):
@@ -162,8 +153,8 @@ async def _place(name: str, where: Where, types: tuple[type[Stated], ...]) -> As
 
 async def _once_ready(place: _Place, before: Stated, output: str) -> Stated:
     """The object once it is ready; each of its changes has been printed."""
-    async with aclosing(_states(place)) as states:
-        async for stated in states:
+    async with aclosing(states(place.reading.client, place.type_, place.key)) as found:
+        async for stated in found:
             if stated.metadata.resource_version == before.metadata.resource_version:
                 continue  # the list has what was read a moment ago
             if output == "text":
@@ -172,40 +163,6 @@ async def _once_ready(place: _Place, before: Stated, output: str) -> Stated:
             if is_ready(stated):
                 return stated
     raise place.missing()
-
-
-async def _states(place: _Place) -> AsyncGenerator[Stated, None]:
-    """The object now, and after each change; ends when it is gone."""
-    selection = Selection(place.key.namespace, fields=f"metadata.name={place.key.name}")
-    watch: Watch[Stated] = Watch(place.reading.client, place.type_, selection)
-    failures, is_there = 0, False
-    try:
-        while True:
-            try:
-                events = await watch.step()
-            except Expired:
-                continue
-            except (ServerFailure, Throttled, Unreachable):
-                failures += 1
-                if failures == _TRIES:
-                    raise
-                await asyncio.sleep(_OUTAGE.seconds(failures, random.random()))  # noqa: S311 - no secret
-                continue
-            for event in events:
-                match event:
-                    case Present(stated) | Changed(stated):
-                        failures, is_there = 0, True
-                        yield stated
-                    case Broken(error):
-                        raise error
-                    case Removed():
-                        return
-                    case Synced() if not is_there:
-                        return
-                    case _:
-                        pass
-    finally:
-        await watch.aclose()
 
 
 def _print_status(stated: Stated, output: str) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from dynamo_operator.api.model import DynamoModel
 from dynamo_operator.api.request import DynamoGraphDeploymentRequest
+from dynamo_operator.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.cli.explanation import Explanation, changed_at, explanation
 from dynamo_operator.kube.types.meta import Condition
 from dynamo_operator.status.meanings import MEANINGS
@@ -108,6 +109,32 @@ def test_mistakes_are_told_in_the_words_of_the_operator() -> None:
     assert ("Correct the graph.",) == found.advice
 
 
+def test_a_refused_spec_is_not_explained_by_services_from_before() -> None:
+    services = {"w": late("image_pull_failed", a_pod("ImagePullBackOff"))}
+    refused = unready("ValidationFailed", "spec.x: is wrong", generation=2)
+    found = told(a_graph(refused, services=services, generation=2))
+    assert "In the operator's words: spec.x: is wrong" in found.said
+    assert "ImagePullBackOff" not in text(found)
+
+
+def test_a_service_whose_cause_is_unknown_is_told_beside_the_others() -> None:
+    services = {
+        "a": late("image_pull_failed", a_pod("ImagePullBackOff")),
+        "b": late("", message="chat-b: it does not exist yet"),
+    }
+    found = told(a_graph(unready("image_pull_failed"), services=services))
+    assert found.said[-1].endswith("ready; chat-b: it does not exist yet")
+    assert f"b: {advice('some_resources_are_not_ready')}" in found.advice
+
+
+def test_a_graph_whose_causes_are_unknown_has_its_message() -> None:
+    services = {"w": late("", message="chat-w: it does not exist yet")}
+    said = unready("some_resources_are_not_ready", "Resources not ready: chat-w")
+    found = told(a_graph(said, services=services))
+    assert "In the operator's words: Resources not ready: chat-w" in found.said
+    assert (advice("some_resources_are_not_ready"),) == found.advice
+
+
 def test_a_deadline_that_has_passed_is_told_besides() -> None:
     over = a_condition("Progressing", "False", "progress_deadline_exceeded", "No progress within")
     found = told(a_graph(unready("pods_not_ready"), over))
@@ -129,6 +156,15 @@ def test_a_paused_graph(is_seen: bool) -> None:
     assert "`nvidia.com/paused` is `true`: nothing is written" in found.said[1]
     broken = a_graph(unready("pods_crashing"), annotations={"nvidia.com/paused": "true"})
     assert advice("paused", "Progressing", "Unknown") == told(broken).advice[0]
+
+
+def test_a_paused_adapter_says_so_once() -> None:
+    said = a_condition("Ready", "Unknown", "paused")
+    fields = metadata(annotations={"nvidia.com/paused": "true"})
+    body = {"metadata": fields, "status": {"conditions": [said], "observedGeneration": 1}}
+    found = told(msgspec.convert(body, DynamoGraphDeploymentScalingAdapter))
+    assert 2 == len(found.said)
+    assert 1 == len(found.advice)
 
 
 def test_a_suspended_graph() -> None:

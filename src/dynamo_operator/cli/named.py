@@ -1,5 +1,6 @@
 """Which object a command line means: `chat` or `dgd/chat`, with every name of a kind that kubectl takes."""
 
+import re
 from typing import Any
 
 from cyclopts import CycloptsError
@@ -10,6 +11,9 @@ from dynamo_operator.api.model import DynamoModel
 from dynamo_operator.api.request import DynamoGraphDeploymentRequest
 from dynamo_operator.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.status.standing import Stated
+
+_NAME = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?")
+"""What the API server takes as a name. Anything else would be another path of its URL."""
 
 GRAPHS: tuple[type[Stated], ...] = (DynamoGraphDeployment,)
 STATED: tuple[type[Stated], ...] = (
@@ -28,7 +32,7 @@ def named(text: str, types: tuple[type[Stated], ...]) -> tuple[type[Stated], str
         CycloptsError: it is another kind, or no name.
     """
     kind, slash, name = text.rpartition("/")
-    if not name or "/" in kind or (slash and not kind):
+    if not _NAME.fullmatch(name) or "/" in kind or (slash and not kind):
         raise CycloptsError(f"{text!r} is no name: expected NAME or KIND/NAME, such as dgd/chat")
     if not slash:
         return types[0], name

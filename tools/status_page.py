@@ -16,8 +16,9 @@ HEAD = """\
 
 <!-- Written by `make docs`. Change the texts in `src/dynamo_operator/status/*meanings.py`. -->
 
-Begin with `kubectl get dgd -o wide`: it shows state, services that are ready, reason and message. The
-message names each service that is not ready, with the pod that is worst off:
+Begin with `dynamoctl why NAME`: it says what holds a graph up, with the advice of this page for just that
+([cli.md](cli.md)). Without it, take `kubectl get dgd -o wide`: it shows state, services that are ready,
+reason and message. The message names each service that is not ready, with the pod that is worst off:
 
     Decode: 3/4 ready; pod chat-decode-x7k2p container main ImagePullBackOff: no such tag | Prefill: …
 

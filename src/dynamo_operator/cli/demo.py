@@ -9,6 +9,7 @@ import contextlib
 import sys
 import tempfile
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -18,7 +19,8 @@ from rich.tree import Tree
 
 from dynamo_operator.api.crd import custom_resource_definitions
 from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.cli.tree import owned_objects, tree
+from dynamo_operator.cli.members import members
+from dynamo_operator.cli.tree import drawn, grown
 from dynamo_operator.controlplane.instance import Instance
 from dynamo_operator.controlplane.progress import Progress, shown
 from dynamo_operator.kube.cache import Cache
@@ -88,8 +90,8 @@ async def _show(instance: Instance, wanted: Object, log: Path, progress: Progres
         client = Client(transport, field_manager="dynamoctl")
         progress.step(f"waiting for {key_of(wanted)}")
         graph = await _ready(client, wanted, progress)
-        root = await client.get_json(graph.KIND.path(*graph.key))
-        return tree(root, await owned_objects(client, graph.metadata.namespace))
+        found = await members(client, graph.key)
+        return drawn(grown(graph, found.by_owner, now=datetime.now(UTC)))
 
 
 @contextlib.asynccontextmanager

@@ -56,8 +56,19 @@ def reported(errors: list[OperatorError]) -> ExitCode:
 
 
 def one_line(text: str) -> str:
-    """The text with its line breaks turned into spaces."""
-    return " ".join(text.split())
+    """The visible text on one line, words one space apart."""
+    return " ".join(visible(text).split())
+
+
+def visible(text: str) -> str:
+    """The text as long as it is, on one line, without what a terminal would obey or nobody would see.
+
+    What a cluster says may have such characters: a container's last words, for one.
+    """
+    return "".join(
+        each if each.isprintable() else " " if each.isspace() else "\N{REPLACEMENT CHARACTER}"
+        for each in text
+    )
 
 
 def _output_is_unread() -> bool:

@@ -13,6 +13,7 @@ from cyclopts import App, Parameter
 
 from dynamo_operator.cli.application import application, execute, version
 from dynamo_operator.cli.check_options import UNLIMITED, Options
+from dynamo_operator.cli.cluster_options import HERE, Where
 
 _PLUGIN = "kubectl-dynamo"
 
@@ -20,6 +21,9 @@ _PLUGIN = "kubectl-dynamo"
 def app(program: str = "dynamoctl") -> App:
     """The commands, under the name of the program as it was called."""
     tool = application(program, "Look at, check and try out NVIDIA Dynamo graphs on Kubernetes.")
+    tool.command(why)
+    tool.command(status)
+    tool.command(tree)
     tool.command(render)
     tool.command(lint)
     package = "dynamo_operator.cli"
@@ -31,6 +35,82 @@ def app(program: str = "dynamoctl") -> App:
     tool.command(profiler)
     tool.command(version)
     return tool
+
+
+def why(
+    name: Annotated[str, Parameter(metavar="NAME", show_default=False)],
+    /,
+    *,
+    where: Where = HERE,
+    output: Annotated[Literal["text", "json"], Parameter(name=["--output", "-o"])] = "text",
+) -> int:
+    """Say why a graph is not ready: what holds it up, since when, and what to do.
+
+    Ends with 0 if it is ready, with 1 if it is not or is not there, with 3 if
+    the cluster does not answer.
+
+    Parameters
+    ----------
+    name
+        A graph, or another object of ours as KIND/NAME: dgd, dcd, dgdsa, dm or dgdr.
+    output
+        `text` is for people, `json` for machines.
+    """
+    from dynamo_operator.cli.looking import print_reasons
+
+    return int(print_reasons(name, where, output))
+
+
+def status(
+    name: Annotated[str, Parameter(metavar="NAME", show_default=False)],
+    /,
+    *,
+    where: Where = HERE,
+    watch: Annotated[bool, Parameter(name=["--watch", "-w"])] = False,
+    output: Annotated[Literal["text", "json"], Parameter(name=["--output", "-o"])] = "text",
+) -> int:
+    """Print how a graph stands: its services, and its conditions.
+
+    Ends with 0 if it is ready, with 1 if it is not or is not there, with 3 if
+    the cluster does not answer.
+
+    Parameters
+    ----------
+    name
+        A graph, or another object of ours as KIND/NAME: dgd, dcd, dgdsa, dm or dgdr.
+    watch
+        Print it again on each change, until it is ready.
+    output
+        `text` is for people, `json` for machines.
+    """
+    from dynamo_operator.cli.looking import print_status
+
+    return int(print_status(name, where, output, watch=watch))
+
+
+def tree(
+    name: Annotated[str, Parameter(metavar="NAME", show_default=False)],
+    /,
+    *,
+    where: Where = HERE,
+    output: Annotated[Literal["text", "json"], Parameter(name=["--output", "-o"])] = "text",
+) -> int:
+    """Print all objects of a graph down to its pods, what is ready, and what blocks a pod.
+
+    A kind that you may not list is named on stderr and left out. Ends with 0 if
+    the graph is ready, with 1 if it is not or is not there, with 3 if the
+    cluster does not answer.
+
+    Parameters
+    ----------
+    name
+        The graph: NAME or dgd/NAME.
+    output
+        `text` is for people, `json` for machines.
+    """
+    from dynamo_operator.cli.looking import print_tree
+
+    return int(print_tree(name, where, output))
 
 
 def render(

@@ -9,6 +9,7 @@ from dynamo_operator.kube.auth import Credentials
 from dynamo_operator.kube.errors import ConfigError
 from dynamo_operator.kube.http import AiohttpTransport
 from dynamo_operator.kube.in_cluster import FOLDER, InCluster, is_in_cluster
+from dynamo_operator.kube.in_cluster import namespace as own_namespace
 from dynamo_operator.kube.kubeconfig import Kubeconfig
 from dynamo_operator.version import version
 
@@ -35,6 +36,21 @@ async def connect(
     await credentials.headers()
     user_agent = f"dynamo-operator/{await asyncio.to_thread(version)}"
     return AiohttpTransport(credentials, user_agent=user_agent)
+
+
+async def default_namespace(transport: AiohttpTransport) -> str:
+    """The namespace that kubectl would take: that of the context, that of the pod, else `default`.
+
+    Raises:
+        ConfigError: the service account's files cannot be read.
+    """
+    match transport.credentials:
+        case Kubeconfig(namespace=str() as found) if found:
+            return found
+        case InCluster(folder=folder):
+            return await asyncio.to_thread(own_namespace, folder)
+        case _:
+            return "default"
 
 
 def _credentials(

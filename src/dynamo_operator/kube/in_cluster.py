@@ -38,7 +38,7 @@ class InCluster:
         host = f"[{host}]" if ":" in host else host  # IPv6
         self.server = f"https://{host}:{environ.get('KUBERNETES_SERVICE_PORT', '443')}"
         self.tls: ssl.SSLContext | None = None
-        self._folder = folder
+        self.folder = folder
         self._reread_seconds = reread_seconds
         self._material: TlsMaterial | None = None
         self._authorization = ""
@@ -64,11 +64,11 @@ class InCluster:
         self._read_at = asyncio.get_running_loop().time()
 
     def _read(self) -> None:
-        token = self._folder / "token"
+        token = self.folder / "token"
         authorization = bearer(_content(token).decode("utf-8", "replace"), str(token))
-        material = TlsMaterial(authorities=_content(self._folder / "ca.crt"))
+        material = TlsMaterial(authorities=_content(self.folder / "ca.crt"))
         if material != self._material:  # a new context means new connections
-            self.tls = material.context(str(self._folder / "ca.crt"))
+            self.tls = material.context(str(self.folder / "ca.crt"))
             self._material = material
         self._authorization = authorization
 

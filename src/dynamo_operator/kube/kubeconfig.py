@@ -17,7 +17,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from dynamo_operator.kube.auth import TlsMaterial
 from dynamo_operator.kube.errors import ConfigError
-from dynamo_operator.kube.kubeconfig_file import Cluster, Entry, User, choose
+from dynamo_operator.kube.kubeconfig_file import Choice, Cluster, Entry, User, choose
 from dynamo_operator.kube.login import Login, login_of
 
 
@@ -50,6 +50,11 @@ class Kubeconfig:
         """URL of the proxy on the way, if there is one."""
         return self._now.proxy
 
+    @property
+    def namespace(self) -> str:
+        """The namespace of the context; "" if it names none."""
+        return self._now.namespace
+
     async def headers(self) -> Mapping[str, str]:
         """The headers of a request, renewed first if they are about to expire.
 
@@ -77,8 +82,7 @@ class Kubeconfig:
         return self._loaded
 
     def _load(self) -> "_Loaded":
-        cluster, user = choose(self._paths, self._context)
-        return _load(cluster, user, self._loaded)
+        return _load(choose(self._paths, self._context), self._loaded)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,7 @@ class _Loaded:
     tls: ssl.SSLContext | None
     tls_server_name: str | None
     proxy: str | None
+    namespace: str
     headers: dict[str, str]
     material: TlsMaterial
     due: datetime | None
@@ -96,7 +101,8 @@ class _Loaded:
         return self.due is not None and now >= self.due
 
 
-def _load(cluster: Entry[Cluster], user: Entry[User], before: _Loaded | None) -> _Loaded:
+def _load(choice: Choice, before: _Loaded | None) -> _Loaded:
+    cluster, user, namespace = choice
     server = _server(cluster)
     login = login_of(cluster, user)
     material = _material(cluster, user, login)
@@ -109,6 +115,7 @@ def _load(cluster: Entry[Cluster], user: Entry[User], before: _Loaded | None) ->
         tls=tls,
         tls_server_name=cluster.value.tls_server_name,
         proxy=_proxy(cluster),
+        namespace=namespace,
         headers={"Authorization": login.authorization} if login.authorization else {},
         material=material,
         due=login.due,

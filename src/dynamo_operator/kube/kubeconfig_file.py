@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 import yaml
@@ -73,6 +73,7 @@ class User(_Part, frozen=True):
 class _Context(_Part, frozen=True):
     cluster: str = ""
     user: str = ""
+    namespace: str | None = None
 
 
 class _NamedCluster(_Part, frozen=True):
@@ -119,8 +120,16 @@ class Entry(Generic[T]):
             raise ConfigError(str(self.path), message) from error
 
 
-def choose(paths: Sequence[Path], context: str | None) -> tuple[Entry[Cluster], Entry[User]]:
-    """The cluster and the user of a context.
+class Choice(NamedTuple):
+    """What a context leads to. An empty namespace means: the context names none."""
+
+    cluster: Entry[Cluster]
+    user: Entry[User]
+    namespace: str
+
+
+def choose(paths: Sequence[Path], context: str | None) -> Choice:
+    """The cluster, the user and the namespace of a context.
 
     None means: the current context of the first file that names one.
 
@@ -149,9 +158,10 @@ def choose(paths: Sequence[Path], context: str | None) -> tuple[Entry[Cluster], 
     ]
     chosen = _named(contexts, current, "context", source)
     cluster = _named(clusters, chosen.value.cluster, "cluster", source)
-    if not chosen.value.user:
-        return cluster, Entry(chosen.path, "(no user)", User())
-    return cluster, _named(users, chosen.value.user, "user", source)
+    user = Entry(chosen.path, "(no user)", User())
+    if chosen.value.user:
+        user = _named(users, chosen.value.user, "user", source)
+    return Choice(cluster, user, chosen.value.namespace or "")
 
 
 def _named(entries: list[Entry[T]], name: str, what: str, source: str) -> Entry[T]:

@@ -48,3 +48,8 @@ def test_a_bug_among_problems_keeps_its_traceback() -> None:
     group = ExceptionGroup("both", [ConfigError("a", "1"), KeyError("bug")])
     with pytest.raises(ExceptionGroup), exit_on_error():
         raise group
+
+
+def test_what_a_cluster_says_does_not_rule_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    error = ConfigError("quota", "\x1b[2J\x9b31mno\u202e \x07gpus")
+    assert (1, ["error: quota: \ufffd[2J\ufffd31mno\ufffd \ufffdgpus"]) == ending(error, capsys)

@@ -1,4 +1,4 @@
-"""apps/v1: Deployment, StatefulSet."""
+"""apps/v1: Deployment, ReplicaSet, StatefulSet."""
 
 import msgspec
 
@@ -31,6 +31,27 @@ class Deployment(Resource):
 
     spec: msgspec.Raw = msgspec.Raw(b"{}")
     status: DeploymentStatus = DeploymentStatus()
+
+
+class ReplicaSetSpec(Struct):
+    """How many pods there should be of one revision of a Deployment."""
+
+    replicas: int = 1
+
+
+class ReplicaSetStatus(Struct):
+    """How many of them serve."""
+
+    ready_replicas: int = 0
+
+
+class ReplicaSet(Resource):
+    """The pods of one revision of a Deployment. The operator does not read them; people do."""
+
+    KIND = Kind("apps", "v1", "ReplicaSet", "replicasets")
+
+    spec: ReplicaSetSpec = ReplicaSetSpec()
+    status: ReplicaSetStatus = ReplicaSetStatus()
 
 
 class PodTemplate(Struct):

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dynamo_operator.kube.connect import connect
+from dynamo_operator.kube.connect import connect, default_namespace
 from dynamo_operator.kube.errors import ConfigError
 from scripted.server import an_authority
 
@@ -17,7 +17,7 @@ def a_kubeconfig(path: Path, server: str) -> Path:
         "current-context": "a",
         "contexts": [
             {"name": "a", "context": {"cluster": "a"}},
-            {"name": "other", "context": {"cluster": "other"}},
+            {"name": "other", "context": {"cluster": "other", "namespace": "team"}},
         ],
         "clusters": [
             {"name": "a", "cluster": {"server": server}},
@@ -40,6 +40,7 @@ class World:
         self.pod = folder / "pod"
         self.pod.mkdir()
         (self.pod / "token").write_text("t")
+        (self.pod / "namespace").write_text("own\n")
         (self.pod / "ca.crt").write_bytes(an_authority(folder / "authority").pem)
         self.nothing = folder / "nothing"
 
@@ -104,3 +105,18 @@ async def test_a_kubeconfig_variable_that_leads_nowhere_is_an_error(tmp_path: Pa
 async def test_unusable_credentials_fail_at_once_not_at_the_first_request(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="No such file"):
         await connect(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize(
+    ("context", "environ", "namespace"),
+    [(None, {}, "default"), ("other", {}, "team"), (None, POD, "own")],
+)
+async def test_the_namespace_is_that_of_the_context_or_of_the_pod(
+    tmp_path: Path, context: str | None, environ: dict[str, str], namespace: str
+) -> None:
+    world = World(tmp_path)
+    transport = await connect(
+        context=context, environ=environ, home=world.home, service_account=world.pod
+    )
+    async with transport:
+        assert namespace == await default_namespace(transport)

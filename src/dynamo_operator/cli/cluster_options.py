@@ -1,0 +1,33 @@
+"""The options of commands that look at one object, apart from what they do: read before any of their code."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Where the object is.
+
+    Parameters
+    ----------
+    namespace
+        Its namespace. Without it, that of the context, else `default`.
+    context
+        Context in the kubeconfig file.
+    kubeconfig
+        Kubeconfig file. Without it, the one that kubectl takes.
+    """
+
+    namespace: Annotated[
+        str, Parameter(name=["--namespace", "-n"], metavar="NAME", show_default=False)
+    ] = ""
+    context: Annotated[str, Parameter(metavar="NAME", show_default=False)] = ""
+    kubeconfig: Annotated[Path | None, Parameter(metavar="FILE")] = None
+
+
+HERE = Where()
+"""That of a command line that says nothing."""

@@ -1,0 +1,60 @@
+"""Follows one object through its changes.
+
+The hard part is to wait well: a watch that breaks off is begun again where it was, not too often, and not
+for ever.
+"""
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator
+
+from dynamo_operator.kube.client import Client
+from dynamo_operator.kube.errors import Expired, ServerFailure, Throttled, Unreachable
+from dynamo_operator.kube.kind import Key
+from dynamo_operator.kube.queue import Backoff
+from dynamo_operator.kube.selection import Selection
+from dynamo_operator.kube.types.meta import R
+from dynamo_operator.kube.watch import Broken, Changed, Present, Removed, Started, Synced, Watch
+
+_OUTAGE = Backoff(first_seconds=0.5, limit_seconds=30)
+_TRIES = 6
+"""So often in a row a watch may fail before it is given up: half a minute or more."""
+
+
+async def states(client: Client, type_: type[R], key: Key) -> AsyncGenerator[R, None]:
+    """The object now, and after each change; ends when it is gone.
+
+    Raises:
+        DecodeError: it does not fit its type.
+        OperatorError: it may not be watched, or the API server has not answered for half a minute.
+    """
+    selection = Selection(key.namespace, fields=f"metadata.name={key.name}")
+    watch = Watch(client, type_, selection)
+    failures, is_there = 0, False
+    try:
+        while True:
+            try:
+                events = await watch.step()
+            except (Expired, ServerFailure, Throttled, Unreachable):
+                failures += 1
+                if failures == _TRIES:
+                    raise
+                await asyncio.sleep(_OUTAGE.seconds(failures, random.random()))  # noqa: S311 - no secret
+                continue
+            for event in events:
+                match event:
+                    case Started():  # it may have gone while nobody listened
+                        is_there = False
+                    case Present(found) | Changed(found):
+                        failures, is_there = 0, True
+                        yield found
+                    case Broken(error):
+                        raise error
+                    case Removed():
+                        return
+                    case Synced() if not is_there:
+                        return
+                    case _:
+                        pass
+    finally:
+        await watch.aclose()

@@ -1,0 +1,223 @@
+"""`dynamoctl why`, `status` and `tree` on a real cluster: what a user reads, and how the commands end."""
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.conditions import condition, is_ready
+from cluster.conftest import ControlPlane
+from cluster.graph.graphs import graph, service, worker
+from cluster.world import PODS, World
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.kube.kind import Object
+
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
+
+GRAPH = DynamoGraphDeployment.KIND
+KINDS = "dynamographdeployments.nvidia.com,dynamocomponentdeployments.nvidia.com"
+PROGRAM = "import sys; from dynamo_operator.cli.main import main; main()"
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Somebody with `dynamoctl` and a kubeconfig file."""
+
+    kubeconfig: Path
+    namespace: str
+
+    def command(self, *arguments: str) -> list[str]:
+        """The command line of `dynamoctl`."""
+        where = (f"--kubeconfig={self.kubeconfig}", f"--namespace={self.namespace}")
+        return [sys.executable, "-c", PROGRAM, *arguments, *where]
+
+    def run(self, *arguments: str) -> tuple[int, str, str]:
+        """The exit code, and what is printed on stdout and stderr."""
+        done = subprocess.run(  # noqa: S603 - our own program
+            self.command(*arguments), capture_output=True, text=True, check=False, timeout=30
+        )
+        return done.returncode, done.stdout, done.stderr
+
+    def json(self, *arguments: str) -> tuple[int, Any]:
+        """The exit code, and what it prints for machines."""
+        code, text, _ = self.run(*arguments, "-ojson")
+        return code, json.loads(text)
+
+    @contextmanager
+    def running(self, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
+        """The command, while it runs."""
+        with subprocess.Popen(  # noqa: S603 - our own program
+            self.command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
+
+@pytest.fixture
+def admin(kinds: ControlPlane, namespace: str) -> Person:
+    """Somebody who may do everything."""
+    return Person(kinds.kubeconfig, namespace)
+
+
+@pytest.fixture
+def reader(kinds: ControlPlane, namespace: str, kubectl: Callable[..., str]) -> Person:
+    """Somebody who may read graphs and components, and nothing else."""
+    kubectl("create", "serviceaccount", "reader")
+    kubectl("create", "role", "reader", "--verb=get,list,watch", f"--resource={KINDS}")
+    kubectl(
+        *("create", "rolebinding", "reader", "--role=reader"),
+        f"--serviceaccount={namespace}:reader",
+    )
+    return Person(kinds.instance.service_account_kubeconfig(namespace, "reader"), namespace)
+
+
+def without_image() -> Object:
+    annotations = {"fake-kubelet": "no-image"}
+    return worker("decode", extraPodMetadata={"annotations": annotations})
+
+
+def kinds_in(node: Object) -> Iterator[str]:
+    yield node["kind"]
+    for each in node["children"]:
+        yield from kinds_in(each)
+
+
+def test_a_ready_graph(world: World, admin: Person) -> None:
+    world.create(GRAPH, graph())
+    made = world.eventually(GRAPH, "chat", is_ready)
+    code, text, _ = admin.run("why", "dgd/chat")
+    since = condition(made)["lastTransitionTime"]
+    assert (0, f"The graph {world.namespace}/chat is ready since {since} (") == (
+        code,
+        text.partition("(")[0] + "(",
+    )
+    code, found = admin.json("status", "chat")
+    assert (0, True, True) == (code, found["ready"], found["observed"])
+    rows = [(each["name"], each["wanted"], each["ready"]) for each in found["services"]]
+    assert [("Decode", 1, 1), ("Frontend", 1, 1), ("Prefill", 1, 1)] == rows
+    assert 0 == admin.run("status", "chat", "--watch")[0]
+    code, tree = admin.json("tree", "chat")
+    assert (0, True) == (code, tree["ready"])
+    assert 3 == list(kinds_in(tree)).count("Pod")
+    assert {"ServiceAccount", "Role", "ReplicaSet", "EndpointSlice"} <= set(kinds_in(tree))
+
+
+def test_an_image_that_cannot_be_pulled(world: World, admin: Person) -> None:
+    world.create(GRAPH, graph(Frontend=service("frontend"), Decode=without_image()))
+    world.eventually(GRAPH, "chat", lambda it: condition(it).get("reason") == "image_pull_failed")
+    (pod,) = (each["metadata"]["name"] for each in world.list(PODS) if "decode" in str(each))
+    code, text, _ = admin.run("why", "chat")
+    assert 1 == code
+    assert "is not ready since" in text
+    assert f"pod {pod}, container main: ImagePullBackOff" in text
+    assert "→ Correct the image's name or tag." in text
+    code, text, _ = admin.run("why", "dcd/chat-decode")
+    assert (1, True) == (code, pod in text)
+    code, text, _ = admin.run("tree", "chat")
+    (line,) = (each for each in text.splitlines() if pod in each)
+    assert (1, True, True) == (code, "✘ Pod" in line, "container main: ImagePullBackOff" in line)
+    code, text, _ = admin.run("status", "chat")
+    assert 1 == code
+    assert [["Decode", "1", "0", "1", "image_pull_failed"], ["Frontend", "1", "1", "1", "-"]] == [
+        each.split()[:5] for each in text.splitlines() if each.startswith(("Decode", "Frontend"))
+    ]
+
+
+def test_a_watch_ends_when_the_graph_is_ready(world: World, admin: Person) -> None:
+    world.create(GRAPH, graph(Decode=without_image()))
+    world.eventually(GRAPH, "chat", lambda it: condition(it).get("reason") == "image_pull_failed")
+    with admin.running("status", "chat", "--watch") as process:
+        assert process.stdout
+        assert "not ready" in process.stdout.readline()
+        world.patch(GRAPH, "chat", {"spec": {"services": {"Decode": {"extraPodMetadata": None}}}})
+        said, _ = process.communicate(timeout=20)
+    assert 0 == process.returncode
+    assert f"DynamoGraphDeployment {world.namespace}/chat: ready\n" in said
+
+
+def test_a_watch_ends_when_the_graph_is_deleted(world: World, admin: Person) -> None:
+    world.create(GRAPH, graph(Decode=without_image()))
+    with admin.running("status", "chat", "--watch") as process:
+        assert process.stdout
+        process.stdout.readline()
+        world.delete(GRAPH, "chat")
+        _, said = process.communicate(timeout=20)
+    assert 1 == process.returncode
+    assert f"error: there is no graph chat in namespace {world.namespace}\n" == said
+
+
+@pytest.mark.parametrize("command", ["why", "status", "tree"])
+def test_a_graph_that_is_not_there(admin: Person, command: str) -> None:
+    code, text, said = admin.run(command, "nope")
+    assert (1, "") == (code, text)
+    assert f"error: there is no graph nope in namespace {admin.namespace}\n" == said
+
+
+def test_a_user_who_may_not_see_pods(world: World, reader: Person) -> None:
+    world.create(GRAPH, graph(Frontend=service("frontend"), Decode=without_image()))
+    world.eventually(GRAPH, "chat", lambda it: condition(it).get("reason") == "image_pull_failed")
+    code, text, said = reader.run("why", "chat")
+    assert (1, "") == (code, said)
+    assert "container main: ImagePullBackOff" in text
+    code, text, said = reader.run("tree", "chat")
+    assert 1 == code
+    assert "✔ DynamoComponentDeployment chat-frontend" in text
+    (line,) = (each for each in said.splitlines() if each.startswith("warning: pods "))
+    assert "may not be listed" in line
+    assert all(each.startswith("warning: ") for each in said.splitlines())
+
+
+def test_what_a_cluster_says_does_not_rule_the_terminal(world: World, admin: Person) -> None:
+    """The operator leaves the status of a paused graph as it is, whoever wrote it."""
+    annotated = graph(Frontend=service("frontend"))
+    annotated["metadata"]["annotations"] = {"nvidia.com/paused": "true"}
+    world.create(GRAPH, annotated)
+    world.eventually(GRAPH, "chat", lambda it: bool(condition(it, "Progressing")))
+    said = {
+        "type": "Ready",
+        "status": "False",
+        "reason": "odd",
+        "message": "\x1b[2J\x1b]0;owned\x07",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    world.patch(GRAPH, "chat", {"status": {"conditions": [said]}}, "status")
+    for command in ("why", "status"):
+        code, text, _ = admin.run(command, "chat")
+        assert (1, False, True) == (code, "\x1b" in text, "owned" in text)
+
+
+def test_a_tree_reads_the_pods_of_its_graph_only(
+    kinds: ControlPlane, world: World, kubectl: Callable[..., str]
+) -> None:
+    kubectl("create", "serviceaccount", "owner")
+    account = f"--serviceaccount={world.namespace}:owner"
+    kubectl("create", "rolebinding", "owner", "--clusterrole=cluster-admin", account)
+    file = kinds.instance.service_account_kubeconfig(world.namespace, "owner")
+    owner = Person(file, world.namespace)
+    for name in ("chat", "other"):
+        world.create(GRAPH, graph(name))
+        world.eventually(GRAPH, name, is_ready)
+    code, tree = owner.json("tree", "chat")
+    assert (0, 3) == (code, list(kinds_in(tree)).count("Pod"))
+    asked = world.until(lambda: requests(kinds, owner))
+    assert 1 == asked["pods"]
+    assert "podcliques" not in asked
+    assert sum(asked.values()) < 25
+
+
+def requests(kinds: ControlPlane, person: Person) -> Counter[str]:
+    """What an account has asked for, by resource, once the last of it is in the audit log."""
+    name = f"system:serviceaccount:{person.namespace}:owner"
+    lines = kinds.audit_log.read_text(encoding="utf-8").splitlines()
+    mine = [json.loads(each) for each in lines if name in each and each.endswith("}")]
+    found = Counter(each.get("objectRef", {}).get("resource", "") for each in mine)
+    return found if found["poddisruptionbudgets"] else Counter()

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from dynamo_operator.api.backends import BACKENDS, NAMES, NOOP
 from dynamo_operator.api.component import ComponentSpec, DynamoComponentDeploymentSpec
 from dynamo_operator.api.graph import DynamoGraphDeployment
-
-WORKER_TYPES = frozenset(("worker", "prefill", "decode"))
+from dynamo_operator.api.roles import WORKER_TYPES
 
 # Source: specification `rendering` 8. A newline ends no command; space is ASCII without vertical tab.
 _SPACE = r"[\t\n\f\r ]"

@@ -16,6 +16,7 @@ from dynamo_operator.api import labels, names
 from dynamo_operator.api.component import ComponentSpec
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.api.provider import is_on_grove
+from dynamo_operator.api.roles import is_worker
 
 MANAGED, NATIVE = "managed", "native"
 MODES = (MANAGED, NATIVE)
@@ -28,7 +29,6 @@ VERSIONS = frozenset((1,))
 FOUND_BY = "DYN_NAMESPACE_PREFIX"
 """The variable that tells frontends what the Dynamo namespaces of their workers begin with."""
 
-_WORKERS = frozenset(("worker", "prefill", "decode"))
 _BESIDE_PODS_1 = frozenset(
     (
         "autoscaling",
@@ -86,8 +86,7 @@ def can_be_isolated(service: ComponentSpec) -> bool:
     Only workers do. Those on several nodes are replaced by who runs such groups, and the Dynamo namespace
     that all graphs share has no generations.
     """
-    is_worker = service.component_type in _WORKERS
-    return is_worker and service.nodes == 1 and not service.global_dynamo_namespace
+    return is_worker(service) and service.nodes == 1 and not service.global_dynamo_namespace
 
 
 def generation_services(graph: DynamoGraphDeployment) -> dict[str, ComponentSpec]:
@@ -112,8 +111,7 @@ def found_by(graph: DynamoGraphDeployment, *, finds_plain: bool) -> str:
     """
     namespace, name = graph.metadata.namespace, graph.metadata.name
     in_plain = any(
-        each.component_type in _WORKERS and not can_be_isolated(each)
-        for each in graph.spec.services.values()
+        is_worker(each) and not can_be_isolated(each) for each in graph.spec.services.values()
     )
     if finds_plain or in_plain:
         return names.dynamo_namespace(namespace, name)

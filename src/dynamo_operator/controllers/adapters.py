@@ -12,6 +12,7 @@ import msgspec
 
 from dynamo_operator.api import labels, names
 from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.api.roles import has_adapter
 from dynamo_operator.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.controllers.observe import observe
 from dynamo_operator.kube.applied import (
@@ -35,7 +36,6 @@ from dynamo_operator.kube.kind import Key, Object, key_of
 from dynamo_operator.kube.restraint import Restraint, Wish, digest_of
 from dynamo_operator.kube.types.meta import Resource, condition
 from dynamo_operator.kube.writer import Writer
-from dynamo_operator.lifecycle.replicas import has_adapter
 from dynamo_operator.status.pause import is_paused
 from dynamo_operator.status.scaling import replicas_of
 

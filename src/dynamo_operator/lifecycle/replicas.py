@@ -10,24 +10,11 @@ from dataclasses import dataclass
 
 import msgspec
 
-from dynamo_operator.api.component import ComponentSpec
 from dynamo_operator.api.deployment_config import base_replicas
 from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.api.roles import is_under_factor
 from dynamo_operator.kube.types.meta import condition
 from dynamo_operator.lifecycle.observed import Observed, ServiceObserved
-
-WORKERS = frozenset(("worker", "prefill", "decode"))
-"""The values of `componentType` that load a model."""
-
-
-def is_worker(service: ComponentSpec) -> bool:
-    """Whether the service loads a model."""
-    return service.component_type in WORKERS
-
-
-def has_adapter(service: ComponentSpec) -> bool:
-    """Whether the service's replicas are to be set through a scaling adapter."""
-    return service.scaling_adapter is not None and service.scaling_adapter.enabled
 
 
 def effective_replicas(
@@ -46,7 +33,7 @@ def effective_replicas(
 
 def _own(graph: DynamoGraphDeployment, key: str) -> int | None:
     service, factor = graph.spec.services[key], graph.spec.replicas
-    if factor is not None and is_worker(service) and not has_adapter(service):
+    if factor is not None and is_under_factor(service):
         return base_replicas(graph, key) * factor
     was_suspended = condition(graph.status.conditions, "Suspended") is not None
     return base_replicas(graph, key) if was_suspended else service.replicas
@@ -90,5 +77,5 @@ _NOTHING = ServiceObserved()
 
 def _covered(graph: DynamoGraphDeployment) -> Iterator[str]:
     for key, service in sorted(graph.spec.services.items()):
-        if is_worker(service) and not has_adapter(service):
+        if is_under_factor(service):
             yield key

@@ -12,10 +12,10 @@ from dynamo_operator.api.request import (
     DynamoGraphDeploymentRequest,
     DynamoGraphDeploymentRequestSpec,
 )
+from dynamo_operator.api.roles import WORKER_TYPES
 from dynamo_operator.kube.kind import Key, Object
 from dynamo_operator.lifecycle.request_output import BadOutput
 
-_WORKERS = frozenset(("worker", "prefill", "decode"))
 _LISTS = ("tolerations", "imagePullSecrets")
 _CONTENT = ("data", "binaryData", "immutable")
 _SINGLE = ("affinity", "runtimeClassName")
@@ -149,7 +149,7 @@ def _service(
     *,
     is_scaled: bool,
 ) -> Object:
-    done, is_worker = dict(service), _type(service) in _WORKERS
+    done, is_worker = dict(service), _type(service) in WORKER_TYPES
     if is_scaled and is_worker and "scalingAdapter" not in done:
         done["scalingAdapter"] = {"enabled": True}
     if is_worker and (more := _unknown(spec.profiling_config.env, done.get("envs") or [])):

@@ -9,9 +9,9 @@ from enum import StrEnum
 
 from dynamo_operator.api import labels
 from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.api.roles import is_worker
 from dynamo_operator.kube.types.meta import Condition, condition
 from dynamo_operator.lifecycle.observed import Observed
-from dynamo_operator.lifecycle.replicas import is_worker
 
 TYPE = "Suspended"
 

@@ -13,6 +13,7 @@ from dynamo_operator.api.deployment_config import base_replicas
 from dynamo_operator.api.gang_names import LEADER_SUFFIX, WORKER_SUFFIX, gang_names_of
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.api.provider import is_on_grove
+from dynamo_operator.api.roles import has_adapter
 from dynamo_operator.api.scaling import (
     DynamoGraphDeploymentScalingAdapter,
     DynamoGraphDeploymentScalingAdapterSpec,
@@ -22,7 +23,6 @@ from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.texts import cut
 from dynamo_operator.kube.types.grove import CLIQUE_NAME
 from dynamo_operator.kube.types.meta import Condition, Resource
-from dynamo_operator.lifecycle.replicas import has_adapter
 from dynamo_operator.validation.multinode import MAX_GROUPS
 
 _MESSAGE_LIMIT = 1024

@@ -14,6 +14,7 @@ from dynamo_operator.api.deployment_config import base_replicas
 from dynamo_operator.api.framework import as_component
 from dynamo_operator.api.graph import DynamoGraphDeployment, Restart
 from dynamo_operator.api.provider import is_on_grove
+from dynamo_operator.api.roles import is_under_factor
 from dynamo_operator.kube.quantity import amount
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.validation import Problem, ProblemKind
@@ -56,6 +57,7 @@ def _problems(graph: DynamoGraphDeployment, settings: RenderSettings) -> Iterato
     yield from misfits or environment_problems(spec.envs, "spec.envs")
     yield from () if misfits else deployment_config_problems(spec.envs, "spec.envs")
     yield from _claim_problems(graph)
+    yield from _factor_problems(graph)
     yield from _restart_problems(spec.restart, sorted(spec.services))
     yield from _name_problems(graph)
     yield from graph_picker_problems(graph, settings)
@@ -105,6 +107,26 @@ def _claim_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
             yield Problem(f"{path}.volumeAccessMode", message, ProblemKind.NOT_SUPPORTED)
         if given["size"]:
             yield from quantity_problems(given["size"], f"{path}.size")
+
+
+_MOST_REPLICAS = 2**31 - 1
+"""What the API server takes as the replicas of a workload."""
+
+
+def _factor_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
+    """Services that the graph's factor makes larger than they can be.
+
+    Webhooks do not see the scale subresource by which autoscalers write it, so this is told in the status.
+    """
+    factor = graph.spec.replicas
+    for key, service in sorted(graph.spec.services.items()):
+        if factor is None or not is_under_factor(service):
+            continue
+        replicas = base_replicas(graph, key) * factor
+        most = MAX_GROUPS if service.nodes > 1 else _MOST_REPLICAS
+        if replicas > most:
+            message = f"{factor} times the replicas of {key} is {replicas}: it has at most {most}"
+            yield Problem("spec.replicas", message)
 
 
 _LONGEST_ORDER = 100

@@ -10,7 +10,7 @@ from typing import Any
 
 from dynamo_operator.api import labels
 from dynamo_operator.api.component import DynamoComponentDeploymentSpec
-from dynamo_operator.api.framework import WORKER_TYPES
+from dynamo_operator.api.roles import WORKER_TYPES
 from dynamo_operator.validation import Problem, ProblemKind
 from dynamo_operator.validation.environment import unique_environment_problems
 from dynamo_operator.validation.probes import is_port_name, probe_problems

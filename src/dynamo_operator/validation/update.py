@@ -9,9 +9,10 @@ Source: specification `admission` 7, 8 and 12, `beyond` S10, A4 and A5.
 from collections.abc import Iterator
 
 from dynamo_operator.api import names
-from dynamo_operator.api.component import ComponentSpec, DynamoComponentDeployment
+from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.api.deployment_config import base_replicas
 from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.api.roles import has_adapter
 from dynamo_operator.validation import Problem, ProblemKind
 from dynamo_operator.validation.graph import service_path
 
@@ -86,7 +87,7 @@ def framework_warnings(
 def adapter_problems(old: DynamoGraphDeployment, new: DynamoGraphDeployment) -> Iterator[Problem]:
     """Numbers of scaling adapters that somebody else changed; see `may_scale` for who may."""
     for key, service in sorted(new.spec.services.items()):
-        if key not in old.spec.services or not _has_adapter(service) or service.replicas is None:
+        if key not in old.spec.services or not has_adapter(service) or service.replicas is None:
             continue
         if service.replicas == base_replicas(old, key):
             continue
@@ -117,7 +118,3 @@ def _restart_problems(old: DynamoGraphDeployment, new: DynamoGraphDeployment) ->
             f"(status.rollingUpdate.phase is {rolling.phase}); wait until it is Completed"
         )
         yield Problem("spec.restart.id", message, ProblemKind.FORBIDDEN)
-
-
-def _has_adapter(service: ComponentSpec) -> bool:
-    return service.scaling_adapter is not None and service.scaling_adapter.enabled

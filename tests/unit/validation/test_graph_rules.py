@@ -24,6 +24,23 @@ def test_a_graph_needs_a_service() -> None:
     assert ["spec.services must have at least one service"] == problems({})
 
 
+@pytest.mark.parametrize(
+    ("service", "factor", "said"),
+    [
+        ({"replicas": 2}, 2**30, "2147483648: it has at most 2147483647"),
+        ({"replicas": 2}, 2**30 - 1, None),
+        ({"replicas": 2, "scalingAdapter": {"enabled": True}}, 2**30, None),
+        ({"replicas": 11, "multinode": {"nodeCount": 2}}, 100, "1100: it has at most 1000"),
+    ],
+)
+def test_no_factor_makes_a_service_larger_than_it_can_be(
+    service: Object, factor: int, said: str | None
+) -> None:
+    pod = {"mainContainer": {"image": "x", "args": ["run"]}}
+    found = problems({"w": a_service(extraPodSpec=pod, **service)}, replicas=factor)
+    assert ([f"spec.replicas: {factor} times the replicas of w is {said}"] if said else []) == found
+
+
 def test_a_problem_of_a_service_names_the_service() -> None:
     found = problems({"Worker": a_service(replicas=-1)})
     assert ["spec.services[Worker].replicas must be non-negative"] == found

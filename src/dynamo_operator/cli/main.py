@@ -194,6 +194,7 @@ def install(
     ] = "dynamo-system",
     image: Annotated[str, Parameter(metavar="IMAGE", show_default=False)] = "",
     restricted: bool = False,
+    operator_only: bool = False,
 ) -> None:
     """Print the objects of an installation, for `kubectl apply --server-side -f -`.
 
@@ -210,11 +211,13 @@ def install(
         Image of the operator. Without it, the one of this version.
     restricted
         Let the operator work in its namespace only.
+    operator_only
+        Leave out the namespace and the definitions, to go back to an older version or to delete.
     """
     from dynamo_operator.cli.install import print_manifests
     from dynamo_operator.installation.manifests import Choices
 
-    print_manifests(Choices(namespace, image, restricted), prints=print_)
+    print_manifests(Choices(namespace, image, restricted, operator_only), prints=print_)
 
 
 def images(

@@ -24,11 +24,16 @@ _MANAGED_BY = "app.kubernetes.io/managed-by"
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What a user can choose. An empty `image` is the one of this version."""
+    """What a user can choose. An empty `image` is the one of this version.
+
+    With `is_operator_only` the namespace and the definitions are left out: who deletes those loses every
+    graph of the cluster, and who puts back older definitions loses what the newer ones know.
+    """
 
     namespace: str
     image: str = ""
     is_restricted: bool = False
+    is_operator_only: bool = False
 
 
 def mode(*, is_restricted: bool) -> str:
@@ -38,8 +43,9 @@ def mode(*, is_restricted: bool) -> str:
 
 def manifests(choices: Choices) -> Iterator[Object]:
     """The namespace, our definitions, then what the chart makes, in the order in which they are applied."""
-    yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": choices.namespace}}
-    yield from custom_resource_definitions()
+    if not choices.is_operator_only:
+        yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": choices.namespace}}
+        yield from custom_resource_definitions()
     file = RENDERED / f"{mode(is_restricted=choices.is_restricted)}.yaml"
     for each in yaml.load_all(file.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader):
         if each:

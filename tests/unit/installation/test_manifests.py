@@ -60,6 +60,13 @@ def test_install_prints_documents(capsys: pytest.CaptureFixture[str]) -> None:
     assert list(manifests(Choices("a"))) == found
 
 
+def test_what_may_be_deleted_has_neither_definitions_nor_the_namespace() -> None:
+    whole = list(manifests(Choices("n")))
+    alone = list(manifests(Choices("n", is_operator_only=True)))
+    keeps = {"Namespace", "CustomResourceDefinition"}
+    assert [each for each in whole if each["kind"] not in keeps] == alone
+
+
 def test_install_without_print_says_what_to_do() -> None:
     with pytest.raises(ConfigError, match="add --print"):
         app()(["install"])

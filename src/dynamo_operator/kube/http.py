@@ -7,7 +7,7 @@ each becomes one line that says what to look at.
 import asyncio
 import ssl
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Self
 
 import aiohttp
@@ -104,7 +104,9 @@ class AiohttpTransport:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise Unreachable(f"{server}: {_why(error, request)}") from error
         lower = {name.lower(): value for name, value in response.headers.items()}
-        return Answer(response.status, lower, _Body(response, server, request), response.close)
+        return Answer(
+            response.status, lower, _Body(response, server, request), partial(_end, response)
+        )
 
     def _pool(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -156,6 +158,17 @@ class _Body:
             RuntimeError
         ) as error:  # aiohttp's word for a connection that we have closed ourselves
             raise Unreachable(f"{self._server}: the connection was closed") from error
+
+
+def _end(response: aiohttp.ClientResponse) -> None:
+    """Give up the connection if the body was not read to its end.
+
+    At once: to say goodbye over TLS takes an answer, for which nobody waits when the process ends.
+    """
+    connection = response.connection
+    if connection is not None and connection.transport is not None:
+        connection.transport.abort()
+    response.close()
 
 
 def _why(error: Exception, request: Request) -> str:

@@ -312,6 +312,25 @@ async def test_a_watch_left_early_leaves_no_connection() -> None:
         await asyncio.wait_for(server.gone.wait(), 5)
 
 
+def sockets() -> int:
+    """How many this process has open."""
+    opened = (each for each in Path("/proc/self/fd").iterdir() if each.is_symlink())
+    return sum(str(each.readlink()).startswith("socket:") for each in opened)
+
+
+async def test_who_leaves_a_watch_over_tls_waits_for_no_goodbye(tmp_path: Path) -> None:
+    authority = an_authority(tmp_path)
+    context = TlsMaterial(authority.pem).context("test")
+    async with serving(Endless().handle, server_tls(authority)) as url:
+        before = sockets()
+        async with AiohttpTransport(Plain(url, tls=context)) as transport:
+            answer = await transport.send(GET)
+            assert before + 2 == sockets(), "one of the client, one of the server"
+            await answer.aclose()
+        await asyncio.sleep(0)
+        assert before + 1 >= sockets()
+
+
 async def test_a_closed_transport_ends_its_watches() -> None:
     async with serving(Endless().handle) as url:
         transport = AiohttpTransport(Plain(url))

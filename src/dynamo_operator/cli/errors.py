@@ -20,13 +20,15 @@ class ExitCode(IntEnum):
     PROBLEMS = 1
     USAGE = 2
     UNREACHABLE = 3
+    INTERRUPTED = 130  # as of a program that SIGINT ends
 
 
 @contextmanager
 def exit_on_error() -> Iterator[None]:
     """Turns the expected errors of the body into lines on stderr and an exit code.
 
-    A reader that went away (`dynamoctl render … | head`) is no error: the program ends silently.
+    A reader that went away (`dynamoctl render … | head`) is no error, and Ctrl-C none of ours: the program
+    ends silently.
 
     Raises: SystemExit, and whatever is not expected.
     """
@@ -37,6 +39,8 @@ def exit_on_error() -> Iterator[None]:
         if not _output_is_unread():
             raise
         sys.exit(ExitCode.OK)
+    except KeyboardInterrupt:
+        sys.exit(ExitCode.INTERRUPTED)
     except OperatorError as error:
         sys.exit(reported([error]))
     except BaseExceptionGroup as group:

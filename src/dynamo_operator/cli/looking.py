@@ -77,10 +77,7 @@ def print_status(name: str, where: Where, output: str, *, watch: bool) -> ExitCo
 
     Raises: CycloptsError; OperatorError.
     """
-    try:
-        return asyncio.run(_status(name, where, output, watch=watch))
-    except KeyboardInterrupt:  # the way to end a watch
-        return ExitCode.PROBLEMS
+    return asyncio.run(_status(name, where, output, watch=watch))
 
 
 def print_reasons(name: str, where: Where, output: str) -> ExitCode:

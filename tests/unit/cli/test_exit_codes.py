@@ -28,6 +28,10 @@ def test_an_unreachable_cluster_has_its_own_code(capsys: pytest.CaptureFixture[s
     assert (ExitCode.UNREACHABLE, ["error: https://127.0.0.1:1: refused"]) == ending(error, capsys)
 
 
+def test_who_interrupts_reads_nothing_of_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert (130, []) == ending(KeyboardInterrupt(), capsys)
+
+
 def test_a_group_is_one_line_per_problem(capsys: pytest.CaptureFixture[str]) -> None:
     inner = ExceptionGroup("inner", [ConfigError("b", "2"), ConfigError("a", "1")])
     group = ExceptionGroup("outer", [ConfigError("a", "1"), inner])

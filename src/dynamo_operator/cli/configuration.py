@@ -22,6 +22,9 @@ DEVEL = "zap-devel"
 
 _LEVEL = "logging.level"
 _FORMAT = "logging.format"
+_INT32 = 2**31 - 1
+"""The largest number that a field of a pod takes."""
+
 _S = TypeVar("_S", bound=Section)
 
 
@@ -197,8 +200,8 @@ def _contradictions(settings: Settings) -> Iterator[tuple[str, str]]:
     url = settings.render.model_express_url
     if url and not _is_url(url):
         yield "modelExpressUrl", f"expected a URL such as http://model-express:8001, got {url!r}"
-    if settings.render.worker_liveness_failures < 1:
-        yield "workerLivenessFailures", "must be at least 1"
+    if not 1 <= settings.render.worker_liveness_failures <= _INT32:
+        yield "workerLivenessFailures", f"must be from 1 to {_INT32}"
     if settings.resync_period_seconds < 1:
         yield "resyncPeriod", "must be at least 1s"
     election = settings.leader_election

@@ -20,10 +20,7 @@ from dynamo_operator.cli.overview import overview, overview_json
 from dynamo_operator.cli.watching import states
 from dynamo_operator.installation.reading import Reading
 from dynamo_operator.kube.connect import connect, default_namespace
-from dynamo_operator.kube.errors import (
-    NotFound,
-    OperatorError,
-)
+from dynamo_operator.kube.errors import NotFound, OperatorError
 from dynamo_operator.kube.kind import Key, Object
 from dynamo_operator.status.standing import Stated, is_behind, is_ready
 

@@ -138,6 +138,7 @@ def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
         ({"webhook-certificate-life": "0s"}, "webhooks.certificateLife"),
         ({"resync-period": "0"}, "resyncPeriod"),
         ({"worker-liveness-failures": "0"}, "workerLivenessFailures"),
+        ({"worker-liveness-failures": "2147483648"}, "workerLivenessFailures"),
     ],
 )
 def test_values_that_fit_no_server_or_each_other_are_refused(

@@ -20,7 +20,7 @@ from dynamo_operator.kube.decode import decode
 from dynamo_operator.kube.store import Store
 from dynamo_operator.kube.types.core import Pod
 from dynamo_operator.kube.types.meta import Resource
-from dynamo_operator.kube.watch import Changed, Present, Started, Synced
+from dynamo_operator.kube.watch_events import Changed, Present, Started, Synced
 
 PODS = 10_000
 GRAPHS = 1_000

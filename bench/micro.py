@@ -22,7 +22,7 @@ from dynamo_operator.kube.restraint import digest_of
 from dynamo_operator.kube.store import Store
 from dynamo_operator.kube.types.apps import Deployment
 from dynamo_operator.kube.types.core import Pod
-from dynamo_operator.kube.watch import Changed
+from dynamo_operator.kube.watch_events import Changed
 from dynamo_operator.render.component import component_objects
 from dynamo_operator.render.graph import graph_objects
 from dynamo_operator.settings import RenderSettings

@@ -25,7 +25,7 @@ from dynamo_operator.kube.store import Store
 from dynamo_operator.kube.types.apps import Deployment
 from dynamo_operator.kube.types.core import Pod
 from dynamo_operator.kube.types.meta import Resource
-from dynamo_operator.kube.watch import Present, Started, Synced
+from dynamo_operator.kube.watch_events import Present, Started, Synced
 from lifecycle.running import REST_SECONDS, Running, running
 from simulated.clock import on_simulated_clock
 

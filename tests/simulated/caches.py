@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.store import Store
 from dynamo_operator.kube.types.meta import Resource
-from dynamo_operator.kube.watch import Present, Started, Synced
+from dynamo_operator.kube.watch_events import Present, Started, Synced
 
 R = TypeVar("R", bound=Resource)
 

@@ -73,7 +73,7 @@ class Fault:
 
 
 class Stream:
-    """One open watch."""
+    """One open watch; asked for a list, it sends that first, and a bookmark that ends it."""
 
     def __init__(self, server: "Server", target: Target, query: Mapping[str, str]) -> None:
         loop = asyncio.get_running_loop()
@@ -146,9 +146,25 @@ class Stream:
                 if piece:
                     yield piece
 
+    def list(self, items: Iterable[Object]) -> None:
+        """Have these objects sent as those that exist."""
+        for each in items:
+            self.send("ADDED", each)
+        seconds = self._server.random.uniform(0, self._server.mark_seconds)
+        if seconds:
+            asyncio.get_running_loop().call_later(seconds, self._end_list)
+        else:
+            self._end_list()
+
+    def _end_list(self) -> None:
+        end = {"annotations": {"k8s.io/initial-events-end": "true"}}
+        self.send("BOOKMARK", {"metadata": {**self._version(), **end}})
+
+    def _version(self) -> Object:
+        return {"resourceVersion": str(self._server.storage.revision)}
+
     def _bookmark(self) -> bytes:
-        version = {"resourceVersion": str(self._server.storage.revision)}
-        line = {"type": "BOOKMARK", "object": {"metadata": version}}
+        line = {"type": "BOOKMARK", "object": {"metadata": self._version()}}
         return msgspec.json.encode(line) + b"\n"
 
 
@@ -161,9 +177,14 @@ class _Snapshot:
 class Server:
     """An API server in which every delay and every fault is chosen by the test.
 
+    `STREAMS_LISTS`: whether it sends lists as streams, or refuses that like an older one.
+
     Units: `request_seconds` pass before a request takes effect, `answer_seconds` after it, `lag_seconds`
-    before each line of a watch. With `is_jittered` they are upper bounds, drawn anew each time.
+    before each line of a watch. A streamed list ends up to `mark_seconds` after its last object; what changes
+    meanwhile is sent before that. With `is_jittered` they are upper bounds, drawn anew each time.
     """
+
+    STREAMS_LISTS = True
 
     def __init__(self, seed: int = 0) -> None:
         self.storage = Storage()
@@ -171,6 +192,7 @@ class Server:
         self.request_seconds = 0.0
         self.answer_seconds = 0.0
         self.lag_seconds = 0.0
+        self.mark_seconds = 0.0
         self.is_jittered = False
         self.page_limit = 500
         self.gone_as_event = False
@@ -184,20 +206,23 @@ class Server:
     # What a test asks.
 
     def lists(self, type_: type[Resource]) -> int:
-        """How many lists were begun."""
+        """How many lists were begun, in pages or as a stream that was not refused."""
         return sum(
-            "watch" not in each.query and "continue" not in each.query
-            for each in self.requests
-            if each.method == "GET" and each.path.endswith("/" + type_.KIND.plural)
+            self._streams_list(each)
+            if "watch" in each.query
+            else each.method == "GET" and "continue" not in each.query
+            for each in self._collection_requests(type_)
         )
 
     def watches(self, type_: type[Resource]) -> int:
-        """How many streams were asked for."""
-        return sum(
-            "watch" in each.query
-            for each in self.requests
-            if each.path.endswith("/" + type_.KIND.plural)
-        )
+        """How many streams were asked for that go on from a version."""
+        return sum("resourceVersion" in each.query for each in self._collection_requests(type_))
+
+    def _collection_requests(self, type_: type[Resource]) -> list[Request]:
+        return [each for each in self.requests if each.path.endswith("/" + type_.KIND.plural)]
+
+    def _streams_list(self, request: Request) -> bool:
+        return self.STREAMS_LISTS and "sendInitialEvents" in request.query
 
     async def pause(self, seconds: float) -> None:
         """Let a delay pass."""
@@ -263,9 +288,7 @@ class Server:
             if snapshot.revision < self.storage.compacted:
                 raise Refused(410, "Expired", "the provided continue parameter is too old")
         else:
-            everything = self.storage.objects.get(target.collection, {}).values()
-            items = [each for each in everything if selects(target, query, each)]
-            snapshot = _Snapshot(self.storage.revision, items)
+            snapshot = _Snapshot(self.storage.revision, self._selected(target, query))
         limit = min(self.page_limit, int(query.get("limit", "500")))
         page, rest = snapshot.items[:limit], snapshot.items[limit:]
         metadata = {"resourceVersion": str(snapshot.revision)}
@@ -274,9 +297,19 @@ class Server:
             self._snapshots[metadata["continue"]] = _Snapshot(snapshot.revision, rest)
         return _answer(200, {"metadata": metadata, "items": page or None})
 
+    def _selected(self, target: Target, query: Mapping[str, str]) -> list[Object]:
+        everything = self.storage.objects.get(target.collection, {}).values()
+        return [each for each in everything if selects(target, query, each)]
+
     def _watch(self, target: Target, query: Mapping[str, str]) -> Answer:
-        since = int(query["resourceVersion"])
         stream = Stream(self, target, query)
+        if "sendInitialEvents" in query:
+            if not self.STREAMS_LISTS:
+                raise Refused(422, "Invalid", "sendInitialEvents: Forbidden")
+            stream.list(self._selected(target, query))
+            since = self.storage.revision
+        else:
+            since = int(query["resourceVersion"])
         if since < self.storage.compacted:
             if not self.gone_as_event:
                 raise Refused(410, "Expired", "too old resource version")

@@ -14,7 +14,8 @@ from dynamo_operator.kube.kind import Key
 from dynamo_operator.kube.queue import Backoff
 from dynamo_operator.kube.selection import Selection
 from dynamo_operator.kube.types.meta import R
-from dynamo_operator.kube.watch import Broken, Changed, Present, Removed, Started, Synced, Watch
+from dynamo_operator.kube.watch import Watch
+from dynamo_operator.kube.watch_events import Broken, Changed, Present, Removed, Started, Synced
 
 _OUTAGE = Backoff(first_seconds=0.5, limit_seconds=30)
 _TRIES = 6

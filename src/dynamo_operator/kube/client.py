@@ -46,6 +46,10 @@ That saves it a tenth of its processor time for an apply of a Deployment (measur
 """
 
 
+_FROM_NOW = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+"""Without a version this means: not older than the newest at this moment (KEP-3157)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Page(Generic[R]):
     """One page of a list; `broken` are the objects that do not fit their type."""
@@ -131,7 +135,7 @@ class Client:
         self,
         type_: type[Resource],
         *,
-        resource_version: str,
+        resource_version: str | None,
         namespace: str = "",
         labels: str = "",
         fields: str = "",
@@ -139,18 +143,22 @@ class Client:
     ) -> AsyncGenerator[WatchLine, None]:
         """The changes after a version, with bookmarks, until the server ends it or the caller closes it.
 
+        None as the version means: first what exists now, as ADDED lines, until a bookmark marks their end.
+
         Asked for once: when to ask again is for the caller to say. So is how long silence may last.
 
         Units: `timeout_seconds` is when the server shall end the watch.
 
         Raises:
             Expired: the version is too old; list again. It may also come as an ERROR line.
+            Invalid: the API server cannot send what exists first.
             Unreachable: the connection was cut.
         """
+        since = {"resourceVersion": resource_version} if resource_version is not None else _FROM_NOW
         query = _selectors(labels, fields) | {
+            **since,
             "watch": "true",
             "allowWatchBookmarks": "true",
-            "resourceVersion": resource_version,
             "timeoutSeconds": str(max(1, round(timeout_seconds))),
         }
         path = type_.KIND.path(namespace)

@@ -26,7 +26,7 @@ from dynamo_operator.kube.queue import Backoff
 from dynamo_operator.kube.selection import Selection
 from dynamo_operator.kube.store import Store
 from dynamo_operator.kube.types.meta import R
-from dynamo_operator.kube.watch import Listed, Paging, Watch, Watching
+from dynamo_operator.kube.watch import Listed, Paging, Streaming, Watch, Watching
 
 OUTAGE = Backoff(first_seconds=0.5, limit_seconds=30)
 REFUSED_SECONDS = 30.0
@@ -92,14 +92,13 @@ class Informer(Generic[R]):
         before = watch.state
         for event in await watch.step():
             self.store.hear(event)
-        if isinstance(before, Paging | Watching):
+        if isinstance(before, Paging | Streaming | Watching):
             self.last_heard = asyncio.get_running_loop().time()
         if isinstance(before, Watching):
             self.last_error, self._failures = None, 0
-        elif isinstance(watch.state, Listed):
-            self.last_error = (
-                None  # a list alone does not reset the delay: its stream may fail again
-            )
+        elif isinstance(before, Paging | Streaming) and isinstance(watch.state, Listed | Watching):
+            # A list alone does not reset the delay: its stream may fail again.
+            self.last_error = None
             self.synced.set()
 
     def _failed(self, error: OperatorError) -> float:

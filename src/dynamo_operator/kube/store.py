@@ -22,7 +22,15 @@ from dynamo_operator.kube.kind import Key
 from dynamo_operator.kube.own_writes import Flight, Hold
 from dynamo_operator.kube.selection import EVERYTHING, Selection
 from dynamo_operator.kube.types.meta import R, Resource, equal_but_for_version
-from dynamo_operator.kube.watch import Broken, Changed, Event, Present, Removed, Started, Synced
+from dynamo_operator.kube.watch_events import (
+    Broken,
+    Changed,
+    Event,
+    Present,
+    Removed,
+    Started,
+    Synced,
+)
 
 _log = structlog.get_logger()
 
@@ -121,6 +129,10 @@ class Store(Generic[R]):
                     hold.is_older_than_list = True
             case Present(resource) if self._listing is not None:
                 self._listing.objects[resource.key] = resource
+                self._listing.broken.pop(resource.key, None)
+            case Removed(key) if self._listing is not None:
+                self._listing.objects.pop(key, None)
+                self._listing.broken.pop(key, None)
             case Synced() if self._listing is not None:
                 self._swap(self._listing)
                 self._set_served(is_served=True)

@@ -1,8 +1,14 @@
 """The watch of one kind as a state machine, moved by `Watch.step`.
 
-    Empty ─list─▶ Paging ─last page─▶ Listed ─open─▶ Watching ─end, cut, silence─▶ Listed
-      ▲                                 │ 410            │ 410
-      └─────────────────────────────────┴────────────────┘
+            ┌─stream─▶ Streaming ─its end mark─────────────────────┐
+    Empty ──┤                                                      ▼
+      ▲     └─pages──▶ Paging ─last page─▶ Listed ─open─▶ Watching ─end, cut, silence─▶ Listed
+      │                                      │ 410            │ 410
+      └──────────────────────────────────────┴────────────────┘
+
+A list comes as the first lines of the stream that goes on with its changes, which is one request and lets
+neither side hold a whole page. An API server that does not do that is asked for pages, and so is one
+that did not finish such a stream. Source: `docs/decisions/0024-streamed-lists.md`.
 
 The hard thing is to lose nothing: whatever ends a stream, the next one starts at the last version
 that was heard. Only history that is gone (410) starts a new list, and a list is bracketed by
@@ -13,7 +19,7 @@ import asyncio
 import random
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeAlias
+from typing import Generic
 
 import msgspec
 
@@ -23,13 +29,24 @@ from dynamo_operator.kube.decode import UNREADABLE, decode
 from dynamo_operator.kube.errors import (
     DecodeError,
     Expired,
+    Forbidden,
+    Invalid,
     NotFound,
     OperatorError,
     Unreachable,
 )
 from dynamo_operator.kube.kind import Key
 from dynamo_operator.kube.selection import Selection
-from dynamo_operator.kube.types.meta import R, Struct
+from dynamo_operator.kube.types.meta import Metadata, R, Struct
+from dynamo_operator.kube.watch_events import (
+    Broken,
+    Changed,
+    Event,
+    Present,
+    Removed,
+    Started,
+    Synced,
+)
 
 SERVER_SECONDS = (240, 300)
 """Bounds of the time after which the server ends a stream; random, so that not all end at once."""
@@ -43,52 +60,18 @@ SHORT_SECONDS = 1.0
 DEAF_SECONDS = 180.0
 """A stream that ends later than this, without a line, had no bookmark either: three are missing."""
 
+LIST_SILENCE_SECONDS = 30.0
+"""A streamed list may pause so long between two lines; the API server waits 3 s for its own cache."""
 
-@dataclass(frozen=True, slots=True)
-class Started:
-    """A list begins; everything up to `Synced` is part of it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Present(Generic[R]):
-    """An object of the list."""
-
-    resource: R
-
-
-@dataclass(frozen=True, slots=True)
-class Synced:
-    """The list is complete: what it did not bring does not exist."""
-
-
-@dataclass(frozen=True, slots=True)
-class Changed(Generic[R]):
-    """An object was created or changed."""
-
-    resource: R
-
-
-@dataclass(frozen=True, slots=True)
-class Removed:
-    """The object of this key and uid is gone, or no longer selected."""
-
-    key: Key
-    uid: str
-
-
-@dataclass(frozen=True, slots=True)
-class Broken:
-    """An object exists and does not fit its type. The others go on."""
-
-    error: DecodeError
-
-
-Event: TypeAlias = Started | Present[R] | Synced | Changed[R] | Removed | Broken
+END_OF_LIST = "k8s.io/initial-events-end"
+"""The annotation of the bookmark that ends a streamed list (KEP-3157)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Empty:
-    """Nothing is known. The next step starts a list."""
+    """Nothing is known. The next step starts a list, as a stream unless it has to be `in_pages`."""
+
+    in_pages: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +100,13 @@ class Watching:
     lines_heard: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Streaming:
+    """A list comes as the first lines of this stream. The next step takes a line."""
+
+    stream: Watching
+
+
 class Watch(Generic[R]):
     """One kind, from an empty hand to a stream of its changes, for ever.
 
@@ -135,7 +125,8 @@ class Watch(Generic[R]):
         self._type = type_
         self._selection = selection
         self._jitter = jitter or random.Random()  # noqa: S311  # spreads load, guards nothing
-        self.state: Empty | Paging[R] | Listed | Watching = Empty()
+        self._can_stream = True
+        self.state: Empty | Paging[R] | Streaming | Listed | Watching = Empty()
 
     async def step(self) -> Sequence[Event[R]]:
         """What the next answer, page or line says.
@@ -145,12 +136,15 @@ class Watch(Generic[R]):
             OperatorError: anything else; the next step tries again from where this one stood.
         """
         match self.state:
-            case Empty():
-                return self._start()
+            case Empty(in_pages):
+                return self._start(in_pages=in_pages or not self._can_stream)
             case Paging() as paging:
                 return await self._page(paging)
+            case Streaming(stream):
+                return await self._part(stream)
             case Listed(resource_version):
-                return self._open(resource_version)
+                self.state = self._open(resource_version)
+                return ()
             case Watching() as watching:
                 return await self._line(watching)
 
@@ -160,16 +154,18 @@ class Watch(Generic[R]):
         match state:
             case Paging(pages):
                 await pages.aclose()
-            case Watching(lines=lines):
+            case Watching(lines=lines) | Streaming(Watching(lines=lines)):
                 await lines.aclose()
             case _:
                 pass
 
-    def _start(self) -> Sequence[Event[R]]:
-        # No `resourceVersion`: the list must be the newest there is. The server's cache ("0") may lie
+    def _start(self, *, in_pages: bool) -> Sequence[Event[R]]:
+        # No version: the list must be the newest there is. The server's cache ("0") may lie
         # behind what we have seen or written, and time must not run backwards, not even by a restart.
-        pages = self._client.pages(self._type, **self._selection.query())
-        self.state = Paging(pages)
+        if in_pages:
+            self.state = Paging(self._client.pages(self._type, **self._selection.query()))
+        else:
+            self.state = Streaming(self._open(None))
         return (Started(),)
 
     async def _page(self, paging: Paging[R]) -> Sequence[Event[R]]:
@@ -184,7 +180,36 @@ class Watch(Generic[R]):
         self.state = Paging(paging.pages, page.resource_version)
         return (*map(Present, page.items), *map(Broken, page.broken))
 
-    def _open(self, resource_version: str) -> Sequence[Event[R]]:
+    async def _part(self, stream: Watching) -> Sequence[Event[R]]:
+        """The next line of a streamed list, and what it says."""
+        try:
+            until = asyncio.get_running_loop().time() + LIST_SILENCE_SECONDS
+            line = await _next_line(stream, until)
+            if line is None:
+                raise Unreachable("a streamed list ended before it was complete")
+            return self._listed(stream, line)
+        except Invalid:
+            await stream.lines.aclose()
+            self._can_stream = False  # an older API server; pages say it if anything else is wrong
+            self.state = Empty()
+            return ()
+        except OperatorError as error:
+            await stream.lines.aclose()
+            # What is forbidden is so in pages as well, and one message is enough for it.
+            self.state = Empty(in_pages=not isinstance(error, Forbidden))
+            raise
+
+    def _listed(self, stream: Watching, line: WatchLine) -> Sequence[Event[R]]:
+        if line.type == "BOOKMARK" and _ends_list(line):
+            _advance(stream, _identity(line))
+            stream.lines_heard, stream.opened_at = 0, asyncio.get_running_loop().time()
+            self.state = stream
+            return (Synced(),)
+        # What changes while the list is sent comes in between, as changes.
+        events = self._read(stream, line)
+        return [Present(each.resource) if isinstance(each, Changed) else each for each in events]
+
+    def _open(self, resource_version: str | None) -> Watching:
         seconds = self._jitter.randint(*SERVER_SECONDS)
         lines = self._client.watch(
             self._type,
@@ -193,14 +218,12 @@ class Watch(Generic[R]):
             **self._selection.query(),
         )
         now = asyncio.get_running_loop().time()
-        self.state = Watching(resource_version, lines, now, now + seconds + MARGIN_SECONDS)
-        return ()
+        return Watching(resource_version or "", lines, now, now + seconds + MARGIN_SECONDS)
 
     async def _line(self, watching: Watching) -> Sequence[Event[R]]:
         try:
-            line = await _next_line(watching)
+            line = await _next_line(watching, watching.cut_at)
             if line is not None:
-                watching.lines_heard += 1
                 return self._read(watching, line)
         except OperatorError as error:
             await watching.lines.aclose()
@@ -215,23 +238,28 @@ class Watch(Generic[R]):
         return ()
 
     def _read(self, watching: Watching, line: WatchLine) -> Sequence[Event[R]]:
-        if line.type == "ERROR":
-            raise error_of_watch(line.object, self._type.KIND)
-        try:
-            identity = _FRAME.decode(line.object).metadata
-        except UNREADABLE as error:
-            return (Broken(DecodeError(self._type.KIND, None, str(error))),)
-        watching.resource_version = identity.resource_version or watching.resource_version
+        watching.lines_heard += 1
         match line.type:
+            case "ERROR":
+                raise error_of_watch(line.object, self._type.KIND)
             case "ADDED" | "MODIFIED":
-                try:
-                    return (Changed(decode(self._type, line.object)),)
-                except DecodeError as error:
-                    return (Broken(error),)
+                return (self._change(watching, line),)
             case "DELETED":
-                return (Removed(Key(identity.namespace, identity.name), identity.uid),)
-            case _:
-                return ()  # a bookmark: a version and no more
+                gone = _identity(line)
+                _advance(watching, gone)
+                return (Removed(Key(gone.namespace, gone.name), gone.uid),)
+            case "BOOKMARK":
+                _advance(watching, _identity(line))
+                return ()
+
+    def _change(self, watching: Watching, line: WatchLine) -> Event[R]:
+        try:
+            resource = decode(self._type, line.object)
+        except DecodeError as error:
+            _advance(watching, _identity(line))
+            return Broken(error)
+        _advance(watching, resource.metadata)
+        return Changed(resource)
 
 
 class _Identity(Struct, frozen=True):
@@ -247,13 +275,45 @@ class _Frame(Struct, frozen=True):
     metadata: _Identity = _Identity()
 
 
+class _Marks(Struct, frozen=True):
+    annotations: dict[str, str] = {}
+
+
+class _Bookmark(Struct, frozen=True):
+    metadata: _Marks = _Marks()
+
+
 _FRAME = msgspec.json.Decoder(_Frame)
+_BOOKMARK = msgspec.json.Decoder(_Bookmark)
 
 
-async def _next_line(watching: Watching) -> WatchLine | None:
-    """The next line, or None at the end of the stream."""
+def _identity(line: WatchLine) -> _Identity:
     try:
-        async with asyncio.timeout_at(watching.cut_at):
+        return _FRAME.decode(line.object).metadata
+    except UNREADABLE:
+        return _Identity()
+
+
+def _ends_list(line: WatchLine) -> bool:
+    try:
+        marks = _BOOKMARK.decode(line.object).metadata.annotations
+    except UNREADABLE:
+        return False
+    return END_OF_LIST in marks
+
+
+def _advance(watching: Watching, said: _Identity | Metadata) -> None:
+    watching.resource_version = said.resource_version or watching.resource_version
+
+
+async def _next_line(watching: Watching, until: float) -> WatchLine | None:
+    """The next line, or None at the end of the stream.
+
+    Raises:
+        Unreachable: nothing came until then, or the stream was closed as soon as it was open.
+    """
+    try:
+        async with asyncio.timeout_at(until):
             line = await anext(watching.lines, None)
     except TimeoutError as error:
         raise Unreachable("a watch was silent for too long and was cut") from error

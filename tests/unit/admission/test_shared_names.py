@@ -10,7 +10,7 @@ from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.types.meta import Metadata
 from dynamo_operator.kube.types.networking import Ingress
-from dynamo_operator.kube.watch import Present, Removed
+from dynamo_operator.kube.watch_events import Present, Removed
 from dynamo_operator.validation.surroundings import Surroundings
 from reviews.asking import verdict
 from reviews.rows import graph, with_service

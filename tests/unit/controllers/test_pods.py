@@ -26,7 +26,7 @@ from dynamo_operator.kube.types.apps import Deployment
 from dynamo_operator.kube.types.core import Pod
 from dynamo_operator.kube.types.leaderworkerset import LeaderWorkerSet
 from dynamo_operator.kube.types.meta import Metadata, OwnerReference, Resource
-from dynamo_operator.kube.watch import Changed, Present, Removed
+from dynamo_operator.kube.watch_events import Changed, Present, Removed
 from dynamo_operator.status.pods import is_ready
 from simulated.caches import a_store
 from specs import a_graph, a_service

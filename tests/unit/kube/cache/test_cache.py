@@ -10,7 +10,7 @@ from dynamo_operator.kube.selection import Selection
 from dynamo_operator.kube.store import Store
 from dynamo_operator.kube.types.core import Service
 from dynamo_operator.kube.types.meta import Metadata, OwnerReference, Resource
-from dynamo_operator.kube.watch import Changed, Removed
+from dynamo_operator.kube.watch_events import Changed, Removed
 from simulated.caches import a_store
 from simulated.gadget import Gadget, GadgetSpec
 

@@ -20,7 +20,8 @@ from dynamo_operator.kube.kind import Key, Object
 from dynamo_operator.kube.selection import Selection
 from dynamo_operator.kube.transport import Answer
 from dynamo_operator.kube.types.apps import Deployment
-from dynamo_operator.kube.watch import Broken, Changed, Listed, Watch, Watching
+from dynamo_operator.kube.watch import Listed, Watch, Watching
+from dynamo_operator.kube.watch_events import Broken, Changed
 from scripted.transport import Script
 
 UID = "uid-1"

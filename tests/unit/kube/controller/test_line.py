@@ -12,7 +12,7 @@ from dynamo_operator.kube.controller import AHEAD, DONE, Outcome, Pace
 from dynamo_operator.kube.kind import Key
 from dynamo_operator.kube.types.apps import Deployment
 from dynamo_operator.kube.types.meta import Metadata, OwnerReference
-from dynamo_operator.kube.watch import Changed
+from dynamo_operator.kube.watch_events import Changed
 from simulated.widgets import Script, World, running, widget
 
 pytestmark = pytest.mark.looptime

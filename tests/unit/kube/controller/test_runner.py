@@ -13,7 +13,7 @@ from dynamo_operator.kube.kind import Key
 from dynamo_operator.kube.types.apps import Deployment
 from dynamo_operator.kube.types.core import ServiceAccount
 from dynamo_operator.kube.types.meta import Metadata, OwnerReference
-from dynamo_operator.kube.watch import Broken, Changed, Removed, Started, Synced
+from dynamo_operator.kube.watch_events import Broken, Changed, Removed, Started, Synced
 from simulated.widgets import PACE, A, B, Widget, World, running, widget
 
 pytestmark = pytest.mark.looptime

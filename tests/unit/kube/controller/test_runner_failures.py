@@ -17,7 +17,7 @@ from dynamo_operator.kube.errors import (
     Throttled,
     Unreachable,
 )
-from dynamo_operator.kube.watch import Changed
+from dynamo_operator.kube.watch_events import Changed
 from simulated.widgets import PACE, A, B, Widget, World, running, widget
 
 pytestmark = pytest.mark.looptime

@@ -208,7 +208,7 @@ async def test_without_permission_for_definitions_the_groups_are_asked_for_once(
                 assert is_served is world.cache.serves(Gadget)
                 assert 0.0 == world.definitions.silent_seconds()
         assert 1 == sum(each.path == "/apis" for each in server.requests)
-        assert 1 == server.lists(CustomResourceDefinition)
+        assert 1 == sum(each.path == DEFINITIONS for each in server.requests)
         assert 1 == sum("restart" in each["event"] for each in logs)
 
 
@@ -230,7 +230,7 @@ async def test_only_the_metadata_of_definitions_is_asked_for() -> None:
     async with world.synced():
         pass
     asked = [each for each in world.server.requests if each.path == DEFINITIONS]
-    assert 2 == len(asked)
+    assert asked
     assert all("as=PartialObjectMetadata" in each.accept for each in asked)
     assert {"application/json"} == {
         each.accept for each in world.server.requests if each.path == GADGETS

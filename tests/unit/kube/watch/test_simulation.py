@@ -60,6 +60,7 @@ class Delays:
     request: float
     answer: float
     lag: float
+    mark: float
 
 
 def acts(*what: str, pauses: tuple[float, ...] = PAUSES) -> st.SearchStrategy[list[Act]]:
@@ -74,7 +75,11 @@ def acts(*what: str, pauses: tuple[float, ...] = PAUSES) -> st.SearchStrategy[li
 
 
 delays = st.builds(
-    Delays, *(st.sampled_from(each) for each in ((0.0, 0.5), (0.0, 0.5, 3.0), (0.0, 0.5, 3.0)))
+    Delays,
+    *(
+        st.sampled_from(each)
+        for each in ((0.0, 0.5), (0.0, 0.5, 3.0), (0.0, 0.5, 3.0), (0.0, 1.0, 10.0))
+    ),
 )
 seeds = st.integers(0, 2**16)
 
@@ -199,7 +204,7 @@ def a_play(seed: int, delays: Delays, *, is_strict: bool) -> Play:
     server.page_limit = 2
     server.gone_as_event = bool(seed % 2)
     server.request_seconds, server.answer_seconds = delays.request, delays.answer
-    server.lag_seconds = delays.lag
+    server.lag_seconds, server.mark_seconds = delays.lag, delays.mark
     return Play(world, Witness(world.cache, server.storage, is_strict))
 
 

@@ -7,58 +7,21 @@ a command ends.
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
+from contextlib import aclosing
 from datetime import UTC, datetime
 
 from dynamo_operator.cli.cluster_options import Where
 from dynamo_operator.cli.errors import ExitCode, visible
-from dynamo_operator.cli.explanation import NOUNS, changed_at, explanation
-from dynamo_operator.cli.named import GRAPHS, STATED, named
+from dynamo_operator.cli.explanation import changed_at, explanation
+from dynamo_operator.cli.named import GRAPHS, STATED
 from dynamo_operator.cli.overview import overview, overview_json
+from dynamo_operator.cli.place import Place, place
 from dynamo_operator.cli.watching import states
-from dynamo_operator.installation.reading import Reading
-from dynamo_operator.kube.connect import connect, default_namespace
-from dynamo_operator.kube.errors import NotFound, OperatorError
-from dynamo_operator.kube.kind import Key, Object
+from dynamo_operator.kube.kind import Object
 from dynamo_operator.status.standing import Stated, is_behind, is_ready
 
 _UNLIMITED = 10_000
 """Characters of a line that no terminal shows."""
-
-
-class Missing(OperatorError):
-    """There is no such object, or no such kind of object."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """An object to be looked at, and the cluster that it is in."""
-
-    reading: Reading
-    type_: type[Stated]
-    key: Key
-
-    async def found(self) -> Stated:
-        """The object.
-
-        Raises:
-            Missing: it is not there.
-        """
-        try:
-            return await self.reading.client.get(self.type_, self.key)
-        except NotFound as error:
-            if (error.details or {}).get("name") == self.key.name:
-                raise self.missing() from None
-            kind = self.type_.KIND
-            raise Missing(f"{kind} is not served; `dynamoctl check` says what is there") from None
-
-    def missing(self) -> Missing:
-        """That the object is not there."""
-        return Missing(
-            f"there is no {NOUNS[self.type_]} {self.key.name} in namespace {self.key.namespace}"
-        )
 
 
 def print_tree(name: str, where: Where, output: str) -> ExitCode:
@@ -91,9 +54,9 @@ async def _tree(name: str, where: Where, output: str) -> ExitCode:
     from dynamo_operator.cli.members import members
     from dynamo_operator.cli.tree import drawn, grown, tree_json
 
-    async with _place(name, where, GRAPHS) as place:
-        graph = await place.found()
-        found = await members(place.reading.client, graph.key)
+    async with place(name, where, GRAPHS) as at:
+        graph = await at.found()
+        found = await members(at.reading.client, graph.key)
     node = grown(graph, found.by_owner, now=datetime.now(UTC))
     for each in found.unread:
         print(f"warning: {visible(each)}", file=sys.stderr)
@@ -106,20 +69,20 @@ async def _tree(name: str, where: Where, output: str) -> ExitCode:
 
 
 async def _status(name: str, where: Where, output: str, *, watch: bool) -> ExitCode:
-    async with _place(name, where, STATED) as place:
-        stated = await place.found()
+    async with place(name, where, STATED) as at:
+        stated = await at.found()
         _print_status(stated, output)
         if watch and not is_ready(stated):
-            stated = await _once_ready(place, stated, output)
+            stated = await _once_ready(at, stated, output)
     return _code(is_ready(stated))
 
 
 async def _why(name: str, where: Where, output: str) -> ExitCode:
-    async with _place(name, where, STATED) as place:
-        stated = await place.found()
+    async with place(name, where, STATED) as at:
+        stated = await at.found()
         changed = None
         if is_behind(stated):
-            changed = changed_at(await place.reading.raw(place.type_.KIND, place.key) or {})
+            changed = changed_at(await at.reading.raw(at.type_.KIND, at.key) or {})
     told = explanation(stated, now=datetime.now(UTC), changed_at=changed)
     if output == "json":
         _print_json(
@@ -137,17 +100,9 @@ async def _why(name: str, where: Where, output: str) -> ExitCode:
     return _code(is_ready(stated))
 
 
-@asynccontextmanager
-async def _place(name: str, where: Where, types: tuple[type[Stated], ...]) -> AsyncIterator[_Place]:
-    type_, plain = named(name, types)
-    async with await connect(where.kubeconfig, where.context or None) as transport:
-        namespace = where.namespace or await default_namespace(transport)
-        yield _Place(Reading(transport), type_, Key(namespace, plain))
-
-
-async def _once_ready(place: _Place, before: Stated, output: str) -> Stated:
+async def _once_ready(at: Place[Stated], before: Stated, output: str) -> Stated:
     """The object once it is ready; each of its changes has been printed."""
-    async with aclosing(states(place.reading.client, place.type_, place.key)) as found:
+    async with aclosing(states(at.reading.client, at.type_, at.key)) as found:
         async for stated in found:
             if stated.metadata.resource_version == before.metadata.resource_version:
                 continue  # the list has what was read a moment ago
@@ -156,7 +111,7 @@ async def _once_ready(place: _Place, before: Stated, output: str) -> Stated:
             _print_status(stated, output)
             if is_ready(stated):
                 return stated
-    raise place.missing()
+    raise at.missing()
 
 
 def _print_status(stated: Stated, output: str) -> None:

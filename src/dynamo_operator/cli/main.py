@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
+from dynamo_operator.cli import acting_commands
 from dynamo_operator.cli.application import application, execute, version
 from dynamo_operator.cli.check_options import UNLIMITED, Options
 from dynamo_operator.cli.cluster_options import HERE, Where
@@ -20,10 +21,16 @@ _PLUGIN = "kubectl-dynamo"
 
 def app(program: str = "dynamoctl") -> App:
     """The commands, under the name of the program as it was called."""
-    tool = application(program, "Look at, check and try out NVIDIA Dynamo graphs on Kubernetes.")
+    tool = application(
+        program, "Look at, change, check and try out NVIDIA Dynamo graphs on Kubernetes."
+    )
     tool.command(why)
     tool.command(status)
     tool.command(tree)
+    tool.command(acting_commands.scale)
+    tool.command(acting_commands.suspend)
+    tool.command(acting_commands.resume)
+    tool.command(acting_commands.rollout())
     tool.command(render)
     tool.command(lint)
     package = "dynamo_operator.cli"

@@ -1,7 +1,7 @@
 """Which object a command line means: `chat` or `dgd/chat`, with every name of a kind that kubectl takes."""
 
 import re
-from typing import Any
+from typing import Any, TypeVar
 
 from cyclopts import CycloptsError
 
@@ -12,10 +12,12 @@ from dynamo_operator.api.request import DynamoGraphDeploymentRequest
 from dynamo_operator.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.status.standing import Stated
 
+S = TypeVar("S", bound=Stated)
+
 _NAME = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?")
 """What the API server takes as a name. Anything else would be another path of its URL."""
 
-GRAPHS: tuple[type[Stated], ...] = (DynamoGraphDeployment,)
+GRAPHS = (DynamoGraphDeployment,)
 STATED: tuple[type[Stated], ...] = (
     DynamoGraphDeployment,
     DynamoComponentDeployment,
@@ -25,7 +27,7 @@ STATED: tuple[type[Stated], ...] = (
 )
 
 
-def named(text: str, types: tuple[type[Stated], ...]) -> tuple[type[Stated], str]:
+def named(text: str, types: tuple[type[S], ...]) -> tuple[type[S], str]:
     """The type and the name of the object; without a type the first one is meant.
 
     Raises:

@@ -109,7 +109,7 @@ MEANINGS = (
     Meaning(
         *(_GRAPH, "Ready", "False", GraphReason.SUSPENDED),
         "The graph is suspended, or about to be; see the condition `Suspended`.",
-        "Take the annotation `nvidia.com/suspend` away to go on.",
+        "Take the annotation `nvidia.com/suspend` away to go on, as `dynamoctl resume` does.",
     ),
     Meaning(
         *(_GRAPH, "Ready", "False", GraphReason.MIXED),
@@ -164,7 +164,7 @@ MEANINGS = (
         *(_GRAPH, "Progressing", "Unknown", PauseReason.GRAPH_PAUSED),
         "The annotation `nvidia.com/paused` is `true`: nothing is written for the graph, and the rest of its "
         "status is from before.",
-        "Take the annotation away when the graph is to be looked after again.",
+        "Take the annotation away, as `dynamoctl rollout resume` does, to go on.",
     ),
     Meaning(
         *(_GRAPH, "Suspended", "Unknown", SuspensionReason.SUSPENDING),
@@ -174,7 +174,7 @@ MEANINGS = (
     Meaning(
         *(_GRAPH, "Suspended", "True", SuspensionReason.SUSPENDED),
         "No service has replicas; the spec keeps its numbers.",
-        "Take the annotation `nvidia.com/suspend` away to go on.",
+        "Take the annotation `nvidia.com/suspend` away to go on, as `dynamoctl resume` does.",
     ),
     Meaning(
         *(_GRAPH, "Suspended", "Unknown", SuspensionReason.RESUMING),
@@ -189,7 +189,7 @@ MEANINGS = (
     Meaning(
         *(_COMPONENT, "Paused", "True", PauseReason.COMPONENT_PAUSED),
         "The annotation `nvidia.com/paused` is `true`: nothing is written for the component.",
-        "Take the annotation away when the component is to be looked after again.",
+        "Take the annotation away, as `dynamoctl rollout resume` does, to go on.",
     ),
     Meaning(
         *(_COMPONENT, "Paused", "False", PauseReason.COMPONENT_NOT_PAUSED),
@@ -287,7 +287,7 @@ MEANINGS = (
     Meaning(
         *(_ADAPTER, "Ready", "Unknown", ScalingReason.PAUSED),
         "The adapter or its graph is paused; nothing is written.",
-        "Take the annotation `nvidia.com/paused` away.",
+        "Take the annotation `nvidia.com/paused` away, as `dynamoctl rollout resume` does.",
     ),
     Meaning(*(_ADAPTER, "Ready", "False", ScalingReason.REJECTED), _REFUSED, _FIX),
     Meaning(*(_ADAPTER, "Ready", "False", ScalingReason.DECODE_FAILED), _UNREADABLE, _REWRITE),
@@ -295,7 +295,7 @@ MEANINGS = (
         *(_MODEL, "Paused", "True", PauseReason.COMPONENT_PAUSED),
         "The annotation `nvidia.com/paused` is `true`: no worker is asked, and the status stays as it is. A "
         "model that is deleted is unloaded all the same.",
-        "Take the annotation away when the model is to be looked after again.",
+        "Take the annotation away, as `dynamoctl rollout resume` does, to go on.",
     ),
     Meaning(
         *(_MODEL, "Paused", "False", PauseReason.COMPONENT_NOT_PAUSED),

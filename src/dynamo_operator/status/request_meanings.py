@@ -133,7 +133,7 @@ REQUEST_MEANINGS = (
         *(*_SUCCEEDED, "Unknown", Reason.PAUSED),
         "The annotation `nvidia.com/paused` is `true`: nothing is made or read for the request. A Job that "
         "runs goes on.",
-        "Take the annotation away when the request is to go on.",
+        "Take the annotation away, as `dynamoctl rollout resume` does, to go on.",
     ),
     Meaning(
         *(*_SUCCEEDED, "Unknown", Reason.NEW),

@@ -1,20 +1,15 @@
 """`dynamoctl why`, `status` and `tree` on a real cluster: what a user reads, and how the commands end."""
 
 import json
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from cluster.conditions import condition, is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service, worker
+from cluster.person import Person
 from cluster.world import PODS, World
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.kube.kind import Object
@@ -23,43 +18,6 @@ pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 
 GRAPH = DynamoGraphDeployment.KIND
 KINDS = "dynamographdeployments.nvidia.com,dynamocomponentdeployments.nvidia.com"
-PROGRAM = "import sys; from dynamo_operator.cli.main import main; main()"
-
-
-@dataclass(frozen=True, slots=True)
-class Person:
-    """Somebody with `dynamoctl` and a kubeconfig file."""
-
-    kubeconfig: Path
-    namespace: str
-
-    def command(self, *arguments: str) -> list[str]:
-        """The command line of `dynamoctl`."""
-        where = (f"--kubeconfig={self.kubeconfig}", f"--namespace={self.namespace}")
-        return [sys.executable, "-c", PROGRAM, *arguments, *where]
-
-    def run(self, *arguments: str) -> tuple[int, str, str]:
-        """The exit code, and what is printed on stdout and stderr."""
-        done = subprocess.run(  # noqa: S603 - our own program
-            self.command(*arguments), capture_output=True, text=True, check=False, timeout=30
-        )
-        return done.returncode, done.stdout, done.stderr
-
-    def json(self, *arguments: str) -> tuple[int, Any]:
-        """The exit code, and what it prints for machines."""
-        code, text, _ = self.run(*arguments, "-ojson")
-        return code, json.loads(text)
-
-    @contextmanager
-    def running(self, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
-        """The command, while it runs."""
-        with subprocess.Popen(  # noqa: S603 - our own program
-            self.command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        ) as process:
-            try:
-                yield process
-            finally:
-                process.kill()
 
 
 @pytest.fixture

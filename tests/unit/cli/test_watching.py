@@ -29,13 +29,15 @@ GONE = a_line("ERROR", {"kind": "Status", "code": 410, "message": "too old"})
 
 
 class Script:
-    """An API server that answers lists and streams in the order in which they stand here."""
+    """An API server that has lists in pages, and answers them and streams in the order in which they stand here."""
 
     def __init__(self, lists: list[Object], streams: list[list[Object]]) -> None:
         self.lists, self.streams = lists, streams
 
     async def send(self, request: Request) -> Answer:
         assert "metadata.name=chat" == request.query["fieldSelector"]
+        if "sendInitialEvents" in request.query:
+            return Answer(422, {}, _lines([{"kind": "Status", "code": 422, "message": "no"}]))
         if "watch" in request.query:
             return Answer(200, {}, _lines(self.streams.pop(0)))
         body = self.lists.pop(0)

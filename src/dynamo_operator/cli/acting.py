@@ -1,0 +1,120 @@
+"""`dynamoctl scale`, `suspend`, `resume` and `rollout`: each writes one field of one object.
+
+A person could do so with kubectl; what follows is the operator's work.
+
+A write is for the very object that was read, and a wish that is fulfilled already is not written.
+"""
+
+import asyncio
+import sys
+from datetime import UTC, datetime
+
+from cyclopts import CycloptsError
+
+from dynamo_operator.api import labels
+from dynamo_operator.api.roles import has_adapter
+from dynamo_operator.api.scaling import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.cli.cluster_options import Where
+from dynamo_operator.cli.errors import visible
+from dynamo_operator.cli.explanation import NOUNS
+from dynamo_operator.cli.named import GRAPHS, STATED
+from dynamo_operator.cli.place import place
+from dynamo_operator.cli.wishes import (
+    Wish,
+    adapter_of,
+    marked,
+    obstacles,
+    replicas_by_adapter,
+    replicas_by_graph,
+    restarted,
+    service_of,
+)
+from dynamo_operator.kube.client import Client
+from dynamo_operator.status.standing import Stated
+
+MANAGER = "dynamoctl"
+"""The field manager of what people write with this program."""
+
+
+def scale(name: str, replicas: int, where: Where) -> None:
+    """Set the replicas of a service: `name` is GRAPH/SERVICE.
+
+    Raises: CycloptsError; OperatorError.
+    """
+    graph, slash, service = name.rpartition("/")
+    if not slash or not graph or not service:
+        raise CycloptsError(f"{name!r} is no service: expected GRAPH/SERVICE, such as chat/Decode")
+    asyncio.run(_scale(graph, service, replicas, where))
+
+
+def suspend(name: str, where: Where, *, is_on: bool) -> None:
+    """Suspend a graph, or end that.
+
+    Raises: CycloptsError; OperatorError.
+    """
+    asyncio.run(_mark(name, where, GRAPHS, labels.SUSPEND, is_on=is_on))
+
+
+def pause(name: str, where: Where, *, is_on: bool) -> None:
+    """Pause an object of ours, or end that.
+
+    Raises: CycloptsError; OperatorError.
+    """
+    asyncio.run(_mark(name, where, STATED, labels.PAUSED, is_on=is_on))
+
+
+def restart(name: str, where: Where) -> None:
+    """Have all services of a graph restarted.
+
+    Raises: CycloptsError; OperatorError.
+    """
+    asyncio.run(_restart(name, where))
+
+
+async def _scale(name: str, service: str, replicas: int, where: Where) -> None:
+    async with place(name, where, GRAPHS) as at:
+        graph, subject = await at.found(), f"service {service} of"
+        if has_adapter(service_of(graph, service)):
+            kind, namespace = DynamoGraphDeploymentScalingAdapter, graph.metadata.namespace
+            adapter = adapter_of(graph, service, await at.reading.all(kind, namespace=namespace))
+            wish = replicas_by_adapter(adapter, replicas)
+            await _fulfil(at.reading.client, adapter, wish)
+        else:
+            wish = replicas_by_graph(graph, service, replicas)
+            await _fulfil(at.reading.client, graph, wish)
+    _tell(graph, wish, subject)
+
+
+async def _mark(
+    name: str, where: Where, types: tuple[type[Stated], ...], key: str, *, is_on: bool
+) -> None:
+    async with place(name, where, types) as at:
+        stated = await at.found()
+        wish = marked(stated, key, is_on=is_on)
+        await _fulfil(at.reading.client, stated, wish)
+    _tell(stated, wish, besides=key)
+
+
+async def _restart(name: str, where: Where) -> None:
+    async with place(name, where, GRAPHS) as at:
+        graph = await at.found()
+        wish = restarted(datetime.now(UTC))
+        await _fulfil(at.reading.client, graph, wish)
+    _tell(graph, wish)
+
+
+async def _fulfil(client: Client, stated: Stated, wish: Wish) -> None:
+    """Write what is wished for, unless it is so already."""
+    if wish.patch is not None:
+        uid = stated.metadata.uid
+        await client.merge_patch(
+            type(stated), stated.key, wish.patch, uid=uid, field_manager=MANAGER
+        )
+
+
+def _tell(stated: Stated, wish: Wish, subject: str = "", *, besides: str = "") -> None:
+    """Say what was done, and what is in its way; `besides` is what was changed just now."""
+    head = " ".join(filter(None, (subject, f"the {NOUNS[type(stated)]} {stated.key}")))
+    print(visible(f"{head[0].upper()}{head[1:]} {wish.said}."))
+    for each in obstacles(stated, besides):
+        print(visible(f"note: {each}"), file=sys.stderr)

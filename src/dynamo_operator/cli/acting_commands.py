@@ -1,0 +1,138 @@
+"""The commands that write, as they are typed: what they do is imported when they are called."""
+
+from typing import Annotated, Literal
+
+from cyclopts import App, Parameter, validators
+
+from dynamo_operator.cli.application import application
+from dynamo_operator.cli.cluster_options import HERE, Where
+
+_Name = Annotated[str, Parameter(metavar="NAME", show_default=False)]
+_LARGEST = 2**31 - 1
+
+
+def scale(
+    name: Annotated[str, Parameter(metavar="GRAPH/SERVICE", show_default=False)],
+    /,
+    *,
+    replicas: Annotated[int, Parameter(validator=validators.Number(gte=0, lte=_LARGEST))],
+    where: Where = HERE,
+) -> None:
+    """Set the replicas of a service, through its scaling adapter where it has one.
+
+    An autoscaler that looks after the adapter sets its own number again.
+
+    Parameters
+    ----------
+    name
+        A graph and the key of one of its services, such as chat/Decode.
+    replicas
+        How many the service is to have.
+    """
+    from dynamo_operator.cli import acting
+
+    acting.scale(name, replicas, where)
+
+
+def suspend(name: _Name, /, *, where: Where = HERE) -> None:
+    """Take all services of a graph to zero replicas, workers first.
+
+    The spec keeps its numbers; volumes, Services and configuration stay.
+
+    Parameters
+    ----------
+    name
+        The graph: NAME or dgd/NAME.
+    """
+    from dynamo_operator.cli import acting
+
+    acting.suspend(name, where, is_on=True)
+
+
+def resume(name: _Name, /, *, where: Where = HERE) -> None:
+    """Give a suspended graph its replicas back, frontends first.
+
+    Parameters
+    ----------
+    name
+        The graph: NAME or dgd/NAME.
+    """
+    from dynamo_operator.cli import acting
+
+    acting.suspend(name, where, is_on=False)
+
+
+def rollout() -> App:
+    """`dynamoctl rollout …`."""
+    tool = application("rollout", "Follow, pause, resume and restart the rollout of a graph.")
+    tool.command(_status, name="status")
+    tool.command(_pause, name="pause")
+    tool.command(_resume, name="resume")
+    tool.command(_restart, name="restart")
+    return tool
+
+
+def _status(
+    name: _Name,
+    /,
+    *,
+    where: Where = HERE,
+    output: Annotated[Literal["text", "json"], Parameter(name=["--output", "-o"])] = "text",
+) -> int:
+    """Print how a graph stands on each change, until it is ready: `dynamoctl status --watch`.
+
+    Parameters
+    ----------
+    name
+        A graph, or another object of ours as KIND/NAME: dgd, dcd, dgdsa, dm or dgdr.
+    output
+        `text` is for people, `json` for machines.
+    """
+    from dynamo_operator.cli.looking import print_status
+
+    return int(print_status(name, where, output, watch=True))
+
+
+def _pause(name: _Name, /, *, where: Where = HERE) -> None:
+    """Have the operator write nothing for an object, until it is resumed.
+
+    Pods that run go on, and Kubernetes goes on with what is written already. A
+    paused graph can be edited and deleted.
+
+    Parameters
+    ----------
+    name
+        A graph, or another object of ours as KIND/NAME: dgd, dcd, dgdsa, dm or dgdr.
+    """
+    from dynamo_operator.cli import acting
+
+    acting.pause(name, where, is_on=True)
+
+
+def _resume(name: _Name, /, *, where: Where = HERE) -> None:
+    """End the pause of an object; what has changed meanwhile is rolled out at once.
+
+    Parameters
+    ----------
+    name
+        A graph, or another object of ours as KIND/NAME: dgd, dcd, dgdsa, dm or dgdr.
+    """
+    from dynamo_operator.cli import acting
+
+    acting.pause(name, where, is_on=False)
+
+
+def _restart(name: _Name, /, *, where: Where = HERE) -> None:
+    """Restart the services of a graph, in the order of `spec.restart.strategy`.
+
+    It sets `spec.restart.id` to the time. A managed rollout that is under way
+    replaces the workers anyway: a restart is refused until it is complete.
+
+    Parameters
+    ----------
+    name
+        The graph: NAME or dgd/NAME.
+    """
+    from dynamo_operator.cli import acting
+
+    acting.restart(name, where)

@@ -1,0 +1,155 @@
+"""`dynamoctl scale`, `suspend`, `resume` and `rollout` on a real cluster: what becomes of a command."""
+
+from collections.abc import Callable
+
+import pytest
+
+from cluster.conditions import condition, is_ready
+from cluster.conftest import ControlPlane
+from cluster.graph.graphs import graph, service, worker
+from cluster.person import Person
+from cluster.world import World
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.api.scaling import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.kube.kind import Object
+from dynamo_operator.kube.types.apps import Deployment
+
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
+
+GRAPH = DynamoGraphDeployment.KIND
+
+
+@pytest.fixture
+def admin(kinds: ControlPlane, namespace: str) -> Person:
+    """Somebody who may do everything."""
+    return Person(kinds.kubeconfig, namespace)
+
+
+def replicas(count: int) -> Callable[[Object], bool]:
+    return lambda deployment: deployment["spec"]["replicas"] == count
+
+
+def test_a_service_is_scaled_by_the_graph(world: World, admin: Person) -> None:
+    world.create(GRAPH, graph())
+    world.eventually(GRAPH, "chat", is_ready)
+    said = f"Service Decode of the graph {world.namespace}/chat is"
+    assert (0, f"{said} to have 3 replicas, 1 before.\n", "") == admin.run(
+        "scale", "chat/Decode", "--replicas=3"
+    )
+    world.eventually(Deployment.KIND, "chat-decode", replicas(3))
+    version = world.read(GRAPH, "chat")["metadata"]["generation"]
+    assert (0, f"{said} already to have 3 replicas.\n", "") == admin.run(
+        "scale", "dgd/chat/Decode", "--replicas", "3"
+    )
+    assert version == world.read(GRAPH, "chat")["metadata"]["generation"]
+    assert 0 == admin.run("rollout", "status", "chat")[0]
+
+
+def test_a_service_is_scaled_by_its_adapter(world: World, admin: Person) -> None:
+    scaled = worker("decode", scalingAdapter={"enabled": True})
+    world.create(GRAPH, graph(Frontend=service("frontend"), Decode=scaled))
+    world.eventually(GRAPH, "chat", is_ready)
+    code, text, _ = admin.run("scale", "chat/Decode", "--replicas=2")
+    assert (0, True) == (code, "by its scaling adapter chat-decode" in text)
+    world.eventually(Deployment.KIND, "chat-decode", replicas(2))
+    adapter = world.read(DynamoGraphDeploymentScalingAdapter.KIND, "chat-decode")
+    assert 2 == adapter["spec"]["replicas"]
+
+
+def test_a_graph_is_suspended_and_resumed(world: World, admin: Person) -> None:
+    world.create(GRAPH, graph())
+    world.eventually(GRAPH, "chat", is_ready)
+    assert (
+        f"The graph {world.namespace}/chat is to be suspended.\n"
+        == (admin.run("suspend", "chat")[1])
+    )
+    world.eventually(GRAPH, "chat", lambda it: condition(it, "Suspended").get("status") == "True")
+    world.eventually(Deployment.KIND, "chat-decode", replicas(0))
+    _, text, said = admin.run("scale", "chat/Decode", "--replicas=2")
+    assert "is to have 2 replicas" in text
+    assert "note: the graph is suspended; `dynamoctl resume` ends that\n" == said
+    assert (0, "") == admin.run("resume", "chat")[::2]
+    world.eventually(Deployment.KIND, "chat-decode", replicas(2))
+    assert (
+        f"The graph {world.namespace}/chat is not suspended.\n" == (admin.run("resume", "chat")[1])
+    )
+
+
+def test_a_rollout_is_paused_and_resumed(world: World, admin: Person) -> None:
+    world.create(GRAPH, graph())
+    world.eventually(GRAPH, "chat", is_ready)
+    assert 0 == admin.run("rollout", "pause", "chat")[0]
+    world.eventually(GRAPH, "chat", lambda it: condition(it, "Progressing")["reason"] == "paused")
+    _, _, said = admin.run("scale", "chat/Decode", "--replicas=2")
+    assert "note: the graph is paused; `dynamoctl rollout resume` ends that\n" == said
+    assert replicas(1)(world.read(Deployment.KIND, "chat-decode"))
+    assert (0, "") == admin.run("rollout", "resume", "chat")[::2]
+    world.eventually(Deployment.KIND, "chat-decode", replicas(2))
+
+
+def test_a_component_can_be_paused_and_only_a_graph_suspended(world: World, admin: Person) -> None:
+    world.create(GRAPH, graph())
+    world.eventually(GRAPH, "chat", is_ready)
+    code, text, _ = admin.run("rollout", "pause", "dcd/chat-decode")
+    assert (0, True) == (code, text.startswith("The component "))
+    code, _, said = admin.run("suspend", "dcd/chat-decode")
+    assert (2, True) == (code, "'dcd' is not one of the kinds that are looked at here: dgd" in said)
+
+
+def test_a_restart(world: World, admin: Person) -> None:
+    world.create(GRAPH, graph())
+    before = world.eventually(GRAPH, "chat", is_ready)
+    assert 0 == admin.run("rollout", "restart", "chat")[0]
+    after = world.eventually(
+        GRAPH,
+        "chat",
+        lambda it: it["status"].get("restart", {}).get("phase") == "Completed" and is_ready(it),
+    )
+    assert "restart" not in before["spec"]
+    assert after["status"]["restart"]["observedID"] == after["spec"]["restart"]["id"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("scale", "nope/Decode", "--replicas=1"), 1, "there is no graph nope in namespace"),
+        (
+            ("scale", "chat/Decoed", "--replicas=1"),
+            1,
+            'has no service Decoed; did you mean "Decode"?',
+        ),
+        (("scale", "chat", "--replicas=1"), 2, "'chat' is no service: expected GRAPH/SERVICE"),
+        (("scale", "chat/Decode", "--replicas=-1"), 2, "Must be >= 0"),
+        (("scale", "chat/Decode", "--replicas=two"), 2, "two"),
+        (("scale", "chat/Decode"), 2, "--replicas"),
+        (("scale", "../x/Decode", "--replicas=1"), 2, "is no name"),
+        (("rollout", "restart", "dm/chat"), 2, "is not one of the kinds"),
+        (("rollout", "undo", "chat"), 2, "undo"),
+    ],
+)
+def test_wrong_input_changes_nothing(
+    world: World, admin: Person, arguments: tuple[str, ...], code: int, said: str
+) -> None:
+    made = world.create(GRAPH, graph())
+    found, text, complaint = admin.run(*arguments)
+    assert (code, "") == (found, text)
+    assert complaint.startswith("error: ")
+    assert 1 == complaint.count("\n")
+    assert said in complaint
+    assert made["metadata"]["generation"] == world.read(GRAPH, "chat")["metadata"]["generation"]
+
+
+def test_who_may_not_write_reads_that(
+    kinds: ControlPlane, world: World, kubectl: Callable[..., str]
+) -> None:
+    world.create(GRAPH, graph())
+    kubectl("create", "serviceaccount", "reader")
+    account = f"--serviceaccount={world.namespace}:reader"
+    kubectl(
+        "create", "role", "reader", "--verb=get", "--resource=dynamographdeployments.nvidia.com"
+    )
+    kubectl("create", "rolebinding", "reader", "--role=reader", account)
+    file = kinds.instance.service_account_kubeconfig(world.namespace, "reader")
+    code, text, said = Person(file, world.namespace).run("suspend", "chat")
+    assert (1, "") == (code, text)
+    assert 'cannot patch resource "dynamographdeployments"' in said

@@ -6,7 +6,7 @@ that of its services put together, and the advice is the table's that docs/statu
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -18,7 +18,7 @@ from dynamo_operator.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.cli.instants import age, ago, since
 from dynamo_operator.cli.services import Service, services
 from dynamo_operator.kube.kind import Object
-from dynamo_operator.kube.types.meta import Condition, condition
+from dynamo_operator.kube.types.meta import Condition, Resource, condition
 from dynamo_operator.lifecycle.request import Reason as RequestReason
 from dynamo_operator.lifecycle.request import Type as RequestType
 from dynamo_operator.status.pause import PauseReason, is_paused
@@ -36,7 +36,7 @@ from dynamo_operator.status.standing import (
 _PATIENCE = timedelta(minutes=1)
 """An operator that runs has looked at a change long before."""
 
-NOUNS = {
+NOUNS: Mapping[type[Resource], str] = {
     DynamoGraphDeployment: "graph",
     DynamoComponentDeployment: "component",
     DynamoGraphDeploymentScalingAdapter: "scaling adapter",

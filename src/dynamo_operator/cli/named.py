@@ -41,7 +41,7 @@ def named(text: str, types: tuple[type[S], ...]) -> tuple[type[S], str]:
     found = next((each for each in types if kind.lower() in _names(each)), None)
     if found is None:
         known = ", ".join(each.DEFINITION.short_names[0] for each in types)
-        raise CycloptsError(f"{kind!r} is not one of the kinds that are looked at here: {known}")
+        raise CycloptsError(f"{kind!r} is not one of the kinds that this command takes: {known}")
     return found, name
 
 

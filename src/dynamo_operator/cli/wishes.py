@@ -60,14 +60,15 @@ def adapter_of(
     service: str,
     adapters: Iterable[DynamoGraphDeploymentScalingAdapter],
 ) -> DynamoGraphDeploymentScalingAdapter:
-    """The scaling adapter of a service, found by what it refers to.
+    """The scaling adapter of a service that the operator made; one that somebody else made does nothing.
 
     Raises:
         Unwritable: there is none yet.
     """
     for each in adapters:
-        reference = each.spec.dgd_ref
-        if (reference.name, reference.service_name) == (graph.metadata.name, service):
+        controller = each.metadata.controller
+        is_of_graph = controller is not None and controller.uid == graph.metadata.uid
+        if is_of_graph and each.spec is not None and each.spec.dgd_ref.service_name == service:
             return each
     raise Unwritable(
         f"service {service} of the graph {graph.key} is scaled by a scaling adapter, which is not there "
@@ -77,7 +78,8 @@ def adapter_of(
 
 def replicas_by_adapter(adapter: DynamoGraphDeploymentScalingAdapter, replicas: int) -> Wish:
     """So many replicas, asked of the adapter."""
-    before, by = adapter.spec.replicas, f"by its scaling adapter {adapter.metadata.name}"
+    before = None if adapter.spec is None else adapter.spec.replicas
+    by = f"by its scaling adapter {adapter.metadata.name}"
     if before == replicas:
         return Wish(None, f"is already to have {_count(replicas)}, {by}")
     return Wish(

@@ -60,7 +60,7 @@ SHORT_SECONDS = 1.0
 DEAF_SECONDS = 180.0
 """A stream that ends later than this, without a line, had no bookmark either: three are missing."""
 
-LIST_SILENCE_SECONDS = 30.0
+LIST_SILENCE_SECONDS = 10.0
 """A streamed list may pause so long between two lines; the API server waits 3 s for its own cache."""
 
 END_OF_LIST = "k8s.io/initial-events-end"

@@ -11,7 +11,7 @@ from cluster.person import Person
 from cluster.world import World
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.api.scaling import DynamoGraphDeploymentScalingAdapter
-from dynamo_operator.kube.kind import Object
+from dynamo_operator.kube.kind import Kind, Object
 from dynamo_operator.kube.types.apps import Deployment
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
@@ -23,6 +23,12 @@ GRAPH = DynamoGraphDeployment.KIND
 def admin(kinds: ControlPlane, namespace: str) -> Person:
     """Somebody who may do everything."""
     return Person(kinds.kubeconfig, namespace)
+
+
+def _read(world: World, kind: Kind, name: str) -> Object:
+    found = world.get(kind, name)
+    assert found is not None
+    return found
 
 
 def replicas(count: int) -> Callable[[Object], bool]:
@@ -37,11 +43,11 @@ def test_a_service_is_scaled_by_the_graph(world: World, admin: Person) -> None:
         "scale", "chat/Decode", "--replicas=3"
     )
     world.eventually(Deployment.KIND, "chat-decode", replicas(3))
-    version = world.read(GRAPH, "chat")["metadata"]["generation"]
+    version = _read(world, GRAPH, "chat")["metadata"]["generation"]
     assert (0, f"{said} already to have 3 replicas.\n", "") == admin.run(
         "scale", "dgd/chat/Decode", "--replicas", "3"
     )
-    assert version == world.read(GRAPH, "chat")["metadata"]["generation"]
+    assert version == _read(world, GRAPH, "chat")["metadata"]["generation"]
     assert 0 == admin.run("rollout", "status", "chat")[0]
 
 
@@ -52,7 +58,7 @@ def test_a_service_is_scaled_by_its_adapter(world: World, admin: Person) -> None
     code, text, _ = admin.run("scale", "chat/Decode", "--replicas=2")
     assert (0, True) == (code, "by its scaling adapter chat-decode" in text)
     world.eventually(Deployment.KIND, "chat-decode", replicas(2))
-    adapter = world.read(DynamoGraphDeploymentScalingAdapter.KIND, "chat-decode")
+    adapter = _read(world, DynamoGraphDeploymentScalingAdapter.KIND, "chat-decode")
     assert 2 == adapter["spec"]["replicas"]
 
 
@@ -82,7 +88,7 @@ def test_a_rollout_is_paused_and_resumed(world: World, admin: Person) -> None:
     world.eventually(GRAPH, "chat", lambda it: condition(it, "Progressing")["reason"] == "paused")
     _, _, said = admin.run("scale", "chat/Decode", "--replicas=2")
     assert "note: the graph is paused; `dynamoctl rollout resume` ends that\n" == said
-    assert replicas(1)(world.read(Deployment.KIND, "chat-decode"))
+    assert replicas(1)(_read(world, Deployment.KIND, "chat-decode"))
     assert (0, "") == admin.run("rollout", "resume", "chat")[::2]
     world.eventually(Deployment.KIND, "chat-decode", replicas(2))
 
@@ -93,7 +99,7 @@ def test_a_component_can_be_paused_and_only_a_graph_suspended(world: World, admi
     code, text, _ = admin.run("rollout", "pause", "dcd/chat-decode")
     assert (0, True) == (code, text.startswith("The component "))
     code, _, said = admin.run("suspend", "dcd/chat-decode")
-    assert (2, True) == (code, "'dcd' is not one of the kinds that are looked at here: dgd" in said)
+    assert (2, True) == (code, "'dcd' is not one of the kinds that this command takes: dgd" in said)
 
 
 def test_a_restart(world: World, admin: Person) -> None:
@@ -122,7 +128,7 @@ def test_a_restart(world: World, admin: Person) -> None:
         (("scale", "chat/Decode", "--replicas=-1"), 2, "Must be >= 0"),
         (("scale", "chat/Decode", "--replicas=two"), 2, "two"),
         (("scale", "chat/Decode"), 2, "--replicas"),
-        (("scale", "../x/Decode", "--replicas=1"), 2, "is no name"),
+        (("scale", "../Decode", "--replicas=1"), 2, "is no name"),
         (("rollout", "restart", "dm/chat"), 2, "is not one of the kinds"),
         (("rollout", "undo", "chat"), 2, "undo"),
     ],
@@ -136,7 +142,7 @@ def test_wrong_input_changes_nothing(
     assert complaint.startswith("error: ")
     assert 1 == complaint.count("\n")
     assert said in complaint
-    assert made["metadata"]["generation"] == world.read(GRAPH, "chat")["metadata"]["generation"]
+    assert made["metadata"]["generation"] == _read(world, GRAPH, "chat")["metadata"]["generation"]
 
 
 def test_who_may_not_write_reads_that(

@@ -49,8 +49,10 @@ def a_config_map(namespace: str, name: str, **labels: str) -> Object:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"k": "1"}}
 
 
-async def listed_in_pages(client: Client, type_: type[R], **selection: str) -> dict[Key, R]:
-    pages = [page async for page in client.pages(type_, **selection)]
+async def listed_in_pages(
+    client: Client, type_: type[R], namespace: str = "", labels: str = ""
+) -> dict[Key, R]:
+    pages = [page async for page in client.pages(type_, namespace=namespace, labels=labels)]
     return {each.key: each for page in pages for each in page.items}
 
 
@@ -61,10 +63,9 @@ async def test_a_stream_brings_what_pages_bring_and_then_what_changes(
     for number in range(20):
         body = a_config_map(namespace, f"c{number}", part="ab"[number % 2])
         await client.create(ConfigMap, body)
-    selection = {"namespace": namespace, "labels": "part=a"}
-    expected = await listed_in_pages(client, ConfigMap, **selection)
+    expected = await listed_in_pages(client, ConfigMap, namespace, "part=a")
     noting.requests.clear()
-    informer = Informer(ConfigMap, **selection)
+    informer = Informer(ConfigMap, namespace=namespace, labels="part=a")
     running = asyncio.create_task(informer.run(client))
     async with asyncio.timeout(10):
         await informer.synced.wait()

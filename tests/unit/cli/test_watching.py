@@ -29,7 +29,7 @@ GONE = a_line("ERROR", {"kind": "Status", "code": 410, "message": "too old"})
 
 
 class Script:
-    """An API server that has lists in pages, and answers them and streams in the order in which they stand here."""
+    """An API server with lists in pages; it answers them and streams in the order given here."""
 
     def __init__(self, lists: list[Object], streams: list[list[Object]]) -> None:
         self.lists, self.streams = lists, streams

@@ -22,16 +22,20 @@ from dynamo_operator.cli.wishes import (
 )
 
 
-def a_graph(replicas: int | None = None, **worker: Any) -> DynamoGraphDeployment:
+def a_graph(factor: int | None = None, **worker: Any) -> DynamoGraphDeployment:
     services = {"Decode": {"componentType": "worker", **worker}, "Frontend": {}}
-    spec = {"services": services} | ({} if replicas is None else {"replicas": replicas})
-    body = {"metadata": {"namespace": "prod", "name": "chat"}, "spec": spec}
+    spec = {"services": services} | ({} if factor is None else {"replicas": factor})
+    body = {"metadata": {"namespace": "prod", "name": "chat", "uid": "u-chat"}, "spec": spec}
     return msgspec.convert(body, DynamoGraphDeployment)
 
 
-def an_adapter(graph: str, service: str, replicas: int = 1) -> DynamoGraphDeploymentScalingAdapter:
-    reference = {"name": graph, "serviceName": service}
-    body = {"metadata": {"name": "scaler"}, "spec": {"replicas": replicas, "dgdRef": reference}}
+def an_adapter(owner: str, service: str, replicas: int = 1) -> DynamoGraphDeploymentScalingAdapter:
+    reference = {"name": "chat", "serviceName": service}
+    owners = [{"kind": "X", "name": "x", "uid": owner, "controller": True}] if owner else []
+    body = {
+        "metadata": {"name": "scaler", "ownerReferences": owners},
+        "spec": {"replicas": replicas, "dgdRef": reference},
+    }
     return msgspec.convert(body, DynamoGraphDeploymentScalingAdapter)
 
 
@@ -42,7 +46,7 @@ def of_service(replicas: int) -> Any:
 @pytest.mark.parametrize(
     ("graph", "asked", "wish"),
     [
-        (a_graph(replicas=None), 2, Wish(of_service(2), "is to have 2 replicas, no number before")),
+        (a_graph(), 2, Wish(of_service(2), "is to have 2 replicas, no number before")),
         (a_graph(), 1, Wish(of_service(1), "is to have 1 replica, no number before")),
         (a_graph(None, replicas=3), 0, Wish(of_service(0), "is to have 0 replicas, 3 before")),
         (a_graph(None, replicas=3), 3, Wish(None, "is already to have 3 replicas")),
@@ -73,11 +77,15 @@ def test_the_factor_is_not_for_a_frontend() -> None:
     assert patch == replicas_by_graph(a_graph(2), "Frontend", 3).patch
 
 
-def test_an_adapter_is_found_by_what_it_refers_to() -> None:
-    adapters = [an_adapter("chat", "Frontend"), an_adapter("other", "Decode")]
+def test_the_adapter_of_a_service_is_the_one_that_the_operator_made() -> None:
+    adapters = [
+        an_adapter("u-chat", "Frontend"),
+        an_adapter("", "Decode"),
+        an_adapter("o", "Decode"),
+    ]
     with pytest.raises(Unwritable, match="not there yet"):
         adapter_of(a_graph(), "Decode", adapters)
-    right = an_adapter("chat", "Decode", 4)
+    right = an_adapter("u-chat", "Decode", 4)
     assert right is adapter_of(a_graph(), "Decode", [*adapters, right])
     assert (None, {"spec": {"replicas": 5}}) == (
         replicas_by_adapter(right, 4).patch,

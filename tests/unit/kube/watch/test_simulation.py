@@ -78,7 +78,7 @@ delays = st.builds(
     Delays,
     *(
         st.sampled_from(each)
-        for each in ((0.0, 0.5), (0.0, 0.5, 3.0), (0.0, 0.5, 3.0), (0.0, 1.0, 10.0))
+        for each in ((0.0, 0.5), (0.0, 0.5, 3.0), (0.0, 0.5, 3.0), (0.0, 1.0, 5.0))
     ),
 )
 seeds = st.integers(0, 2**16)

@@ -47,12 +47,12 @@ async def test_a_list_and_its_changes_are_one_request() -> None:
 async def test_nobody_sees_a_list_before_its_end() -> None:
     world = a_world()
     world.has("a")
-    world.server.mark_seconds = 20.0
+    world.server.mark_seconds = 5.0
     async with world.running():
         await settle(0.1)
         assert {} == world.sizes()
         assert not world.informer.synced.is_set()
-        await settle(20)
+        await settle(5)
         assert {"a": 0} == world.sizes()
 
 
@@ -61,7 +61,7 @@ async def test_what_changes_while_a_list_is_sent_is_part_of_it() -> None:
     world = a_world()
     for name in ("changed", "removed", "anew", "broken", "mended"):
         world.has(name, 1 if name != "mended" else "huge")
-    world.server.mark_seconds = 20.0
+    world.server.mark_seconds = 5.0
     async with world.running():
         await settle(0.01)
         world.has("changed", 2)
@@ -71,7 +71,7 @@ async def test_what_changes_while_a_list_is_sent_is_part_of_it() -> None:
         world.has("new", 4)
         world.has("broken", "huge")
         world.has("mended", 5)
-        await settle(20)
+        await settle(5)
         assert {"changed": 2, "anew": 3, "new": 4, "mended": 5} == world.sizes()
         assert world.cache.broken(Gadget, key("broken")) is not None
         assert world.cache.broken(Gadget, key("mended")) is None
@@ -97,7 +97,7 @@ async def test_a_list_that_breaks_off_is_begun_again_in_pages(end: str) -> None:
     world = a_world()
     world.has("a", 1)
     world.has("gone", 1)
-    world.server.mark_seconds = 20.0
+    world.server.mark_seconds = 5.0
     async with world.running():
         await settle(0.01)
         getattr(world.server.streams[0], end)()

@@ -150,8 +150,7 @@ class Stream:
         """Have these objects sent as those that exist."""
         for each in items:
             self.send("ADDED", each)
-        seconds = self._server.random.uniform(0, self._server.mark_seconds)
-        if seconds:
+        if seconds := self._server.drawn(self._server.mark_seconds):
             asyncio.get_running_loop().call_later(seconds, self._end_list)
         else:
             self._end_list()
@@ -180,7 +179,7 @@ class Server:
     `STREAMS_LISTS`: whether it sends lists as streams, or refuses that like an older one.
 
     Units: `request_seconds` pass before a request takes effect, `answer_seconds` after it, `lag_seconds`
-    before each line of a watch. A streamed list ends up to `mark_seconds` after its last object; what changes
+    before each line of a watch. A streamed list ends `mark_seconds` after its first objects; what changes
     meanwhile is sent before that. With `is_jittered` they are upper bounds, drawn anew each time.
     """
 
@@ -226,7 +225,11 @@ class Server:
 
     async def pause(self, seconds: float) -> None:
         """Let a delay pass."""
-        await asyncio.sleep(self.random.uniform(0, seconds) if self.is_jittered else seconds)
+        await asyncio.sleep(self.drawn(seconds))
+
+    def drawn(self, seconds: float) -> float:
+        """How long a delay is this time."""
+        return self.random.uniform(0, seconds) if self.is_jittered else seconds
 
     def _commit(self, entry: Entry) -> None:
         for stream in self.streams:

@@ -7,6 +7,7 @@ A write is for the very object that was read, and a wish that is fulfilled alrea
 
 import asyncio
 import sys
+from collections.abc import Collection
 from datetime import UTC, datetime
 
 from cyclopts import CycloptsError
@@ -74,15 +75,17 @@ def restart(name: str, where: Where) -> None:
 async def _scale(name: str, service: str, replicas: int, where: Where) -> None:
     async with place(name, where, GRAPHS) as at:
         graph, subject = await at.found(), f"service {service} of"
-        if has_adapter(service_of(graph, service)):
-            kind, namespace = DynamoGraphDeploymentScalingAdapter, graph.metadata.namespace
-            adapter = adapter_of(graph, service, await at.reading.all(kind, namespace=namespace))
-            wish = replicas_by_adapter(adapter, replicas)
-            await _fulfil(at.reading.client, adapter, wish)
-        else:
+        if not has_adapter(service_of(graph, service)):
             wish = replicas_by_graph(graph, service, replicas)
             await _fulfil(at.reading.client, graph, wish)
+            _tell(graph, wish, subject)
+            return
+        kind, namespace = DynamoGraphDeploymentScalingAdapter, graph.metadata.namespace
+        adapter = adapter_of(graph, service, await at.reading.all(kind, namespace=namespace))
+        wish = replicas_by_adapter(adapter, replicas)
+        await _fulfil(at.reading.client, adapter, wish)
     _tell(graph, wish, subject)
+    _tell_obstacles(adapter)
 
 
 async def _mark(
@@ -92,13 +95,13 @@ async def _mark(
         stated = await at.found()
         wish = marked(stated, key, is_on=is_on)
         await _fulfil(at.reading.client, stated, wish)
-    _tell(stated, wish, besides=key)
+    _tell(stated, wish, besides=(key,) if key == labels.SUSPEND else (key, labels.SUSPEND))
 
 
 async def _restart(name: str, where: Where) -> None:
     async with place(name, where, GRAPHS) as at:
         graph = await at.found()
-        wish = restarted(datetime.now(UTC))
+        wish = restarted(graph, datetime.now(UTC))
         await _fulfil(at.reading.client, graph, wish)
     _tell(graph, wish)
 
@@ -112,9 +115,13 @@ async def _fulfil(client: Client, stated: Stated, wish: Wish) -> None:
         )
 
 
-def _tell(stated: Stated, wish: Wish, subject: str = "", *, besides: str = "") -> None:
-    """Say what was done, and what is in its way; `besides` is what was changed just now."""
+def _tell(stated: Stated, wish: Wish, subject: str = "", besides: Collection[str] = ()) -> None:
+    """Say what was done, and what is in its way, but for these annotations."""
     head = " ".join(filter(None, (subject, f"the {NOUNS[type(stated)]} {stated.key}")))
     print(visible(f"{head[0].upper()}{head[1:]} {wish.said}."))
+    _tell_obstacles(stated, besides)
+
+
+def _tell_obstacles(stated: Stated, besides: Collection[str] = ()) -> None:
     for each in obstacles(stated, besides):
         print(visible(f"note: {each}"), file=sys.stderr)

@@ -1,8 +1,10 @@
 """The commands that write, as they are typed: what they do is imported when they are called."""
 
+import re
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from cyclopts import App, Parameter, validators
+from cyclopts import App, Parameter, Token
 
 from dynamo_operator.cli.application import application
 from dynamo_operator.cli.cluster_options import HERE, Where
@@ -11,11 +13,19 @@ _Name = Annotated[str, Parameter(metavar="NAME", show_default=False)]
 _LARGEST = 2**31 - 1
 
 
+def _count(_type: type, tokens: Sequence[Token]) -> int:
+    """A number of replicas: digits and no more, for half a replica must not become none."""
+    text = tokens[0].value
+    if not re.fullmatch("[0-9]{1,10}", text) or int(text) > _LARGEST:
+        raise ValueError(f"expected a whole number from 0 to {_LARGEST}, got {text!r}")
+    return int(text)
+
+
 def scale(
     name: Annotated[str, Parameter(metavar="GRAPH/SERVICE", show_default=False)],
     /,
     *,
-    replicas: Annotated[int, Parameter(validator=validators.Number(gte=0, lte=_LARGEST))],
+    replicas: Annotated[int, Parameter(converter=_count, allow_leading_hyphen=True)],
     where: Where = HERE,
 ) -> None:
     """Set the replicas of a service, through its scaling adapter where it has one.
@@ -125,8 +135,8 @@ def _resume(name: _Name, /, *, where: Where = HERE) -> None:
 def _restart(name: _Name, /, *, where: Where = HERE) -> None:
     """Restart the services of a graph, in the order of `spec.restart.strategy`.
 
-    It sets `spec.restart.id` to the time. A managed rollout that is under way
-    replaces the workers anyway: a restart is refused until it is complete.
+    It sets `spec.restart.id` to the time. Not while a managed rollout is under
+    way, which replaces the workers anyway.
 
     Parameters
     ----------

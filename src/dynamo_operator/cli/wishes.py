@@ -4,23 +4,22 @@ The hard part is to write a number where it counts: it belongs to the service's 
 one; else to the service, whose own number the graph's `spec.replicas` multiplies.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from msgspec.structs import replace
-
 from dynamo_operator.api import labels
 from dynamo_operator.api.component import ComponentSpec
+from dynamo_operator.api.deployment_config import as_configured, base_replicas
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.api.roles import is_under_factor
 from dynamo_operator.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.cli.explanation import NOUNS
 from dynamo_operator.kube.errors import OperatorError
 from dynamo_operator.kube.kind import Object
-from dynamo_operator.lifecycle.replicas import effective_replicas
 from dynamo_operator.status.standing import Stated
 from dynamo_operator.validation.syntax import nearest
+from dynamo_operator.validation.update import ROLLING
 
 _MARKS = {
     labels.PAUSED: ("paused", "rollout resume"),
@@ -68,6 +67,8 @@ def adapter_of(
     for each in adapters:
         controller = each.metadata.controller
         is_of_graph = controller is not None and controller.uid == graph.metadata.uid
+        if each.metadata.deletion_timestamp:
+            continue
         if is_of_graph and each.spec is not None and each.spec.dgd_ref.service_name == service:
             return each
     raise Unwritable(
@@ -93,20 +94,23 @@ def replicas_by_graph(graph: DynamoGraphDeployment, service: str, replicas: int)
     Raises:
         Unwritable: the graph's factor makes no such number.
     """
-    factor = graph.spec.replicas if is_under_factor(graph.spec.services[service]) else None
-    own, rest = (replicas, 0) if factor is None else divmod(replicas, factor or replicas + 1)
+    found = graph.spec.services[service]
+    factor = 1 if graph.spec.replicas is None or not is_under_factor(found) else graph.spec.replicas
+    has_number = as_configured(graph, service).replicas is not None
+    before = base_replicas(graph, service) * factor
+    if before == replicas and (has_number or factor != 1):
+        return Wish(None, f"is already to have {_count(replicas)}")
+    own, rest = divmod(replicas, factor) if factor else (0, 1)
     if rest:
         raise Unwritable(
             f"spec.replicas of the graph {graph.key} is {factor}, and multiplies the replicas of {service}: "
             f"{replicas} is no multiple of {factor}"
         )
-    before = effective_replicas(graph, {}, ())[service]
-    wanted = _with_replicas(graph, service, own)
-    if wanted == graph:
-        return Wish(None, f"is already to have {_count(replicas)}")
-    was = "no number" if before is None else before
-    by = "" if factor in (None, 1) else f": {own} times spec.replicas, which is {factor}"
-    patch = {"spec": {"services": {service: {"replicas": own}}}}
+    was = before if has_number or factor != 1 else "no number"
+    by = "" if factor == 1 else f": {own} times spec.replicas, which is {factor}"
+    version = {"resourceVersion": graph.metadata.resource_version}
+    # The version keeps a service that is gone by now from being made again, of nothing but a number.
+    patch = {"metadata": version, "spec": {"services": {service: {"replicas": own}}}}
     return Wish(patch, f"is to have {_count(replicas)}, {was} before{by}")
 
 
@@ -121,28 +125,33 @@ def marked(stated: Stated, key: str, *, is_on: bool) -> Wish:
     return Wish(patch, f"is to be {word}" if is_on else f"is no longer to be {word}")
 
 
-def restarted(now: datetime) -> Wish:
-    """A restart whose id is the time; the order of the one before stays."""
+def restarted(graph: DynamoGraphDeployment, now: datetime) -> Wish:
+    """A restart whose id is the time; the order of the one before stays.
+
+    Raises:
+        Unwritable: a managed rollout is under way; webhooks, where there are any, refuse it as well.
+    """
+    rolling = graph.status.rolling_update
+    if rolling is not None and rolling.phase in ROLLING:
+        raise Unwritable(
+            f"the workers of the graph {graph.key} are being replaced anyway; ask again when the rollout is "
+            "complete, for which `dynamoctl rollout status` waits"
+        )
     identity = now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return Wish(
         {"spec": {"restart": {"id": identity}}}, f"is to restart (spec.restart.id {identity})"
     )
 
 
-def obstacles(stated: Stated, besides: str = "") -> Iterator[str]:
-    """Why nothing will come of a wish for now. `besides` is an annotation that does not count."""
-    noun = NOUNS[type(stated)]
+def obstacles(stated: Stated, besides: Collection[str] = ()) -> Iterator[str]:
+    """Why nothing will come of a wish for now. `besides` are annotations that do not count."""
+    noun, name = NOUNS[type(stated)], stated.metadata.name
+    kind = type(stated).DEFINITION.short_names[0]
     if stated.metadata.deletion_timestamp:
-        yield f"the {noun} is being deleted"
+        yield f"the {noun} {name} is being deleted"
     for key, (word, command) in _MARKS.items():
-        if key != besides and stated.metadata.annotations.get(key) == "true":
-            yield f"the {noun} is {word}; `dynamoctl {command}` ends that"
-
-
-def _with_replicas(graph: DynamoGraphDeployment, service: str, own: int) -> DynamoGraphDeployment:
-    services = graph.spec.services
-    changed = {**services, service: replace(services[service], replicas=own)}
-    return replace(graph, spec=replace(graph.spec, services=changed))
+        if key not in besides and stated.metadata.annotations.get(key) == "true":
+            yield f"the {noun} {name} is {word}; `dynamoctl {command} {kind}/{name}` ends that"
 
 
 def _count(replicas: int) -> str:

@@ -30,6 +30,9 @@ from dynamo_operator.kube.watch import Listed, Paging, Streaming, Watch, Watchin
 
 OUTAGE = Backoff(first_seconds=0.5, limit_seconds=30)
 REFUSED_SECONDS = 30.0
+TEXTS = 20
+"""So many different errors of one outage are told only once each."""
+
 STEPS_PER_TURN = 64
 """After so many steps others get their turn, even if there is always more to read."""
 
@@ -65,6 +68,9 @@ class Informer(Generic[R]):
         self.interruptions = 0
         """How often the watch ended with an error and was begun again."""
         self._failures = 0
+        self._told: set[str] = (
+            set()
+        )  # what went wrong since the last success: two ways have two texts
 
     async def run(self, client: Client) -> None:
         """Keep the store up to date until cancelled; may be run again afterwards."""
@@ -96,6 +102,7 @@ class Informer(Generic[R]):
             self.last_heard = asyncio.get_running_loop().time()
         if isinstance(before, Watching):
             self.last_error, self._failures = None, 0
+            self._told.clear()
         elif isinstance(before, Paging | Streaming) and isinstance(watch.state, Listed | Watching):
             # A list alone does not reset the delay: its stream may fail again.
             self.last_error = None
@@ -103,7 +110,8 @@ class Informer(Generic[R]):
 
     def _failed(self, error: OperatorError) -> float:
         """Take note of a failure, and return how long to wait."""
-        is_new = str(error) != str(self.last_error)
+        is_new = str(error) not in self._told
+        self._told = {*self._told, str(error)} if len(self._told) < TEXTS else {str(error)}
         self.last_error = error
         self.interruptions += 1
         self._failures += 1

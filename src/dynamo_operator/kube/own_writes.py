@@ -7,10 +7,25 @@ complete list is newer than whatever was known when it began; a uid that is gone
 """
 
 import asyncio
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Generic
 
 from dynamo_operator.kube.types.meta import R, Resource
+
+
+@dataclass(frozen=True, slots=True)
+class Relist(Generic[R]):
+    """A list that ended: the watched states before and after it, and uids removed while it was sent."""
+
+    before: R | None
+    listed: R | None
+    gone: Collection[str] = ()
+
+    def is_newer(self, written: Resource, older: set[str]) -> bool:
+        """Whether it is newer than what we wrote."""
+        is_gone = written.metadata.uid in self.gone
+        return is_gone or list_is_newer(self.before, self.listed, written, older)
 
 
 @dataclass(slots=True)
@@ -19,18 +34,16 @@ class Flight(Generic[R]):
 
     `known` are the versions that were known when the write was sent, and those that the watch has brought
     since. If the outcome is not among them, they are all older.
-    `relists` are the watched states before and after each list that ended meanwhile.
+    `relists` are the lists that ended meanwhile.
     """
 
     known: set[str] = field(default_factory=set[str])
-    relists: list[tuple[R | None, R | None]] = field(
-        default_factory=list[tuple[R | None, R | None]]
-    )
+    relists: list[Relist[R]] = field(default_factory=list[Relist[R]])
 
     def is_overtaken(self, written: Resource) -> bool:
         """Whether the store already was at `written`, or beyond it."""
         return written.metadata.resource_version in self.known or any(
-            list_is_newer(*states, written, self.known) for states in self.relists
+            each.is_newer(written, self.known) for each in self.relists
         )
 
 
@@ -56,11 +69,11 @@ class Hold(Generic[R]):
             return same and heard.metadata.deletion_timestamp is not None
         return heard.metadata.resource_version == self.shown.metadata.resource_version
 
-    def ends_with_list(self, listed: Resource | None) -> bool:
+    def ends_with_list(self, listed: R | None, gone: Collection[str] = ()) -> bool:
         """Whether a complete list that brought this state (None: no object) is newer than our write."""
         if self.is_older_than_list or (listed is not None and self.ends_with(listed)):
             return True
-        return list_is_newer(self.watched, listed, self.shown, self.older)
+        return Relist(self.watched, listed, gone).is_newer(self.shown, self.older)
 
 
 def list_is_newer(

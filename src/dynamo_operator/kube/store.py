@@ -7,7 +7,7 @@ yet shown; so at rest the store is what the watch says, whatever happened on the
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from dynamo_operator.kube.errors import DecodeError
 from dynamo_operator.kube.index import Index
 from dynamo_operator.kube.kind import Key
-from dynamo_operator.kube.own_writes import Flight, Hold
+from dynamo_operator.kube.own_writes import Flight, Hold, Relist
 from dynamo_operator.kube.selection import EVERYTHING, Selection
 from dynamo_operator.kube.types.meta import R, Resource, equal_but_for_version
 from dynamo_operator.kube.watch_events import (
@@ -56,10 +56,23 @@ Handler: TypeAlias = Callable[[Change[R]], None]
 
 @dataclass(slots=True)
 class _Listing(Generic[R]):
-    """A list under way; nobody sees it before it is complete."""
+    """A list under way; nobody sees it before it is complete. `gone` are uids removed while it was sent."""
 
     objects: dict[Key, R] = field(default_factory=dict[Key, R])
     broken: dict[Key, DecodeError] = field(default_factory=dict[Key, DecodeError])
+    gone: set[str] = field(default_factory=set[str])
+
+    def take(self, resource: R) -> None:
+        """This is the newest state of the object."""
+        self.objects[resource.key] = resource
+        self.broken.pop(resource.key, None)
+        self.gone.discard(resource.metadata.uid)
+
+    def remove(self, key: Key, uid: str) -> None:
+        """There is no such object any more."""
+        self.objects.pop(key, None)
+        self.broken.pop(key, None)
+        self.gone.add(uid)
 
 
 class Store(Generic[R]):
@@ -128,11 +141,9 @@ class Store(Generic[R]):
                 for hold in self._holds.values():
                     hold.is_older_than_list = True
             case Present(resource) if self._listing is not None:
-                self._listing.objects[resource.key] = resource
-                self._listing.broken.pop(resource.key, None)
-            case Removed(key) if self._listing is not None:
-                self._listing.objects.pop(key, None)
-                self._listing.broken.pop(key, None)
+                self._listing.take(resource)
+            case Removed(key, uid) if self._listing is not None:
+                self._listing.remove(key, uid)
             case Synced() if self._listing is not None:
                 self._swap(self._listing)
                 self._set_served(is_served=True)
@@ -167,11 +178,17 @@ class Store(Generic[R]):
     def _swap(self, listing: _Listing[R]) -> None:
         """Have the list in place of everything, then wake for what differs."""
         self._listing = None
-        unlisted = {each.key for each in self.shown.list()} | self._holds.keys()
+        shown = {each.key for each in self.shown.list()}
+        unlisted = shown | self._holds.keys() | self._flights.keys()
         states: dict[Key, R | None] = dict.fromkeys(unlisted - listing.objects.keys())
         states.update(listing.objects)
+        unread = (
+            listing.broken.keys() - listing.objects.keys()
+        )  # no good state since the list began
         changes = [
-            self._listed(key, state) for key, state in states.items() if key not in listing.broken
+            self._listed(key, state, listing.gone)
+            for key, state in states.items()
+            if key not in unread
         ]
         before, self.broken = self.broken, listing.broken
         is_first, self._has_synced = not self._has_synced, True
@@ -180,12 +197,11 @@ class Store(Generic[R]):
         self._tell(*changes)
         self._tell_broken(*before.keys(), *(listing.broken.keys() - before.keys()))
 
-    def _listed(self, key: Key, listed: R | None) -> Change[R] | None:
+    def _listed(self, key: Key, listed: R | None, gone: Collection[str]) -> Change[R] | None:
         hold = self._holds.get(key)
-        before = self._watched(key)
         if flight := self._flights.get(key):
-            flight.relists.append((before, listed))
-        if hold is not None and not hold.ends_with_list(listed):
+            flight.relists.append(Relist(self._watched(key), listed, gone))
+        if hold is not None and not hold.ends_with_list(listed, gone):
             hold.watched = listed
             return None
         return self._show(key, listed)

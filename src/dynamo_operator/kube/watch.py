@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import Generic
 
 import msgspec
+import structlog
 
 from dynamo_operator.kube.answers import error_of_watch
 from dynamo_operator.kube.client import Client, Page, WatchLine
@@ -29,10 +30,10 @@ from dynamo_operator.kube.decode import UNREADABLE, decode
 from dynamo_operator.kube.errors import (
     DecodeError,
     Expired,
-    Forbidden,
     Invalid,
     NotFound,
     OperatorError,
+    Throttled,
     Unreachable,
 )
 from dynamo_operator.kube.kind import Key
@@ -48,6 +49,8 @@ from dynamo_operator.kube.watch_events import (
     Synced,
 )
 
+_log = structlog.get_logger()
+
 SERVER_SECONDS = (240, 300)
 """Bounds of the time after which the server ends a stream; random, so that not all end at once."""
 
@@ -60,8 +63,11 @@ SHORT_SECONDS = 1.0
 DEAF_SECONDS = 180.0
 """A stream that ends later than this, without a line, had no bookmark either: three are missing."""
 
-LIST_SILENCE_SECONDS = 10.0
-"""A streamed list may pause so long between two lines; the API server waits 3 s for its own cache."""
+LIST_SILENCE_SECONDS = 20.0
+"""A streamed list may pause so long. The API server may keep a request in its queue for 15 s."""
+
+LIST_SECONDS = 60.0
+"""After so long a streamed list has no end: changes may keep it from being silent."""
 
 END_OF_LIST = "k8s.io/initial-events-end"
 """The annotation of the bookmark that ends a streamed list (KEP-3157)."""
@@ -105,6 +111,10 @@ class Streaming:
     """A list comes as the first lines of this stream. The next step takes a line."""
 
     stream: Watching
+
+
+class _Unfinished(Unreachable):
+    """A stream that was accepted did not bring its list to an end."""
 
 
 class Watch(Generic[R]):
@@ -183,25 +193,25 @@ class Watch(Generic[R]):
     async def _part(self, stream: Watching) -> Sequence[Event[R]]:
         """The next line of a streamed list, and what it says."""
         try:
-            until = asyncio.get_running_loop().time() + LIST_SILENCE_SECONDS
-            line = await _next_line(stream, until)
-            if line is None:
-                raise Unreachable("a streamed list ended before it was complete")
-            return self._listed(stream, line)
-        except Invalid:
+            return self._listed(stream, await _list_line(stream))
+        except Invalid as error:
             await stream.lines.aclose()
             self._can_stream = False  # an older API server; pages say it if anything else is wrong
+            _log.info("lists are not streamed", kind=str(self._type.KIND), answer=str(error))
             self.state = Empty()
             return ()
         except OperatorError as error:
             await stream.lines.aclose()
-            # What is forbidden is so in pages as well, and one message is enough for it.
-            self.state = Empty(in_pages=not isinstance(error, Forbidden))
+            # A server that accepts such a stream and does not end its list would hold up each one to come.
+            self._can_stream = not isinstance(error, _Unfinished)
+            # Pages cost the server more, which is nothing to ask for when it has too much to do already.
+            self.state = Empty(in_pages=not isinstance(error, Throttled))
             raise
 
     def _listed(self, stream: Watching, line: WatchLine) -> Sequence[Event[R]]:
         if line.type == "BOOKMARK" and _ends_list(line):
-            _advance(stream, _identity(line))
+            if not _advance(stream, _identity(line)):
+                raise _Unfinished("a streamed list ended without a version")
             stream.lines_heard, stream.opened_at = 0, asyncio.get_running_loop().time()
             self.state = stream
             return (Synced(),)
@@ -222,7 +232,7 @@ class Watch(Generic[R]):
 
     async def _line(self, watching: Watching) -> Sequence[Event[R]]:
         try:
-            line = await _next_line(watching, watching.cut_at)
+            line = await _next_line(watching)
             if line is not None:
                 return self._read(watching, line)
         except OperatorError as error:
@@ -246,7 +256,8 @@ class Watch(Generic[R]):
                 return (self._change(watching, line),)
             case "DELETED":
                 gone = _identity(line)
-                _advance(watching, gone)
+                if not _advance(watching, gone):
+                    return (Broken(DecodeError(self._type.KIND, None, "a removal cannot be read")),)
                 return (Removed(Key(gone.namespace, gone.name), gone.uid),)
             case "BOOKMARK":
                 _advance(watching, _identity(line))
@@ -302,18 +313,42 @@ def _ends_list(line: WatchLine) -> bool:
     return END_OF_LIST in marks
 
 
-def _advance(watching: Watching, said: _Identity | Metadata) -> None:
+def _advance(watching: Watching, said: _Identity | Metadata) -> bool:
+    """Take over the version of a line. Returns whether it has one."""
     watching.resource_version = said.resource_version or watching.resource_version
+    return bool(said.resource_version)
 
 
-async def _next_line(watching: Watching, until: float) -> WatchLine | None:
+async def _list_line(stream: Watching) -> WatchLine:
+    """The next line of a streamed list.
+
+    Raises:
+        _Unfinished: there will be no more of it.
+    """
+    now = asyncio.get_running_loop().time()
+    until = min(now + LIST_SILENCE_SECONDS, stream.opened_at + LIST_SECONDS)
+    try:
+        async with asyncio.timeout_at(until):
+            line = await anext(stream.lines, None)
+    except TimeoutError as error:
+        raise _Unfinished("a streamed list did not come to its end in time") from error
+    except Unreachable as error:
+        if stream.lines_heard:
+            raise _Unfinished(f"a streamed list broke off: {error}") from error
+        raise
+    if line is None:
+        raise _Unfinished("a streamed list ended before it was complete")
+    return line
+
+
+async def _next_line(watching: Watching) -> WatchLine | None:
     """The next line, or None at the end of the stream.
 
     Raises:
-        Unreachable: nothing came until then, or the stream was closed as soon as it was open.
+        Unreachable: it is silent for too long, or was closed as soon as it was open.
     """
     try:
-        async with asyncio.timeout_at(until):
+        async with asyncio.timeout_at(watching.cut_at):
             line = await anext(watching.lines, None)
     except TimeoutError as error:
         raise Unreachable("a watch was silent for too long and was cut") from error

@@ -17,7 +17,7 @@ from dynamo_operator.validation import Problem, ProblemKind
 from dynamo_operator.validation.graph import service_path
 
 PLANNER_ACCOUNT = "planner-serviceaccount"
-_ROLLING = ("Pending", "InProgress")
+ROLLING = ("Pending", "InProgress")
 _FRAMEWORK = "spec.backendFramework"
 FRAMEWORK_WARNING = f"Changing {_FRAMEWORK} may cause unexpected behavior"
 
@@ -112,7 +112,7 @@ def _restart_problems(old: DynamoGraphDeployment, new: DynamoGraphDeployment) ->
     rolling = old.status.rolling_update
     before = old.spec.restart.id if old.spec.restart else ""
     after = new.spec.restart.id if new.spec.restart else ""
-    if after and after != before and rolling is not None and rolling.phase in _ROLLING:
+    if after and after != before and rolling is not None and rolling.phase in ROLLING:
         message = (
             "spec.restart.id cannot be changed while a rolling update is in progress "
             f"(status.rollingUpdate.phase is {rolling.phase}); wait until it is Completed"

@@ -60,6 +60,9 @@ def test_a_service_is_scaled_by_its_adapter(world: World, admin: Person) -> None
     world.eventually(Deployment.KIND, "chat-decode", replicas(2))
     adapter = _read(world, DynamoGraphDeploymentScalingAdapter.KIND, "chat-decode")
     assert 2 == adapter["spec"]["replicas"]
+    assert 0 == admin.run("rollout", "pause", "dgdsa/chat-decode")[0]
+    _, _, said = admin.run("scale", "chat/Decode", "--replicas=3")
+    assert "note: the scaling adapter chat-decode is paused; " in said
 
 
 def test_a_graph_is_suspended_and_resumed(world: World, admin: Person) -> None:
@@ -73,7 +76,7 @@ def test_a_graph_is_suspended_and_resumed(world: World, admin: Person) -> None:
     world.eventually(Deployment.KIND, "chat-decode", replicas(0))
     _, text, said = admin.run("scale", "chat/Decode", "--replicas=2")
     assert "is to have 2 replicas" in text
-    assert "note: the graph is suspended; `dynamoctl resume` ends that\n" == said
+    assert "note: the graph chat is suspended; `dynamoctl resume dgd/chat` ends that\n" == said
     assert (0, "") == admin.run("resume", "chat")[::2]
     world.eventually(Deployment.KIND, "chat-decode", replicas(2))
     assert (
@@ -87,7 +90,7 @@ def test_a_rollout_is_paused_and_resumed(world: World, admin: Person) -> None:
     assert 0 == admin.run("rollout", "pause", "chat")[0]
     world.eventually(GRAPH, "chat", lambda it: condition(it, "Progressing")["reason"] == "paused")
     _, _, said = admin.run("scale", "chat/Decode", "--replicas=2")
-    assert "note: the graph is paused; `dynamoctl rollout resume` ends that\n" == said
+    assert "note: the graph chat is paused; `dynamoctl rollout resume dgd/chat` ends that\n" == said
     assert replicas(1)(_read(world, Deployment.KIND, "chat-decode"))
     assert (0, "") == admin.run("rollout", "resume", "chat")[::2]
     world.eventually(Deployment.KIND, "chat-decode", replicas(2))
@@ -125,8 +128,13 @@ def test_a_restart(world: World, admin: Person) -> None:
             'has no service Decoed; did you mean "Decode"?',
         ),
         (("scale", "chat", "--replicas=1"), 2, "'chat' is no service: expected GRAPH/SERVICE"),
-        (("scale", "chat/Decode", "--replicas=-1"), 2, "Must be >= 0"),
-        (("scale", "chat/Decode", "--replicas=two"), 2, "two"),
+        (("scale", "chat/Decode", "--replicas=-1"), 2, "expected a whole number from 0 to"),
+        (("scale", "chat/Decode", "--replicas", "-1"), 2, "expected a whole number from 0 to"),
+        (("scale", "chat/Decode", "--replicas=two"), 2, "expected a whole number from 0 to"),
+        (("scale", "chat/Decode", "--replicas=.5"), 2, "expected a whole number from 0 to"),
+        (("scale", "chat/Decode", "--replicas=2.5"), 2, "expected a whole number from 0 to"),
+        (("scale", "chat/Decode", "--replicas=0x10"), 2, "expected a whole number from 0 to"),
+        (("scale", "chat/Decode", "--replicas=4294967296"), 2, "expected a whole number from 0 to"),
         (("scale", "chat/Decode"), 2, "--replicas"),
         (("scale", "../Decode", "--replicas=1"), 2, "is no name"),
         (("rollout", "restart", "dm/chat"), 2, "is not one of the kinds"),

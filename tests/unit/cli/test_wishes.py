@@ -1,5 +1,6 @@
 """What the commands that write ask for, and what they say of it."""
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 
@@ -7,7 +8,7 @@ import msgspec
 import pytest
 
 from dynamo_operator.api import labels
-from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.api.graph import DynamoGraphDeployment, RollingUpdateStatus
 from dynamo_operator.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.cli.wishes import (
     Unwritable,
@@ -21,11 +22,17 @@ from dynamo_operator.cli.wishes import (
     service_of,
 )
 
+SIZED = {
+    "name": "DYN_DEPLOYMENT_CONFIG",
+    "value": json.dumps({"Decode": {"ServiceArgs": {"workers": 3}}}),
+}
+
 
 def a_graph(factor: int | None = None, **worker: Any) -> DynamoGraphDeployment:
     services = {"Decode": {"componentType": "worker", **worker}, "Frontend": {}}
     spec = {"services": services} | ({} if factor is None else {"replicas": factor})
-    body = {"metadata": {"namespace": "prod", "name": "chat", "uid": "u-chat"}, "spec": spec}
+    metadata = {"namespace": "prod", "name": "chat", "uid": "u-chat", "resourceVersion": "7"}
+    body = {"metadata": metadata, "spec": spec}
     return msgspec.convert(body, DynamoGraphDeployment)
 
 
@@ -40,7 +47,8 @@ def an_adapter(owner: str, service: str, replicas: int = 1) -> DynamoGraphDeploy
 
 
 def of_service(replicas: int) -> Any:
-    return {"spec": {"services": {"Decode": {"replicas": replicas}}}}
+    services = {"Decode": {"replicas": replicas}}
+    return {"metadata": {"resourceVersion": "7"}, "spec": {"services": services}}
 
 
 @pytest.mark.parametrize(
@@ -60,6 +68,10 @@ def of_service(replicas: int) -> Any:
             ),
         ),
         (a_graph(2, replicas=3), 6, Wish(None, "is already to have 6 replicas")),
+        (a_graph(2), 2, Wish(None, "is already to have 2 replicas")),
+        (a_graph(0, replicas=3), 0, Wish(None, "is already to have 0 replicas")),
+        (a_graph(None, envs=[SIZED]), 3, Wish(None, "is already to have 3 replicas")),
+        (a_graph(None, envs=[SIZED]), 4, Wish(of_service(4), "is to have 4 replicas, 3 before")),
     ],
 )
 def test_replicas_of_a_service(graph: DynamoGraphDeployment, asked: int, wish: Wish) -> None:
@@ -73,8 +85,9 @@ def test_a_number_that_the_factor_does_not_make(factor: int, asked: int) -> None
 
 
 def test_the_factor_is_not_for_a_frontend() -> None:
-    patch = {"spec": {"services": {"Frontend": {"replicas": 3}}}}
-    assert patch == replicas_by_graph(a_graph(2), "Frontend", 3).patch
+    patch = replicas_by_graph(a_graph(2), "Frontend", 3).patch
+    assert patch is not None
+    assert {"services": {"Frontend": {"replicas": 3}}} == patch["spec"]
 
 
 def test_the_adapter_of_a_service_is_the_one_that_the_operator_made() -> None:
@@ -83,6 +96,9 @@ def test_the_adapter_of_a_service_is_the_one_that_the_operator_made() -> None:
         an_adapter("", "Decode"),
         an_adapter("o", "Decode"),
     ]
+    going = an_adapter("u-chat", "Decode")
+    metadata = msgspec.structs.replace(going.metadata, deletion_timestamp="2026-01-01T00:00:00Z")
+    adapters.append(msgspec.structs.replace(going, metadata=metadata))
     with pytest.raises(Unwritable, match="not there yet"):
         adapter_of(a_graph(), "Decode", adapters)
     right = an_adapter("u-chat", "Decode", 4)
@@ -117,13 +133,34 @@ def test_a_mark_is_set_and_taken_away(key: str) -> None:
     assert [None, gone, gone] == [marked(each, key, is_on=False).patch for each in (plain, odd, on)]
     assert [[], [], 1] == [
         list(obstacles(plain)),
-        list(obstacles(on, key)),
+        list(obstacles(on, [key])),
         len(list(obstacles(on))),
     ]
 
 
+def test_what_is_in_the_way_names_the_command_that_ends_it() -> None:
+    plain = an_adapter("u-chat", "Decode")
+    metadata = msgspec.structs.replace(plain.metadata, annotations={labels.PAUSED: "true"})
+    assert [
+        "the scaling adapter scaler is paused; `dynamoctl rollout resume dgdsa/scaler` ends that"
+    ] == (list(obstacles(msgspec.structs.replace(plain, metadata=metadata))))
+
+
 def test_two_restarts_have_two_ids() -> None:
-    first = restarted(datetime(2026, 1, 1, 0, 0, 0, 1000, tzinfo=UTC)).patch
-    second = restarted(datetime(2026, 1, 1, 0, 0, 0, 2000, tzinfo=UTC)).patch
+    first = restarted(a_graph(), datetime(2026, 1, 1, 0, 0, 0, 1000, tzinfo=UTC)).patch
+    second = restarted(a_graph(), datetime(2026, 1, 1, 0, 0, 0, 2000, tzinfo=UTC)).patch
     assert {"spec": {"restart": {"id": "2026-01-01T00:00:00.001Z"}}} == first
     assert first != second
+
+
+@pytest.mark.parametrize("phase", ["Pending", "InProgress", "Completed"])
+def test_no_restart_while_workers_are_replaced_anyway(phase: str) -> None:
+    graph = a_graph()
+    rolling = msgspec.convert({"phase": phase}, RollingUpdateStatus)
+    status = msgspec.structs.replace(graph.status, rolling_update=rolling)
+    graph = msgspec.structs.replace(graph, status=status)
+    if phase == "Completed":
+        assert restarted(graph, datetime(2026, 1, 1, tzinfo=UTC)).patch is not None
+        return
+    with pytest.raises(Unwritable, match="being replaced anyway"):
+        restarted(graph, datetime(2026, 1, 1, tzinfo=UTC))

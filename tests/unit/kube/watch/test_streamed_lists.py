@@ -3,12 +3,16 @@
 import asyncio
 
 import pytest
+from structlog.testing import capture_logs
 
 from dynamo_operator.kube.errors import Unreachable
-from dynamo_operator.kube.watch import LIST_SILENCE_SECONDS
+from dynamo_operator.kube.informer import Informer
+from dynamo_operator.kube.transport import Answer, Request
+from dynamo_operator.kube.watch import LIST_SECONDS, LIST_SILENCE_SECONDS
+from scripted.transport import Script
 from simulated.clock import on_simulated_clock
-from simulated.gadget import GADGETS, Gadget, key
-from simulated.server import NO_ANSWER, Fault, Server
+from simulated.gadget import GADGETS, Gadget, gadget, key
+from simulated.server import NO_ANSWER, Fault, Server, status
 from simulated.world import World, a_world, settle
 
 
@@ -72,10 +76,10 @@ async def test_what_changes_while_a_list_is_sent_is_part_of_it() -> None:
         world.has("broken", "huge")
         world.has("mended", 5)
         await settle(5)
-        assert {"changed": 2, "anew": 3, "new": 4, "mended": 5} == world.sizes()
+        assert {"changed": 2, "anew": 3, "new": 4, "broken": 1, "mended": 5} == world.sizes()
         assert world.cache.broken(Gadget, key("broken")) is not None
         assert world.cache.broken(Gadget, key("mended")) is None
-    assert {(None, 2), (None, 3), (None, 4), (None, 5)} == set(world.announced())
+    assert {(None, 1), (None, 2), (None, 3), (None, 4), (None, 5)} == set(world.announced())
     assert ["stream of all"] == asked(world)
 
 
@@ -91,9 +95,9 @@ async def test_after_a_list_the_stream_goes_on_from_its_end() -> None:
     assert ["stream of all", "changes"] == asked(world)
 
 
-@pytest.mark.parametrize("end", ["cut", "end", "expire"])
+@pytest.mark.parametrize("end", ["cut", "end"])
 @on_simulated_clock
-async def test_a_list_that_breaks_off_is_begun_again_in_pages(end: str) -> None:
+async def test_who_does_not_finish_a_list_is_asked_for_pages_from_then_on(end: str) -> None:
     world = a_world()
     world.has("a", 1)
     world.has("gone", 1)
@@ -105,7 +109,9 @@ async def test_a_list_that_breaks_off_is_begun_again_in_pages(end: str) -> None:
         await world.informer.synced.wait()
         assert {"a": 1} == world.sizes()
         await settle()
-    assert ["stream of all", "page", "changes"] == asked(world)
+        world.server.streams[0].expire()
+        await settle(60)
+    assert ["stream of all", "page", "changes", "page", "changes"] == asked(world)
 
 
 @on_simulated_clock
@@ -122,9 +128,37 @@ async def test_a_list_that_says_nothing_more_is_given_up() -> None:
     assert world.server.streams == []
 
 
-@pytest.mark.parametrize("code", [NO_ANSWER, 400, 404, 410, 429, 500, 504])
 @on_simulated_clock
-async def test_after_any_failure_pages_are_tried(code: int) -> None:
+async def test_a_list_that_only_brings_changes_is_given_up() -> None:
+    world = a_world()
+    world.has("a", 1)
+    world.server.mark_seconds = 10**6
+    async with world.running():
+        for number in range(int(LIST_SECONDS)):
+            world.has("a", number)
+            await settle(1)
+        await settle(5)
+        assert world.informer.synced.is_set()
+    assert ["stream of all", "page", "changes"] == asked(world)
+
+
+@on_simulated_clock
+async def test_an_end_without_a_version_is_no_end() -> None:
+    world = a_world()
+    world.has("a", 1)
+    world.server.mark_seconds = 10**6
+    async with world.running():
+        await settle(0.1)
+        marks = {"annotations": {"k8s.io/initial-events-end": "true"}}
+        world.server.streams[0].send("BOOKMARK", {"metadata": marks})
+        await settle(5)
+        assert {"a": 1} == world.sizes()
+    assert ["stream of all", "page", "changes"] == asked(world)
+
+
+@pytest.mark.parametrize("code", [NO_ANSWER, 400, 403, 404, 410, 500, 504])
+@on_simulated_clock
+async def test_after_a_failure_pages_are_tried(code: int) -> None:
     world = a_world()
     world.has("a", 1)
     world.server.faults.append(Fault(code))
@@ -147,12 +181,69 @@ async def test_after_pages_that_failed_a_stream_is_tried(code: int) -> None:
 
 
 @on_simulated_clock
-async def test_what_is_forbidden_is_asked_for_in_one_way_so_that_it_is_told_once() -> None:
+async def test_a_server_with_too_much_to_do_is_asked_for_a_stream_again() -> None:
     world = a_world()
-    world.server.faults.append(Fault(403, times=10**6))
+    world.has("a", 1)
+    world.server.faults.append(Fault(429, times=3))
+    async with world.running():
+        await settle(60)
+        assert {"a": 1} == world.sizes()
+    assert ["stream of all"] * 4 == asked(world)
+
+
+@on_simulated_clock
+async def test_who_may_list_and_not_watch_has_the_list() -> None:
+    world = a_world()
+    world.has("a", 1)
+    world.server.faults.append(Fault(403, times=10**6, is_watch=True))
     async with world.running():
         await settle(300)
-    assert {"stream of all"} == set(asked(world))
+        assert {"a": 1} == world.sizes()
+
+
+@pytest.mark.parametrize("code", [403, 500])
+@on_simulated_clock
+async def test_an_outage_is_told_once_in_each_of_its_words(code: int) -> None:
+    class Wordy(Server):
+        async def send(self, request: Request) -> Answer:
+            way = "stream" if "watch" in request.query else "page"
+            return await Script().then(code, status(code, "", f"no {way}")).send(request)
+
+    world = World(Wordy(), Informer(Gadget))
+    with capture_logs() as logs:
+        async with world.running():
+            await settle(1800)
+    warnings = [each["error"] for each in logs if each["log_level"] == "warning"]
+    assert ["gadgets.example.com: no stream", "gadgets.example.com: no page"] == warnings
+
+
+@on_simulated_clock
+async def test_what_we_make_and_others_remove_while_a_list_is_sent_is_gone_at_its_end() -> None:
+    world = a_world()
+    async with world.synced():
+        world.server.mark_seconds = 5.0
+        world.server.streams[0].expire()
+        await settle(1)
+        await world.writer.apply(Gadget, gadget("ours", 1), force=True)
+        assert {"ours": 1} == world.sizes()
+        world.has_no("ours")
+        await settle(6)
+        assert {} == world.sizes()
+
+
+@on_simulated_clock
+async def test_what_is_removed_while_a_list_is_sent_and_our_answer_is_late_is_not_shown() -> None:
+    world = a_world()
+    async with world.synced():
+        world.server.mark_seconds = 2.0
+        world.server.streams[0].expire()
+        await settle(1)
+        world.server.answer_seconds = 10.0
+        writing = asyncio.create_task(world.writer.apply(Gadget, gadget("ours", 1), force=True))
+        await settle(0.01)
+        world.has_no("ours")
+        await writing
+        assert {} == world.sizes()
 
 
 @on_simulated_clock

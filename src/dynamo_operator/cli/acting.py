@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from cyclopts import CycloptsError
 
 from dynamo_operator.api import labels
+from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.api.roles import has_adapter
 from dynamo_operator.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.cli.cluster_options import Where
@@ -30,8 +31,13 @@ from dynamo_operator.cli.wishes import (
     restarted,
     service_of,
 )
+from dynamo_operator.installation.reading import Reading
 from dynamo_operator.kube.client import Client
+from dynamo_operator.kube.errors import Conflict
 from dynamo_operator.status.standing import Stated
+
+_TRIES = 5
+"""So often a graph is read and a number decided anew, because a status was written in between."""
 
 MANAGER = "dynamoctl"
 """The field manager of what people write with this program."""
@@ -74,16 +80,30 @@ def restart(name: str, where: Where) -> None:
 
 async def _scale(name: str, service: str, replicas: int, where: Where) -> None:
     async with place(name, where, GRAPHS) as at:
-        graph, subject = await at.found(), f"service {service} of"
-        if not has_adapter(service_of(graph, service)):
-            wish = replicas_by_graph(graph, service, replicas)
-            await _fulfil(at.reading.client, graph, wish)
-            _tell(graph, wish, subject)
-            return
-        kind, namespace = DynamoGraphDeploymentScalingAdapter, graph.metadata.namespace
-        adapter = adapter_of(graph, service, await at.reading.all(kind, namespace=namespace))
-        wish = replicas_by_adapter(adapter, replicas)
-        await _fulfil(at.reading.client, adapter, wish)
+        for tries_left in reversed(range(_TRIES)):
+            graph = await at.found()
+            try:
+                await _scale_as_read(at.reading, graph, service, replicas)
+            except Conflict:
+                if not tries_left:
+                    raise
+            else:
+                return
+
+
+async def _scale_as_read(
+    reading: Reading, graph: DynamoGraphDeployment, service: str, replicas: int
+) -> None:
+    subject = f"service {service} of"
+    if not has_adapter(service_of(graph, service)):
+        wish = replicas_by_graph(graph, service, replicas)
+        await _fulfil(reading.client, graph, wish)
+        _tell(graph, wish, subject)
+        return
+    kind, namespace = DynamoGraphDeploymentScalingAdapter, graph.metadata.namespace
+    adapter = adapter_of(graph, service, await reading.all(kind, namespace=namespace))
+    wish = replicas_by_adapter(adapter, replicas)
+    await _fulfil(reading.client, adapter, wish)
     _tell(graph, wish, subject)
     _tell_obstacles(adapter)
 

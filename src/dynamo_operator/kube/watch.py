@@ -21,12 +21,11 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Generic
 
-import msgspec
 import structlog
 
 from dynamo_operator.kube.answers import error_of_watch
 from dynamo_operator.kube.client import Client, Page, WatchLine
-from dynamo_operator.kube.decode import UNREADABLE, decode
+from dynamo_operator.kube.decode import decode
 from dynamo_operator.kube.errors import (
     DecodeError,
     Expired,
@@ -38,7 +37,7 @@ from dynamo_operator.kube.errors import (
 )
 from dynamo_operator.kube.kind import Key
 from dynamo_operator.kube.selection import Selection
-from dynamo_operator.kube.types.meta import Metadata, R, Struct
+from dynamo_operator.kube.types.meta import Metadata, R
 from dynamo_operator.kube.watch_events import (
     Broken,
     Changed,
@@ -48,6 +47,7 @@ from dynamo_operator.kube.watch_events import (
     Started,
     Synced,
 )
+from dynamo_operator.kube.watch_line import Identity, ends_list, identity
 
 _log = structlog.get_logger()
 
@@ -68,9 +68,6 @@ LIST_SILENCE_SECONDS = 20.0
 
 LIST_SECONDS = 60.0
 """After so long a streamed list has no end: changes may keep it from being silent."""
-
-END_OF_LIST = "k8s.io/initial-events-end"
-"""The annotation of the bookmark that ends a streamed list (KEP-3157)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,8 +206,8 @@ class Watch(Generic[R]):
             raise
 
     def _listed(self, stream: Watching, line: WatchLine) -> Sequence[Event[R]]:
-        if line.type == "BOOKMARK" and _ends_list(line):
-            if not _advance(stream, _identity(line)):
+        if ends_list(line):
+            if not _advance(stream, identity(line)):
                 raise _Unfinished("a streamed list ended without a version")
             stream.lines_heard, stream.opened_at = 0, asyncio.get_running_loop().time()
             self.state = stream
@@ -255,65 +252,25 @@ class Watch(Generic[R]):
             case "ADDED" | "MODIFIED":
                 return (self._change(watching, line),)
             case "DELETED":
-                gone = _identity(line)
+                gone = identity(line)
                 if not _advance(watching, gone):
                     return (Broken(DecodeError(self._type.KIND, None, "a removal cannot be read")),)
                 return (Removed(Key(gone.namespace, gone.name), gone.uid),)
             case "BOOKMARK":
-                _advance(watching, _identity(line))
+                _advance(watching, identity(line))
                 return ()
 
     def _change(self, watching: Watching, line: WatchLine) -> Event[R]:
         try:
             resource = decode(self._type, line.object)
         except DecodeError as error:
-            _advance(watching, _identity(line))
+            _advance(watching, identity(line))
             return Broken(error)
         _advance(watching, resource.metadata)
         return Changed(resource)
 
 
-class _Identity(Struct, frozen=True):
-    """What every object has, whatever else may be wrong with it."""
-
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
-
-
-class _Frame(Struct, frozen=True):
-    metadata: _Identity = _Identity()
-
-
-class _Marks(Struct, frozen=True):
-    annotations: dict[str, str] = {}
-
-
-class _Bookmark(Struct, frozen=True):
-    metadata: _Marks = _Marks()
-
-
-_FRAME = msgspec.json.Decoder(_Frame)
-_BOOKMARK = msgspec.json.Decoder(_Bookmark)
-
-
-def _identity(line: WatchLine) -> _Identity:
-    try:
-        return _FRAME.decode(line.object).metadata
-    except UNREADABLE:
-        return _Identity()
-
-
-def _ends_list(line: WatchLine) -> bool:
-    try:
-        marks = _BOOKMARK.decode(line.object).metadata.annotations
-    except UNREADABLE:
-        return False
-    return END_OF_LIST in marks
-
-
-def _advance(watching: Watching, said: _Identity | Metadata) -> bool:
+def _advance(watching: Watching, said: Identity | Metadata) -> bool:
     """Take over the version of a line. Returns whether it has one."""
     watching.resource_version = said.resource_version or watching.resource_version
     return bool(said.resource_version)

@@ -68,9 +68,8 @@ class Informer(Generic[R]):
         self.interruptions = 0
         """How often the watch ended with an error and was begun again."""
         self._failures = 0
-        self._told: set[str] = (
-            set()
-        )  # what went wrong since the last success: two ways have two texts
+        self._told: set[str] = set()
+        """What went wrong since the last success: a list's two ways have two texts."""
 
     async def run(self, client: Client) -> None:
         """Keep the store up to date until cancelled; may be run again afterwards."""

@@ -182,9 +182,8 @@ class Store(Generic[R]):
         unlisted = shown | self._holds.keys() | self._flights.keys()
         states: dict[Key, R | None] = dict.fromkeys(unlisted - listing.objects.keys())
         states.update(listing.objects)
-        unread = (
-            listing.broken.keys() - listing.objects.keys()
-        )  # no good state since the list began
+        # An object that was read first and broken later has its good state in the list.
+        unread = listing.broken.keys() - listing.objects.keys()
         changes = [
             self._listed(key, state, listing.gone)
             for key, state in states.items()

@@ -5,7 +5,7 @@ UV := .make/bin/uv
 RUN := $(UV) run --locked --no-sync
 # Each has a control plane of its own: what one installs there must not be what another finds.
 # The long ones first: two run at a time, and none should be left alone at the end.
-PARTS := tests/faults $(addprefix tests/cluster/,graph charts) tests/conformance $(addprefix tests/cluster/,journeys rollout takeover multinode requests models scaling admission controlplane tenancy kube permissions profiler gang api epp)
+PARTS := tests/faults tests/adversary $(addprefix tests/cluster/,graph charts) tests/conformance $(addprefix tests/cluster/,journeys rollout takeover multinode requests models scaling admission controlplane tenancy kube permissions profiler gang api epp)
 JOBS ?= 2
 
 .DEFAULT_GOAL := help

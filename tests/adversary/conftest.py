@@ -1,0 +1,25 @@
+"""The same control plane and operators as in `tests/cluster`, for tests in which a tenant or a stranger attacks."""
+
+from cluster.conftest import (
+    control_plane,
+    kinds,
+    kubectl,
+    namespace,
+    operated,
+    operator,
+    operator_flags,
+    shared_operator,
+    world,
+)
+
+__all__ = [
+    "control_plane",
+    "kinds",
+    "kubectl",
+    "namespace",
+    "operated",
+    "operator",
+    "operator_flags",
+    "shared_operator",
+    "world",
+]

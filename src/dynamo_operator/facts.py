@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from dynamo_operator.api.optional_apis import OptionalApi
+from dynamo_operator.kube.kind import Kind
+
 _DOCKER_HUB = frozenset(("docker.io", "index.docker.io", "registry-1.docker.io"))
 
 
@@ -28,8 +31,9 @@ class Facts:
     `pull_secrets` maps a registry host (with port, as `registry_of_credential` gives it) to the
     names of the pull secrets in the object's own namespace, sorted. `component_service_account` is
     the first ServiceAccount there that is labelled `nvidia.com/dynamo-component-pod=true`, or "".
-    The flags tell which optional APIs are served. `kai_queues` are the queues of the KAI scheduler,
-    `claims` the volume claims in the namespace. `gang` is what is in use of the PodCliqueSet that a
+    The flags tell which optional APIs are served. `withheld` are those that are installed and that the
+    operator may not use, each with its kinds that are forbidden. `kai_queues` are the queues of the KAI
+    scheduler, `claims` the PVCs in the namespace. `gang` is what is in use of the PodCliqueSet that a
     graph already has, by the names of its cliques and scaling groups. `missing_ssh_keys` is where
     the SSH keys of a graph should come from, as `namespace/name`, if they are not there.
     """
@@ -41,6 +45,7 @@ class Facts:
     kai_served: bool = False
     istio_served: bool = False
     inference_pools_served: bool = False
+    withheld: Mapping[OptionalApi, tuple[Kind, ...]] = field(default_factory=dict)
     kai_queues: frozenset[str] = frozenset()
     claims: frozenset[str] = frozenset()
     gang: Mapping[str, InUse] = field(default_factory=dict)

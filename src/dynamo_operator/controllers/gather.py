@@ -6,7 +6,7 @@ before they are stored, and one that cannot be read must not hide the others.
 
 import base64
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -15,12 +15,20 @@ import msgspec
 from dynamo_operator.api import labels
 from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.api.optional_apis import (
+    GROVE,
+    INFERENCE_POOL,
+    ISTIO,
+    KAI,
+    LEADER_WORKER_SET,
+    OptionalApi,
+)
 from dynamo_operator.controllers.gang import in_use
 from dynamo_operator.controllers.ssh_keys import missing_ssh_keys
 from dynamo_operator.facts import Facts, registry_of_credential
 from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.controller import Watches
-from dynamo_operator.kube.kind import Key
+from dynamo_operator.kube.kind import Key, Kind
 from dynamo_operator.kube.types.core import PersistentVolumeClaim, PullSecret, ServiceAccount
 from dynamo_operator.kube.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
 from dynamo_operator.kube.types.inference import InferencePool
@@ -30,6 +38,14 @@ from dynamo_operator.kube.types.leaderworkerset import LeaderWorkerSet
 from dynamo_operator.kube.types.meta import Resource
 from dynamo_operator.kube.types.volcano import PodGroup
 from dynamo_operator.settings import RenderSettings
+
+_TYPES: Mapping[OptionalApi, tuple[type[Resource], ...]] = {
+    GROVE: (PodCliqueSet, PodClique, PodCliqueScalingGroup),
+    KAI: (Queue,),
+    LEADER_WORKER_SET: (LeaderWorkerSet, PodGroup),
+    INFERENCE_POOL: (InferencePool,),
+    ISTIO: (VirtualService,),
+}
 
 
 def gather(namespace: str, cache: Cache) -> Facts:
@@ -41,9 +57,28 @@ def gather(namespace: str, cache: Cache) -> Facts:
     )
     return replace(
         beside,
-        istio_served=cache.serves(VirtualService),
-        lws_served=cache.serves(LeaderWorkerSet) and cache.serves(PodGroup),
+        istio_served=_serves(cache, ISTIO),
+        lws_served=_serves(cache, LEADER_WORKER_SET),
+        withheld=withheld(cache),
     )
+
+
+def withheld(cache: Cache) -> dict[OptionalApi, tuple[Kind, ...]]:
+    """The optional APIs that are installed and may not be used, each with its kinds that are forbidden."""
+    return {
+        api: tuple(type_.KIND for type_ in types if _is_withheld(cache, type_))
+        for api, types in _TYPES.items()
+        if any(_is_withheld(cache, type_) for type_ in types)
+        and all(cache.serves(type_) or cache.forbids(type_) for type_ in types)
+    }
+
+
+def _serves(cache: Cache, api: OptionalApi) -> bool:
+    return all(cache.serves(each) for each in _TYPES[api])
+
+
+def _is_withheld(cache: Cache, type_: type[Resource]) -> bool:
+    return cache.forbids(type_) and not cache.serves(type_)
 
 
 def _beside_components(namespace: str, cache: Cache) -> Facts:
@@ -68,11 +103,9 @@ def gather_for_graph(graph: DynamoGraphDeployment, cache: Cache, settings: Rende
     namespace = graph.metadata.namespace
     return replace(
         gather(namespace, cache),
-        grove_served=all(
-            cache.serves(each) for each in (PodCliqueSet, PodClique, PodCliqueScalingGroup)
-        ),
-        kai_served=cache.serves(Queue),
-        inference_pools_served=cache.serves(InferencePool),
+        grove_served=_serves(cache, GROVE),
+        kai_served=_serves(cache, KAI),
+        inference_pools_served=_serves(cache, INFERENCE_POOL),
         kai_queues=frozenset(each.metadata.name for each in cache.list(Queue)),
         claims=frozenset(
             each.metadata.name for each in cache.list(PersistentVolumeClaim, namespace)

@@ -31,7 +31,7 @@ class Cache:
     """Watched objects by type. They are shared by every reader, and frozen.
 
     Raises:
-        LookupError: from every method but `serves` and `holds`, for a type that is not watched.
+        LookupError: from every method but `serves`, `forbids` and `holds`, for a type that is not watched.
     """
 
     def __init__(self, stores: Iterable[Store[Any]] = ()) -> None:
@@ -113,10 +113,15 @@ class Cache:
         found = self._stores.get(type_)
         return found is not None and found.is_served
 
+    def forbids(self, type_: type[Resource]) -> bool:
+        """Whether that type is watched and installed, and may not be read. It may still be `served`."""
+        found = self._stores.get(type_)
+        return found is not None and found.is_forbidden
+
     def subscribe(self, type_: type[R], handler: Handler[R]) -> None:
         """Call `handler` for each change of that type, after it is stored."""
         self.store(type_).subscribe(handler)
 
     def subscribe_served(self, type_: type[Resource], handler: Callable[[], None]) -> None:
-        """Call `handler` whenever `serves` changes its answer for that type."""
+        """Call `handler` whenever `serves` or, of what is not served, `forbids` changes its answer."""
         self.store(type_).subscribe_served(handler)

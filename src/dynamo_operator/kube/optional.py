@@ -67,8 +67,9 @@ class Definitions(Informer[CustomResourceDefinition]):
 class OptionalInformer(Informer[R]):
     """The watch of a kind that may not be there. While it is not, it counts as synced and asks nothing.
 
-    A kind that was never permitted to be listed is treated as one that is not there: others may install
-    it at any time, and that must not end us.
+    A kind that is installed and may not be read counts as synced as well, and its store says that it is
+    forbidden: others may install it at any time, and that must not end us. It is asked for again at the slow
+    pace of whatever is forbidden, so a right that comes later needs no restart.
     """
 
     def __init__(
@@ -77,9 +78,11 @@ class OptionalInformer(Informer[R]):
         definitions: Definitions,
         *,
         namespace: str = "",
+        granted_by: str = "",
         keep: Callable[[R], R] | None = None,
     ) -> None:
         super().__init__(type_, namespace=namespace, keep=keep)
+        self.store.granted_by = granted_by
         self._definitions = definitions
         self._changed = asyncio.Event()
         definitions.store.subscribe(self._definition_changed)
@@ -113,8 +116,18 @@ class OptionalInformer(Informer[R]):
         if isinstance(error, NotFound) and isinstance(self.last_error, NotFound):
             self._gone()
         if isinstance(error, Forbidden):
+            self._log_forbidden()
+            self.store.hear_that_kind_is_forbidden()
             self.synced.set()
         return super()._failed(error)
+
+    def _log_forbidden(self) -> None:
+        if not self.store.is_forbidden:
+            _log.warning(
+                "kind is installed, but the operator may not read it",
+                kind=str(self.type_.KIND),
+                granted_by=self.store.granted_by,
+            )
 
     def _gone(self) -> None:
         """There is no such kind, hence there are no such objects."""

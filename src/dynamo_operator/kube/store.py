@@ -91,9 +91,12 @@ class Store(Generic[R]):
         self.type_ = type_
         self.shown: Index[R] = Index()
         self.broken: dict[Key, DecodeError] = {}
+        self.granted_by = ""
+        """What gives the operator the right to read the kind, for messages."""
         self.revision = 0
         """How often something that readers see has changed."""
         self._is_served = False
+        self._is_forbidden = False
         self._selection = selection
         self._keep = keep
         self._handlers: list[Handler[R]] = []
@@ -111,7 +114,7 @@ class Store(Generic[R]):
             handler(Change(None, resource, initial=True))
 
     def subscribe_served(self, handler: Callable[[], None]) -> None:
-        """Call `handler` whenever the API server begins or ceases to know the kind."""
+        """Call `handler` whenever the kind begins or ceases to be served, or, unserved, to be forbidden."""
         self._served_handlers.append(handler)
 
     def subscribe_broken(self, handler: Callable[[Key], None]) -> None:
@@ -125,9 +128,15 @@ class Store(Generic[R]):
         """Whether the API server knows the kind: from a complete list on, until the kind is gone."""
         return self._is_served
 
-    def _set_served(self, *, is_served: bool) -> None:
-        if is_served is not self._is_served:
-            self._is_served = is_served
+    @property
+    def is_forbidden(self) -> bool:
+        """Whether the kind is installed, and may not be read; what was read before stays."""
+        return self._is_forbidden
+
+    def _set_served(self, *, is_served: bool, is_forbidden: bool = False) -> None:
+        before = self._is_served, self._is_forbidden and not self._is_served
+        self._is_served, self._is_forbidden = is_served, is_forbidden
+        if before != (is_served, is_forbidden and not is_served):
             for handler in self._served_handlers:
                 handler()
 
@@ -164,6 +173,10 @@ class Store(Generic[R]):
         """Forget all objects: the API server does not know their kind any more."""
         self._swap(_Listing())
         self._set_served(is_served=False)
+
+    def hear_that_kind_is_forbidden(self) -> None:
+        """Note that the kind is there, and may not be read."""
+        self._set_served(is_served=self._is_served, is_forbidden=True)
 
     def _hear_broken(self, error: DecodeError) -> None:
         _log.warning("object does not fit its type", error=str(error))

@@ -6,6 +6,7 @@ from dynamo_operator.api import labels
 from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.api.model import DynamoModel
+from dynamo_operator.api.optional_apis import granted_by
 from dynamo_operator.api.request import DynamoGraphDeploymentRequest
 from dynamo_operator.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.controllers.foreign import reduced_unless_ours
@@ -95,6 +96,9 @@ def _always(namespace: str) -> list[Informer[Any]]:
     slices = Informer(EndpointSlice, namespace=namespace, labels=SLICE_SELECTOR)
     leaders = Informer(StatefulSet, namespace=namespace, labels=SET_NAME)
     definitions = Definitions()
-    optional = [OptionalInformer(each, definitions, namespace=namespace) for each in _OPTIONAL]
+    optional = [
+        OptionalInformer(each, definitions, namespace=namespace, granted_by=granted_by(each.KIND))
+        for each in _OPTIONAL
+    ]
     watched = (secrets, configs, pods, slices, leaders, definitions)
     return [*reconciled, *children, *watched, *optional]

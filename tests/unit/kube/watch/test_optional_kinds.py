@@ -21,6 +21,7 @@ from simulated.world import settle
 
 DEFINITIONS = CustomResourceDefinition.KIND.path()
 NAME = Key("", str(Gadget.KIND))
+GRANTED_BY = "the chart value gadgets=true"
 
 
 @dataclass
@@ -34,7 +35,7 @@ class World:
     served: list[bool] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.informer = OptionalInformer(Gadget, self.definitions)
+        self.informer = OptionalInformer(Gadget, self.definitions, granted_by=GRANTED_BY)
         self.cache = Cache([self.informer.store])
         self.cache.subscribe_served(Gadget, self._note)
 
@@ -82,6 +83,7 @@ async def test_a_kind_without_a_definition_counts_as_synced_and_is_never_asked_f
         assert not world.cache.serves(Gadget)
         assert 0.0 == world.informer.silent_seconds()
     assert 0 == world.server.lists(Gadget) + world.server.watches(Gadget)
+    assert not world.cache.forbids(Gadget)
     assert 1 == world.server.lists(CustomResourceDefinition)
 
 
@@ -170,15 +172,38 @@ async def test_other_changes_of_a_definition_do_not_end_the_watch() -> None:
 
 
 @on_simulated_clock
-async def test_a_kind_that_we_may_not_list_counts_as_not_there() -> None:
+async def test_a_kind_that_may_not_be_listed_is_forbidden_and_not_absent_until_the_right_comes() -> (
+    None
+):
+    world = World()
+    world.install()
+    world.server.faults.append(Fault(403, times=10**6, collection=GADGETS))
+    with capture_logs() as logs:
+        async with world.synced():
+            assert not world.cache.serves(Gadget)
+            assert world.cache.forbids(Gadget)
+            await settle(300)
+            assert [False] == world.served
+            world.server.faults.clear()
+            await settle(60)
+            assert world.cache.serves(Gadget)
+            assert not world.cache.forbids(Gadget)
+    assert [False, True] == world.served
+    [told] = [each for each in logs if "may not read" in each["event"]]
+    assert (str(Gadget.KIND), GRANTED_BY) == (told["kind"], told["granted_by"])
+
+
+@on_simulated_clock
+async def test_a_forbidden_kind_that_is_uninstalled_is_absent() -> None:
     world = World()
     world.install()
     world.server.faults.append(Fault(403, times=10**6, collection=GADGETS))
     async with world.synced():
-        assert not world.cache.serves(Gadget)
-        world.server.faults.clear()
-        await settle(60)
-        assert world.cache.serves(Gadget)
+        assert world.cache.forbids(Gadget)
+        world.remove()
+        await settle()
+        assert not world.cache.forbids(Gadget)
+    assert [False, False] == world.served
 
 
 class Restricted(Server):

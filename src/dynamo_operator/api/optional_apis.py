@@ -1,0 +1,59 @@
+"""The APIs of other projects that the operator uses where they are installed.
+
+The one list of them: which kinds each consists of, and the chart value by which an administrator grants or
+withholds it. Messages, `dynamoctl check` and the log name the value from here.
+"""
+
+from dataclasses import dataclass
+
+from dynamo_operator.kube.kind import Kind
+from dynamo_operator.kube.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
+from dynamo_operator.kube.types.inference import InferencePool
+from dynamo_operator.kube.types.istio import VirtualService
+from dynamo_operator.kube.types.kai import Queue
+from dynamo_operator.kube.types.leaderworkerset import LeaderWorkerSet
+from dynamo_operator.kube.types.volcano import PodGroup
+
+_VALUES = "dynamo-operator.optionalApis"
+
+
+@dataclass(frozen=True, slots=True)
+class OptionalApi:
+    """Another project: its name, its kinds that we use, and its key below `optionalApis` in the chart."""
+
+    title: str
+    kinds: tuple[Kind, ...]
+    key: str
+
+    @property
+    def value(self) -> str:
+        """The chart value that grants it."""
+        return f"{_VALUES}.{self.key}"
+
+
+GROVE = OptionalApi(
+    "Grove", (PodCliqueSet.KIND, PodClique.KIND, PodCliqueScalingGroup.KIND), "grove"
+)
+KAI = OptionalApi("KAI scheduler", (Queue.KIND,), "kai")
+LEADER_WORKER_SET = OptionalApi(
+    "LeaderWorkerSet with Volcano", (LeaderWorkerSet.KIND, PodGroup.KIND), "leaderWorkerSet"
+)
+INFERENCE_POOL = OptionalApi("Inference extension", (InferencePool.KIND,), "inferencePool")
+ISTIO = OptionalApi("Istio", (VirtualService.KIND,), "istio")
+
+OPTIONAL_APIS = (GROVE, KAI, LEADER_WORKER_SET, INFERENCE_POOL, ISTIO)
+
+
+def granted_by(kind: Kind) -> str:
+    """What gives the operator the right to a kind, for messages; "" for a kind of no optional API."""
+    values = (each.value for each in OPTIONAL_APIS if kind in each.kinds)
+    return next((f"the chart value {value}=true" for value in values), "")
+
+
+def withheld_text(api: OptionalApi, forbidden: tuple[Kind, ...]) -> str:
+    """That an API is installed and these kinds of it may not be read, and what grants them."""
+    kinds = ", ".join(str(each) for each in forbidden)
+    return (
+        f"{api.title} is installed, but the operator may not read {kinds}; "
+        f"{granted_by(forbidden[0])} grants it"
+    )

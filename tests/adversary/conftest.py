@@ -1,4 +1,4 @@
-"""The same control plane and operators as in `tests/cluster`, for tests in which a tenant or a stranger attacks."""
+"""The control plane and operators of `tests/cluster`, for tests in which a tenant or a stranger attacks."""
 
 from cluster.conftest import (
     control_plane,

@@ -5,6 +5,7 @@ each becomes one line that says what to look at.
 """
 
 import asyncio
+import socket
 import ssl
 from dataclasses import dataclass
 from functools import cache, partial
@@ -20,6 +21,9 @@ CONNECT_SECONDS = 10.0
 KEEP_SECONDS = 75.0
 """How long a connection without a request is kept: an autoscaler's next change shall find one. The API server
 closes its own after 90 (`IdleTimeout` in k8s.io/apiserver, secure_serving.go)."""
+_KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
+"""The kernel gives up a connection whose other end has gone after a minute: 30 s of silence, 3 probes. Names
+that a platform lacks keep its default."""
 _UNAUTHORIZED = 401
 
 
@@ -114,6 +118,7 @@ class AiohttpTransport:
                 connector=aiohttp.TCPConnector(
                     limit=0,  # watches hold theirs for good
                     keepalive_timeout=KEEP_SECONDS,
+                    socket_factory=_socket,
                 ),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 headers={
@@ -123,6 +128,17 @@ class AiohttpTransport:
                 read_bufsize=2**18,
             )
         return self._session
+
+
+def _socket(address: aiohttp.AddrInfoType) -> socket.socket:
+    """A TCP socket that notices when the other end is gone although nothing is sent."""
+    family, type_, protocol, _, _ = address
+    opened = socket.socket(family, type_, protocol)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEPALIVE.items():
+        if option := getattr(socket, name, None):
+            opened.setsockopt(socket.IPPROTO_TCP, option, value)
+    return opened
 
 
 @cache

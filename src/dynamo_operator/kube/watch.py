@@ -55,13 +55,13 @@ SERVER_SECONDS = (240, 300)
 """Bounds of the time after which the server ends a stream; random, so that not all end at once."""
 
 MARGIN_SECONDS = 30.0
-"""How much longer than that a stream may go on before it counts as silent and is cut."""
+"""How much longer than that a stream may stay open before it is cut."""
+
+SILENCE_SECONDS = 150.0
+"""A watch without a line for so long is half-open, or deaf: bookmarks come about once a minute."""
 
 SHORT_SECONDS = 1.0
 """A stream that ends sooner than this, without a line, is a failure and not an end."""
-
-DEAF_SECONDS = 180.0
-"""A stream that ends later than this, without a line, had no bookmark either: three are missing."""
 
 LIST_SILENCE_SECONDS = 20.0
 """A streamed list may pause so long. The API server may keep a request in its queue for 15 s."""
@@ -100,7 +100,17 @@ class Watching:
     lines: AsyncGenerator[WatchLine, None]
     opened_at: float
     cut_at: float
+    heard_at: float
     lines_heard: int = 0
+
+    @property
+    def is_deaf(self) -> bool:
+        """Whether not even a bookmark came for so long that the API server cannot know our version.
+
+        It was restored from a backup then, and counts from an older one (measured, v1.36).
+        """
+        age = asyncio.get_running_loop().time() - self.opened_at
+        return not self.lines_heard and age > SILENCE_SECONDS - SHORT_SECONDS  # timers may be early
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +143,8 @@ class Watch(Generic[R]):
         self._selection = selection
         self._jitter = jitter or random.Random()  # noqa: S311  # spreads load, guards nothing
         self._can_stream = True
+        self._heard_nothing = False
+        """Whether the last stream was cut before it had brought a line."""
         self.state: Empty | Paging[R] | Streaming | Listed | Watching = Empty()
 
     async def step(self) -> Sequence[Event[R]]:
@@ -209,7 +221,8 @@ class Watch(Generic[R]):
         if ends_list(line):
             if not _advance(stream, identity(line)):
                 raise _Unfinished("a streamed list ended without a version")
-            stream.lines_heard, stream.opened_at = 0, asyncio.get_running_loop().time()
+            now = asyncio.get_running_loop().time()
+            stream.lines_heard, stream.opened_at, stream.heard_at = 0, now, now
             self.state = stream
             return (Synced(),)
         # What changes while the list is sent comes in between, as changes.
@@ -225,7 +238,7 @@ class Watch(Generic[R]):
             **self._selection.query(),
         )
         now = asyncio.get_running_loop().time()
-        return Watching(resource_version or "", lines, now, now + seconds + MARGIN_SECONDS)
+        return Watching(resource_version or "", lines, now, now + seconds + MARGIN_SECONDS, now)
 
     async def _line(self, watching: Watching) -> Sequence[Event[R]]:
         try:
@@ -234,18 +247,19 @@ class Watch(Generic[R]):
                 return self._read(watching, line)
         except OperatorError as error:
             await watching.lines.aclose()
-            gone = isinstance(error, Expired | NotFound)
+            # One stream without a line may be half-open since it began; two of them are a deaf server.
+            is_deaf = watching.is_deaf and self._heard_nothing
+            self._heard_nothing = watching.is_deaf
+            gone = isinstance(error, Expired | NotFound) or is_deaf
             self.state = Empty() if gone else Listed(watching.resource_version)
             raise
-        # An API server sends a bookmark about every minute. One that says nothing at all for longer does
-        # not know our version: it was restored from a backup and counts from an older one (measured, v1.36).
-        age = asyncio.get_running_loop().time() - watching.opened_at
-        is_deaf = not watching.lines_heard and age > DEAF_SECONDS
-        self.state = Empty() if is_deaf else Listed(watching.resource_version)
+        self.state = Empty() if watching.is_deaf else Listed(watching.resource_version)
         return ()
 
     def _read(self, watching: Watching, line: WatchLine) -> Sequence[Event[R]]:
         watching.lines_heard += 1
+        self._heard_nothing = False
+        watching.heard_at = asyncio.get_running_loop().time()
         match line.type:
             case "ERROR":
                 raise error_of_watch(line.object, self._type.KIND)
@@ -304,8 +318,9 @@ async def _next_line(watching: Watching) -> WatchLine | None:
     Raises:
         Unreachable: it is silent for too long, or was closed as soon as it was open.
     """
+    until = min(watching.cut_at, watching.heard_at + SILENCE_SECONDS)
     try:
-        async with asyncio.timeout_at(watching.cut_at):
+        async with asyncio.timeout_at(until):
             line = await anext(watching.lines, None)
     except TimeoutError as error:
         raise Unreachable("a watch was silent for too long and was cut") from error

@@ -9,7 +9,7 @@ from dynamo_operator.kube.client import Client
 from dynamo_operator.kube.errors import Unreachable
 from dynamo_operator.kube.store import Change
 from dynamo_operator.kube.transport import Answer, Request
-from dynamo_operator.kube.watch import DEAF_SECONDS, MARGIN_SECONDS, SERVER_SECONDS
+from dynamo_operator.kube.watch import MARGIN_SECONDS, SERVER_SECONDS, SILENCE_SECONDS
 from simulated.clock import on_simulated_clock
 from simulated.gadget import GADGETS, Gadget, key
 from simulated.server import NO_ANSWER, Fault, Server
@@ -200,22 +200,56 @@ async def test_a_server_that_does_not_know_our_version_is_listed_anew() -> None:
     world.has("a")
     async with world.synced():
         world.server.streams[0].is_mute = True
-        await asyncio.sleep(DEAF_SECONDS + 1)
-        world.server.streams[0].end()
-        await settle()
+        await settle(SILENCE_SECONDS + 1)
+        assert 1 == world.server.lists(Gadget), "the stream may have been half-open"
+        world.server.streams[0].is_mute = True
+        await settle(SILENCE_SECONDS + 10)
     assert 2 == world.server.lists(Gadget)
+
+
+@on_simulated_clock
+async def test_a_late_bookmark_is_enough() -> None:
+    world = a_world()
+    async with world.synced():
+        world.server.streams[0].is_mute = True
+        await asyncio.sleep(SILENCE_SECONDS - 1)
+        world.server.streams[0].is_mute = False
+        await settle(SERVER_SECONDS[1])
+    assert 1 == world.server.lists(Gadget), "a bookmark came in time"
+
+
+@on_simulated_clock
+async def test_a_half_open_stream_is_noticed_within_three_bookmarks() -> None:
+    world = a_world()
+    async with world.synced():
+        await settle(SERVER_SECONDS[0] / 2)  # bookmarks have come
+        world.server.streams[0].is_silent = True
+        world.has("a", 1)
+        await settle(SILENCE_SECONDS + 1)
+        assert {"a": 1} == world.sizes()
+    assert 1 == world.server.lists(Gadget)
+
+
+@on_simulated_clock
+async def test_a_stream_that_brings_bookmarks_is_not_cut() -> None:
+    world = a_world()
+    async with world.synced():
+        first = world.server.streams[0]
+        await settle(SERVER_SECONDS[0] - 1)
+        assert [first] == world.server.streams
+        assert 0 == world.informer.interruptions
 
 
 @on_simulated_clock
 async def test_a_silent_stream_is_cut_and_resumes_without_a_list() -> None:
     world = a_world()
     async with world.synced():
-        await settle()
+        await settle(SILENCE_SECONDS / 2)
         world.server.streams[0].is_silent = True
         world.has("a", 1)
-        await settle(SERVER_SECONDS[0])
+        await settle(SILENCE_SECONDS / 3)
         assert {} == world.sizes()
-        await settle(LONGEST_STREAM)
+        await settle(SILENCE_SECONDS)
         assert {"a": 1} == world.sizes()
         assert 1 == len(world.server.streams), "the silent stream was closed"
     assert 1 == world.server.lists(Gadget)

@@ -13,7 +13,7 @@ import asyncio
 import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -42,8 +42,6 @@ from dynamo_operator.kube.types.meta import Resource
 
 _log = structlog.get_logger()
 
-_LOOK_SECONDS: Final = 0.5
-"""How often it is looked whether quieter times have come."""
 COLLECT_SECONDS: Final = 0.3
 PATIENCE_SECONDS: Final = 300.0
 """How long an Event of something that went well waits for quieter times. A thousand graphs that are made at
@@ -54,6 +52,8 @@ WRITTEN_LIMIT: Final = 16_384
 """More objects than can wait, so that none of those is forgotten."""
 MESSAGE_LIMIT: Final = 1024
 ATTEMPTS: Final = 5
+LONGEST_PAUSE_SECONDS: Final = 60.0
+"""An API server that asks for a longer pause than this gets this one."""
 BURST: Final = 25
 REFILL_SECONDS: Final = 300.0
 """BURST and REFILL_SECONDS: requests per object. Source: specification `controllers` 1.3."""
@@ -125,6 +125,7 @@ class _Pending:
     until: datetime
     count: int = 0
     messages: list[str] = field(default_factory=list[str])
+    attempts: int = 0
 
     @property
     def key(self) -> Key:
@@ -135,6 +136,12 @@ class _Pending:
     @property
     def message(self) -> str:
         return fitted(self.messages, MESSAGE_LIMIT)
+
+    def add_later(self, later: "_Pending") -> None:
+        """Add what happened since this was taken to be written."""
+        self.about, self.until = later.about, later.until
+        self.count += later.count
+        self.messages += [each for each in later.messages if each not in self.messages]
 
 
 @dataclass(slots=True)
@@ -171,6 +178,8 @@ class EventWriter:
         self._budgets: OrderedDict[str, _Budget] = OrderedDict()
         self._arrived = asyncio.Event()
         self._writing = asyncio.Lock()
+        """Held for one attempt at a time, never during a pause: `flush` has little time."""
+        self._paused_until = 0.0
         self._said_forbidden = False
 
     def recorder(self, component: str) -> "Recorder":
@@ -180,21 +189,25 @@ class EventWriter:
     async def run(self) -> None:
         """Write events as they come due, until cancelled."""
         while True:
+            self._arrived.clear()
             wait = self._wait()
-            if wait is None:
-                self._arrived.clear()
-                await self._arrived.wait()
-            elif wait > 0:
-                await asyncio.sleep(wait)
-            else:
+            if wait == 0:
                 async with self._writing:
                     await self._write_next()
+            else:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(wait):
+                        await self._arrived.wait()
 
     async def flush(self) -> None:
         """Write everything that is pending now, without waiting for more to merge; warnings first."""
-        async with self._writing:
-            while any(self._pending.values()):
+        self._paused_until = 0.0
+        while True:
+            async with self._writing:
+                if not any(self._pending.values()):
+                    return
                 await self._write_next(at_any_time=True)
+            await asyncio.sleep(max(0.0, self._paused_until - _now()))
 
     def give_up(self) -> int:
         """Drop what is still pending, and tell how many there were."""
@@ -207,9 +220,8 @@ class EventWriter:
 
     def _wait(self) -> float | None:
         """Seconds until the next one may be written; 0 means now, None that none is pending."""
-        now = asyncio.get_running_loop().time()
         waits = [
-            max(0.0, self._time_of(next(iter(pending.values()))) - now)
+            max(0.0, self._time_of(next(iter(pending.values()))) - _now())
             for pending in self._pending.values()
             if pending
         ]
@@ -217,14 +229,14 @@ class EventWriter:
 
     def _time_of(self, pending: _Pending) -> float:
         """When it may be written, as far as is known now."""
-        now = asyncio.get_running_loop().time()
-        if pending.series.warning or now >= pending.latest or now < pending.due:
-            return pending.due
-        return now + _LOOK_SECONDS if self.bustle.is_high else pending.due
+        due = max(pending.due, self._paused_until)
+        if pending.series.warning or _now() >= pending.latest or _now() < due:
+            return due
+        return min(max(due, self.bustle.high_until), pending.latest)
 
     def accept(self, series: _Series, about: Resource, message: str) -> None:
         """Take one occurrence; merged with a pending one of its series, or dropped if too many."""
-        now, today = asyncio.get_running_loop().time(), self._wall_clock()
+        now, today = _now(), self._wall_clock()
         same = self._pending[series.warning]
         pending = same.get(series)
         if pending is None:
@@ -255,27 +267,36 @@ class EventWriter:
         return True
 
     async def _write_next(self, *, at_any_time: bool = False) -> None:
-        now = asyncio.get_running_loop().time()
         for same in self._pending.values():
             first = next(iter(same.values()), None)
-            if first is not None and (at_any_time or self._time_of(first) <= now):
+            if first is not None and (at_any_time or self._time_of(first) <= _now()):
                 del same[first.series]
-                await self._write_patiently(first)
+                await self._attempt(first)
                 return
 
-    async def _write_patiently(self, pending: _Pending) -> None:
-        for attempt in range(ATTEMPTS):
-            try:
-                await self._write(pending)
-            except (Unreachable, ServerFailure, Throttled) as error:
-                asked = error.retry_after_seconds if isinstance(error, ApiError) else None
-                await asyncio.sleep(asked or 2.0**attempt)
-            except OperatorError as error:
-                self._refused(pending, error)
+    async def _attempt(self, pending: _Pending) -> None:
+        """Write it; after a failure that may pass, put it back and pause for all."""
+        try:
+            await self._write(pending)
+        except (Unreachable, ServerFailure, Throttled) as error:
+            pending.attempts += 1
+            if pending.attempts == ATTEMPTS:
+                self._metrics.event_dropped("unreachable")
                 return
-            else:
-                return
-        self._metrics.event_dropped("unreachable")
+            asked = error.retry_after_seconds if isinstance(error, ApiError) else None
+            pause = min(asked or 2.0 ** (pending.attempts - 1), LONGEST_PAUSE_SECONDS)
+            self._paused_until = _now() + pause
+            self._put_back(pending)
+        except OperatorError as error:
+            self._refused(pending, error)
+
+    def _put_back(self, pending: _Pending) -> None:
+        """Have it written first of its sort, with what has happened meanwhile."""
+        same = self._pending[pending.series.warning]
+        if later := same.get(pending.series):
+            pending.add_later(later)
+        same[pending.series] = pending
+        same.move_to_end(pending.series, last=False)
 
     async def _write(self, pending: _Pending) -> None:
         """Create the Event of a series, or raise its count. One request, unless memory is wrong."""
@@ -370,6 +391,10 @@ def _namespace_is_going(error: OperatorError) -> bool:
         return True
     causes = (error.details or {}).get("causes", ()) if isinstance(error, Forbidden) else ()
     return any(cause.get("reason") == "NamespaceTerminating" for cause in causes)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
 
 
 def _rfc3339(time: datetime) -> str:

@@ -82,5 +82,10 @@ class Bustle:
     @property
     def is_high(self) -> bool:
         """Whether they were so many."""
+        return self.high_until > asyncio.get_running_loop().time()
+
+    @property
+    def high_until(self) -> float:
+        """When times become quiet unless there are more; the event loop's time, in the past if they are."""
         is_full = len(self._times) == self._times.maxlen
-        return is_full and asyncio.get_running_loop().time() - self._times[0] < 1.0
+        return self._times[0] + 1.0 if is_full else 0.0

@@ -13,6 +13,7 @@ from structlog.testing import capture_logs
 
 from dynamo_operator.kube.client import Client
 from dynamo_operator.kube.events import (
+    ATTEMPTS,
     COLLECT_SECONDS,
     PATIENCE_SECONDS,
     PENDING_LIMIT,
@@ -26,7 +27,7 @@ from dynamo_operator.kube.transport import Answer, Request
 from dynamo_operator.kube.types.core import Event
 from dynamo_operator.kube.types.meta import Metadata
 from simulated.gadget import Gadget
-from simulated.server import Fault, Server
+from simulated.server import NO_ANSWER, Fault, Server
 
 pytestmark = pytest.mark.looptime
 
@@ -406,3 +407,38 @@ async def test_an_event_about_a_cluster_scoped_object_is_in_the_default_namespac
         (event,) = world.events
     assert "default" == event["metadata"]["namespace"]
     assert "" == event["involvedObject"]["namespace"]
+
+
+async def test_a_flush_does_not_wait_for_the_pause_of_an_attempt_that_failed() -> None:
+    async with running() as world:
+        world.server.faults.append(
+            Fault(503, times=1, method="POST", headers={"retry-after": "40"})
+        )
+        world.happens("x")
+        await asyncio.sleep(COLLECT_SECONDS + 20.0)
+        assert [] == world.events
+        async with asyncio.timeout(1.0):
+            await world.writer.flush()
+        assert 1 == len(world.events)
+
+
+async def test_nothing_waits_after_the_last_attempt() -> None:
+    async with running() as world:
+        world.server.faults.append(Fault(500, times=ATTEMPTS, method="POST"))
+        world.happens("x")
+        await asyncio.sleep(COLLECT_SECONDS + 1 + 2 + 4 + 8 + 0.5)
+        assert 1 == world.dropped("unreachable")
+        world.happens("y", about="other")
+        await asyncio.sleep(COLLECT_SECONDS + 0.1)
+        assert ["other"] == [each["involvedObject"]["name"] for each in world.events]
+
+
+async def test_what_happens_during_an_outage_is_merged_with_what_could_not_be_written() -> None:
+    async with running() as world:
+        world.server.faults.append(Fault(NO_ANSWER, times=3, method="POST"))
+        world.happens("first")
+        await asyncio.sleep(5)
+        world.happens("second")
+        await asyncio.sleep(60)
+        (event,) = world.events
+    assert ("first; second", 2) == (event["message"], event["count"])

@@ -9,11 +9,12 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+import msgspec
 import structlog
 from msgspec.structs import replace
 
 from dynamo_operator.kube.client import Client
-from dynamo_operator.kube.errors import Forbidden, NotFound, OperatorError
+from dynamo_operator.kube.errors import Forbidden, NotFound, OperatorError, Unreachable
 from dynamo_operator.kube.informer import Informer
 from dynamo_operator.kube.kind import Key, Kind
 from dynamo_operator.kube.store import Change
@@ -21,6 +22,18 @@ from dynamo_operator.kube.types.apiextensions import CustomResourceDefinition
 from dynamo_operator.kube.types.meta import R
 
 _log = structlog.get_logger()
+
+
+class _Group(msgspec.Struct):
+    """An API group, as `/apis` names it."""
+
+    name: str
+
+
+class _Groups(msgspec.Struct):
+    """The answer of `/apis`, as far as it is used."""
+
+    groups: tuple[_Group, ...]
 
 
 class Definitions(Informer[CustomResourceDefinition]):
@@ -45,7 +58,7 @@ class Definitions(Informer[CustomResourceDefinition]):
     async def run(self, client: Client) -> None:
         """Keep the definitions up to date until cancelled."""
         await _run_until(self._forbidden, super().run(client))
-        self._groups = await _served_groups(client)
+        self._groups = await self._served_groups(client)
         _log.warning(
             "not permitted to watch customresourcedefinitions; "
             "optional APIs that are installed or removed later need a restart",
@@ -53,6 +66,19 @@ class Definitions(Informer[CustomResourceDefinition]):
         )
         self.synced.set()
         await asyncio.get_running_loop().create_future()
+
+    async def _served_groups(self, client: Client) -> frozenset[str]:
+        """The API groups that are served; asked until there is an answer that can be read."""
+        while True:
+            try:
+                found = msgspec.convert(await client.get_json("/apis"), _Groups)
+            except msgspec.ValidationError as error:
+                failure: OperatorError = Unreachable(f"/apis: unexpected answer: {error}")
+            except OperatorError as error:
+                failure = error
+            else:
+                return frozenset(each.name for each in found.groups)
+            await asyncio.sleep(self._failed(failure))
 
     def silent_seconds(self) -> float:
         """How long the API server has said nothing; 0 if there is nothing to hear."""
@@ -145,11 +171,6 @@ def _life(definition: CustomResourceDefinition | None) -> tuple[str, bool]:
 def _without_annotations(definition: CustomResourceDefinition) -> CustomResourceDefinition:
     """The definition without the copy of itself that `kubectl apply` leaves in an annotation."""
     return replace(definition, metadata=replace(definition.metadata, annotations={}))
-
-
-async def _served_groups(client: Client) -> frozenset[str]:
-    found = await client.get_json("/apis")
-    return frozenset(each["name"] for each in found["groups"])
 
 
 async def _run_until(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:

@@ -210,10 +210,16 @@ class Restricted(Server):
     """A server that tells nobody of definitions, only which groups there are."""
 
     groups: tuple[str, ...] = ()
+    first: tuple[tuple[int, object], ...] = ()
+    """Answers, status and body, that come before the right one."""
 
     async def send(self, request: Request) -> Answer:
         if request.path == "/apis":
             self.requests.append(request)
+            if self.first:
+                (status, body), *rest = self.first
+                self.first = tuple(rest)
+                return await Script().then(status, body).send(request)
             names = [{"name": each} for each in self.groups]
             return await Script().then(200, {"groups": names}).send(request)
         return await super().send(request)
@@ -261,3 +267,17 @@ async def test_only_the_metadata_of_definitions_is_asked_for() -> None:
         each.accept for each in world.server.requests if each.path == GADGETS
     }
     assert world.informer.store.shown.get(key("a")) is None
+
+
+@on_simulated_clock
+async def test_an_api_server_that_fails_when_the_groups_are_asked_for_is_asked_again() -> None:
+    server = Restricted()
+    server.groups = ("example.com",)
+    broken = ((500, {}),) * 5
+    server.first = (*broken, (403, {}), (200, []), (200, {"groups": None}))
+    server.faults.append(Fault(403, times=10**6, collection=DEFINITIONS))
+    world = World(server)
+    world.has("a")
+    async with world.synced():
+        assert world.cache.serves(Gadget)
+    assert 9 == sum(each.path == "/apis" for each in server.requests)

@@ -1,0 +1,84 @@
+"""The process that works for `worker`: reads calls from a socket and answers with their results.
+
+A call that takes more processor time than it may is ended by the kernel (`SIGPROF`), wherever it stands,
+also in the middle of a pattern search in C. One that takes more memory gets a `MemoryError`.
+"""
+
+import os
+import pickle
+import resource
+import signal
+import socket
+import sys
+from contextlib import suppress
+from io import BufferedReader
+from pathlib import Path
+from typing import Any
+
+LENGTH_BYTES = 8
+_NICENESS = 5
+"""The event loop has the processor first."""
+
+
+def frame(content: bytes) -> bytes:
+    """The content behind its length."""
+    return len(content).to_bytes(LENGTH_BYTES, "big") + content
+
+
+def main() -> None:
+    """Work until the socket, whose file descriptor is the first argument, is closed."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # the operator ends this process, not the terminal
+    with suppress(OSError):
+        os.nice(_NICENESS)
+    with socket.socket(fileno=int(sys.argv[1])) as line, line.makefile("rb") as calls:
+        while content := _frame_from(calls):
+            line.sendall(frame(_answer(content)))
+
+
+def _frame_from(stream: BufferedReader) -> bytes:
+    """The next frame; empty at the end."""
+    return stream.read(int.from_bytes(stream.read(LENGTH_BYTES), "big"))
+
+
+def _answer(content: bytes) -> bytes:
+    """A pickled pair: one of `result`, `error` and `memory`, and the value or the exception."""
+    seconds, memory_bytes, recursion_limit, call = pickle.loads(content)  # noqa: S301 - of our own parent
+    sys.setrecursionlimit(recursion_limit)
+    function, args = pickle.loads(call)  # noqa: S301 - imports what it needs, before the limits count
+    try:
+        _limit(seconds, memory_bytes)
+        return pickle.dumps(("result", function(*args)), pickle.HIGHEST_PROTOCOL)
+    except MemoryError:
+        return pickle.dumps(("memory", None))
+    except Exception as error:  # noqa: BLE001  # whatever it is, the caller has to know
+        return _failure(error)
+    finally:
+        _unlimit()
+
+
+def _failure(error: Exception) -> bytes:
+    try:
+        text = pickle.dumps(("error", error))
+        pickle.loads(text)  # noqa: S301 - some exceptions can be written and not read
+    except Exception:  # noqa: BLE001
+        return pickle.dumps(("error", RuntimeError(f"{type(error).__name__}: {error}")))
+    return text
+
+
+def _limit(seconds: float, memory_bytes: int) -> None:
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    most = pages * resource.getpagesize() + memory_bytes
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (most, hard))
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+
+
+def _unlimit() -> None:
+    signal.setitimer(signal.ITIMER_PROF, 0)
+    hard: Any = resource.getrlimit(resource.RLIMIT_AS)[1]
+    resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+
+
+if __name__ == "__main__":
+    main()

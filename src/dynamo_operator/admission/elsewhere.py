@@ -2,7 +2,9 @@
 
 A DynamoGraphDeploymentRequest may name the namespace of the graph that it leads to, and the operator, which
 may create graphs everywhere, makes it. Whoever may write requests somewhere could so use the quota and the
-Secrets of every namespace. So the API server is asked whether he could do it with his own hands.
+Secrets of every namespace. So the API server is asked whether he could do it with his own hands. That refuses
+early, in the author's terminal. The controller relies on RBAC of the other namespace, since a webhook is not
+always called (`controllers/cross_namespace.py`).
 
 The hard part is that such a request is never quite settled: its spec may change until profiling begins, and
 after each failure. Who changes it decides what runs over there, so he is asked about like its author.
@@ -19,8 +21,9 @@ from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.kube.client import Client
 from dynamo_operator.kube.decode import UNREADABLE
 from dynamo_operator.kube.errors import OperatorError
-from dynamo_operator.kube.kind import Object
+from dynamo_operator.kube.kind import Kind, Object
 from dynamo_operator.kube.types.access import SubjectAccessReview, UserInfo, question, subject
+from dynamo_operator.kube.types.core import ConfigMap
 from dynamo_operator.kube.types.meta import Struct
 from dynamo_operator.validation import Problem, ProblemKind
 
@@ -61,18 +64,19 @@ class Elsewhere:
         wanted = _namespace(request.new)
         if not wanted or wanted == request.namespace or _spec(request.new) == _spec(request.old):
             return ()
-        try:
-            asked = _may_create(request.user_info, wanted)
-            review = await self.client.create(SubjectAccessReview, asked)
-        except OperatorError as error:
-            message = (
-                f"{PATH}: whether you may create graphs in {wanted} could not be asked: {error}"
-            )
-            return (Problem(PATH, message, ProblemKind.FORBIDDEN),)
-        if review.status.allowed:
-            return ()
-        message = f"{PATH} is {wanted}, and you may not create DynamoGraphDeployments there"
-        return (Problem(PATH, message, ProblemKind.FORBIDDEN),)
+        for type_ in (DynamoGraphDeployment, ConfigMap):
+            kind = type_.KIND
+            try:
+                asked = _may_create(request.user_info, kind, wanted)
+                review = await self.client.create(SubjectAccessReview, asked)
+            except OperatorError as error:
+                what = f"whether you may create {kind.name}s in {wanted}"
+                message = f"{PATH}: {what} could not be asked: {error}"
+                return (Problem(PATH, message, ProblemKind.FORBIDDEN),)
+            if not review.status.allowed:
+                message = f"{PATH} is {wanted}, and you may not create {kind.name}s there"
+                return (Problem(PATH, message, ProblemKind.FORBIDDEN),)
+        return ()
 
 
 def _namespace(text: Raw | None) -> str:
@@ -95,12 +99,11 @@ def _spec(text: Raw | None) -> Any:
         return None
 
 
-def _may_create(user: UserInfo, namespace: str) -> Object:
-    """Asks whether a user may create graphs in a namespace."""
-    graphs = DynamoGraphDeployment.KIND
+def _may_create(user: UserInfo, kind: Kind, namespace: str) -> Object:
+    """The question whether a user may create objects of that kind in a namespace."""
     attributes = {
-        "group": graphs.group,
-        "resource": graphs.plural,
+        "group": kind.group,
+        "resource": kind.plural,
         "verb": "create",
         "namespace": namespace,
     }

@@ -309,12 +309,6 @@ REQUEST_GENERATION = _key(
     "Jobs that profile",
     "The generation of the request that the Job was made for.",
 )
-REQUEST_RESOURCES = _key(
-    "dgdr.nvidia.com/additional-resources",
-    Use.WRITTEN,
-    "DynamoGraphDeploymentRequest",
-    "The ConfigMaps that profiling has made for the graph, as YAML.",
-)
 PROFILING_JOB = _key(
     "dgdr",
     Use.LABEL,

@@ -242,6 +242,12 @@ class DynamoGraphDeploymentRequestStatus(Struct):
             embedded_resource=True,
         ),
     ] = None
+    additional_resources: Annotated[
+        tuple[Object, ...],
+        Field(
+            "The ConfigMaps that profiling found for the graph, which mounts them.", free_form=True
+        ),
+    ] = ()
     deployment: Annotated[
         DeploymentStatus | None, Field("The graph created because of `autoApply`.")
     ] = None

@@ -46,9 +46,9 @@ from dynamo_operator.lifecycle.request_graph import completed, target, with_name
 from dynamo_operator.lifecycle.request_output import (
     BadOutput,
     Progress,
-    additional_text,
     found,
     progress,
+    require_small,
 )
 from dynamo_operator.render.profiling import placement
 from dynamo_operator.render.profiling_config import uses_ai_configurator
@@ -164,8 +164,7 @@ class RequestController:
         spec = request.spec
         if spec is None:
             return DONE
-        kept = await self.acts.keep(request, "")
-        return await self._tell(kept, status.accepted(kept, spec))
+        return await self._tell(request, status.accepted(request, spec))
 
     async def _start(self, request: DynamoGraphDeploymentRequest) -> Outcome:
         spec = accepted_spec(request)
@@ -240,10 +239,10 @@ class RequestController:
         output = output.completed(completed(output.graph, spec, placement(spec.profiling_config)))
         renamed = await self.acts.taken_names(request, output.config_maps, at.namespace)
         output = output.renamed(with_names(output.graph, renamed), renamed)
-        request = await self.acts.keep(request, additional_text(output.config_maps))
+        require_small(output.config_maps)
         warnings = [("DocumentsIgnored", each) for each in output.warnings]
         if not spec.auto_apply:
-            problems = await self.acts.config_maps(request, at.namespace, None)
+            problems = await self.acts.config_maps(request, output.config_maps, at.namespace, None)
             warnings += [("ConfigMapCreationFailed", each) for each in problems]
         told = status.generated(
             *(request, output, said),
@@ -266,7 +265,8 @@ class RequestController:
     async def _created(
         self, request: DynamoGraphDeploymentRequest, graph: DynamoGraphDeployment
     ) -> Outcome:
-        problems = await self.acts.config_maps(request, graph.metadata.namespace, graph)
+        kept = request.status.additional_resources
+        problems = await self.acts.config_maps(request, kept, graph.metadata.namespace, graph)
         return await self._tell(request, status.created(request, graph.key, problems))
 
     async def _mirror(

@@ -18,7 +18,6 @@ from dynamo_operator.controllers.request_facts import (
     RequestFacts,
     job_key,
     output_key,
-    unasked,
 )
 from dynamo_operator.controllers.request_nodes import NodeReaders
 from dynamo_operator.kube.applied import Obstructed, controls
@@ -35,7 +34,7 @@ from dynamo_operator.kube.types.rbac import RoleBinding
 from dynamo_operator.kube.writer import Writer
 from dynamo_operator.lifecycle.request_base import completed_base
 from dynamo_operator.lifecycle.request_graph import config_map, deployed, tracking
-from dynamo_operator.lifecycle.request_output import BadOutput, additional
+from dynamo_operator.lifecycle.request_output import BadOutput, named_config_maps
 from dynamo_operator.render.profiling import account_objects, placement, profiling_job
 from dynamo_operator.render.profiling_config import BASE_FILE
 from dynamo_operator.settings import RenderSettings
@@ -101,36 +100,26 @@ class RequestActs:
                 renamed[name] = names.dns_subdomain(f"{name}-{request.metadata.name}")
         return renamed
 
-    async def keep(
-        self, request: DynamoGraphDeploymentRequest, text: str
-    ) -> DynamoGraphDeploymentRequest:
-        """The request with the ConfigMaps for its graph on it. An empty text takes them away."""
-        metadata = request.metadata
-        if metadata.annotations.get(labels.REQUEST_RESOURCES, "") == text:
-            return request
-        patch = {
-            "annotations": {labels.REQUEST_RESOURCES: text or None},
-            "resourceVersion": metadata.resource_version,
-        }
-        return await self.writer.merge_patch(
-            type(request), request.key, {"metadata": patch}, uid=metadata.uid
-        )
-
     async def config_maps(
         self,
         request: DynamoGraphDeploymentRequest,
+        found: Iterable[Object],
         namespace: str,
         graph: DynamoGraphDeployment | None,
     ) -> tuple[str, ...]:
-        """What went wrong with the ConfigMaps that profiling made; they are there otherwise.
+        """What went wrong with the ConfigMaps that profiling found; they exist otherwise.
 
         They belong to the graph, which mounts them. None means: it is the user's to create, and they are
         nobody's. Source: specification `beyond` K8.
+
+        Raises:
+            OperatorError: the API server could not be reached or failed.
         """
         problems: list[str] = []
-        if not self.facts.reaches(request, namespace):
-            return (f"Failed to create ConfigMaps from profiling output: {unasked(namespace)}",)
-        for each in additional(request.metadata.annotations.get(labels.REQUEST_RESOURCES, "")):
+        wanted = tuple(named_config_maps(found))
+        if wanted and (refusal := await self.facts.refusal(request, namespace)):
+            return (f"Failed to create ConfigMaps from profiling output: {refusal}",)
+        for each in wanted:
             name = each["metadata"]["name"]
             try:
                 body = config_map(request, each, namespace)
@@ -156,8 +145,8 @@ class RequestActs:
             Conflict: there is one by now; the caller looks again.
             OperatorError: the API server could not be reached or failed.
         """
-        if not self.facts.reaches(request, at.namespace):
-            raise Hindered(unasked(at.namespace))
+        if refusal := await self.facts.refusal(request, at.namespace):
+            raise Hindered(refusal)
         body = deployed(request, spec, at)
         wish = Wish(request.metadata.uid, DynamoGraphDeployment.KIND.name, at)
         try:

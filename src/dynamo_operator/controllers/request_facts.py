@@ -18,6 +18,7 @@ from dynamo_operator.api.request import (
     DynamoGraphDeploymentRequest,
     DynamoGraphDeploymentRequestSpec,
 )
+from dynamo_operator.controllers.cross_namespace import Grants, not_granted
 from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.client import Client
 from dynamo_operator.kube.controller import Watches
@@ -63,8 +64,8 @@ class RequestFacts:
     client: Client
     cache: Cache
     settings: RenderSettings
-    leads_elsewhere: bool = True
-    """Whether graphs in other namespaces are made: webhooks have asked whether their authors may."""
+    grants: Grants
+    """Which namespaces accept graphs from requests in others."""
 
     async def at(self, request: DynamoGraphDeploymentRequest, stage: Stage) -> Facts:
         """What the stage asks for.
@@ -93,24 +94,26 @@ class RequestFacts:
         size = profiler_config_bytes(spec, request.metadata.namespace)
         found = [str(each) for each in request_problems(request, self.settings, size)]
         at = target(request, spec)
-        if not self.reaches(request, at.namespace):
-            return (*found, unasked(at.namespace))  # nobody learns what is there
+        if refusal := await self.refusal(request, at.namespace):
+            return (*found, refusal)  # nothing else: it would tell what is in that namespace
         return (*found, *[each async for each in self._missing(request, spec)])
 
-    def reaches(self, request: DynamoGraphDeploymentRequest, namespace: str) -> bool:
-        """Whether the request may have something made in that namespace.
+    async def refusal(self, request: DynamoGraphDeploymentRequest, namespace: str) -> str:
+        """Why nothing may be created for the request in that namespace; "" if it may.
 
-        Its status is not believed: who may write that may not write all of the cluster. Webhooks have seen
-        the spec, and nothing else.
+        The status is not trusted: whoever may write it may not write in other namespaces. The spec names
+        the namespace, and RBAC there has to accept it, now.
+
+        Raises:
+            OperatorError: the API server could not be asked.
         """
-        if namespace == request.metadata.namespace:
-            return True
-        spec = request.spec
-        return (
-            self.leads_elsewhere
-            and spec is not None
-            and namespace == target(request, spec).namespace
-        )
+        source, spec = request.metadata.namespace, request.spec
+        if namespace == source:
+            return ""
+        if spec is None or namespace != target(request, spec).namespace:
+            return f"status names namespace {namespace}, and the spec does not"
+        missing = await self.grants.missing(source, namespace)
+        return not_granted(source, namespace, missing) if missing else ""
 
     async def surely(self, type_: type[R], key: Key) -> R | None:
         """The object; asked for at the API server if the cache has none. None means: there is none."""
@@ -178,15 +181,6 @@ def taken_graph(at: Key) -> str:
     return (
         f"DynamoGraphDeployment {at.name} exists in namespace {at.namespace} and was not made by this "
         "request; it is left alone: delete it, or set spec.deploymentOverrides.name"
-    )
-
-
-def unasked(namespace: str) -> str:
-    """That nobody knows whether the author may do there what the operator would do for him."""
-    return (
-        f"spec.deploymentOverrides.namespace: nobody was asked whether you may create "
-        f"DynamoGraphDeployments in {namespace}: leave it out, or have an administrator switch webhooks on, "
-        "or set --graphs-elsewhere"
     )
 
 

@@ -233,7 +233,8 @@ RULES: tuple[Rule, ...] = (
         "authorization.k8s.io",
         ("subjectaccessreviews",),
         ("create",),
-        "Asks whether who requests a graph in another namespace may create one there.",
+        "Asks whether a namespace accepts graphs from requests in another one, and whether their authors may "
+        "create them there.",
         where=Where.CLUSTER,
         feature=Feature.CLUSTER_WIDE,
     ),

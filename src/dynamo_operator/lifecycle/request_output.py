@@ -5,7 +5,7 @@ a form: what cannot be used is said in words that name the file and the place.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.yaml_depth import DEPTH_LIMIT, ShallowLoader
 
 ADDITIONAL_LIMIT_BYTES = 250_000
-"""Source: specification `dgdr` 3. An annotation of that size fits beside others."""
+"""Of JSON. Source: specification `dgdr` 3."""
 
 _GRAPH_LIMIT_BYTES = 900_000
 """An object of etcd has 1.5 MiB; the request and its ConfigMaps are beside it."""
@@ -115,30 +115,23 @@ def progress(data: Mapping[str, str]) -> Progress:
     )
 
 
-def additional_text(config_maps: tuple[Object, ...]) -> str:
-    """The ConfigMaps as one YAML text, which is kept on the request.
+def require_small(config_maps: Iterable[Object]) -> None:
+    """Return if a status has room for the ConfigMaps.
 
     Raises:
-        BadOutput: it is too large.
+        BadOutput: they are too large.
     """
-    text = "---\n".join(yaml.safe_dump(each, allow_unicode=True) for each in config_maps)
-    size = len(text.encode())
+    size = len(msgspec.json.encode(tuple(config_maps)))
     if size > ADDITIONAL_LIMIT_BYTES:
         raise BadOutput(
-            f"additional resources YAML size ({size} bytes) exceeds maximum annotation size "
-            f"({ADDITIONAL_LIMIT_BYTES} bytes); consider reducing the number of resources or "
-            "storing them separately"
+            f"ConfigMaps beside the graph have {size} bytes as JSON; a status holds "
+            f"{ADDITIONAL_LIMIT_BYTES}: reduce them, or store them separately"
         )
-    return text
 
 
-def additional(text: str) -> tuple[Object, ...]:
-    """The ConfigMaps in a text that `additional_text` has made; none if somebody has broken it."""
-    try:
-        every = tuple(documents("additional resources", text))
-    except BadOutput:
-        return ()
-    return tuple(each for each in every if each["kind"] == "ConfigMap" and _name(each))
+def named_config_maps(kept: Iterable[Object]) -> Iterator[Object]:
+    """Those of the kept objects that are ConfigMaps with a name; others have been edited."""
+    return (each for each in kept if each.get("kind") == "ConfigMap" and _name(each))
 
 
 def documents(file: str, text: str) -> Iterator[Object]:

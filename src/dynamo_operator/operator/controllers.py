@@ -7,6 +7,7 @@ from functools import partial
 from dynamo_operator.api import labels
 from dynamo_operator.controllers.adapter_api import worker_api
 from dynamo_operator.controllers.component import ComponentController
+from dynamo_operator.controllers.cross_namespace import Grants
 from dynamo_operator.controllers.foreign import OPERATOR
 from dynamo_operator.controllers.graph import GraphController
 from dynamo_operator.controllers.model import STATUS_SECONDS, ModelController
@@ -126,9 +127,9 @@ def control_models(parts: Parts, dial: Callable[[str], str]) -> None:
 def control_requests(parts: Parts) -> None:
     """Reconcile requests for graphs."""
     settings = parts.settings.render
-    webhooks = parts.settings.webhooks
-    leads_elsewhere = webhooks.enabled or webhooks.graphs_elsewhere
-    facts = RequestFacts(parts.client, parts.cache, settings, leads_elsewhere)
+    accepts_all = parts.settings.webhooks.graphs_elsewhere
+    grants = Grants(parts.client, accepts_all, bool(settings.restricted_namespace))
+    facts = RequestFacts(parts.client, parts.cache, settings, grants)
     acts = RequestActs(parts.writer, facts, parts.shared(labels.APP_MANAGED_BY), settings)
     recorder = parts.events.recorder("dynamographdeploymentrequest")
     requests = RequestController(parts.cache, acts, recorder, StatusPace())

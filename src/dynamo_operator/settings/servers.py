@@ -116,8 +116,9 @@ class WebhookSettings(Section, frozen=True, kw_only=True):
     graphs_elsewhere: Annotated[
         bool,
         Setting(
-            "Without webhooks: let every author of a DynamoGraphDeploymentRequest have its graph made in "
-            "the namespace that he names. With webhooks, the API server is asked whether he may.",
+            "Create the graphs of DynamoGraphDeploymentRequests in whatever namespace they name. Otherwise "
+            "RBAC of that namespace has to let all ServiceAccounts of the request's namespace create "
+            "DynamoGraphDeployments and ConfigMaps.",
             ("graphs-elsewhere",),
         ),
     ] = False

@@ -87,8 +87,8 @@ REQUEST_MEANINGS = (
     Meaning(*_DEPLOYED, "True", Reason.DEPLOYMENT_READY, "The graph is ready.", "Nothing."),
     Meaning(
         *(*_DEPLOYED, "False", Reason.DEPLOYMENT_CREATION_FAILED),
-        "The API server or an admission webhook refuses the graph, or its namespace is not there, or nobody "
-        "was asked whether you may have graphs in it; the message has the words.",
+        "The API server or an admission webhook refuses the graph, or its namespace is not there, or does "
+        "not accept graphs from this one; the message has the words.",
         f"Clear the cause away; tried again every 2 minutes. {_ANEW}",
     ),
     Meaning(

@@ -46,8 +46,11 @@ def as_tenant(kinds: ControlPlane, foreign: str) -> Iterator[Callable[..., str]]
         kinds.kubectl("apply", "-f", "-", input=kinds.kubectl(*make, "-o", "yaml"))
         for place in may_in:
             title = f"{namespace}-{name}"
-            rule = {"apiGroups": ["nvidia.com"], "resources": ["*"], "verbs": ["*"]}
-            role = _rbac("Role", title, place, rules=[rule])
+            rules = [
+                {"apiGroups": ["nvidia.com"], "resources": ["*"], "verbs": ["*"]},
+                {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]},
+            ]
+            role = _rbac("Role", title, place, rules=rules)
             reference = {"apiGroup": RBAC, "kind": "Role", "name": title}
             subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
             bound = _rbac("RoleBinding", title, place, roleRef=reference, subjects=[subject])

@@ -45,15 +45,14 @@ def test_metadata_of_a_graph_that_is_refused_is_a_failure_in_the_api_servers_wor
     assert cause in body["status"]["message"]
 
 
-def test_annotations_without_room_for_the_config_maps_are_a_failure(
-    world: World, player: Player
-) -> None:
+def test_annotations_of_a_user_leave_room_for_the_config_maps(world: World, player: Player) -> None:
     request = a_request()
     request["metadata"]["annotations"] = {"mine": "x" * 30_000}
     world.create(REQUEST, request)
     player.finds(a_graph(), curves(data={"a.json": "x" * 240_000}))
-    body = player.is_in("Failed")
-    assert "annotations" in condition(body, "SpecGenerated")["message"]
+    body = player.is_in("Ready")
+    (kept,) = body["status"]["additionalResources"]
+    assert "curves" == kept["metadata"]["name"]
 
 
 @pytest.mark.parametrize("is_applied", [False, True])

@@ -17,10 +17,10 @@ from dynamo_operator.lifecycle.request_graph import completed, config_map
 from dynamo_operator.lifecycle.request_output import (
     BadOutput,
     Found,
-    additional,
-    additional_text,
     found,
+    named_config_maps,
     progress,
+    require_small,
 )
 
 GRAPH = {
@@ -201,15 +201,16 @@ def test_a_time_is_a_text_however_long_it_is() -> None:
     assert {"at": "1:30", "b": long} == read(text + stream(GRAPH)).config_maps[0]["data"]
 
 
-def test_config_maps_come_back_from_the_text_that_keeps_them() -> None:
-    kept = additional_text((CURVES, {**CURVES, "metadata": {"name": "more"}}))
-    assert ["curves", "more"] == [each["metadata"]["name"] for each in additional(kept)]
+def test_of_what_a_status_keeps_only_config_maps_with_names_are_read() -> None:
+    odd = [{}, {"kind": "ConfigMap"}, {"kind": "ConfigMap", "metadata": "x"}, {"kind": "Secret"}]
+    assert [CURVES] == list(named_config_maps([CURVES, *odd]))
 
 
-def test_config_maps_that_no_annotation_can_hold_are_refused() -> None:
+def test_config_maps_that_no_status_can_hold_are_refused() -> None:
+    require_small((CURVES,))
     large = {**CURVES, "data": {"a": "x" * 250_001}}
-    with pytest.raises(BadOutput, match=r"exceeds maximum annotation size \(250000 bytes\)"):
-        additional_text((large,))
+    with pytest.raises(BadOutput, match="a status holds 250000"):
+        require_small((large,))
 
 
 def test_new_names_reach_the_config_maps() -> None:

@@ -1,0 +1,103 @@
+"""A tenant with a real token and only the rights that a test gives, and operators to attack."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cluster.conftest import ControlPlane
+from cluster.operator_process import OFF, OperatorProcess
+from cluster.permissions.roles import ACCOUNT, NAMES, Installation
+from cluster.world import World
+from dynamo_operator.controlplane.kubectl import KubectlError
+from dynamo_operator.installation.rule import Feature, Name
+from dynamo_operator.kube.kind import Object
+
+_RBAC = "rbac.authorization.k8s.io"
+ROLES = (
+    f"--planner-cluster-role-name={NAMES[Name.PLANNER_ROLE]}",
+    f"--epp-cluster-role-name={NAMES[Name.EPP_ROLE]}",
+    f"--dgdr-profiling-cluster-role-name={NAMES[Name.PROFILING_ROLE]}",
+    f"--dgdr-profiling-nodes-cluster-role-name={NAMES[Name.PROFILING_NODES]}",
+)
+
+
+class Refused(AssertionError):
+    """What the API server answered the tenant."""
+
+
+@dataclass(slots=True)
+class Tenant:
+    """An account of one namespace; `run` is kubectl with its token."""
+
+    plane: ControlPlane
+    namespace: str
+    name: str
+    _kubeconfig: Path | None = field(default=None, init=False)
+
+    def create(self) -> "Tenant":
+        """Create the account."""
+        where = f"--namespace={self.namespace}"
+        self.plane.kubectl("create", "serviceaccount", self.name, where)
+        return self
+
+    def may(self, verbs: str, *resources: str, group: str = "nvidia.com", within: str = "") -> None:
+        """Grant verbs (with commas between) on resources, in its own namespace or `within` another."""
+        rule = {"apiGroups": [group], "resources": [*resources], "verbs": verbs.split(",")}
+        subject = {"kind": "ServiceAccount", "name": self.name, "namespace": self.namespace}
+        title = f"{self.name}-{'-'.join(resources)}".replace("/", "-")
+        grant(self.plane, within or self.namespace, title, rule, subject)
+
+    def run(self, *arguments: str, body: Object | None = None) -> str:
+        """What kubectl prints. Raises Refused."""
+        if self._kubeconfig is None:
+            found = self.plane.instance.service_account_kubeconfig(self.namespace, self.name)
+            self._kubeconfig = found
+        text = json.dumps(body) if body is not None else None
+        words = (f"--kubeconfig={self._kubeconfig}", f"--namespace={self.namespace}", *arguments)
+        try:
+            return self.plane.kubectl(*words, input=text)
+        except KubectlError as error:
+            raise Refused(str(error)) from None
+
+
+def grant(plane: ControlPlane, namespace: str, title: str, rule: Object, subject: Object) -> None:
+    """Bind a Role with that rule to the subject."""
+    metadata = {"name": title, "namespace": namespace}
+    role = {"apiVersion": f"{_RBAC}/v1", "kind": "Role", "metadata": metadata, "rules": [rule]}
+    reference = {"apiGroup": _RBAC, "kind": "Role", "name": title}
+    bound = {
+        "apiVersion": f"{_RBAC}/v1",
+        "kind": "RoleBinding",
+        "metadata": metadata,
+        "roleRef": reference,
+        "subjects": [subject],
+    }
+    apply(plane, role, bound)
+
+
+def accept_requests(plane: ControlPlane, source: str, target: str) -> None:
+    """Have `target` accept graphs from requests in `source`, as docs/requests.md says."""
+    role, group = "graphs-from-requests", f"system:serviceaccounts:{source}"
+    where = f"--namespace={target}"
+    resources = "--resource=dynamographdeployments.nvidia.com,configmaps"
+    plane.kubectl("create", "role", role, where, "--verb=create", resources)
+    plane.kubectl("create", "rolebinding", role, where, f"--role={role}", f"--group={group}")
+
+
+def apply(plane: ControlPlane, *objects: Object) -> None:
+    """Apply objects as the administrator."""
+    body = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
+    plane.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", input=json.dumps(body))
+
+
+@contextmanager
+def cluster_wide(world: World, plane: ControlPlane, log: Path, *flags: str) -> Iterator[Path]:
+    """An operator whose account, in that namespace, has exactly the chart's roles; yields its kubeconfig."""
+    features = {Feature.CLUSTER_WIDE, Feature.WEBHOOKS, Feature.OWN_CERTIFICATE, Feature.OWN_BUNDLE}
+    apply(plane, *Installation(world.namespace, features).objects())
+    kubeconfig = plane.instance.service_account_kubeconfig(world.namespace, ACCOUNT)
+    with OperatorProcess(kubeconfig, log, (*OFF, *ROLES, *flags)) as process:
+        process.ready()
+        yield kubeconfig

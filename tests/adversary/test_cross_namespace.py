@@ -1,0 +1,133 @@
+"""Requests that lead into another namespace: what a tenant without rights there can have created."""
+
+import json
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from adversary.tenant import Tenant, accept_requests
+from cluster.admission.conftest import Install, Installation, account, asker, install
+from cluster.conditions import condition
+from cluster.conftest import ControlPlane
+from cluster.operator_process import OperatorProcess
+from cluster.requests.playing import CONFIG_MAP, FLAGS, GRAPH, REQUEST, Player, a_graph, a_request
+from cluster.world import World
+from dynamo_operator.kube.kind import Object
+
+__all__ = ["account", "asker", "install"]
+pytestmark = pytest.mark.cluster
+
+PROFILING = tuple(each for each in FLAGS if each != "--graphs-elsewhere")
+CLOSED = "https://127.0.0.1:1"
+
+
+@pytest.fixture(scope="module")
+def operator_flags() -> tuple[str, ...]:
+    """Webhooks are not configured, and nobody opted in to graphs elsewhere."""
+    return PROFILING
+
+
+@pytest.fixture
+def player(world: World) -> Player:
+    """The kubelet of this namespace's profiling pods."""
+    return Player(world)
+
+
+@pytest.fixture
+def foreign(kinds: ControlPlane) -> Iterator[World]:
+    """The namespace of others."""
+    name = f"foreign-{uuid.uuid4().hex[:8]}"
+    kinds.kubectl("create", "namespace", name)
+    yield kinds.world(name)
+    kinds.kubectl("delete", "namespace", name, "--wait=false")
+
+
+def leading(world: World, **spec: Any) -> Object:
+    """A request that has its graph created in that namespace."""
+    overrides = {"namespace": world.namespace}
+    return {
+        "apiVersion": REQUEST.api_version,
+        "kind": REQUEST.name,
+        **a_request(autoApply=True, deploymentOverrides=overrides, **spec),
+    }
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"namespaceSelector": {"matchLabels": {"never": "set"}}},
+        {"failurePolicy": "Ignore", "clientConfig": {"url": CLOSED}},
+    ],
+    ids=["selector", "ignore"],
+)
+def test_a_request_that_no_webhook_saw_leads_nowhere(
+    spec: Object, kinds: ControlPlane, world: World, foreign: World, install: Install
+) -> None:
+    with install(*PROFILING) as found:
+        unseen(kinds, found, spec)
+        tenant = Tenant(kinds, world.namespace, "mallory").create()
+        tenant.may("create,get", "dynamographdeploymentrequests")
+        tenant.run("create", "-f", "-", body=leading(foreign))
+        body = Player(world).is_in("Failed")
+    text = condition(body, "Validation")["message"]
+    assert f"namespace {foreign.namespace} does not accept graphs from requests in" in text
+    assert [] == foreign.list(GRAPH)
+
+
+def unseen(plane: ControlPlane, found: Installation, spec: Object) -> None:
+    """Change each registered webhook, so that a request passes unseen."""
+    name = f"validatingwebhookconfiguration/{found.configuration}"
+    body = json.loads(plane.kubectl("get", name, "-ojson"))
+    for each in body["webhooks"]:
+        each.update(spec)
+        if "clientConfig" in spec:
+            each["clientConfig"] = spec["clientConfig"]
+    plane.kubectl("replace", "-f", "-", input=json.dumps(body))
+
+
+def test_a_namespace_that_accepts_requests_gets_their_graphs_until_it_does_not(
+    kinds: ControlPlane,
+    world: World,
+    foreign: World,
+    player: Player,
+    operator: OperatorProcess,
+) -> None:
+    assert operator.ended is None
+    accept_requests(kinds, world.namespace, foreign.namespace)
+    world.create(REQUEST, leading(foreign))
+    player.finds(a_graph())
+    foreign.eventually(GRAPH, "chat")
+    world.create(REQUEST, {**leading(foreign), "metadata": {"name": "late"}})
+    player.is_in("Profiling", "late")
+    kinds.kubectl(
+        *("delete", "rolebinding", "graphs-from-requests", f"--namespace={foreign.namespace}")
+    )
+    player.finds(a_graph(), name="late")
+    body = player.is_in("Failed", "late")
+    assert "does not accept graphs" in body["status"]["message"]
+    assert ["chat"] == [each["metadata"]["name"] for each in foreign.list(GRAPH)]
+
+
+def test_annotations_of_a_request_create_nothing(
+    kinds: ControlPlane, world: World, player: Player, operator: OperatorProcess
+) -> None:
+    assert operator.ended is None
+    world.create(REQUEST, a_request(autoApply=True))
+    player.is_in("Profiling")
+    world.create(GRAPH, a_graph("chat"))
+    curves = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "curves"}}
+    player.finds(a_graph(), {**curves, "data": {"a.json": "1"}})
+    player.is_in("Failed")
+    world.delete(GRAPH, "chat")
+    world.gone(GRAPH, "chat")
+    mallory = Tenant(kinds, world.namespace, "mallory").create()
+    mallory.may("get,patch", "dynamographdeploymentrequests")
+    planted = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: by-mallory}\ndata: {a: b}\n"
+    note = {"metadata": {"annotations": {"dgdr.nvidia.com/additional-resources": planted}}}
+    mallory.run("patch", "dgdr", "chat", "--type=merge", f"--patch={json.dumps(note)}")
+    created = world.eventually(CONFIG_MAP, "curves")
+    assert {"a.json": "1"} == created["data"]
+    player.is_in("Ready")
+    assert world.get(CONFIG_MAP, "by-mallory") is None

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from cluster.chart_role import acting
+from cluster.world import PATIENCE_SECONDS
 
 OFF = ("--metrics-bind-address=0", "--health-probe-bind-address=0")
 
@@ -40,11 +41,11 @@ class OperatorProcess:
                 env={**os.environ, **self.variables},
             )
 
-    def ready(self, within_seconds: float = 60) -> None:
+    def ready(self, within_seconds: float = PATIENCE_SECONDS) -> None:
         """Return when its caches are full."""
         self.says("ready", within_seconds)
 
-    def says(self, message: str, within_seconds: float = 60) -> None:
+    def says(self, message: str, within_seconds: float = PATIENCE_SECONDS) -> None:
         """Return when this start has logged that message."""
         deadline = time.monotonic() + within_seconds
         while f'"message": "{message}"' not in self._said():
@@ -67,16 +68,16 @@ class OperatorProcess:
         """End it as a power cut would."""
         self._signal(signal.SIGKILL)
 
-    def stop(self, within_seconds: float = 20) -> int:
+    def stop(self, within_seconds: float = PATIENCE_SECONDS) -> int:
         """Its exit code after an orderly stop."""
         return self._signal(signal.SIGTERM, within_seconds)
 
-    def wait(self, within_seconds: float = 20) -> int:
+    def wait(self, within_seconds: float = PATIENCE_SECONDS) -> int:
         """Its exit code, when it ends by itself."""
         assert self._process is not None
         return self._process.wait(within_seconds)
 
-    def _signal(self, number: signal.Signals, within_seconds: float = 20) -> int:
+    def _signal(self, number: signal.Signals, within_seconds: float = PATIENCE_SECONDS) -> int:
         assert self._process is not None
         self._process.send_signal(number)
         return self._process.wait(within_seconds)

@@ -15,6 +15,9 @@ NAMESPACES = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
 PODS = Kind("", "v1", "Pod", "pods")
 EVENTS = Kind("", "v1", "Event", "events")
 
+PATIENCE_SECONDS = 90.0
+"""How long a test waits for what must come: no test may depend on a machine that has nothing else to do."""
+
 
 class Refused(Exception):
     """The API server said no; `code` is the HTTP status, the text its message."""
@@ -88,7 +91,7 @@ class World:
         name: str,
         holds: Callable[[Object], bool] = lambda _: True,
         *,
-        within_seconds: float = 20,
+        within_seconds: float = PATIENCE_SECONDS,
     ) -> Object:
         """The object, as soon as it exists and `holds` is true of it; fails with its last state."""
         found: Object = self.until(
@@ -98,7 +101,7 @@ class World:
         )
         return found
 
-    def gone(self, kind: Kind, name: str, *, within_seconds: float = 20) -> None:
+    def gone(self, kind: Kind, name: str, *, within_seconds: float = PATIENCE_SECONDS) -> None:
         """Return when the object does not exist any more."""
         self.until(lambda: self.get(kind, name) is None, within_seconds=within_seconds)
 
@@ -107,7 +110,7 @@ class World:
         outcome: Callable[[], Any],
         *,
         what: Callable[[], str] = lambda: "",
-        within_seconds: float = 20,
+        within_seconds: float = PATIENCE_SECONDS,
     ) -> Any:
         """The first true value of `outcome`."""
         deadline = time.monotonic() + within_seconds

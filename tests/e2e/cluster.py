@@ -68,7 +68,7 @@ class RealCluster(ControlPlane):
             *(f"--set={name}={value}" for name, value in values.items()),
             *("--create-namespace", "--wait", "--timeout=120s"),
         )
-        self.world("default").until(self._admits, within_seconds=30)
+        self.world("default").until(self._admits)
 
     def _admits(self) -> bool:
         """Whether the webhooks are reached: a Service leads to new pods a moment after they are ready."""

@@ -26,7 +26,7 @@ ENV PATH=/opt/greeter:$PATH
 USER 65532:65532
 ENTRYPOINT ["/bin/cat", "/opt/greeter/text"]
 """
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_an_image_is_built_by_command_runs_and_comes_out_the_same_again(
             "spec": {"restartPolicy": "Never", "containers": [container]},
         },
     )
-    world.eventually(PODS, "greeter", _has_succeeded, within_seconds=60)
+    world.eventually(PODS, "greeter", _has_succeeded)
     said = cluster.kubectl("logs", "greeter", f"--namespace={world.namespace}")
     assert "hello world" == said.strip()
 

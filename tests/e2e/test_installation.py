@@ -46,7 +46,7 @@ def leader(cluster: RealCluster) -> str:
         names = [each["metadata"]["name"] for each in managers(system)]
         return next((name for name in names if holder.startswith(name)), "")
 
-    name: str = system.until(leading, within_seconds=60)
+    name: str = system.until(leading)
     return name
 
 
@@ -69,10 +69,10 @@ def test_the_next_replica_leads_when_the_leader_goes(cluster: RealCluster, world
     system = cluster.world(SYSTEM)
     first = leader(cluster)
     system.delete(PODS, first)
-    system.until(lambda: leader(cluster) != first, within_seconds=40)
+    system.until(lambda: leader(cluster) != first)
     world.create(GRAPH, graph("next", Frontend=idle_frontend()))
     world.eventually(GRAPH, "next", is_ready, within_seconds=90)
-    system.until(lambda: len(managers(system)) == 2, within_seconds=60)
+    system.until(lambda: len(managers(system)) == 2)
 
 
 def test_the_api_server_asks_the_webhooks_through_their_service(
@@ -97,7 +97,7 @@ def test_nothing_that_the_operator_or_a_graph_s_pod_asks_for_is_forbidden(
     world.create(GRAPH, graph("allowed"))
     world.eventually(GRAPH, "allowed", is_ready, within_seconds=90)
     world.delete(GRAPH, "allowed")
-    world.gone(GRAPH, "allowed", within_seconds=30)
+    world.gone(GRAPH, "allowed")
     with cluster.audit_log.open("rb") as log:
         log.seek(before)
         entries = [json.loads(line) for line in log if line.endswith(b"\n")]

@@ -94,9 +94,9 @@ def test_a_deleted_graph_s_pods_have_their_grace_period_and_use_it(
     world.delete(GRAPH, "slow")
     going = world.eventually(PODS, name, lambda body: "deletionTimestamp" in body["metadata"])
     assert GRACE_SECONDS == going["metadata"]["deletionGracePeriodSeconds"]
-    world.gone(PODS, name, within_seconds=60)
+    world.gone(PODS, name)
     took = time.monotonic() - begun
     report(f"{took:.1f} s with a grace period of {GRACE_SECONDS} s, of which the process uses 4")
     told = cluster.instance.node_folder / place.removeprefix("/") / "end"
     assert "done" == told.read_text().strip()
-    world.until(lambda: not world.list(PODS), within_seconds=60)
+    world.until(lambda: not world.list(PODS))

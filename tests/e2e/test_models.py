@@ -59,11 +59,11 @@ def test_an_adapter_is_loaded_listed_and_unloaded_by_every_worker(
         "source": {"uri": "file:///loras/poet"},
     }
     world.create(MODEL, {"metadata": {"name": "poet"}, "spec": spec})
-    world.eventually(MODEL, "poet", all_loaded, within_seconds=60)
+    world.eventually(MODEL, "poet", all_loaded)
     assert [{"poet"}, {"poet"}] == listed(cluster, world)
 
     world.delete(MODEL, "poet")
-    world.gone(MODEL, "poet", within_seconds=60)
+    world.gone(MODEL, "poet")
     assert [set(), set()] == listed(cluster, world)
 
 

@@ -66,7 +66,7 @@ def test_prefill_and_decode_share_the_work_behind_a_frontend_in_kv_mode(
     }
     world.create(GRAPH, graph("split", **services))
     first_completion(cluster, world, "split-frontend")
-    world.eventually(GRAPH, "split", is_ready, within_seconds=60)
+    world.eventually(GRAPH, "split", is_ready)
     at = address(world, "split-frontend")
     [prefill], [decode] = pods(world, "Prefill"), pods(world, "Decode")
 
@@ -75,7 +75,7 @@ def test_prefill_and_decode_share_the_work_behind_a_frontend_in_kv_mode(
         cluster.inside.post(at, CHAT, completion())
         return requests_of(cluster, prefill) > 0
 
-    world.until(is_joined, within_seconds=60)
+    world.until(is_joined)
     before = requests_of(cluster, prefill), requests_of(cluster, decode)
     for number in range(4):
         answer = cluster.inside.post(at, CHAT, completion(f"{number} " + "the same words " * 40))

@@ -75,7 +75,7 @@ def test_workers_scale_from_1_to_3_to_0_to_1_and_no_accepted_request_is_lost(
         load.wait_for(30)
         gone = load.sent
         scale(0)
-        world.until(lambda: not models(cluster.inside, at), within_seconds=60)
+        world.until(lambda: not models(cluster.inside, at))
         scale(1)
         first_completion(cluster, world, "sized-frontend")
         back = load.sent
@@ -178,8 +178,8 @@ def test_an_upgrade_of_the_operator_restarts_no_pod_and_refuses_no_request(
         load.wait_for(5)
         cluster.install(SECOND, "upgrade")
         calm.patch(GRAPH, "calm", edit)
-        calm.eventually(SCALING, "calm-worker", within_seconds=60)
-        calm.eventually(GRAPH, "calm", is_ready, within_seconds=60)
+        calm.eventually(SCALING, "calm-worker")
+        calm.eventually(GRAPH, "calm", is_ready)
         load.wait_for(30)
     report(load.tally())
     deployment = json.loads(

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO, NoReturn
 
 from cluster.operator_process import OFF
+from cluster.world import PATIENCE_SECONDS
 
 _READY = b'"message": "ready"'
 
@@ -50,7 +51,7 @@ class Operator:
         except ProcessLookupError:
             return
 
-    def ended(self, within_seconds: float = 20) -> None:
+    def ended(self, within_seconds: float = PATIENCE_SECONDS) -> None:
         """Return when it has ended."""
         assert select.select([self.descriptor], [], [], within_seconds)[0], "it still runs"
 

@@ -121,7 +121,7 @@ def edited(proxy: Proxy, number: int) -> tuple[Object, Ending, list[Object]]:
         world.create(GRAPH, body)
         for _ in range(dice.randint(*EDITS)):
             if dice.random() < 0.3:
-                world.until(lambda: is_settled(world), within_seconds=60)
+                world.until(lambda: is_settled(world))
             else:
                 time.sleep(dice.uniform(0.0, 0.5))
             patch = edit(body, dice)

@@ -162,13 +162,13 @@ def played(proxy: Proxy, tmp_path_factory: pytest.TempPathFactory) -> Played:
             before[case.words] = told(world.create(case.kind, body))
             world.create(GRAPH, a_graph(case))
         for case in every:
-            world.until(partial(is_told, world, case), within_seconds=60)
+            world.until(partial(is_told, world, case))
         said = {case.words: says(world, case) for case in every}
         after = {case.words: told(world.eventually(case.kind, case.name)) for case in every}
         for case in every:
             world.delete(case.kind, case.name)
         for case in every:
-            world.eventually(GRAPH, case.graph, is_ready, within_seconds=60)
+            world.eventually(GRAPH, case.graph, is_ready)
         assert not operator.has_ended
         ready = {case.words: is_ready(world.eventually(GRAPH, case.graph)) for case in every}
         return Played(before, after, said, ready)
@@ -187,7 +187,7 @@ def test_the_graph_goes_on_when_the_name_is_free(played: Played) -> None:
     assert all(played.ready.values()), played.ready
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 def test_what_an_earlier_graph_of_the_same_name_left_is_waited_for(
     proxy: Proxy, tmp_path: Path
 ) -> None:
@@ -206,7 +206,7 @@ def test_what_an_earlier_graph_of_the_same_name_left_is_waited_for(
         before = world.create(case.kind, {**case.content, "metadata": metadata})
         world.create(GRAPH, a_graph(case))
         with running.operator(world.namespace):
-            world.eventually(GRAPH, case.graph, is_ready, within_seconds=60)
+            world.eventually(GRAPH, case.graph, is_ready)
         after = world.eventually(case.kind, case.name)
         assert before["metadata"]["uid"] != after["metadata"]["uid"]
         assert "DELETE" not in {each.method for each in proxy.writes_in(world.namespace)}

@@ -206,7 +206,7 @@ def test_j03_install_for_the_whole_cluster(
             "--timeout=60s",
         )
         with serving(kinds, world, tmp_path / "log") as (address, _):
-            world.until(lambda: status(f"{address}/readyz") == 200, within_seconds=40)
+            world.until(lambda: status(f"{address}/readyz") == 200)
             assert 200 == status(f"{address}/healthz")
             kinds.kubectl("get", "lease", "dynamo.nvidia.com", "--namespace=kube-system")
             text = kinds.kubectl(
@@ -330,16 +330,16 @@ def test_j08_the_operator_s_certificate_outlives_upgrades_and_comes_back(
     place = f"--namespace={world.namespace}"
     with installed(online, world, WEBHOOKS):
         with serving(kinds, world, tmp_path / "one", is_called=False) as (address, _):
-            world.until(lambda: status(f"{address}/readyz") == 200, within_seconds=40)
+            world.until(lambda: status(f"{address}/readyz") == 200)
             first = certificate(world)
         online("upgrade", RELEASE, PLATFORM, place, WEBHOOKS)
         with serving(kinds, world, tmp_path / "two", is_called=False) as (address, _):
-            world.until(lambda: status(f"{address}/readyz") == 200, within_seconds=40)
+            world.until(lambda: status(f"{address}/readyz") == 200)
             assert first == certificate(world)
         kinds.kubectl("delete", "secret", "webhook-server-cert", place)
         online("upgrade", RELEASE, PLATFORM, place, WEBHOOKS)
         with serving(kinds, world, tmp_path / "three") as (address, _):
-            world.until(lambda: status(f"{address}/readyz") == 200, within_seconds=40)
+            world.until(lambda: status(f"{address}/readyz") == 200)
             assert first != certificate(world)
             with pytest.raises(Refused, match="denied the request"):
                 world.create(GRAPH, WRONG)

@@ -154,7 +154,7 @@ def scene(
         (folder / "token").write_text(token, encoding="utf-8")
         configuration = scraping(monitor, world, folder, ports[:2])
         prometheus = stack.enter_context(running(configuration, folder / "prometheus"))
-        prometheus.until(lambda which: len(up(which)) == 2, within_seconds=30)
+        prometheus.until(lambda which: len(up(which)) == 2)
         live(kinds, world, "again")
         prometheus.until(
             lambda which: which.query("count_over_time(up[1m]) > 3"), within_seconds=30
@@ -188,7 +188,7 @@ def live(kinds: ControlPlane, world: World, name: str = "chat") -> None:
             return refusal.code == 403
         raise AssertionError("a wrong graph was admitted")
 
-    world.until(refuses, within_seconds=40)
+    world.until(refuses)
     world.create(GRAPH, graph(name))
     world.eventually(GRAPH, name, is_ready)
 
@@ -227,7 +227,7 @@ def test_prometheus_evaluates_all_alerts_and_none_is_on(scene: Scene) -> None:
         rules = [rule for group in groups for rule in group["rules"]]
         return [] if any(rule["health"] == "unknown" for rule in rules) else rules
 
-    found = scene.prometheus.until(judged, within_seconds=30)
+    found = scene.prometheus.until(judged)
     assert {(name, "ok") for name in alerts()} == {(each["name"], each["health"]) for each in found}
     assert set() == {each["name"] for each in found if each["state"] == "firing"}
 

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from cluster.charts.conftest import PLATFORM
+from cluster.world import PATIENCE_SECONDS
 from dynamo_operator.controlplane.binaries import find
 from dynamo_operator.controlplane.build import CONTROL_PLANE, Pinned, build
 from dynamo_operator.controlplane.helm import Helm
@@ -59,7 +60,7 @@ def running(program: Path, *arguments: str | Path) -> Iterator[subprocess.Popen[
         process.wait(20)
 
 
-def answers(port: int, path: str, within_seconds: float = 20) -> int:
+def answers(port: int, path: str, within_seconds: float = PATIENCE_SECONDS) -> int:
     """The status of a probe, once there is one that is no failure."""
     deadline = time.monotonic() + within_seconds
     while True:

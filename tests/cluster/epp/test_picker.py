@@ -78,7 +78,7 @@ def test_what_belongs_to_a_picker_goes_with_it(world: World) -> None:
         (RoleBinding.KIND, "epp-serviceaccount-binding"),
         (Service.KIND, "chat-epp"),
     ):
-        world.gone(kind, name, within_seconds=40)
+        world.gone(kind, name)
     world.eventually(GRAPH, "chat", is_ready)
 
 
@@ -102,7 +102,7 @@ def test_a_picker_waits_for_the_api_of_pools(world: World, gateway: ControlPlane
         assert "inference.networking.k8s.io" in condition(failed)["message"]
     finally:
         gateway.install_crds(("inferencepool",))
-    world.eventually(GRAPH, "chat", is_ready, within_seconds=40)
+    world.eventually(GRAPH, "chat", is_ready)
 
 
 def test_without_istio_a_component_says_what_it_could_not_make(
@@ -116,4 +116,4 @@ def test_without_istio_a_component_says_what_it_could_not_make(
         world.eventually(Deployment.KIND, "chat-frontend")
     finally:
         gateway.install_crds(("istio",))
-    world.eventually(GRAPH, "chat", is_ready, within_seconds=40)
+    world.eventually(GRAPH, "chat", is_ready)

@@ -236,6 +236,6 @@ def test_a_graph_that_is_moved_leaves_nothing_of_its_old_provider(world: World) 
         record = {"nvidia.com/workload-provider": provider}
         world.patch(GRAPH, "chat", {"metadata": {"annotations": record}})
         name = {COMPONENT: "chat-frontend", SET: "chat"}
-        world.gone(gone, name[gone], within_seconds=40)
-        world.eventually(made, name[made], within_seconds=40)
-    world.eventually(GRAPH, "chat", is_ready, within_seconds=40)
+        world.gone(gone, name[gone])
+        world.eventually(made, name[made])
+    world.eventually(GRAPH, "chat", is_ready)

@@ -24,5 +24,5 @@ def test_there_are_examples() -> None:
 def test_an_example_becomes_ready(example: Path, world: World) -> None:
     body = yaml.safe_load(example.read_text(encoding="utf-8"))
     world.create(GRAPH, body)
-    ready = world.eventually(GRAPH, body["metadata"]["name"], is_ready, within_seconds=30)
+    ready = world.eventually(GRAPH, body["metadata"]["name"], is_ready)
     assert set(body["spec"]["services"]) == set(ready["status"]["services"])

@@ -56,7 +56,6 @@ def test_a_deleted_graph_leaves_nothing_behind(world: World) -> None:
     world.until(
         lambda: not any(world.list(kind) for kind in kinds),
         what=lambda: str({str(kind): world.list(kind) for kind in kinds}),
-        within_seconds=40,
     )
     accounts = [each["metadata"]["name"] for each in world.list(ServiceAccount.KIND)]
     assert ["default"] == accounts
@@ -66,7 +65,7 @@ def test_a_foreground_deletion_ends(world: World) -> None:
     world.create(GRAPH, graph())
     world.eventually(GRAPH, "chat", is_ready)
     world.delete(GRAPH, "chat", propagation="Foreground")
-    world.gone(GRAPH, "chat", within_seconds=40)
+    world.gone(GRAPH, "chat")
     assert [] == world.list(DEPLOYMENT)
 
 
@@ -118,7 +117,7 @@ def test_a_manual_change_of_a_child_is_undone(
     before = _content(world.eventually(kind, name))
     if "ownerReferences" in change.get("metadata", {}):
         world.patch(kind, name, change)
-        refused = world.eventually(COMPONENT, "chat-decode", _is_blocked, within_seconds=30)
+        refused = world.eventually(COMPONENT, "chat-decode", _is_blocked)
         assert "NameConflict" == condition(refused, "Available")["reason"]
         return
     world.patch(kind, name, change)
@@ -176,7 +175,7 @@ def test_a_removed_service_goes(world: World) -> None:
     world.eventually(GRAPH, "chat", is_ready)
     world.patch(GRAPH, "chat", {"spec": {"services": {"Prefill": None}}})
     world.gone(COMPONENT, "chat-prefill")
-    world.gone(DEPLOYMENT, "chat-prefill", within_seconds=40)
+    world.gone(DEPLOYMENT, "chat-prefill")
     ready = world.eventually(GRAPH, "chat", is_ready)
     assert {"Decode", "Frontend"} == set(ready["status"]["services"])
 
@@ -218,7 +217,7 @@ def test_a_taken_name_is_reported_and_left_alone(world: World) -> None:
     now = world.eventually(SERVICE, "chat-frontend")
     assert before["metadata"]["resourceVersion"] == now["metadata"]["resourceVersion"]
     world.delete(SERVICE, "chat-frontend")
-    world.eventually(GRAPH, "chat", is_ready, within_seconds=30)
+    world.eventually(GRAPH, "chat", is_ready)
 
 
 def test_a_refusal_of_the_api_server_is_a_condition(world: World) -> None:

@@ -53,7 +53,7 @@ def test_a_restart_replaces_every_pod_once(world: World, strategy: str) -> None:
         "chat",
         lambda body: body["status"].get("restart", {}).get("phase") == "Restarting",
     )
-    done = world.eventually(GRAPH, "chat", is_completed("one"), within_seconds=40)
+    done = world.eventually(GRAPH, "chat", is_completed("one"))
     assert not before & pods(world), "an old pod was still there when the restart was reported done"
     assert {"one"} == {restarted(world, each) for each in ("frontend", "decode")}
     world.eventually(GRAPH, "chat", is_ready)
@@ -88,7 +88,7 @@ def test_a_sequential_restart_takes_one_service_at_a_time(world: World) -> None:
         "chat",
         {"spec": {"services": {"Decode": {"resources": {"limits": {"gpu": "1"}}}}}},
     )
-    world.eventually(GRAPH, "chat", is_completed("one"), within_seconds=40)
+    world.eventually(GRAPH, "chat", is_completed("one"))
 
 
 def test_a_restart_that_is_there_from_the_beginning_restarts_nothing(world: World) -> None:
@@ -119,7 +119,6 @@ def test_a_suspended_graph_has_no_pods_and_comes_back_as_it_was(world: World) ->
         GRAPH,
         "chat",
         lambda body: is_ready(body) and condition(body, "Suspended")["status"] == "False",
-        within_seconds=40,
     )
     assert 3 == len(pods(world))
 

@@ -212,7 +212,7 @@ def test_j25_delete_a_graph(user: User) -> None:
     def left() -> list[str]:
         return [each for kind in kinds for each in names(user, kind) if each not in KEPT]
 
-    user.world.until(lambda: not left(), what=lambda: str(left()), within_seconds=40)
+    user.world.until(lambda: not left(), what=lambda: str(left()))
 
 
 KEPT = ("default", "theirs")

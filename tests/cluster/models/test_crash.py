@@ -36,7 +36,7 @@ def test_killed_at_each_call_of_a_create_a_change_and_a_deletion(
         process.ready(60)
         world.create(GRAPH, graph())
         world.create(MODEL, lora("scout", modelType="base", modelName="scout"))
-        world.until(lambda: said(world, "scout").get("readyPods") == 2, within_seconds=40)
+        world.until(lambda: said(world, "scout").get("readyPods") == 2)
         at = hosts(said(world, "scout"))
 
         def survives(act: Callable[[], object], wanted: dict[str, str]) -> None:
@@ -48,7 +48,6 @@ def test_killed_at_each_call_of_a_create_a_change_and_a_deletion(
             world.until(
                 lambda: [fleet.workers[each].loaded for each in at] == [wanted] * 2,
                 what=lambda: f"{fleet.workers} {said(world)}",
-                within_seconds=60,
             )
 
         survives(lambda: world.create(MODEL, lora()), {"my-custom-lora": OLD})
@@ -57,4 +56,4 @@ def test_killed_at_each_call_of_a_create_a_change_and_a_deletion(
         survives(lambda: world.patch(MODEL, "my-lora", change), {"my-custom-lora": NEW})
         world.until(lambda: said(world).get("readyEndpoints") == 2)
         survives(lambda: world.delete(MODEL, "my-lora"), {})
-        world.gone(MODEL, "my-lora", within_seconds=30)
+        world.gone(MODEL, "my-lora")

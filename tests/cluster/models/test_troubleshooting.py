@@ -42,7 +42,6 @@ def until(world: World, reason: str, text: str, name: str = "my-lora") -> None:
     world.until(
         lambda: ready(world, name)[0] == reason and text in ready(world, name)[1],
         what=lambda: f"{ready(world, name)} {said(world, name)}",
-        within_seconds=40,
     )
 
 
@@ -50,7 +49,7 @@ def served(world: World) -> list[str]:
     """The addresses of the pods of the graph, once there are as many as the model counts."""
     world.create(GRAPH, graph())
     world.create(MODEL, lora("scout", modelType="base", modelName="scout"))
-    world.until(lambda: said(world, "scout").get("readyPods") == 2, within_seconds=40)
+    world.until(lambda: said(world, "scout").get("readyPods") == 2)
     return hosts(said(world, "scout"))
 
 
@@ -91,7 +90,7 @@ def test_a_load_that_fails(world: World, fleet: Fleet, trouble: Trouble, text: s
     world.until(lambda: "PartialEndpointFailure" in {e["reason"] for e in world.list(EVENTS)})
     if trouble is Trouble.HANGS:
         world.delete(MODEL, "my-lora")
-        world.gone(MODEL, "my-lora", within_seconds=30)
+        world.gone(MODEL, "my-lora")
 
 
 def test_one_pod_that_stays_not_ready_while_the_other_serves(world: World, fleet: Fleet) -> None:

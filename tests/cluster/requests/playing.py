@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cluster.world import EVENTS, PODS, World
+from cluster.world import EVENTS, PATIENCE_SECONDS, PODS, World
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.api.request import DynamoGraphDeploymentRequest
 from dynamo_operator.kube.kind import Kind, Object
@@ -98,7 +98,9 @@ class Player:
 
     world: World
 
-    def is_in(self, wanted: str, name: str = "chat", within_seconds: float = 20) -> Object:
+    def is_in(
+        self, wanted: str, name: str = "chat", within_seconds: float = PATIENCE_SECONDS
+    ) -> Object:
         """The request, as soon as it is in that state."""
         return self.world.eventually(
             REQUEST, name, lambda each: state(each) == wanted, within_seconds=within_seconds

@@ -74,7 +74,7 @@ def test_a_request_that_was_made_anew_has_a_base_of_its_own(world: World, player
     world.delete(REQUEST, "chat")
     world.gone(JOB, "profile-chat")
     world.create(REQUEST, a_request(profiling=PROFILING))
-    player.is_in("Profiling", within_seconds=40)
+    player.is_in("Profiling")
     second = mounted(world)["name"]
     assert first != second
     world.gone(CONFIG_MAP, first)

@@ -199,7 +199,7 @@ def test_a_generation_that_does_not_start_leaves_the_old_one_serving_and_can_be_
         time.sleep(3)
         back = {"envs": None, "extraPodMetadata": None}
         world.patch(GRAPH, "chat", {"spec": {"services": {"Decode": back}}})
-        world.eventually(GRAPH, "chat", lambda it: is_rolled_out_to(it, first), within_seconds=60)
+        world.eventually(GRAPH, "chat", lambda it: is_rolled_out_to(it, first))
     assert [] == out_of_bounds(seen)
     world.eventually(GRAPH, "chat", is_ready)
     assert [first] == list(workers(world))
@@ -222,7 +222,7 @@ def test_workers_under_plain_names_are_adopted_without_a_new_pod(
     world.patch(GRAPH, "chat", said("second"))
     begun(world, 2)
     (second,) = set(workers(world)) - {""}
-    world.eventually(GRAPH, "chat", lambda it: is_rolled_out_to(it, second), within_seconds=60)
+    world.eventually(GRAPH, "chat", lambda it: is_rolled_out_to(it, second))
     assert [second] == list(workers(world))
     assert plain == environment(world, "chat-frontend")["DYN_NAMESPACE_PREFIX"]
 
@@ -271,13 +271,13 @@ def test_a_service_that_is_recreated_never_has_old_and_new_pods_together(
         found = world.get(GRAPH, "chat")
         return found is not None and rolling(found).get("phase") == "Completed"
 
-    world.until(is_done, within_seconds=60)
+    world.until(is_done)
     assert [] == mixed
     assert first not in workers(world)
     world.eventually(GRAPH, "chat", is_ready)
 
 
-@pytest.mark.timeout(150)
+@pytest.mark.timeout(240)
 def test_killed_again_and_again_a_rollout_ends_all_the_same(
     world: World, operator: OperatorProcess
 ) -> None:

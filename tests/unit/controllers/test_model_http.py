@@ -44,7 +44,7 @@ def trouble_of(number: int) -> Trouble:
     return kinds[number // BAD] if number < 3 * BAD else Trouble.NONE
 
 
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(240)
 async def test_a_hundred_pods_of_which_thirty_are_of_no_use() -> None:
     cluster = Cluster()
     cluster.has_pods(COUNT, network="127.0.9")

@@ -18,6 +18,10 @@ from dynamo_operator.validation import Problem, update
 from dynamo_operator.validation import model as models
 from dynamo_operator.validation import request as requests
 from dynamo_operator.validation.component import component_problems
+from dynamo_operator.validation.exposure import (
+    component_exposure_problems,
+    graph_exposure_problems,
+)
 from dynamo_operator.validation.graph import graph_problems
 from dynamo_operator.validation.surroundings import UNKNOWN, Surroundings, surroundings_problems
 from dynamo_operator.validation.warnings import component_warnings, graph_warnings
@@ -53,7 +57,15 @@ class Rules(Generic[R]):
 
 def _graph_problems(graph: DynamoGraphDeployment, at: Circumstances) -> Iterator[Problem]:
     yield from graph_problems(graph, at.settings)
+    yield from graph_exposure_problems(graph, at.settings)
     yield from surroundings_problems(graph, at.surroundings)
+
+
+def _component_problems(
+    component: DynamoComponentDeployment, at: Circumstances
+) -> Iterator[Problem]:
+    yield from component_problems(component, at.settings)
+    yield from component_exposure_problems(component, at.settings)
 
 
 def _graph_changes(
@@ -82,7 +94,7 @@ RULES: tuple[Rules[Any], ...] = (
     ),
     Rules(
         DynamoComponentDeployment,
-        problems=lambda component, at: component_problems(component, at.settings),
+        problems=_component_problems,
         changes=lambda old, new, _: update.component_update_problems(old, new),
         warnings=lambda component, at: component_warnings(component, at.surroundings),
         change_warnings=update.framework_warnings,

@@ -27,6 +27,10 @@ from dynamo_operator.settings import RenderSettings
 from dynamo_operator.status.groups import NO_ORCHESTRATOR
 from dynamo_operator.validation import Problem, ProblemKind
 from dynamo_operator.validation.component import component_problems
+from dynamo_operator.validation.exposure import (
+    component_exposure_problems,
+    graph_exposure_problems,
+)
 from dynamo_operator.validation.graph import graph_problems
 from dynamo_operator.validation.multinode import lacks_orchestrator
 from dynamo_operator.validation.schema import defaulted, schema_problems
@@ -59,7 +63,8 @@ def expanded(document: Object, facts: Facts, settings: RenderSettings) -> Expans
 
 def _graph(graph: DynamoGraphDeployment, facts: Facts, settings: RenderSettings) -> Expansion:
     graph = on_record(graph, facts)
-    if problems := graph_problems(graph, settings):
+    exposed = graph_exposure_problems(graph, settings)
+    if problems := (*graph_problems(graph, settings), *exposed):
         return Expansion(problems=problems)
     objects: list[Object] = [
         *claim_objects(graph),
@@ -83,7 +88,8 @@ def _component_problems(
     component: DynamoComponentDeployment, facts: Facts, settings: RenderSettings
 ) -> tuple[Problem, ...]:
     """The mistakes of a component, and that what was chosen on the command line cannot run it."""
-    found = component_problems(component, settings)
+    exposed = component_exposure_problems(component, settings)
+    found = (*component_problems(component, settings), *exposed)
     if not lacks_orchestrator(component.spec, facts):
         return found
     message = f"{NO_ORCHESTRATOR}; choose one with --orchestrator"

@@ -70,6 +70,7 @@ def rendering_settings(file: Path | None) -> RenderSettings:
         found,
         epp_cluster_role_name="epp",
         mpi_secret_name="mpi",  # noqa: S106  # a name
+        allowed_gateways="*",
     )
 
 

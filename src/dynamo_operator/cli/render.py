@@ -5,6 +5,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
 from dynamo_operator.cli.configuration import read_settings
 from dynamo_operator.cli.expansion import expanded, identity
 from dynamo_operator.cli.manifests import Manifest, manifests
@@ -29,8 +31,10 @@ def print_objects(
     facts = Facts(
         lws_served=orchestrator == "lws", grove_served=orchestrator == "grove", istio_served=True
     )
-    found = read_settings({}, file=settings, environment=os.environ)
-    objects = rendered(manifests(files), namespace, facts, found.render)
+    rendering = read_settings({}, file=settings, environment=os.environ).render
+    if settings is None:  # which gateways the administrator allows is not known here
+        rendering = msgspec.structs.replace(rendering, allowed_gateways="*")
+    objects = rendered(manifests(files), namespace, facts, rendering)
     (write_yaml if output == "yaml" else write_json)(objects, sys.stdout)
 
 

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from dynamo_operator.api import names
 from dynamo_operator.api.component import DynamoComponentDeployment
+from dynamo_operator.controllers.exposure import component_exposure
 from dynamo_operator.controllers.gather import fact_watches, gather
 from dynamo_operator.controllers.opening import to_reconcile
 from dynamo_operator.controllers.pods import PodIndex, component_pod_watch
@@ -110,8 +111,11 @@ class ComponentController:
             types=self.shares,
         )
         wanted = component_objects(component, facts, self.settings)
-        owned = await self.applier.apply(component, wanted=wanted, owns=self.owns)
-        applied = together((shared, owned))
+        exposure = component_exposure(component, wanted, self.settings)
+        owned = await self.applier.apply(
+            component, wanted=exposure.wanted, owns=self.owns, spared=exposure.spared
+        )
+        applied = exposure.reported(together((shared, owned)))
         now = datetime.now(UTC)
         diagnosis = diagnose(self._pods(component, wanted), nodes=component.spec.nodes, now=now)
         status = _status(component, wanted, applied, diagnosis, self.cache)

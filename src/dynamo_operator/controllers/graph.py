@@ -10,6 +10,7 @@ from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.api.provider import is_on_grove, recorded
 from dynamo_operator.controllers.adapters import adapter_watch, keep_adapters
+from dynamo_operator.controllers.exposure import graph_exposure
 from dynamo_operator.controllers.gang import gang_watches, members, old_provider_left, scale
 from dynamo_operator.controllers.gather import claim_watch, gather_for_graph, orchestrator_watches
 from dynamo_operator.controllers.graph_state import graph_state
@@ -185,6 +186,9 @@ class GraphController:
         models = replace(self.shared, marker=(labels.MANAGED_BY, labels.MANAGER))
         once = OnceCreator(self.writer, self.cache)
         settings = self.settings
+        exposure = graph_exposure(
+            graph, graph_objects(graph, facts, settings, rollout.workers), settings
+        )
         parts = [
             await old_provider_left(graph, self.cache, self.writer),
             await once.create(graph, wanted=claim_objects(graph), types=(PersistentVolumeClaim,)),
@@ -201,14 +205,14 @@ class GraphController:
             ),
             await self.applier.apply(
                 graph,
-                wanted=graph_objects(graph, facts, settings, rollout.workers),
+                wanted=exposure.wanted,
                 owns=self.owns,
-                spared=rollout.spared,
+                spared={*rollout.spared, *exposure.spared},
             ),
         ]
         if is_on_grove(graph):
             parts.append(await scale(graph, members(graph, self.cache), self.writer))
-        return together(parts)
+        return exposure.reported(together(parts))
 
     async def _recorded(
         self, graph: DynamoGraphDeployment, record: Mapping[str, str]

@@ -55,6 +55,7 @@ class Obstacle(StrEnum):
     REJECTED = "rejected_by_api_server"
     NOT_SERVED = "api_not_served"
     PREDECESSOR = "predecessor_is_going"
+    NOT_ALLOWED = "exposure_not_allowed"
 
 
 @dataclass(frozen=True, slots=True)

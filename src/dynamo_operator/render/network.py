@@ -8,8 +8,13 @@ from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.types.istio import VirtualService
 from dynamo_operator.render.components.plain import SYSTEM_PORT
 from dynamo_operator.render.seams import ComponentPlan, metadata
+from dynamo_operator.settings.allowed import allows_key, entries
 
 _DEFAULT_HOST_SUFFIX = "local"
+_OWN_PREFIX = "nvidia.com/"
+_MESH = "mesh"
+"""The gateway that stands for all sidecars. A route of one namespace must not change what those of others do;
+a real gateway may run in any namespace, so only this one is limited."""
 
 
 def services(plan: ComponentPlan) -> tuple[Object, ...]:
@@ -87,15 +92,18 @@ def virtual_services(plan: ComponentPlan) -> tuple[Object, ...]:
         "match": [{"uri": {"prefix": "/"}}],
         "route": [{"destination": destination}],
     }
+    spec: Object = {
+        "hosts": [ingress_host(wanted)],
+        "gateways": [wanted.virtual_service_gateway],
+        "http": [route],
+    }
+    if wanted.virtual_service_gateway == _MESH:
+        spec["exportTo"] = ["."]
     virtual_service = {
         "apiVersion": VirtualService.KIND.api_version,
         "kind": VirtualService.KIND.name,
         "metadata": _outside_metadata(plan, wanted),
-        "spec": {
-            "hosts": [ingress_host(wanted)],
-            "gateways": [wanted.virtual_service_gateway],
-            "http": [route],
-        },
+        "spec": spec,
     }
     return (virtual_service,)
 
@@ -104,7 +112,14 @@ def _outside_metadata(plan: ComponentPlan, wanted: IngressSpec) -> Object:
     """Metadata of what leads to the component from outside, with the user's for just that."""
     users = {key: value for key, value in wanted.labels.items() if key not in labels.SELECTING}
     name = names.workload_name(plan.name)
-    return metadata(plan, name, plan.labels | users, plan.annotations | wanted.annotations)
+    # Validation refuses what is listed under `ingress`; others are the component's and only left out here.
+    allowed = entries(plan.settings.ingress_allowed_annotations)
+    own = {
+        key: text
+        for key, text in plan.annotations.items()
+        if not allowed or key.startswith(_OWN_PREFIX) or allows_key(key, allowed)
+    }
+    return metadata(plan, name, plan.labels | users, own | wanted.annotations)
 
 
 def ingress_host(wanted: IngressSpec) -> str:

@@ -109,6 +109,46 @@ class RenderSettings(Section, frozen=True, kw_only=True):
             ("ingress-host-suffix",),
         ),
     ] = ""
+    allowed_gateways: Annotated[
+        str,
+        Setting(
+            "Istio gateways that graphs may name beside that one, with commas. `*` stands for all but "
+            "`mesh`, which routes traffic inside the mesh and must be listed by name.",
+            ("istio-allowed-gateways",),
+        ),
+    ] = ""
+    ingress_allowed_classes: Annotated[
+        str,
+        Setting(
+            "Ingress classes that graphs may name beside `--ingress-controller-class-name`, with commas. "
+            "Empty means any.",
+            ("ingress-allowed-classes",),
+        ),
+    ] = ""
+    ingress_allowed_host_suffixes: Annotated[
+        str,
+        Setting(
+            "Domains in which the hosts of Ingresses and VirtualServices must be, beside "
+            "`--ingress-host-suffix`, with commas. Empty means any outside the cluster's own domain.",
+            ("ingress-allowed-host-suffixes",),
+        ),
+    ] = ""
+    ingress_allowed_annotations: Annotated[
+        str,
+        Setting(
+            "Annotations that graphs may set on their Ingress or VirtualService, with commas; an entry may "
+            "end in `*`. Empty means any. Annotations that pass configuration to a controller as text, "
+            "such as `nginx.ingress.kubernetes.io/configuration-snippet`, must be listed in full.",
+            ("ingress-allowed-annotations",),
+        ),
+    ] = ""
+    cluster_domain: Annotated[
+        str,
+        Setting(
+            "Domain of the cluster's DNS, in which no Ingress or VirtualService may have its host.",
+            ("cluster-domain",),
+        ),
+    ] = "cluster.local"
     planner_cluster_role_name: Annotated[
         str,
         Setting(

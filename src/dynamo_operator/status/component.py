@@ -33,6 +33,7 @@ _OBSTACLE_REASONS = {
     Obstacle.NAME_CONFLICT: ComponentReason.NAME_CONFLICT,
     Obstacle.REJECTED: ComponentReason.REJECTED,
     Obstacle.NOT_SERVED: ComponentReason.NOT_SERVED,
+    Obstacle.NOT_ALLOWED: ComponentReason.NOT_ALLOWED,
     Obstacle.PREDECESSOR: ComponentReason.DEPLOYMENT_NOT_READY,
 }
 

@@ -37,6 +37,7 @@ _OBSTACLE_REASONS = {
     Obstacle.NAME_CONFLICT: GraphReason.NAME_CONFLICT,
     Obstacle.REJECTED: GraphReason.REJECTED,
     Obstacle.NOT_SERVED: GraphReason.FAILED,
+    Obstacle.NOT_ALLOWED: GraphReason.NOT_ALLOWED,
 }
 
 

@@ -39,6 +39,14 @@ _REFUSED = (
     "The API server or an admission webhook refuses an object: a quota, a policy, an invalid value."
 )
 _FIX = "Remove the cause that the message gives in the API server's words; tried again every 2 minutes."
+_NOT_ALLOWED = (
+    "The administrator does not allow the gateway, host, ingress class or annotation that the message names. "
+    "The Ingress or VirtualService is not created; one that exists stays as it is. Pods are not affected."
+)
+_ALLOW = (
+    "Change the field that the message names, or ask the administrator to allow it; "
+    "`docs/security.md` lists the settings."
+)
 _INSTALL = "Install LeaderWorkerSet and Volcano; the work goes on by itself then."
 _MISTAKES = (
     "The spec has mistakes; the message lists all of them with their paths. Nothing was changed."
@@ -122,6 +130,7 @@ MEANINGS = (
     ),
     Meaning(*(_GRAPH, "Ready", "False", GraphReason.NAME_CONFLICT), _TAKEN, _RENAME),
     Meaning(*(_GRAPH, "Ready", "False", GraphReason.REJECTED), _REFUSED, _FIX),
+    Meaning(*(_GRAPH, "Ready", "False", GraphReason.NOT_ALLOWED), _NOT_ALLOWED, _ALLOW),
     Meaning(
         *(_GRAPH, "Ready", "False", GraphReason.FAILED),
         "Something is not there that the graph needs and does not make: the API of InferencePools, SSH keys, "
@@ -240,6 +249,7 @@ MEANINGS = (
     ),
     Meaning(*(_COMPONENT, _AVAILABLE, "False", ComponentReason.NAME_CONFLICT), _TAKEN, _RENAME),
     Meaning(*(_COMPONENT, _AVAILABLE, "False", ComponentReason.REJECTED), _REFUSED, _FIX),
+    Meaning(*(_COMPONENT, _AVAILABLE, "False", ComponentReason.NOT_ALLOWED), _NOT_ALLOWED, _ALLOW),
     Meaning(
         *(_COMPONENT, _AVAILABLE, "False", ComponentReason.NOT_SERVED),
         "The component wants an object of a kind that is not installed, such as a VirtualService. "

@@ -32,6 +32,7 @@ class GraphReason(StrEnum):
     DECODE_FAILED = "decode_failed"
     UPDATE_COMPLETE = "update_complete"
     DEADLINE_EXCEEDED = "progress_deadline_exceeded"
+    NOT_ALLOWED = "exposure_not_allowed"
 
 
 class ComponentReason(StrEnum):
@@ -47,4 +48,5 @@ class ComponentReason(StrEnum):
     NAME_CONFLICT = "NameConflict"
     REJECTED = "RejectedByApiServer"
     NOT_SERVED = "ApiNotServed"
+    NOT_ALLOWED = "ExposureNotAllowed"
     DECODE_FAILED = "DecodeFailed"

@@ -21,6 +21,8 @@ from dynamo_operator.admission.server import WebhookServer
 from dynamo_operator.admission.shared_names import SharedNames, shared_names
 from dynamo_operator.admission.upkeep import Upkeep
 from dynamo_operator.api.model import DynamoModel
+from dynamo_operator.api.optional_apis import INFERENCE_POOL, withheld_text
+from dynamo_operator.controllers.gather import withheld
 from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.client import Client
 from dynamo_operator.kube.errors import ConfigError
@@ -158,6 +160,7 @@ def surroundings(cache: Cache, namespace: str, taken: SharedNames) -> Surroundin
     claims = _Named(cache, PersistentVolumeClaim, namespace)
     return Surroundings(
         pools_served=cache.serves(InferencePool) if cache.holds(InferencePool) else None,
+        pools_withheld=withheld_text(withheld(cache), (INFERENCE_POOL,)),
         claims=claims if cache.serves(PersistentVolumeClaim) else None,
         base_models=_BaseModels(cache, namespace) if cache.serves(DynamoModel) else None,
         foreign_graphs=taken.graphs.outside(namespace),

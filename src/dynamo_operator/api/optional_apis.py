@@ -4,6 +4,7 @@ The one list of them: which kinds each consists of, and the chart value by which
 withholds it. Messages, `dynamoctl check` and the log name the value from here.
 """
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dynamo_operator.kube.kind import Kind
@@ -50,10 +51,19 @@ def granted_by(kind: Kind) -> str:
     return next((f"the chart value {value}=true" for value in values), "")
 
 
-def withheld_text(api: OptionalApi, forbidden: tuple[Kind, ...]) -> str:
-    """That an API is installed and these kinds of it may not be read, and what grants them."""
+def withheld_text(
+    withheld: Mapping[OptionalApi, Sequence[Kind]], apis: Iterable[OptionalApi] = OPTIONAL_APIS
+) -> str:
+    """A sentence for each of these APIs that is installed and may not be read; "" if none is.
+
+    `withheld` are such APIs with their forbidden kinds.
+    """
+    return "; ".join(_sentence(each, withheld[each]) for each in apis if withheld.get(each))
+
+
+def _sentence(api: OptionalApi, forbidden: Sequence[Kind]) -> str:
     kinds = ", ".join(str(each) for each in forbidden)
     return (
         f"{api.title} is installed, but the operator may not read {kinds}; "
-        f"{granted_by(forbidden[0])} grants it"
+        f"the chart value {api.value}=true grants it"
     )

@@ -3,13 +3,14 @@
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Collection
 from datetime import UTC, datetime
 
 from dynamo_operator.api.crd import RESOURCES
+from dynamo_operator.api.optional_apis import OPTIONAL_APIS
 from dynamo_operator.cli.check_options import Options
 from dynamo_operator.cli.errors import ExitCode
-from dynamo_operator.cli.running import rendering_settings
+from dynamo_operator.cli.running import operators, rendering_settings
 from dynamo_operator.installation import checks, kinds, leaders, reviews, room, upgrade, webhooks
 from dynamo_operator.installation.checks import Finding, Verdict
 from dynamo_operator.installation.inventory import (
@@ -25,7 +26,7 @@ from dynamo_operator.installation.reading import Reading
 from dynamo_operator.installation.trial import images_of_graphs, registries, tried_mistake
 from dynamo_operator.kube.connect import connect
 from dynamo_operator.kube.errors import ConfigError, Forbidden, Unreachable
-from dynamo_operator.kube.kind import Key
+from dynamo_operator.kube.kind import Key, Kind
 from dynamo_operator.kube.types.admission import ValidatingWebhookConfiguration
 from dynamo_operator.kube.types.coordination import Lease
 
@@ -118,8 +119,49 @@ async def _definitions(reading: Reading, options: Options) -> AsyncIterator[Find
         return
     ours = [each.KIND for each in RESOURCES]
     yield kinds.definitions(ours, present, is_before=options.is_before)
-    for finding in kinds.other_projects(present, PROJECTS):
+    forbidden = await _forbidden(reading, options, present)
+    for finding in kinds.other_projects(present, PROJECTS, forbidden):
         yield finding
+
+
+async def _forbidden(
+    reading: Reading, options: Options, present: Collection[str]
+) -> dict[Kind, list[str]] | None:
+    """The accounts of operators that may not read an installed kind of an optional API, by that kind.
+
+    None means that no operator is known, or that nobody but it may ask.
+    """
+    found: dict[Kind, list[str]] = {}
+    installed = [each for api in OPTIONAL_APIS for each in api.kinds if str(each) in present]
+    try:
+        accounts = await _accounts(reading, options)
+        for title, user, namespace in accounts:
+            for kind in installed:
+                if not await reviews.may_read(reading, user, kind, namespace):
+                    found.setdefault(kind, []).append(title)
+    except Forbidden:
+        return None
+    return found if accounts else None
+
+
+async def _accounts(reading: Reading, options: Options) -> list[tuple[str, str, str]]:
+    """Whose rights matter: how to call it, its user name ("" is who asks), and its namespace or ""."""
+    if options.is_self:
+        return [("this account", "", options.namespace)]
+    if options.account:
+        return [(options.account, _user(options.account), options.namespace)]
+    return [
+        (str(each.account), _user(str(each.account)), each.namespace)
+        for each in await operators(reading)
+    ]
+
+
+def _user(account: str) -> str:
+    """The user name of a ServiceAccount. Raises: ConfigError if it is not NAMESPACE/NAME."""
+    namespace, slash, name = account.partition("/")
+    if not slash:
+        raise ConfigError("--account", f"expected NAMESPACE/NAME, got {account!r}")
+    return f"system:serviceaccount:{namespace}:{name}"
 
 
 async def _operators(reading: Reading, options: Options) -> AsyncIterator[Finding]:
@@ -141,10 +183,7 @@ async def _operators(reading: Reading, options: Options) -> AsyncIterator[Findin
 
 
 async def _permissions(reading: Reading, options: Options) -> Finding:
-    namespace, slash, name = options.account.partition("/")
-    if options.account and not slash:
-        raise ConfigError("--account", f"expected NAMESPACE/NAME, got {options.account!r}")
-    user = f"system:serviceaccount:{namespace}:{name}" if options.account else ""
+    user = _user(options.account) if options.account else ""
     lacks = await reviews.missing(reading, user, options.namespace)
     return checks.permissions(lacks, options.account or "this account")
 

@@ -1,14 +1,20 @@
 """The settings of the operator that runs in a cluster, from the flags of its Deployment."""
 
+from dataclasses import dataclass
+
 import msgspec
 
 from dynamo_operator.cli.configuration import read_settings
 from dynamo_operator.cli.flags import canonical
 from dynamo_operator.installation.reading import Reading
 from dynamo_operator.kube.errors import ConfigError
+from dynamo_operator.kube.kind import Key
 from dynamo_operator.kube.types.apps import Deployment
 from dynamo_operator.kube.types.meta import Struct
 from dynamo_operator.settings import RenderSettings
+
+_RESTRICTED = ("restricted-namespace", "restrictedNamespace")
+"""Both spellings of the flag: that of the Go operator stays as it is written."""
 
 _SELECTOR = "control-plane=controller-manager,app.kubernetes.io/part-of=dynamo-operator"
 
@@ -18,6 +24,7 @@ class _Container(Struct):
 
 
 class _PodSpec(Struct):
+    service_account_name: str = ""
     containers: tuple[_Container, ...] = ()
 
 
@@ -27,6 +34,33 @@ class _Template(Struct):
 
 class _Spec(Struct):
     template: _Template = _Template()
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """An operator in a cluster: its ServiceAccount, and the namespace that it is restricted to, or ""."""
+
+    account: Key
+    namespace: str
+
+
+async def operators(reading: Reading) -> list[Running]:
+    """The operators whose Deployments are in a cluster. Raises: ApiError, Unreachable."""
+    found = []
+    for each in await reading.all(Deployment, labels=_SELECTOR):
+        spec = msgspec.json.decode(each.spec, type=_Spec).template.spec
+        given = _given(spec)
+        account = Key(each.metadata.namespace, spec.service_account_name or "default")
+        namespaces = (given.get(each, "") for each in _RESTRICTED)
+        found.append(Running(account, next(filter(None, namespaces), "")))
+    return found
+
+
+def _given(spec: _PodSpec) -> dict[str, str]:
+    """The flags of the containers by name."""
+    arguments = [flag for each in spec.containers for flag in each.args]
+    words = (each.removeprefix("--").partition("=") for each in canonical(arguments))
+    return {name: value or "true" for name, _, value in words}
 
 
 async def rendering_settings(reading: Reading) -> RenderSettings:
@@ -39,7 +73,4 @@ async def rendering_settings(reading: Reading) -> RenderSettings:
         names = ", ".join(str(each.key) for each in found) or "none"
         raise ConfigError("--before-upgrade", f"needs one operator that runs; there is {names}")
     spec = msgspec.json.decode(found[0].spec, type=_Spec)
-    arguments = [flag for each in spec.template.spec.containers for flag in each.args]
-    words = (each.removeprefix("--").partition("=") for each in canonical(arguments))
-    given = {name: value or "true" for name, _, value in words}
-    return read_settings(given, environment={}).render
+    return read_settings(_given(spec.template.spec), environment={}).render

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from dynamo_operator.api import names
 from dynamo_operator.api.component import DynamoComponentDeployment
+from dynamo_operator.api.optional_apis import LEADER_WORKER_SET, withheld_text
 from dynamo_operator.controllers.exposure import component_exposure
 from dynamo_operator.controllers.gather import fact_watches, gather
 from dynamo_operator.controllers.opening import to_reconcile
@@ -100,9 +101,10 @@ class ComponentController:
             report(self.recorder, component, stored, problems=problems)
             return DONE  # a change of the spec or of a watched fact wakes us again
         if lacks_orchestrator(component.spec, facts):
-            status = unorchestrated_status(component)
+            forbidden = withheld_text(facts.withheld, (LEADER_WORKER_SET,))
+            status = unorchestrated_status(component, forbidden)
             stored = await patch_status(self.writer, component, status)
-            lack = ("WorkloadProviderUnavailable", NO_ORCHESTRATOR)
+            lack = ("WorkloadProviderUnavailable", forbidden or NO_ORCHESTRATOR)
             report(self.recorder, component, stored, lack=lack)
             return DONE  # we are woken when it is installed
         shared = await self.shared.apply(

@@ -8,6 +8,8 @@ from typing import ClassVar
 from dynamo_operator.api import labels
 from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.api.optional_apis import GROVE, withheld_text
+from dynamo_operator.api.provider import GROVE as GROVE_PROVIDER
 from dynamo_operator.api.provider import is_on_grove, recorded
 from dynamo_operator.controllers.adapters import adapter_watch, keep_adapters
 from dynamo_operator.controllers.exposure import graph_exposure
@@ -161,8 +163,11 @@ class GraphController:
         children = {each.KIND.name for each in owned}
         chosen = provider(found, facts, children)
         if not is_available(chosen, facts):
-            stored = await patch_status(self.writer, found, unavailable_status(found, chosen))
+            forbidden = withheld_text(facts.withheld, (GROVE,)) if chosen == GROVE_PROVIDER else ""
+            status = unavailable_status(found, chosen, forbidden)
+            stored = await patch_status(self.writer, found, status)
             text = f'workload provider "{chosen}" is not available'
+            text = f"{text}: {forbidden}" if forbidden else text
             report(self.recorder, found, stored, lack=("WorkloadProviderUnavailable", text))
             return None
         graph = recorded(found, chosen)

@@ -21,7 +21,9 @@ REJECTED_RETRY_SECONDS = 120.0
 CONFLICT_RETRY_SECONDS = 10.0
 """How often a taken name is looked at again. It is looked up in the cache, so this costs no request."""
 
-_FREE = frozenset((Obstacle.NAME_CONFLICT, Obstacle.PREDECESSOR, Obstacle.NOT_SERVED))
+_FREE = frozenset(
+    (Obstacle.NAME_CONFLICT, Obstacle.PREDECESSOR, Obstacle.NOT_SERVED, Obstacle.FORBIDDEN)
+)
 """Obstacles that are looked at again without a request."""
 
 NOTHING = Applied()

@@ -64,9 +64,12 @@ def default_storage(classes: Sequence[StorageClass]) -> Finding:
     if default:
         text = f"there are several: {', '.join(default)}"
         return Finding(STORAGE, Verdict.WARNING, text, "take the annotation away from all but one")
-    text = f"none of {', '.join(names)}" if names else "there is no StorageClass"
+    if not names:
+        remedy = "install a storage provisioner; only graphs with PVCs need one"
+        return Finding(STORAGE, Verdict.FAIL, "there is no StorageClass", remedy)
+    text = f"none of {', '.join(names)}"
     patch = json.dumps({"metadata": {"annotations": {_DEFAULT: "true"}}})
-    remedy = f"kubectl patch storageclass {names[0] if names else 'NAME'} -p '{patch}'"
+    remedy = f"kubectl patch storageclass {names[0]} -p '{patch}'"
     return Finding(STORAGE, Verdict.FAIL, text, remedy)
 
 

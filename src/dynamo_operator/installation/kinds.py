@@ -15,11 +15,15 @@ _REMEDY = (
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """Another project: the kinds of it that we use, and the value of the chart that lets us."""
+    """Another project: the kinds of it that we use, and how it comes into use.
+
+    `granted_by` is the chart value with which the operator may read the kinds; "" if it need not.
+    """
 
     name: str
     kinds: tuple[Kind, ...]
-    value: str
+    use: str
+    granted_by: str = ""
 
 
 def definitions(
@@ -44,12 +48,23 @@ def definitions(
     return Finding(DEFINITIONS, Verdict.OK, f"all {len(wanted)} are there")
 
 
-def other_projects(present: Mapping[str, Definition], projects: Sequence[Project]) -> list[Finding]:
-    """Which projects that the operator can use are installed, and the value that lets it."""
-    return [found for each in projects if (found := _project(present, each))]
+def other_projects(
+    present: Mapping[str, Definition],
+    projects: Sequence[Project],
+    forbidden: Mapping[Kind, Sequence[str]] | None = None,
+) -> list[Finding]:
+    """Which projects that the operator can use are installed, and whether it uses them.
+
+    `forbidden` has the accounts of operators that may not read a kind; None means that no operator is known.
+    """
+    return [found for each in projects if (found := _project(present, each, forbidden))]
 
 
-def _project(present: Mapping[str, Definition], project: Project) -> Finding | None:
+def _project(
+    present: Mapping[str, Definition],
+    project: Project,
+    forbidden: Mapping[Kind, Sequence[str]] | None,
+) -> Finding | None:
     there = [each for each in project.kinds if str(each) in present]
     if not there:
         return None
@@ -61,8 +76,16 @@ def _project(present: Mapping[str, Definition], project: Project) -> Finding | N
     if old:
         text = f"{old[0]} is not served in {old[0].version}, the version that is used here"
         return Finding(project.name, Verdict.WARNING, text, f"install a {project.name} that has it")
-    use = f"; to use it, set {project.value}" if project.value else ""
-    return Finding(project.name, Verdict.OK, f"installed{use}")
+    if forbidden is None or not project.granted_by:
+        return Finding(project.name, Verdict.OK, f"installed; {project.use}")
+    withheld = [each for each in project.kinds if forbidden.get(each)]
+    if withheld:
+        accounts = ", ".join(sorted({who for each in withheld for who in forbidden[each]}))
+        kinds = ", ".join(str(each) for each in withheld)
+        text = f"installed, but {accounts} may not read {kinds}: the operator does not use it"
+        remedy = f"to use it, set {project.granted_by}"
+        return Finding(project.name, Verdict.WARNING, text, remedy)
+    return Finding(project.name, Verdict.OK, "installed, and the operator may use it")
 
 
 def _serves(definition: Definition, version: str) -> bool:

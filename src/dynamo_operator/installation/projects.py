@@ -1,31 +1,22 @@
-"""Projects that the operator uses where they are installed, and the value of the chart that lets it."""
+"""Projects that the operator and its chart use where they are installed, and how each comes into use."""
 
+from dynamo_operator.api.optional_apis import OPTIONAL_APIS
 from dynamo_operator.installation.kinds import Project
 from dynamo_operator.kube.kind import Kind
-from dynamo_operator.kube.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from dynamo_operator.kube.types.inference import InferencePool
-from dynamo_operator.kube.types.istio import VirtualService
-from dynamo_operator.kube.types.kai import Queue
-from dynamo_operator.kube.types.leaderworkerset import LeaderWorkerSet
-from dynamo_operator.kube.types.volcano import PodGroup
 
 _MONITORING = "monitoring.coreos.com"
 _VALUES = "dynamo-operator"
 
 PROJECTS = (
-    Project(
-        "Grove",
-        (PodCliqueSet.KIND, PodClique.KIND, PodCliqueScalingGroup.KIND),
-        f"{_VALUES}.optionalApis.grove",
+    *(
+        Project(
+            each.title,
+            each.kinds,
+            f"the operator uses it unless {each.value} is false",
+            granted_by=f"{each.value}=true",
+        )
+        for each in OPTIONAL_APIS
     ),
-    Project("KAI scheduler", (Queue.KIND,), f"{_VALUES}.optionalApis.kai"),
-    Project(
-        "LeaderWorkerSet with Volcano",
-        (LeaderWorkerSet.KIND, PodGroup.KIND),
-        f"{_VALUES}.optionalApis.leaderWorkerSet",
-    ),
-    Project("Inference extension", (InferencePool.KIND,), f"{_VALUES}.optionalApis.inferencePool"),
-    Project("Istio", (VirtualService.KIND,), f"{_VALUES}.dynamo.istio.enabled"),
     Project(
         "Prometheus operator",
         (
@@ -33,7 +24,7 @@ PROJECTS = (
             Kind(_MONITORING, "v1", "PodMonitor", "podmonitors"),
             Kind(_MONITORING, "v1", "PrometheusRule", "prometheusrules"),
         ),
-        f"{_VALUES}.metricsService.serviceMonitor.enabled",
+        f"to be scraped, see {_VALUES}.metricsService.serviceMonitor.enabled",
     ),
     Project(
         "cert-manager",
@@ -41,6 +32,6 @@ PROJECTS = (
             Kind("cert-manager.io", "v1", "Certificate", "certificates"),
             Kind("cert-manager.io", "v1", "Issuer", "issuers"),
         ),
-        f"{_VALUES}.webhook.certManager.enabled",
+        f"to use it, set {_VALUES}.webhook.certManager.enabled",
     ),
 )

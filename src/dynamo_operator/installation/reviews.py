@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dynamo_operator.installation.permissions import RULES
 from dynamo_operator.installation.reading import Reading
 from dynamo_operator.installation.rule import Feature, Name, Rule, Where
-from dynamo_operator.kube.kind import Key, Object
+from dynamo_operator.kube.kind import Key, Kind, Object
 from dynamo_operator.kube.types.access import (
     SelfSubjectAccessReview,
     SubjectAccessReview,
@@ -23,6 +23,17 @@ async def missing(reading: Reading, user: str, namespace: str) -> list[str]:
         if not await _may(reading, user, asked):
             found.append(f"{asked['verb']} {Key(asked['group'], asked['resource'])}")
     return found
+
+
+async def may_read(reading: Reading, user: str, kind: Kind, namespace: str) -> bool:
+    """Whether a user may list and watch a kind in a namespace; "" is all namespaces, or who asks."""
+    asked = {"group": kind.group, "resource": kind.plural}
+    if namespace and kind.namespaced:
+        asked["namespace"] = namespace
+    for verb in ("list", "watch"):
+        if not await _may(reading, user, {**asked, "verb": verb}):
+            return False
+    return True
 
 
 async def _may(reading: Reading, user: str, attributes: dict[str, str]) -> bool:

@@ -54,6 +54,7 @@ class Obstacle(StrEnum):
     NAME_CONFLICT = "name_conflict"
     REJECTED = "rejected_by_api_server"
     NOT_SERVED = "api_not_served"
+    FORBIDDEN = "api_forbidden"
     PREDECESSOR = "predecessor_is_going"
     NOT_ALLOWED = "exposure_not_allowed"
 
@@ -228,3 +229,13 @@ def not_served(wanted: Object) -> Blocked:
     return Blocked(
         Obstacle.NOT_SERVED, kind, name, f"{kind} {name}: {wanted['apiVersion']} is not served"
     )
+
+
+def forbidden(wanted: Object, granted_by: str) -> Blocked:
+    """That the kind is installed and may not be read; the right to it wakes the owner."""
+    kind, name = wanted["kind"], wanted["metadata"]["name"]
+    text = (
+        f"{kind} {name}: {wanted['apiVersion']} is installed, but the operator may not read it"
+        f"{granted_by and f'; {granted_by} grants it'}"
+    )
+    return Blocked(Obstacle.FORBIDDEN, kind, name, text)

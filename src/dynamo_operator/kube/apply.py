@@ -29,6 +29,7 @@ from dynamo_operator.kube.applied import (
     contest,
     controls,
     each_applied,
+    forbidden,
     not_served,
     rejected,
     taken,
@@ -112,6 +113,8 @@ class Applier:
     async def _attempt(self, owner: Resource, attempt: Attempt) -> None:
         wanted, type_ = attempt.wanted, attempt.type_
         if not self.cache.serves(type_):
+            if self.cache.forbids(type_):
+                raise Obstructed(forbidden(wanted, self.cache.store(type_).granted_by))
             raise Obstructed(not_served(wanted))
         key = key_of(wanted)
         live: Resource | None = self.cache.get(type_, key)

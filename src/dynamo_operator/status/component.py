@@ -34,6 +34,7 @@ _OBSTACLE_REASONS = {
     Obstacle.REJECTED: ComponentReason.REJECTED,
     Obstacle.NOT_SERVED: ComponentReason.NOT_SERVED,
     Obstacle.NOT_ALLOWED: ComponentReason.NOT_ALLOWED,
+    Obstacle.FORBIDDEN: ComponentReason.API_FORBIDDEN,
     Obstacle.PREDECESSOR: ComponentReason.DEPLOYMENT_NOT_READY,
 }
 
@@ -60,10 +61,14 @@ def refused_status(component: DynamoComponentDeployment, problems: Sequence[Prob
     }
 
 
-def unorchestrated_status(component: DynamoComponentDeployment) -> Object:
-    """The status of a component on several nodes where nothing runs such pods."""
+def unorchestrated_status(component: DynamoComponentDeployment, forbidden: str = "") -> Object:
+    """The status of a component on several nodes where nothing runs such pods.
+
+    `forbidden` says what is installed and may not be used; "" means that nothing is installed.
+    """
     generation = component.metadata.generation
-    readiness = _unready(ComponentReason.NO_ORCHESTRATOR, NO_ORCHESTRATOR)
+    reason = ComponentReason.API_FORBIDDEN if forbidden else ComponentReason.NO_ORCHESTRATOR
+    readiness = _unready(reason, forbidden or NO_ORCHESTRATOR)
     said = [_valid(generation), *_availability(readiness, generation), *pause_over(component)]
     return {"conditions": said}
 

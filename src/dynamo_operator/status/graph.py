@@ -38,6 +38,7 @@ _OBSTACLE_REASONS = {
     Obstacle.REJECTED: GraphReason.REJECTED,
     Obstacle.NOT_SERVED: GraphReason.FAILED,
     Obstacle.NOT_ALLOWED: GraphReason.NOT_ALLOWED,
+    Obstacle.FORBIDDEN: GraphReason.API_FORBIDDEN,
 }
 
 
@@ -61,9 +62,13 @@ def refused_status(graph: DynamoGraphDeployment, problems: Sequence[Problem]) ->
     return stopped_status(graph, State.FAILED, GraphReason.VALIDATION_FAILED, text)
 
 
-def unavailable_status(graph: DynamoGraphDeployment, provider: str) -> Object:
-    """The status of a graph whose recorded provider is not there; counts stay as they were."""
+def unavailable_status(graph: DynamoGraphDeployment, provider: str, forbidden: str = "") -> Object:
+    """The status of a graph whose recorded provider is not there; counts stay as they were.
+
+    `forbidden` says what is installed and may not be used; "" means that the provider is not installed.
+    """
     text = f'The workload provider "{provider}", which is recorded for this graph, is not available'
+    text = f"{text}: {forbidden}" if forbidden else text
     return stopped_status(graph, State.FAILED, GraphReason.PROVIDER_UNAVAILABLE, text)
 
 

@@ -47,6 +47,14 @@ _ALLOW = (
     "Change the field that the message names, or ask the administrator to allow it; "
     "`docs/security.md` lists the settings."
 )
+_WITHHELD = (
+    "The API of another project that is needed is installed, but the operator may not read it: an "
+    "administrator has withheld it. The message names the API and the chart value."
+)
+_GRANT = (
+    "Set the chart value that the message names, `dynamo-operator.optionalApis.*`, to true, or grant the "
+    "operator's ServiceAccount the rules in [permissions.md](permissions.md). No restart is needed."
+)
 _INSTALL = "Install LeaderWorkerSet and Volcano; the work goes on by itself then."
 _MISTAKES = (
     "The spec has mistakes; the message lists all of them with their paths. Nothing was changed."
@@ -143,11 +151,12 @@ MEANINGS = (
         "and what runs goes on.",
         "Install LeaderWorkerSet and Volcano, or Grove before the graph is created; it goes on by itself.",
     ),
+    Meaning(*(_GRAPH, "Ready", "False", GraphReason.API_FORBIDDEN), _WITHHELD, _GRANT),
     Meaning(
         *(_GRAPH, "Ready", "False", GraphReason.PROVIDER_UNAVAILABLE),
-        "The annotation `nvidia.com/workload-provider` names a provider that is not installed. "
-        "Nothing was changed, and what runs goes on.",
-        "Install it again; the graph goes on by itself. To move the graph, delete and create it.",
+        "The provider that runs this graph, usually Grove, is not installed any more, or the operator may "
+        "not read it; the message says which. Nothing was changed, and what runs keeps running.",
+        "Install it again, or set the chart value that the message names; the graph needs nothing else.",
     ),
     Meaning(*(_GRAPH, "Ready", "False", GraphReason.DECODE_FAILED), _UNREADABLE, _REWRITE),
     Meaning(
@@ -242,6 +251,7 @@ MEANINGS = (
         "The component spans several nodes, and nothing here runs pods over several nodes.",
         _INSTALL,
     ),
+    Meaning(*(_COMPONENT, _AVAILABLE, "False", ComponentReason.API_FORBIDDEN), _WITHHELD, _GRANT),
     Meaning(
         *(_COMPONENT, _AVAILABLE, "False", ComponentReason.VALIDATION_FAILED),
         "The spec has mistakes; what runs was left as it is.",

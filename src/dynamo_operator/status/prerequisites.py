@@ -8,6 +8,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.api.optional_apis import (
+    GROVE,
+    INFERENCE_POOL,
+    LEADER_WORKER_SET,
+    withheld_text,
+)
 from dynamo_operator.api.provider import is_on_grove, kai_queue
 from dynamo_operator.facts import Facts
 from dynamo_operator.kube.kind import Object
@@ -41,10 +47,15 @@ def lacking_status(graph: DynamoGraphDeployment, lacks: Sequence[Missing]) -> Ob
 def _apis(graph: DynamoGraphDeployment, facts: Facts) -> Iterator[Missing]:
     services = graph.spec.services.values()
     if not is_on_grove(graph) and any(lacks_orchestrator(each, facts) for each in services):
-        text = f"failed to reconcile Dynamo components deployments: {NO_ORCHESTRATOR}"
-        yield Missing(State.FAILED, GraphReason.NO_ORCHESTRATOR, text)
+        forbidden = withheld_text(facts.withheld, (LEADER_WORKER_SET, GROVE))
+        text = f"failed to reconcile Dynamo components deployments: {forbidden or NO_ORCHESTRATOR}"
+        reason = GraphReason.API_FORBIDDEN if forbidden else GraphReason.NO_ORCHESTRATOR
+        yield Missing(State.FAILED, reason, text)
     has_picker = any(each.component_type == "epp" for each in services)
     if has_picker and not facts.inference_pools_served:
+        if forbidden := withheld_text(facts.withheld, (INFERENCE_POOL,)):
+            yield Missing(State.FAILED, GraphReason.API_FORBIDDEN, forbidden)
+            return
         text = (
             f"the API of InferencePools ({InferencePool.KIND.group}) is not served: an endpoint picker "
             "needs the Gateway API inference extension"

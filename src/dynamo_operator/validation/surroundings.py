@@ -13,6 +13,11 @@ from dynamo_operator.validation.graph import service_path
 from dynamo_operator.validation.picker import TYPE
 
 POOL_GROUP = "inference.networking.k8s.io"
+_NOT_INSTALLED = (
+    f"InferencePool API group ({POOL_GROUP}) is not available in the cluster. EPP requires the Gateway API "
+    "Inference Extension to be installed. Please install the Gateway API Inference Extension before "
+    "deploying EPP components"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +25,12 @@ class Surroundings:
     """The namespace of an object: its volume claims and the base models of its DynamoModels, by name.
 
     `foreign_graphs` are the Dynamo namespaces and `foreign_hosts` the hosts of Ingresses of all other
-    namespaces. None means: not known.
+    namespaces. None means: not known. `pools_withheld` says that the API of InferencePools is installed and
+    may not be read; "" means that it is not so.
     """
 
     pools_served: bool | None = None
+    pools_withheld: str = ""
     claims: Container[str] | None = None
     base_models: Container[str] | None = None
     foreign_graphs: Container[str] | None = None
@@ -41,11 +48,7 @@ def surroundings_problems(
         return
     for key, service in sorted(graph.spec.services.items()):
         if service.component_type == TYPE:
-            message = (
-                f"spec.services[{key}]: cannot deploy EPP component: InferencePool API group "
-                f"({POOL_GROUP}) is not available in the cluster. EPP requires the Gateway API "
-                "Inference Extension to be installed. Please install the Gateway API Inference "
-                "Extension before deploying EPP components"
-            )
+            why = surroundings.pools_withheld or _NOT_INSTALLED
+            message = f"spec.services[{key}]: cannot deploy EPP component: {why}"
             path = f"{service_path(key)}.componentType"
             yield Problem(path, message, ProblemKind.NOT_SUPPORTED)

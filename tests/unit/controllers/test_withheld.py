@@ -4,6 +4,7 @@ from typing import Any
 
 from dynamo_operator.api.optional_apis import (
     GROVE,
+    INFERENCE_POOL,
     LEADER_WORKER_SET,
     OPTIONAL_APIS,
     granted_by,
@@ -17,6 +18,8 @@ from dynamo_operator.kube.types.leaderworkerset import LeaderWorkerSet
 from dynamo_operator.kube.types.meta import Resource
 from dynamo_operator.kube.types.volcano import PodGroup
 from dynamo_operator.kube.watch_events import Started, Synced
+from dynamo_operator.validation.surroundings import Surroundings, surroundings_problems
+from specs import a_graph, a_service
 
 
 def a_cache(forbidden: tuple[type[Resource], ...], served: tuple[type[Resource], ...]) -> Cache:
@@ -51,9 +54,19 @@ def test_what_was_read_before_the_right_was_withdrawn_is_served_and_not_withheld
     assert {} == withheld(cache)
 
 
+def test_admission_says_that_pools_are_forbidden_and_not_that_they_are_not_installed() -> None:
+    graph = a_graph({"e": a_service("epp")})
+    withheld_pools = withheld_text({INFERENCE_POOL: INFERENCE_POOL.kinds})
+    [found] = surroundings_problems(
+        graph, Surroundings(pools_served=False, pools_withheld=withheld_pools)
+    )
+    assert "may not read inferencepools.inference.networking.k8s.io" in found.message
+    assert "install" not in found.message.replace("is installed", "")
+
+
 def test_the_text_names_the_project_the_kinds_and_the_value_that_grants_them() -> None:
     for api in OPTIONAL_APIS:
-        text = withheld_text(api, api.kinds)
+        text = withheld_text({api: api.kinds})
         assert text.startswith(f"{api.title} is installed, but the operator may not read ")
         assert all(str(each) in text for each in api.kinds)
         assert f"dynamo-operator.optionalApis.{api.key}=true" in text

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from dynamo_operator.installation import kinds, leaders, room, webhooks
-from dynamo_operator.installation.checks import Verdict
+from dynamo_operator.installation.checks import Verdict, default_storage
 from dynamo_operator.installation.inventory import (
     DefinedVersion,
     Definition,
@@ -66,7 +66,7 @@ def test_objects_in_a_version_that_is_gone_are_told() -> None:
 @pytest.mark.parametrize(
     ("present", "verdict", "words"),
     [
-        (definition(A, "v1") | definition(B, "v1"), Verdict.OK, "installed; to use it, set p.on"),
+        (definition(A, "v1") | definition(B, "v1"), Verdict.OK, "installed; set p.on"),
         (definition(A, "v1"), Verdict.WARNING, "installed in part; missing: bs.x.io"),
         (definition(A, "v1") | definition(B, "v2"), Verdict.WARNING, "bs.x.io is not served in v1"),
     ],
@@ -74,13 +74,36 @@ def test_objects_in_a_version_that_is_gone_are_told() -> None:
 def test_another_project_is_there_whole_and_in_a_known_version(
     present: dict[str, Definition], verdict: Verdict, words: str
 ) -> None:
-    [found] = kinds.other_projects(present, [Project("P", (A, B), "p.on")])
+    [found] = kinds.other_projects(present, [Project("P", (A, B), "set p.on")])
     assert verdict == found.verdict
     assert words in found.text
 
 
 def test_a_project_that_is_not_there_is_not_mentioned() -> None:
-    assert [] == kinds.other_projects({}, [Project("P", (A, B), "p.on")])
+    assert [] == kinds.other_projects({}, [Project("P", (A, B), "set p.on")])
+
+
+@pytest.mark.parametrize(
+    ("forbidden", "verdict", "words", "remedy"),
+    [
+        (None, Verdict.OK, "installed; used unless p.on is false", ""),
+        ({}, Verdict.OK, "installed, and the operator may use it", ""),
+        ({B: ["ns/operator"]}, Verdict.WARNING, "ns/operator may not read bs.x.io", "p.on=true"),
+    ],
+)
+def test_a_project_that_the_operator_may_not_read_is_named_with_the_value_that_grants_it(
+    forbidden: dict[Kind, list[str]] | None, verdict: Verdict, words: str, remedy: str
+) -> None:
+    present = definition(A, "v1") | definition(B, "v1")
+    project = Project("P", (A, B), "used unless p.on is false", granted_by="p.on=true")
+    [found] = kinds.other_projects(present, [project], forbidden)
+    assert verdict == found.verdict
+    assert words in found.text
+    assert remedy in found.remedy
+
+
+def test_without_a_storage_class_no_command_is_advised_that_has_nothing_to_patch() -> None:
+    assert "kubectl patch" not in default_storage([]).remedy
 
 
 def configuration(bundle: str) -> ValidatingWebhookConfiguration:

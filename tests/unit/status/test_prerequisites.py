@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from dynamo_operator.api.optional_apis import GROVE as GROVE_API
+from dynamo_operator.api.optional_apis import INFERENCE_POOL, LEADER_WORKER_SET
 from dynamo_operator.api.provider import GROVE, recorded
 from dynamo_operator.facts import Facts
 from dynamo_operator.status.prerequisites import lacking_status, missing
@@ -44,6 +46,19 @@ def test_several_nodes_need_something_that_runs_them_unless_it_is_grove() -> Non
     assert "no_multinode_orchestrator" == found.reason
     assert () == missing(graph, Facts(lws_served=True))
     assert () == missing(recorded(graph, GROVE), Facts())
+
+
+def test_what_is_installed_and_may_not_be_read_is_not_reported_as_missing() -> None:
+    graph = a_graph({"w": a_service(multinode={"nodeCount": 2}), "e": a_service("epp")})
+    apis = (LEADER_WORKER_SET, GROVE_API, INFERENCE_POOL)
+    nodes, picker = missing(graph, Facts(withheld={each: each.kinds for each in apis}))
+    assert {"optional_api_forbidden"} == {nodes.reason, picker.reason}
+    assert (
+        "LeaderWorkerSet with Volcano is installed, but the operator may not read" in nodes.message
+    )
+    assert "no multinode orchestrator" not in nodes.message
+    for message, api in ((nodes, LEADER_WORKER_SET), (nodes, GROVE_API), (picker, INFERENCE_POOL)):
+        assert f"the chart value dynamo-operator.optionalApis.{api.key}=true" in message.message
 
 
 NO_QUEUE = "queue 'other' not found in cluster. Ensure the queue exists before using kai-scheduler"

@@ -184,6 +184,24 @@ async def test_an_object_of_a_kind_that_is_not_served_does_not_stop_the_others()
 
 
 @on_simulated_clock
+async def test_an_object_of_a_kind_that_may_not_be_read_is_not_written_and_says_what_grants_it() -> (
+    None
+):
+    async with a_scene() as scene:
+        store = scene.world.cache.store(Gadget)
+        store.granted_by = "the chart value gadgets=true"
+        store.hear_that_kind_is_gone()
+        store.hear_that_kind_is_forbidden()
+        applied = await scene.apply(gadget("a", 1))
+        assert [Obstacle.FORBIDDEN] == [each.obstacle for each in applied.blocked]
+        said = (
+            "is installed, but the operator may not read it; the chart value gadgets=true grants it"
+        )
+        assert applied.blocked[0].message.endswith(said)
+        assert [] == scene.writes()
+
+
+@on_simulated_clock
 async def test_a_refusal_is_not_asked_for_again_before_its_time() -> None:
     async with a_scene() as scene:
         scene.world.server.faults.append(Fault(422, times=1, method="PATCH"))

@@ -3,6 +3,7 @@
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.render.group import Node
 from dynamo_operator.render.merge import (
+    has_handler,
     merged,
     merged_environment,
     merged_probe,
@@ -32,15 +33,17 @@ def main_container(plan: ComponentPlan, node: Node | None) -> Object:
 
 
 def _probes(default: Object, plan: ComponentPlan) -> dict[str, Object]:
-    """Liveness and readiness merge, startup replaces; the spec's own probes win whole."""
+    """The user's over the default's; a startup probe with a handler, and the spec's own, win whole."""
     users = plan.main_container
     merging = {
         name: merged_probe(default.get(name, {}), users[name])
         for name in ("livenessProbe", "readinessProbe")
         if name in users
     }
-    startup = {"startupProbe": users["startupProbe"]} if users.get("startupProbe") else {}
-    return merging | startup | plan.probes
+    startup: Object = users.get("startupProbe") or {}
+    if startup and not has_handler(startup):
+        startup = merged_probe(default.get("startupProbe", {}), startup)
+    return merging | ({"startupProbe": startup} if startup else {}) | plan.probes
 
 
 def _environment(default: Object, plan: ComponentPlan) -> list[Object]:

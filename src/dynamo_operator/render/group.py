@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from dynamo_operator.api.entry_point import several_flags
 from dynamo_operator.render.shell import Fragment, Word, line
 
 
@@ -71,6 +72,17 @@ def arguments(parts: Sequence[Part]) -> list[str] | None:
     is_late = [isinstance(part, Reference) for part in parts]
     needs_shell = any(late and not text for late, text in zip(is_late, found, strict=True))
     return None if needs_shell else found
+
+
+def users_parts(texts: Iterable[str]) -> list[Part]:
+    """A user's arguments; one that holds several flags is as many words, which only a shell can say.
+
+    The Go operator joins all arguments into a script without quotes, and manifests rely on it there
+    (docs/decisions/0034-manifests-of-strangers.md).
+    """
+    return [
+        Reference(Fragment(flags)) if (flags := several_flags(each)) else each for each in texts
+    ]
 
 
 def words(parts: Iterable[Part]) -> list[Word]:

@@ -8,9 +8,9 @@ behind the word that names the framework. Source: specification `rendering` 9.3.
 import re
 from collections.abc import Sequence
 
+from dynamo_operator.api.entry_point import is_shell
 from dynamo_operator.kube.kind import Object
-from dynamo_operator.render.group import Part, arguments, shell_line
-from dynamo_operator.render.shell import is_shell
+from dynamo_operator.render.group import Part, arguments, shell_line, users_parts
 
 SHELL = ("/bin/sh", "-c")
 _SPACE = re.compile(r"[\t\n\f\r ]")
@@ -23,9 +23,10 @@ def with_flags(container: Object, flags: Sequence[Part], framework: str) -> Obje
     """The container with the flags in its command; as it is if nothing there starts the framework."""
     command, args = list(container.get("command", ())), list(container.get("args", ()))
     if _is_program(command, args, framework):
-        if (plain := arguments(flags)) is not None:
-            return {**container, "args": [*args, *plain]}
-        script = shell_line(["exec", *command, *args, *flags])
+        words = users_parts(args)
+        if (plain := arguments([*words, *flags])) is not None:
+            return {**container, "args": plain}
+        script = shell_line(["exec", *command, *words, *flags])
         return {**container, "command": ["sh", "-c"], "args": [script]}
     for index, text in enumerate(args):
         changed = in_script(text, flags, framework)

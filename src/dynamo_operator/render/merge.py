@@ -35,6 +35,11 @@ def merged(default: Any, user: Any) -> Any:
     return user
 
 
+def has_handler(probe: Object) -> bool:
+    """Whether the probe says how to ask, and not only how often."""
+    return any(probe.get(name) is not None for name in HANDLERS)
+
+
 def merged_probe(default: Object, user: Object) -> Object:
     """The default probe with the user's fields; the user's handler replaces another kind."""
     handlers = [name for name in HANDLERS if user.get(name) is not None]

@@ -19,6 +19,7 @@ from dynamo_operator.api.component import (
     SharedMemory,
 )
 from dynamo_operator.api.devices import gpus
+from dynamo_operator.api.entry_point import started
 from dynamo_operator.api.framework import cache_path, framework
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.facts import Facts, registry_of_image
@@ -74,8 +75,8 @@ def component_plan(
     spec, namespace, graph = component.spec, component.metadata.namespace, parent_graph(component)
     switches = spec.annotations
     user_pod = _with_one_account(pruned(spec.extra_pod_spec or {}))
-    main = user_pod.pop("mainContainer", {})
     found = framework(spec)
+    main = started(spec.component_type, found.name, user_pod.pop("mainContainer", {}))
     own = component_labels(component, graph)
     every = user_labels(component) | own
     return ComponentPlan(

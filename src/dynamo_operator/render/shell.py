@@ -1,18 +1,16 @@
 """The one place where an argument meets a shell.
 
 A word is either a text that must reach the program as it is, or a piece of shell syntax that we wrote
-ourselves. The type tells them apart, never a look at the text: a user's `$(cat x)` is a text, and ours
-is a `Fragment`. What a user hands to `sh -c` is a script and stays one.
+ourselves. The type tells them apart: a user's `$(cat x)` is a text, and ours is a `Fragment`. What a user
+hands to `sh -c` is a script and stays one.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
 _PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
-_SHELL = re.compile(r"(.*/)?(sh|ash|bash|dash|ksh|zsh)")
-_SCRIPT_FLAG = re.compile(r"-[A-Za-z]*c")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +35,3 @@ def quoted(text: str) -> str:
         return text
     inner = text.replace("'", "'\\''")
     return f"'{inner}'"
-
-
-def is_shell(command: Sequence[str]) -> bool:
-    """Whether the command hands its first argument to a shell, as `sh -c` does."""
-    return (
-        len(command) > 1
-        and _SHELL.fullmatch(command[0]) is not None
-        and _SCRIPT_FLAG.fullmatch(command[-1]) is not None
-    )

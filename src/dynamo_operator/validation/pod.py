@@ -48,7 +48,11 @@ def _main_probe_problems(
         if main.get(name) is not None:
             yield from probe_problems(main[name], f"{path}.{name}", may_lack_handler=has_default)
     if main.get("startupProbe"):
-        yield from probe_problems(main["startupProbe"], f"{path}.startupProbe")
+        yield from probe_problems(
+            main["startupProbe"],
+            f"{path}.startupProbe",
+            may_lack_handler=spec.component_type in WORKER_TYPES,
+        )
 
 
 def _container_problems(

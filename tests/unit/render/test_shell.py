@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynamo_operator.render.shell import Fragment, Word, is_shell, line, quoted
+from dynamo_operator.api.entry_point import is_shell
+from dynamo_operator.render.shell import Fragment, Word, line, quoted
 
 TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=12)
 

@@ -8,15 +8,16 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from dynamo_operator.api.entry_point import is_shell
 from dynamo_operator.api.names import volume_name
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.render import ssh
 from dynamo_operator.render.backends import noop
-from dynamo_operator.render.group import Node
+from dynamo_operator.render.group import Node, shell_line, users_parts
 from dynamo_operator.render.launch import SHELL
 from dynamo_operator.render.merge import variable
 from dynamo_operator.render.seams import ComponentPlan
-from dynamo_operator.render.shell import Fragment, Word, is_shell, line
+from dynamo_operator.render.shell import Fragment, Word, line
 
 STARTS_LEADER_LAST = True
 
@@ -121,7 +122,7 @@ def _command(container: Object) -> str:
     """What each process runs, as a script: the user's command behind TensorRT-LLM's own launcher."""
     command, args = container.get("command", ()), container.get("args", ())
     if not is_shell(command):
-        return line([_LAUNCHER, *command, *args])
+        return shell_line([_LAUNCHER, *command, *users_parts(args)])
     script = " ".join(args)
     found = _STARTED.search(script)
     place = found.start() if found else 0

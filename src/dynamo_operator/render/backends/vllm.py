@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
 
+from dynamo_operator.api.entry_point import is_shell
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.render.backends import noop
-from dynamo_operator.render.group import Node, Part, Reference, shell_line
+from dynamo_operator.render.group import Node, Part, Reference, shell_line, users_parts
 from dynamo_operator.render.launch import SHELL, in_script, with_flags, without_probes
 from dynamo_operator.render.merge import variable
 from dynamo_operator.render.seams import ComponentPlan, LeaderService
-from dynamo_operator.render.shell import Fragment, is_shell
+from dynamo_operator.render.shell import Fragment
 
 CACHE_VARIABLE = "VLLM_CACHE_ROOT"
 STARTS_LEADER_LAST = False
@@ -117,7 +118,7 @@ def _ray_leader(container: Object) -> Object:
     command, args = container.get("command", ()), container.get("args", ())
     start = f"ray start --head --port={_RAY_PORT}"
     if not is_shell(command):
-        script = shell_line([*command, *args, *_RAY_EXECUTOR])
+        script = shell_line([*command, *users_parts(args), *_RAY_EXECUTOR])
         return {**container, "command": list(SHELL), "args": [f"{start} && {script}"]}
     script = " ".join(args).rstrip()
     if _SIMPLE_END.search(script):

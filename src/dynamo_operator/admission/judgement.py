@@ -17,15 +17,28 @@ from dynamo_operator.admission.rules import Circumstances, Rules
 from dynamo_operator.kube.decode import UNREADABLE, decode
 from dynamo_operator.kube.errors import DecodeError
 from dynamo_operator.kube.kind import Object
-from dynamo_operator.kube.types.meta import R
+from dynamo_operator.kube.size import bytes_over, too_large
+from dynamo_operator.kube.types.meta import R, Struct
 from dynamo_operator.validation import Problem
 from dynamo_operator.validation.schema import schema_problems
+from dynamo_operator.validation.size import most_bytes
 
 _TOO_DEEP = Problem("document", "is nested too deeply")
 _OBJECTS = msgspec.json.Decoder(dict[str, Any])
 _AT = " - at `"
 _LARGEST_IN_WORDS = 64 * 1024
 """In bytes."""
+
+
+class _Metadata(Struct, frozen=True):
+    deletion_timestamp: str | None = None
+
+
+class _Frame(Struct, frozen=True):
+    metadata: _Metadata = _Metadata()
+
+
+_FRAME = msgspec.json.Decoder(_Frame)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +75,13 @@ def judged(rules: Rules[R], new: Raw, old: Raw | None, at: Circumstances) -> Ver
 
 
 def _judged(rules: Rules[R], new_text: Raw, old_text: Raw | None, at: Circumstances) -> Verdict:
+    most = most_bytes(rules.type_, at.settings)
     try:
+        if size := bytes_over(new_text, most):
+            return _too_large(new_text, size, bytes_over(old_text or Raw(b"{}"), most), most)
         new = decode(rules.type_, new_text)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:  # of a large one: its metadata are none
+        return Verdict((Problem("document", str(error)),), reason="decode_failed")
     except DecodeError as error:
         return Verdict(_misfits(new_text, error), reason="decode_failed")
     if new.metadata.deletion_timestamp:
@@ -83,6 +101,19 @@ def _judged(rules: Rules[R], new_text: Raw, old_text: Raw | None, at: Circumstan
         odd += rules.warnings(new, at)
     found = tuple(dict.fromkeys((*problems, *changes)))
     return Verdict(found, tuple(dict.fromkeys(odd)), _reason(problems, changes))
+
+
+def _too_large(text: Raw, size: int, before: int, most: int) -> Verdict:
+    """The verdict on an object that is too large to be processed; it is not read as a whole.
+
+    One that was too large before may be labelled, and made smaller bit by bit.
+    """
+    if _FRAME.decode(text).metadata.deletion_timestamp:
+        return ALLOWED  # finalizers have to be removable, whatever the object looks like
+    problem = Problem("document", too_large(size, most))
+    if size <= before:
+        return Verdict(odd=(Problem(problem.path, f"{problem.message} (as before)"),))
+    return Verdict((problem,), reason="too_large")
 
 
 def _unchanged(known: frozenset[Problem], new: Raw, old: Raw) -> tuple[Problem, ...]:

@@ -5,7 +5,7 @@ has its metadata and its conditions only, and nothing is done for it: its last r
 its owner wants any more.
 """
 
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.api.graph import DynamoGraphDeployment
@@ -16,7 +16,7 @@ from dynamo_operator.controllers.finalizer import without_finalizer
 from dynamo_operator.controllers.report import report
 from dynamo_operator.kube.client import Client
 from dynamo_operator.kube.controller import DONE, Outcome
-from dynamo_operator.kube.errors import DecodeError
+from dynamo_operator.kube.errors import DecodeError, TooLarge
 from dynamo_operator.kube.events import Recorder
 from dynamo_operator.kube.kind import Key, Object
 from dynamo_operator.kube.status import patch_status
@@ -32,6 +32,9 @@ from dynamo_operator.status.scaling import ScalingReason
 _MESSAGE_LIMIT = 1024
 
 
+_Reason: TypeAlias = GraphReason | ComponentReason | ScalingReason | ModelReason | RequestReason
+
+
 class _BareStatus(Struct):
     """The part of a status that is the same for all kinds."""
 
@@ -45,7 +48,8 @@ class _BareStatus(Struct):
 class _Bare(Resource):
     """An object without what it is about."""
 
-    REASON: ClassVar[GraphReason | ComponentReason | ScalingReason | ModelReason | RequestReason]
+    REASON: ClassVar[_Reason]
+    TOO_LARGE: ClassVar[_Reason]
     CONDITIONS: ClassVar[tuple[str, ...]]
 
     status: _BareStatus = _BareStatus()
@@ -54,30 +58,35 @@ class _Bare(Resource):
 class _BareGraph(_Bare):
     KIND = DynamoGraphDeployment.KIND
     REASON = GraphReason.DECODE_FAILED
+    TOO_LARGE = GraphReason.TOO_LARGE
     CONDITIONS = ("Ready",)
 
 
 class _BareComponent(_Bare):
     KIND = DynamoComponentDeployment.KIND
     REASON = ComponentReason.DECODE_FAILED
+    TOO_LARGE = ComponentReason.TOO_LARGE
     CONDITIONS = ("Available", "DynamoComponentReady")
 
 
 class _BareAdapter(_Bare):
     KIND = DynamoGraphDeploymentScalingAdapter.KIND
     REASON = ScalingReason.DECODE_FAILED
+    TOO_LARGE = ScalingReason.TOO_LARGE
     CONDITIONS = ("Ready",)
 
 
 class _BareModel(_Bare):
     KIND = DynamoModel.KIND
     REASON = ModelReason.DECODE_FAILED
+    TOO_LARGE = ModelReason.TOO_LARGE
     CONDITIONS = ("Valid",)
 
 
 class _BareRequest(_Bare):
     KIND = DynamoGraphDeploymentRequest.KIND
     REASON = RequestReason.UNREADABLE
+    TOO_LARGE = RequestReason.TOO_LARGE
     CONDITIONS = ("Succeeded",)
 
 
@@ -99,7 +108,7 @@ async def report_unreadable(
     writer: Writer,
     recorder: Recorder,
 ) -> Outcome:
-    """Say on the object why it cannot be read. Its next change wakes us again.
+    """Say on the object why it cannot be read, or is not: it is too large. Its next change wakes us again.
 
     Raises:
         NotFound: it is gone.
@@ -110,10 +119,14 @@ async def report_unreadable(
         await without_finalizer(bare, writer)
         return DONE
     generation = bare.metadata.generation
-    text = cut(f"The newest state cannot be read: {error.message}", _MESSAGE_LIMIT)
+    is_large = isinstance(error, TooLarge)
+    text, reason = f"The newest state cannot be read: {error.message}", bare.REASON
+    if is_large:
+        text, reason = f"Not processed: {error.message}. What runs stays as it is.", bare.TOO_LARGE
+    text = cut(text, _MESSAGE_LIMIT)
     status: Object = {
         "conditions": [
-            Condition(each, "False", bare.REASON, text, observed_generation=generation)
+            Condition(each, "False", reason, text, observed_generation=generation)
             for each in bare.CONDITIONS
         ]
     }
@@ -123,5 +136,5 @@ async def report_unreadable(
         status["readyEndpoints"] = bare.status.ready_endpoints or 0
         status["totalEndpoints"] = bare.status.total_endpoints or 0
     stored = await patch_status(writer, bare, status)
-    report(recorder, bare, stored, lack=("DecodeFailed", text))
+    report(recorder, bare, stored, lack=("TooLarge" if is_large else "DecodeFailed", text))
     return DONE

@@ -26,6 +26,7 @@ from dynamo_operator.kube.errors import (
 from dynamo_operator.kube.kind import Key, Object, key_of
 from dynamo_operator.kube.lines import lines
 from dynamo_operator.kube.retry import ask
+from dynamo_operator.kube.size import UNLIMITED
 from dynamo_operator.kube.transport import Request, Transport
 from dynamo_operator.kube.types.meta import R, Resource, Struct
 
@@ -100,8 +101,11 @@ class Client:
         fields: str = "",
         limit: int = 500,
         resource_version: str | None = None,
+        most_bytes: int = UNLIMITED,
     ) -> AsyncGenerator[Page[R], None]:
         """The objects of a kind, page by page; every page is of one moment.
+
+        Objects of more than `most_bytes` are among the broken ones.
 
         `resource_version="0"` takes what the API server has in memory, which may be behind; it comes as
         one page, whatever the limit. Another version means: not older than that.
@@ -123,7 +127,7 @@ class Client:
         while True:
             body = await self._ask(request, type_, None, repeatable=True)
             page = decode_list(type_.KIND, body)
-            items, broken = decode_items(type_, page.items or [])
+            items, broken = decode_items(type_, page.items or [], most_bytes)
             yield Page(items, broken, page.metadata.resource_version)
             if not page.metadata.continue_:
                 return

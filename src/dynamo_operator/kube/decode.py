@@ -11,21 +11,25 @@ from typing import Any
 import msgspec
 from msgspec import Raw, inspect, structs
 
-from dynamo_operator.kube.errors import DecodeError
+from dynamo_operator.kube.errors import DecodeError, TooLarge
 from dynamo_operator.kube.kind import Key, Kind
+from dynamo_operator.kube.size import UNLIMITED, bytes_over, key_in, too_large
 from dynamo_operator.kube.types.meta import R, Struct
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What msgspec raises for JSON of others: not of its type, not UTF-8, nested too deeply."""
 
 
-def decode(type_: type[R], raw: bytes | Raw) -> R:
+def decode(type_: type[R], raw: bytes | Raw, most_bytes: int = UNLIMITED) -> R:
     """One object of that type, holding on to nothing of `raw`.
 
     Raises:
+        TooLarge: it has more than `most_bytes`.
         DecodeError: the JSON does not fit the type.
     """
     try:
+        if size := bytes_over(raw, most_bytes):
+            raise TooLarge(type_.KIND, key_in(raw), too_large(size, most_bytes))
         resource: R = _decoder(type_).decode(raw)
         _detach(resource)
     except UNREADABLE as error:
@@ -33,13 +37,15 @@ def decode(type_: type[R], raw: bytes | Raw) -> R:
     return resource
 
 
-def decode_items(type_: type[R], items: list[Raw]) -> tuple[list[R], list[DecodeError]]:
-    """The objects of a list, and an error for each one that does not fit its type."""
+def decode_items(
+    type_: type[R], items: list[Raw], most_bytes: int = UNLIMITED
+) -> tuple[list[R], list[DecodeError]]:
+    """The objects of a list, and an error for each one that does not fit its type or is too large."""
     good: list[R] = []
     broken: list[DecodeError] = []
     for item in items:
         try:
-            good.append(decode(type_, item))
+            good.append(decode(type_, item, most_bytes))
         except DecodeError as error:
             broken.append(error)
     return good, broken

@@ -6,7 +6,7 @@ OperatorError
 ├─ ApiError               the API server answered with an error
 │  ├─ Unauthorized 401 · Forbidden 403 · NotFound 404 · Conflict 409 · Expired 410 · Invalid 400 and 422
 │  └─ Throttled 429 · ServerFailure 5xx
-└─ DecodeError            one object does not fit its type
+└─ DecodeError            one object does not fit its type, or is too large (TooLarge)
 """
 
 from dataclasses import dataclass
@@ -95,6 +95,10 @@ class DecodeError(OperatorError):
         self.kind = kind
         self.key = key
         self.message = message
+
+
+class TooLarge(DecodeError):
+    """One object has more bytes than are processed."""
 
 
 _BY_CODE: dict[int, type[ApiError]] = {

@@ -24,6 +24,7 @@ from dynamo_operator.kube.errors import (
 )
 from dynamo_operator.kube.queue import Backoff
 from dynamo_operator.kube.selection import Selection
+from dynamo_operator.kube.size import UNLIMITED
 from dynamo_operator.kube.store import Store
 from dynamo_operator.kube.types.meta import R
 from dynamo_operator.kube.watch import Listed, Paging, Streaming, Watch, Watching
@@ -43,6 +44,7 @@ class Informer(Generic[R]):
     """The watch of one type, into its store.
 
     `keep` reduces an object before it is stored; of the metadata it may drop annotations only.
+    An object of more than `most_bytes` counts as one that cannot be read: of it there is the size only.
     """
 
     def __init__(  # the options of a watch
@@ -54,7 +56,9 @@ class Informer(Generic[R]):
         fields: str = "",
         keep: Callable[[R], R] | None = None,
         jitter: random.Random | None = None,
+        most_bytes: int = UNLIMITED,
     ) -> None:
+        self._most_bytes = most_bytes
         self.type_ = type_
         self.selection = Selection(namespace, labels, fields)
         self.store = Store(type_, self.selection, keep)
@@ -73,7 +77,11 @@ class Informer(Generic[R]):
 
     async def run(self, client: Client) -> None:
         """Keep the store up to date until cancelled; may be run again afterwards."""
-        watch = Watch(client, self.type_, self.selection, jitter=self._jitter)
+        watch = Watch(
+            *(client, self.type_, self.selection),
+            jitter=self._jitter,
+            most_bytes=self._most_bytes,
+        )
         steps = 0
         try:
             while True:

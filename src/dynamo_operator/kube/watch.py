@@ -37,6 +37,7 @@ from dynamo_operator.kube.errors import (
 )
 from dynamo_operator.kube.kind import Key
 from dynamo_operator.kube.selection import Selection
+from dynamo_operator.kube.size import UNLIMITED
 from dynamo_operator.kube.types.meta import Metadata, R
 from dynamo_operator.kube.watch_events import (
     Broken,
@@ -137,7 +138,9 @@ class Watch(Generic[R]):
         selection: Selection,
         *,
         jitter: random.Random | None = None,
+        most_bytes: int = UNLIMITED,
     ) -> None:
+        self._most_bytes = most_bytes
         self._client = client
         self._type = type_
         self._selection = selection
@@ -182,7 +185,10 @@ class Watch(Generic[R]):
         # No version: the list must be the newest there is. The server's cache ("0") may lie
         # behind what we have seen or written, and time must not run backwards, not even by a restart.
         if in_pages:
-            self.state = Paging(self._client.pages(self._type, **self._selection.query()))
+            pages = self._client.pages(
+                self._type, most_bytes=self._most_bytes, **self._selection.query()
+            )
+            self.state = Paging(pages)
         else:
             self.state = Streaming(self._open(None))
         return (Started(),)
@@ -276,7 +282,7 @@ class Watch(Generic[R]):
 
     def _change(self, watching: Watching, line: WatchLine) -> Event[R]:
         try:
-            resource = decode(self._type, line.object)
+            resource = decode(self._type, line.object, self._most_bytes)
         except DecodeError as error:
             _advance(watching, identity(line))
             return Broken(error)

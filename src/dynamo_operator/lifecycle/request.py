@@ -70,6 +70,7 @@ class Reason(StrEnum):
     WAITING = "WaitingForEarlierJob"
     PAUSED = "Paused"
     UNREADABLE = "DecodeFailed"
+    TOO_LARGE = "TooLarge"
     NEW = "New"
 
 

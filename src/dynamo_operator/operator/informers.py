@@ -39,6 +39,7 @@ from dynamo_operator.kube.types.policy import PodDisruptionBudget
 from dynamo_operator.kube.types.rbac import Role, RoleBinding
 from dynamo_operator.kube.types.volcano import PodGroup
 from dynamo_operator.settings import RenderSettings
+from dynamo_operator.validation.size import most_bytes
 
 _RECONCILED: tuple[type[Resource], ...] = (
     DynamoGraphDeployment,
@@ -74,15 +75,19 @@ def informers(settings: RenderSettings) -> list[Informer[Any]]:
     """One informer for each kind that is read; of the restricted namespace only, if there is one."""
     namespace = settings.restricted_namespace
     return [
-        *_always(namespace),
+        *_always(settings),
         *ssh_key_informers(settings),
         *request_informers(namespace),
     ]
 
 
-def _always(namespace: str) -> list[Informer[Any]]:
+def _always(settings: RenderSettings) -> list[Informer[Any]]:
     """The informers that no setting switches off."""
-    reconciled = [Informer(each, namespace=namespace) for each in _RECONCILED]
+    namespace = settings.restricted_namespace
+    reconciled = [
+        Informer(each, namespace=namespace, most_bytes=most_bytes(each, settings))
+        for each in _RECONCILED
+    ]
     children = [Informer(each, namespace=namespace, keep=reduced_unless_ours) for each in _CHILDREN]
     secrets = Informer(
         PullSecret,

@@ -207,6 +207,15 @@ class RenderSettings(Section, frozen=True, kw_only=True):
             "Work in this namespace only. Empty means the whole cluster.", ("restrictedNamespace",)
         ),
     ] = ""
+    largest_object_bytes: Annotated[
+        int,
+        Setting(
+            "Size in bytes, as JSON and without status and managed fields, above which an object of a "
+            "Dynamo kind is refused and not processed; what runs for it stays as it is. A component may have "
+            "an eighth more than a graph. 0 means no limit.",
+            ("largest-object-bytes",),
+        ),
+    ] = 256 * 1024
     operator_account: Annotated[
         str,
         Setting(

@@ -68,6 +68,22 @@ _REWRITE = (
     "Correct the field that the message names, or run the operator that belongs to these CRDs."
 )
 
+_TOO_LARGE = (
+    "The object has more bytes than the operator processes; the message names both numbers. Nothing was "
+    "changed, and what runs stays as it is."
+)
+_SHRINK = (
+    "Move large values into ConfigMaps or files of the image, or have an administrator raise "
+    "`largestObjectBytes`."
+)
+_TOO_EXPENSIVE = (
+    "Validating or rendering the object took more processor time or memory than one object may take, and was "
+    "ended. Nothing was changed, and what runs stays as it is."
+)
+_SIMPLIFY = (
+    "Make the object smaller. The operator tries again when it changes, and every 30 minutes."
+)
+
 MEANINGS = (
     Meaning(
         *(_GRAPH, "Ready", "True", GraphReason.ALL_READY),
@@ -159,6 +175,8 @@ MEANINGS = (
         "Install it again, or set the chart value that the message names; the graph needs nothing else.",
     ),
     Meaning(*(_GRAPH, "Ready", "False", GraphReason.DECODE_FAILED), _UNREADABLE, _REWRITE),
+    Meaning(*(_GRAPH, "Ready", "False", GraphReason.TOO_LARGE), _TOO_LARGE, _SHRINK),
+    Meaning(*(_GRAPH, "Ready", "False", GraphReason.TOO_EXPENSIVE), _TOO_EXPENSIVE, _SIMPLIFY),
     Meaning(
         *(_GRAPH, "Progressing", "True", GraphReason.UPDATING),
         "Replicas are missing: the graph is on its way to its newest spec, or has lost pods that are being "
@@ -269,6 +287,11 @@ MEANINGS = (
     Meaning(
         *(_COMPONENT, _AVAILABLE, "False", ComponentReason.DECODE_FAILED), _UNREADABLE, _REWRITE
     ),
+    Meaning(*(_COMPONENT, _AVAILABLE, "False", ComponentReason.TOO_LARGE), _TOO_LARGE, _SHRINK),
+    Meaning(
+        *(_COMPONENT, _AVAILABLE, "False", ComponentReason.TOO_EXPENSIVE),
+        *(_TOO_EXPENSIVE, _SIMPLIFY),
+    ),
     Meaning(
         *(_ADAPTER, "Ready", "True", ScalingReason.SCALED),
         "The service has as many replicas as the adapter says.",
@@ -311,6 +334,7 @@ MEANINGS = (
     ),
     Meaning(*(_ADAPTER, "Ready", "False", ScalingReason.REJECTED), _REFUSED, _FIX),
     Meaning(*(_ADAPTER, "Ready", "False", ScalingReason.DECODE_FAILED), _UNREADABLE, _REWRITE),
+    Meaning(*(_ADAPTER, "Ready", "False", ScalingReason.TOO_LARGE), _TOO_LARGE, _SHRINK),
     Meaning(
         *(_MODEL, "Paused", "True", PauseReason.COMPONENT_PAUSED),
         "The annotation `nvidia.com/paused` is `true`: no worker is asked, and the status stays as it is. A "
@@ -329,6 +353,7 @@ MEANINGS = (
         "Correct the model.",
     ),
     Meaning(*(_MODEL, "Valid", "False", ModelReason.DECODE_FAILED), _UNREADABLE, _REWRITE),
+    Meaning(*(_MODEL, "Valid", "False", ModelReason.TOO_LARGE), _TOO_LARGE, _SHRINK),
     Meaning(
         *(_MODEL, "ServicesFound", "True", ModelReason.SERVICES_FOUND),
         "The pods of the base model were found through that many Services.",

@@ -37,6 +37,7 @@ class ModelReason(StrEnum):
     VALID = "ValidationPassed"
     INVALID = "ValidationFailed"
     DECODE_FAILED = "DecodeFailed"
+    TOO_LARGE = "TooLarge"
     SERVICES_FOUND = "ServicesFound"
     NO_SERVICES = "NoServicesFound"
     ALL_READY = "AllEndpointsReady"

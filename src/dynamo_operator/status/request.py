@@ -25,7 +25,7 @@ MESSAGE_LIMIT = 4096
 """Characters of a condition's message. The API server takes eight times as many."""
 
 _RUNNING = "Profiling is in progress"
-_HELD = (Reason.PAUSED, Reason.UNREADABLE)
+_HELD = (Reason.PAUSED, Reason.UNREADABLE, Reason.TOO_LARGE)
 """Nothing is done for a request of which `Succeeded` says this, and it is said anew when that is over."""
 _EXPLAINING = frozenset(GraphReason) - {
     GraphReason.ALL_READY,

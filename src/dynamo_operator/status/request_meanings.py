@@ -146,5 +146,11 @@ REQUEST_MEANINGS = (
         "where. Nothing was changed, and a Job that runs goes on.",
         "Correct the field that the message names, or run the operator that belongs to these CRDs.",
     ),
+    Meaning(
+        *(*_SUCCEEDED, "False", Reason.TOO_LARGE),
+        "The request has more bytes than the operator processes; the message names both numbers. Nothing was "
+        "changed, and a Job that runs stays as it is.",
+        "Make the request smaller, or have an administrator raise `largestObjectBytes`.",
+    ),
 )
 """In the order of a request's life: each step's condition, then the one that sums them up."""

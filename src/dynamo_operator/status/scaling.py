@@ -41,6 +41,7 @@ class ScalingReason(StrEnum):
     PAUSED = "paused"
     REJECTED = "rejected_by_api_server"
     DECODE_FAILED = "decode_failed"
+    TOO_LARGE = "too_large"
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,3 +153,44 @@ def test_a_model_keeps_its_freedom_to_change_name_and_source() -> None:
     other["spec"]["modelName"] = "c"
     assert verdict(other, lora("s3://x")).allowed
     assert not verdict(model(modelType="adapter"), model()).allowed
+
+
+SMALL = RenderSettings(largest_object_bytes=2000)
+
+
+def large(letters: int) -> Object:
+    return {
+        **labelled(graph(), annotations={"note": "x" * letters}),
+        "status": {"state": "y" * 9000},
+    }
+
+
+def sized(new: Object, old: Object | None = None) -> Any:
+    texts = [msgspec.Raw(msgspec.json.encode(each)) if each else None for each in (new, old)]
+    assert texts[0] is not None
+    return judged(rules_of(new), texts[0], texts[1], Circumstances(SMALL))
+
+
+def test_an_object_over_the_limit_is_refused_with_its_size_and_the_limit() -> None:
+    found = sized(large(5000))
+    assert not found.allowed
+    assert found.reason == "too_large"
+    size = len(msgspec.json.encode(large(5000))) - len(msgspec.json.encode(large(0)["status"]))
+    assert f"document: the object has {size} bytes, the limit is 2000" == lines(found.problems)
+
+
+def test_status_and_managed_fields_do_not_count_to_the_size() -> None:
+    assert sized(labelled(large(10), managedFields=[{"fieldsV1": {"f:x": "y" * 9000}}])).allowed
+
+
+def test_a_stored_object_over_the_limit_may_shrink_be_labelled_and_go_but_not_grow() -> None:
+    stored = large(5000)
+    assert sized(large(4000), stored).allowed
+    assert "(as before)" in sized(stored, stored).warnings[0]
+    assert not sized(large(5001), stored).allowed
+    assert sized(labelled(large(6000), deletionTimestamp="2026-01-01T00:00:00Z"), stored).allowed
+
+
+@pytest.mark.parametrize("metadata", [3, {"name": 3}, {"deletionTimestamp": {}}])
+def test_a_large_object_whose_metadata_cannot_be_read_is_refused(metadata: Any) -> None:
+    assert not sized({**large(5000), "metadata": metadata, "spec": {"x": "y" * 5000}}).allowed

@@ -40,14 +40,14 @@ CASES = [
 class World:
     """A server with one object that cannot be read, and who says so."""
 
-    def __init__(self, type_: type[Resource], spec: Object) -> None:
+    def __init__(self, type_: type[Resource], spec: Object, most_bytes: int = 0) -> None:
         self.type_, self.path = type_, type_.KIND.path()
         self.server = Server()
         metadata = {"name": KEY.name, "namespace": KEY.namespace, "generation": 4}
         self.server.storage.create(self.path, {"metadata": metadata, "spec": spec})
         self.server.storage.merge(self.path, KEY, {"status": {"conditions": [OTHER]}}, "status")
         self.client = Client(self.server)
-        self.informer: Informer[Any] = Informer(type_)
+        self.informer: Informer[Any] = Informer(type_, most_bytes=most_bytes)
         self.cache = Cache([self.informer.store])
         self.writer = Writer(self.client, self.cache)
         self.events = EventWriter(self.client, instance="a", metrics=RuntimeMetrics())
@@ -99,3 +99,33 @@ async def test_one_that_is_gone_meanwhile_is_left_alone() -> None:
     with pytest.raises(NotFound):
         await world.report()
     assert [] == world.writes()
+
+
+LARGE_CASES = [
+    (DynamoGraphDeployment, {"backendFramework": "x" * 2000}, "too_large"),
+    (DynamoComponentDeployment, {"serviceName": "x" * 2000}, "TooLarge"),
+    (DynamoModel, {"modelName": "x" * 2000, "baseModelName": "b"}, "TooLarge"),
+]
+
+
+@pytest.mark.parametrize("in_pages", [False, True], ids=["stream", "pages"])
+@pytest.mark.parametrize(("type_", "spec", "reason"), LARGE_CASES)
+@on_simulated_clock
+async def test_an_object_over_the_size_limit_is_reported_with_its_size_and_is_not_kept(
+    type_: type[Resource], spec: Object, reason: str, in_pages: bool
+) -> None:
+    world = World(type_, spec, most_bytes=1000)
+    world.server.STREAMS_LISTS = not in_pages
+    running = asyncio.create_task(world.informer.run(world.client))
+    await world.informer.synced.wait()
+    assert world.cache.get(type_, KEY) is None
+    await world.report()
+    found = world.server.storage.read(world.path, KEY)["status"]["conditions"]
+    condition = next(each for each in found if each["type"] != "Other")
+    assert (reason, "False") == (condition["reason"], condition["status"])
+    assert "bytes, the limit is 1000" in condition["message"]
+    await settle()
+    before = len(world.writes())
+    await world.report()  # its own status does not make it write again
+    assert before == len(world.writes())
+    running.cancel()

@@ -89,7 +89,8 @@ def test_every_condition_that_is_told_has_its_row() -> None:
     }
     again = {(each, "Unknown", Reason.STARTED_ANEW) for each in (Type.GENERATED, Type.DEPLOYED)}
     assert again == unexplained
-    untold = {(Type.SUCCEEDED, "False", Reason.UNREADABLE)}  # of what cannot be read
+    unread = (Reason.UNREADABLE, Reason.TOO_LARGE)  # of what cannot be read, or is not
+    untold = {(Type.SUCCEEDED, "False", each) for each in unread}
     assert untold == ROWS - seen
 
 

@@ -80,7 +80,7 @@ def _judged(rules: Rules[R], new_text: Raw, old_text: Raw | None, at: Circumstan
         if size := bytes_over(new_text, most):
             return _too_large(new_text, size, bytes_over(old_text or Raw(b"{}"), most), most)
         new = decode(rules.type_, new_text)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:  # of a large one: its metadata are none
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         return Verdict((Problem("document", str(error)),), reason="decode_failed")
     except DecodeError as error:
         return Verdict(_misfits(new_text, error), reason="decode_failed")

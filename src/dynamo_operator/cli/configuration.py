@@ -202,6 +202,8 @@ def _contradictions(settings: Settings) -> Iterator[tuple[str, str]]:
         yield "modelExpressUrl", f"expected a URL such as http://model-express:8001, got {url!r}"
     if not 1 <= settings.render.worker_liveness_failures <= _INT32:
         yield "workerLivenessFailures", f"must be from 1 to {_INT32}"
+    if settings.render.largest_object_bytes < 0:
+        yield "largestObjectBytes", "must not be negative; 0 means no limit"
     if settings.resync_period_seconds < 1:
         yield "resyncPeriod", "must be at least 1s"
     election = settings.leader_election

@@ -139,6 +139,7 @@ def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
         ({"resync-period": "0"}, "resyncPeriod"),
         ({"worker-liveness-failures": "0"}, "workerLivenessFailures"),
         ({"worker-liveness-failures": "2147483648"}, "workerLivenessFailures"),
+        ({"largest-object-bytes": "-1"}, "largestObjectBytes"),
     ],
 )
 def test_values_that_fit_no_server_or_each_other_are_refused(
@@ -189,6 +190,7 @@ def _sample(key: str) -> str:
         "probeProfile": "documented",
         "workerRollout": "managed",
         "workerLivenessFailures": "3",
+        "largestObjectBytes": "1000",
         "mpiSecretMade": "true",
         "groveTerminationDelay": "1m",
         "logging.level": "debug",

@@ -1,20 +1,30 @@
 """Takes the bodies of reviews in: only what the API server could have sent, and never too much at once.
 
 The hard part is that anybody who reaches the port may send. So what is wrong with a request is said before
-its body is read, and the bodies of all requests together have a limit, or many strangers with large ones
-would take the memory of the process.
+its body is read. Reviews under way, and the bytes of large bodies, are limited for all clients together, and
+divided among their addresses: the API server's are not known, and a stranger must not take all there is.
 """
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from aiohttp import web
 
+from dynamo_operator.kube.shares import NothingLeft, Shares
+
 LARGEST_BODY: Final = 7 * 1024 * 1024
 """In bytes. The API server takes 3 MiB for an object, and an update shows it twice."""
 
+SMALL_BODY: Final = 64 * 1024
+"""In bytes. The connections of the server are too few for such bodies to add up."""
+
 ALL_BODIES: Final = 32 * 1024 * 1024
-"""In bytes: what may be read or judged at one time."""
+"""In bytes: what may be read or judged of larger bodies at one time."""
+
+ALL_REVIEWS: Final = 256
+"""As many as there are connections."""
 
 JSON: Final = "application/json"
 _BODY_SECONDS: Final = 5.0
@@ -32,37 +42,26 @@ class NotTaken(Exception):
 class Intake:
     """Reads bodies, and remembers how much of them there is."""
 
-    def __init__(self, largest: int = LARGEST_BODY, together: int = ALL_BODIES) -> None:
-        self._largest = largest
-        self._left = together
+    def __init__(self) -> None:
+        self._reviews = Shares(ALL_REVIEWS)
+        self._bytes = Shares(ALL_BODIES)
 
-    def reserve(self, http: web.Request) -> int:
-        """The size of a body that may be read now; `release` it when it is done with.
+    @contextmanager
+    def admitted(self, http: web.Request, client: str) -> Iterator[None]:
+        """Have the body of a client's request read and judged within the block.
 
         Raises:
             NotTaken: it may not.
         """
-        size = self._size(http)
-        if size > self._left:
-            raise NotTaken(503, "too much is under way, try again")
-        self._left -= size
-        return size
-
-    def release(self, size: int) -> None:
-        """Be done with a body of that size."""
-        self._left += size
-
-    def _size(self, http: web.Request) -> int:
-        if http.content_type != JSON:
-            raise NotTaken(400, f"expected {JSON}, got {http.content_type}")
-        if http.headers.get("Content-Encoding", "identity") != "identity":
-            raise NotTaken(415, "the body must not be compressed")
-        size = http.content_length
-        if size is None:
-            raise NotTaken(411, "the length of the body must be said before it comes")
-        if size > self._largest:
-            raise NotTaken(413, f"the body has more than {self._largest} bytes")
-        return size
+        size = _size(http)
+        try:
+            with (
+                self._reviews.taken(client, 1),
+                self._bytes.taken(client, size if size > SMALL_BODY else 0),
+            ):
+                yield
+        except NothingLeft:
+            raise NotTaken(503, "too much is under way, try again") from None
 
     @staticmethod
     async def read(http: web.Request) -> bytes:
@@ -78,3 +77,21 @@ class Intake:
             raise NotTaken(408, "the body did not come in time") from None
         except (web.RequestPayloadError, ConnectionError) as error:
             raise NotTaken(400, f"the body did not come: {error}") from error
+
+
+def _size(http: web.Request) -> int:
+    """The size of a body, as its client says.
+
+    Raises:
+        NotTaken: the API server would not send it.
+    """
+    if http.content_type != JSON:
+        raise NotTaken(400, f"expected {JSON}, got {http.content_type}")
+    if http.headers.get("Content-Encoding", "identity") != "identity":
+        raise NotTaken(415, "the body must not be compressed")
+    size = http.content_length
+    if size is None:
+        raise NotTaken(411, "the length of the body must be said before it comes")
+    if size > LARGEST_BODY:
+        raise NotTaken(413, f"the body has more than {LARGEST_BODY} bytes")
+    return size

@@ -1,8 +1,9 @@
 """The webhooks over HTTPS.
 
 The hard part is what does not come from the API server: anybody who reaches the port may send anything.
-Whatever it is, the answer is a review, or a few words why not, and nobody waits for it. A certificate is
-changed under way, for new connections; the end is slow enough for those that the API server just opened.
+Whatever it is, the answer is a review, or a few words why not, in a bounded time, and nobody waits for it. A
+certificate is changed under way, for new connections; the end is slow enough for those that the API server
+just opened.
 """
 
 import asyncio
@@ -14,20 +15,28 @@ from typing import Any, Final, NoReturn
 import structlog
 from aiohttp import web
 
+from dynamo_operator.admission.clients import ANYBODY, Clients
 from dynamo_operator.admission.elsewhere import Elsewhere
 from dynamo_operator.admission.intake import JSON, LARGEST_BODY, Intake, NotTaken
-from dynamo_operator.admission.judgement import ALLOWED, Verdict, judged
+from dynamo_operator.admission.judgement import Verdict
+from dynamo_operator.admission.judges import Judges
 from dynamo_operator.admission.metrics import WebhookMetrics
 from dynamo_operator.admission.registration import path_of
 from dynamo_operator.admission.review import NotAReview, Request, answer, request_in
-from dynamo_operator.admission.rules import RULES, Circumstances, Rules
+from dynamo_operator.admission.rules import RULES, Rules
 from dynamo_operator.api.request import DynamoGraphDeploymentRequest
 from dynamo_operator.kube.gate import Gate
+from dynamo_operator.kube.peers import client_of
 from dynamo_operator.kube.serving import Certificate
+from dynamo_operator.kube.turns import Turns
+from dynamo_operator.kube.worker import WorkBusy
 
-_SHUTDOWN_SECONDS: Final = 5.0
-_LARGE: Final = 64 * 1024
-"""In bytes. Larger reviews are judged in a thread, one at a time: everything else goes on meanwhile."""
+_SHUTDOWN_SECONDS: Final = 1.0
+_DRAIN_SECONDS: Final = 3.0
+REVIEW_SECONDS: Final = 8.0
+"""So long a review may take, its body included. The API server waits ten seconds."""
+_QUESTIONS: Final = 4
+"""Questions to the API server at once, so that strangers cannot take the places of reconciles."""
 _TOLD: Final = 10
 _LONGEST: Final = 300
 """Problems in a log entry, and characters of each."""
@@ -42,22 +51,22 @@ class WebhookServer:
         self,
         address: tuple[str | None, int],
         certificate: Certificate,
-        circumstances: Callable[[Request], Circumstances],
-        skips: Callable[[str], bool],
+        judges: Judges,
         metrics: WebhookMetrics,
         *,
-        drain_seconds: float = 3.0,
+        drain_seconds: float = _DRAIN_SECONDS,
         elsewhere: Elsewhere | None = None,
+        clients: Clients = ANYBODY,
     ) -> None:
         self._address = address
         self._certificate = certificate
-        self._circumstances = circumstances
-        self._skips = skips
         self._metrics = metrics
         self._drain_seconds = drain_seconds
         self._elsewhere = elsewhere
+        self.judges = judges
+        self._clients = clients
         self._intake = Intake()
-        self._large = asyncio.Lock()
+        self._questions = Turns(_QUESTIONS)
         self._is_ending = False
         self.listening = asyncio.Event()
         self.port = address[1]
@@ -92,15 +101,18 @@ class WebhookServer:
 
     def _handler(self, rules: Rules[Any]) -> Callable[[web.Request], Any]:
         async def handle(http: web.Request) -> web.Response:
+            client = client_of(http.remote)
             try:
-                size = self._intake.reserve(http)
-                try:
-                    response = await self._answered(rules, await self._intake.read(http))
-                finally:
-                    self._intake.release(size)
+                self._clients.check(http)
+                with self._intake.admitted(http, client):
+                    async with asyncio.timeout(REVIEW_SECONDS):
+                        body = await self._intake.read(http)
+                        response = await self._answered(rules, body, client)
             except NotTaken as error:
                 response = web.Response(status=error.status, text=f"{error}\n")
                 response.force_close()  # what comes after it is of no interest
+            except (TimeoutError, WorkBusy):
+                response = web.Response(status=503, text="too much is under way, try again\n")
             except NotAReview as error:
                 response = web.Response(status=400, text=f"{error}\n")
             if self._is_ending:
@@ -109,22 +121,21 @@ class WebhookServer:
 
         return handle
 
-    async def _answered(self, rules: Rules[Any], body: bytes) -> web.Response:
+    async def _answered(self, rules: Rules[Any], body: bytes, client: str) -> web.Response:
         """The answer to a review.
 
         Raises:
             NotAReview: it is none.
+            WorkBusy: there is too much to judge now.
         """
         started = time.perf_counter()
-        if len(body) <= _LARGE:
-            request, verdict = self._judged(rules, body)
-        else:
-            async with self._large:
-                request, verdict = await asyncio.to_thread(self._judged, rules, body)
+        request = request_in(body)
+        verdict = await self.judges.verdict(rules, request, client)
         # Also where another operator is in charge by its Lease: a tenant may write one, and take it away.
         asks = rules.type_ is DynamoGraphDeploymentRequest
         if asks and verdict.allowed and self._elsewhere is not None:
-            foreign = await self._elsewhere.problems(request)
+            async with self._questions.place(client, request.namespace):
+                foreign = await self._elsewhere.problems(request)
             verdict = replace(verdict, problems=foreign, reason="forbidden") if foreign else verdict
         kind = rules.type_.KIND.name
         seconds = time.perf_counter() - started
@@ -132,23 +143,6 @@ class WebhookServer:
         if not verdict.allowed:
             _told(kind, request, verdict)
         return web.Response(body=answer(request.uid, verdict), content_type=JSON)
-
-    def _judged(self, rules: Rules[Any], body: bytes) -> tuple[Request, Verdict]:
-        request = request_in(body)
-        return request, self.verdict(rules, request)
-
-    def verdict(self, rules: Rules[Any], request: Request) -> Verdict:
-        """The verdict on a request, by the rules of its kind."""
-        if request.new is None or request.operation == "DELETE" or request.sub_resource:
-            return ALLOWED  # no spec is stored
-        at = {"namespace": request.namespace, "name": request.name}
-        if self._skips(request.namespace):
-            text = "skipping validation - namespace has namespace-restricted operator"
-            _log.debug(text, kind=rules.type_.KIND.name, **at)
-            return ALLOWED
-        text = f"validate {request.operation.lower()}"
-        _log.debug(text, kind=rules.type_.KIND.name, **at)
-        return judged(rules, request.new, request.old, self._circumstances(request))
 
 
 def _told(kind: str, request: Request, verdict: Verdict) -> None:

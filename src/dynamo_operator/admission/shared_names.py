@@ -6,7 +6,7 @@ of an Ingress is served by one of those who claim it. Neither can be refused: wh
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Generic
 
@@ -55,6 +55,10 @@ class Owners(Generic[R]):
     def outside(self, namespace: str) -> "Outside[R]":
         """What is claimed in other namespaces."""
         return Outside(self, namespace)
+
+    def names_outside(self, namespace: str) -> Iterator[str]:
+        """All names that other namespaces have."""
+        return (name for name in self._found if self.is_claimed(name, namespace))
 
     def is_claimed(self, name: str, but_in: str) -> bool:
         """Whether another namespace than that one has the name."""

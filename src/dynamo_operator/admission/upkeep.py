@@ -15,6 +15,7 @@ from typing import Any, Final, NoReturn
 import structlog
 
 from dynamo_operator.admission.bundle import Caller, Configuration
+from dynamo_operator.admission.clients import ANYBODY, Clients
 from dynamo_operator.admission.identity import Identity
 from dynamo_operator.admission.keepers import Keeper, Kept
 from dynamo_operator.admission.repair import RepairPace
@@ -45,7 +46,9 @@ class Upkeep:
         server: WebhookServer,
         certificate: Certificate,
         informers: tuple[Informer[Any], ...],
+        clients: Clients = ANYBODY,
     ) -> None:
+        self._clients = clients
         self._identity = identity
         self._keeper = keeper
         self._configuration = configuration
@@ -120,9 +123,11 @@ class Upkeep:
     async def _served(self, kept: Kept) -> None:
         """Serve the certificate, and have it trusted."""
         try:
-            await self._certificate.load(kept.pair)
+            await self._certificate.load(kept.pair, await self._clients.authorities())
         except ssl.SSLError as error:
-            raise ConfigError("webhook certificate", f"cannot be used: {error.reason}") from error
+            file = self._clients.file
+            source = "webhook certificate" + (f" or client CA {file}" if file else "")
+            raise ConfigError(source, f"cannot be used: {error.reason or error}") from error
         if kept.authorities is not None and not self._configuration.trusts(kept.authorities):
             if kept.authorities == self._written:
                 await self._pace.turn()

@@ -10,9 +10,11 @@ from prometheus_client import CollectorRegistry
 
 from dynamo_operator.admission.bundle import Configuration
 from dynamo_operator.admission.certificates import Terms
+from dynamo_operator.admission.clients import Clients
 from dynamo_operator.admission.elsewhere import Elsewhere
 from dynamo_operator.admission.hosts import hosts_of
 from dynamo_operator.admission.identity import Identity
+from dynamo_operator.admission.judges import AT_ONCE, Judges, is_large
 from dynamo_operator.admission.keepers import FileKeeper, Keeper, SecretKeeper
 from dynamo_operator.admission.metrics import WebhookMetrics
 from dynamo_operator.admission.review import Request
@@ -34,6 +36,7 @@ from dynamo_operator.kube.types.admission import ServingSecret, ValidatingWebhoo
 from dynamo_operator.kube.types.core import PersistentVolumeClaim
 from dynamo_operator.kube.types.inference import InferencePool
 from dynamo_operator.kube.types.meta import R
+from dynamo_operator.kube.worker import Bounds, Workers
 from dynamo_operator.settings import Settings, WebhookSettings
 from dynamo_operator.validation.surroundings import Surroundings
 
@@ -93,20 +96,26 @@ def webhooks(
 
     def circumstances(request: Request) -> Circumstances:
         around = surroundings(cache, request.namespace, taken)
+        if is_large(request):  # judged in a process that does not have the cache
+            around = copied(cache, request.namespace, taken)
         return Circumstances(settings.render, request.user_info.username, identity.user, around)
 
-    certificate = Certificate()
+    file = Path(chosen.client_ca) if chosen.client_ca else None
+    clients = Clients(file, chosen.client_name)
+    certificate = Certificate(asks_clients=file is not None)
+    workers = Workers(Bounds(processes=AT_ONCE))
     server = WebhookServer(
         address,
         certificate,
-        circumstances,
-        is_left_to_others,
+        Judges(workers.submit, circumstances, is_left_to_others),
         WebhookMetrics(registry),
         elsewhere=None if own else Elsewhere(client),
+        clients=clients,
     )
     configuration = Configuration(client, cache, chosen.configuration_name)
-    upkeep = Upkeep(identity, keeper, configuration, server, certificate, informers)
-    return Webhooks(informers, (server, upkeep), upkeep.synced, upkeep.ready, certificate)
+    upkeep = Upkeep(identity, keeper, configuration, server, certificate, informers, clients)
+    servers = (server, workers, upkeep)
+    return Webhooks(informers, servers, upkeep.synced, upkeep.ready, certificate)
 
 
 def _certificate_source(
@@ -165,4 +174,18 @@ def surroundings(cache: Cache, namespace: str, taken: SharedNames) -> Surroundin
         base_models=_BaseModels(cache, namespace) if cache.serves(DynamoModel) else None,
         foreign_graphs=taken.graphs.outside(namespace),
         foreign_hosts=taken.hosts.outside(namespace),
+    )
+
+
+def copied(cache: Cache, namespace: str, taken: SharedNames) -> Surroundings:
+    """The same as sets of names, for a process that does not have the cache."""
+    known = surroundings(cache, namespace, taken)
+    claims = (each.metadata.name for each in cache.list(PersistentVolumeClaim, namespace))
+    models = (each.spec.base_model_name for each in cache.list(DynamoModel, namespace) if each.spec)
+    return Surroundings(
+        pools_served=known.pools_served,
+        claims=None if known.claims is None else frozenset(claims),
+        base_models=None if known.base_models is None else frozenset(models),
+        foreign_graphs=frozenset(taken.graphs.names_outside(namespace)),
+        foreign_hosts=frozenset(taken.hosts.names_outside(namespace)),
     )

@@ -2,8 +2,9 @@
 
 The hard part is that neither asyncio nor the HTTP library counts connections: one that never finishes its
 handshake, or its first header, costs memory for as long as it likes. So each has a place here from the moment
-that it is accepted. When all places are taken, one is made free: first that of who owes us something, a
-handshake, headers or a body, then that of who was not heard of for the longest time. Only a whole request
+that it is accepted. When all places are taken, one is made free: of the client with the most connections,
+first one that owes us something, a handshake, headers or a body, then one that was silent for the longest
+time. So a client with few connections keeps them, whatever another one opens. Only a whole request
 that is being answered keeps its place, and not for ever: who does not read his answer holds it as well.
 """
 
@@ -13,6 +14,7 @@ import logging
 import os
 import socket
 import ssl
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,6 +25,7 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from dynamo_operator.kube.errors import ConfigError
+from dynamo_operator.kube.peers import client_of
 
 _BACKLOG: Final = 128
 _LOOKS: Final = 5
@@ -55,8 +58,11 @@ LIMITS = Limits()
 class Place(asyncio.Protocol):
     """One connection: what it does is done by `inner`, and what it may is said here."""
 
-    def __init__(self, inner: asyncio.Protocol, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, inner: asyncio.Protocol, clock: Callable[[], float], client: str = ""
+    ) -> None:
         self.inner = inner
+        self.client = client
         self.request: web.Request | None = None
         """The one that is under way."""
         self.answered = 0
@@ -197,20 +203,23 @@ class Gate:
         loop = asyncio.get_running_loop()
         while True:
             try:
-                connection, _ = await loop.sock_accept(listener)
+                connection, address = await loop.sock_accept(listener)
             except OSError as error:
                 _log.warning("no connection let in", error=str(error))
                 await asyncio.sleep(_AGAIN_SECONDS)
                 continue
-            if not self._has_place():
+            client = client_of(str(address[0]))
+            if not self._has_place(client):
                 connection.close()
                 continue
-            self._let_in(connection, context)
+            self._let_in(connection, client, context)
 
-    def _let_in(self, connection: socket.socket, context: ssl.SSLContext | None) -> None:
+    def _let_in(
+        self, connection: socket.socket, client: str, context: ssl.SSLContext | None
+    ) -> None:
         """Give a connection a place, until it has left."""
         server = cast("web.Server", self._runner.server)
-        place = Place(server(), asyncio.get_running_loop().time)
+        place = Place(server(), asyncio.get_running_loop().time, client)
         self._places[place.inner] = place
 
         def has_left(_: asyncio.Task[None]) -> None:
@@ -230,7 +239,8 @@ class Gate:
                 if place.awaited_since is not None and place.awaited_since < due:
                     place.cut()
 
-    def _has_place(self) -> bool:
+    def _has_place(self, client: str) -> bool:
+        """Whether another connection of that client may come in; one may have to make room for it."""
         if len(self._places) < self._limits.connections:
             return True
         self.refused += 1
@@ -240,7 +250,12 @@ class Gate:
             for each in self._places.values()
             if each.request is None or each.owes or each.since < due
         ]
-        victim = min(idle, key=lambda each: (not each.owes, each.since), default=None)
+        clients = Counter([client, *(each.client for each in self._places.values())])
+        victim = min(
+            idle,
+            key=lambda each: (-clients[each.client], not each.owes, each.since),
+            default=None,
+        )
         if victim is None:
             return False
         self._places.pop(victim.inner, None)

@@ -70,15 +70,20 @@ def new_authority(name: str, *, now: datetime, life: timedelta) -> Authority:
     return Authority(certificate, key)
 
 
-def server_context(pair: Pair) -> ssl.SSLContext:
+def server_context(pair: Pair, client_authorities: bytes | None = None) -> ssl.SSLContext:
     """The context of a server with this certificate: TLS 1.2 or newer, HTTP/1.1.
 
+    With `client_authorities`, PEM, clients need a certificate that one of these has signed.
+
     Raises:
-        ssl.SSLError: certificate and key are not a pair, or cannot be read.
+        ssl.SSLError: certificate and key are not a pair, or something cannot be read.
     """
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
+    if client_authorities is not None:
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_verify_locations(cadata=client_authorities.decode("ascii", "replace"))
     # OpenSSL takes keys from files only; this one is never on a disk.
     descriptor = os.memfd_create("certificate")
     try:
@@ -90,10 +95,14 @@ def server_context(pair: Pair) -> ssl.SSLContext:
 
 
 class Certificate:
-    """The certificate that new connections get; None until the first one is there."""
+    """The certificate that new connections get; None until the first one is there.
 
-    def __init__(self) -> None:
+    `asks_clients`: clients need a certificate too, of the authorities that `load` is given.
+    """
+
+    def __init__(self, *, asks_clients: bool = False) -> None:
         self.pair: Pair | None = None
+        self._client_authorities: bytes | None = None
         self.loaded = asyncio.Event()
         self.expires = float("nan")
         """When it runs out, in seconds since 1970. NaN means: there is none."""
@@ -103,16 +112,21 @@ class Certificate:
         self.listener.minimum_version = ssl.TLSVersion.TLSv1_2
         self.listener.set_alpn_protocols(["http/1.1"])
         self.listener.sni_callback = self._choose
+        if (
+            asks_clients
+        ):  # the mode of a connection is that of the listener, whatever `_choose` hands it
+            self.listener.verify_mode = ssl.CERT_REQUIRED
 
-    async def load(self, pair: Pair) -> None:
-        """Serve that certificate from now on.
+    async def load(self, pair: Pair, client_authorities: bytes | None = None) -> None:
+        """Serve that certificate from now on, to clients of those authorities if they need one.
 
         Raises:
             ssl.SSLError: it cannot be used; the one before stays.
         """
-        if pair == self.pair:
+        if (pair, client_authorities) == (self.pair, self._client_authorities):
             return
-        self._context = await asyncio.to_thread(server_context, pair)
+        self._context = await asyncio.to_thread(server_context, pair, client_authorities)
+        self._client_authorities = client_authorities
         self.expires = _expiry(pair)
         self.pair = pair
         self.loaded.set()

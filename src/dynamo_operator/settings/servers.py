@@ -98,6 +98,21 @@ class WebhookSettings(Section, frozen=True, kw_only=True):
         str,
         Setting("Service through which the webhooks are called.", ("webhook-service-name",)),
     ] = "dynamo-platform-dynamo-operator-webhook-service"
+    client_ca: Annotated[
+        str,
+        Setting(
+            "File with the CA certificates of the API server's client certificate for webhooks. Then a "
+            "connection without a certificate of that CA is refused. Empty means that anybody may connect.",
+            ("webhook-client-ca",),
+        ),
+    ] = ""
+    client_name: Annotated[
+        str,
+        Setting(
+            "Common name that the client certificate must have. Empty means any of that CA.",
+            ("webhook-client-name",),
+        ),
+    ] = ""
     namespace: Annotated[
         str,
         Setting(

@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry
 from dynamo_operator.admission.bundle import Configuration
 from dynamo_operator.admission.certificates import Stored, Terms
 from dynamo_operator.admission.identity import Identity
+from dynamo_operator.admission.judges import Judges
 from dynamo_operator.admission.keepers import FileKeeper, Kept, SecretKeeper
 from dynamo_operator.admission.metrics import WebhookMetrics
 from dynamo_operator.admission.registration import Registration, registration
@@ -27,7 +28,7 @@ from dynamo_operator.kube.kind import Key, Object
 from dynamo_operator.kube.serving import Certificate
 from dynamo_operator.kube.types.admission import ServingSecret, ValidatingWebhookConfiguration
 from reviews.asking import SETTINGS
-from reviews.serving import HOSTS, new_certificate
+from reviews.serving import HOSTS, in_a_thread, new_certificate
 from simulated.server import Server
 
 KEY = Key("dyn", "webhook-server-cert")
@@ -113,8 +114,7 @@ async def upkeep(server: Server, folder: Path) -> AsyncIterator[Upkeep]:
     webhooks = WebhookServer(
         ("127.0.0.1", 0),
         certificate,
-        lambda _: Circumstances(SETTINGS),
-        lambda _: False,
+        Judges(in_a_thread, lambda _: Circumstances(SETTINGS), lambda _: False),
         WebhookMetrics(CollectorRegistry()),
         drain_seconds=0,
     )

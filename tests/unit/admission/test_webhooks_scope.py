@@ -38,18 +38,19 @@ def server(**chosen: str) -> WebhookServer:
     return only
 
 
-def is_allowed(of: WebhookServer, namespace: str) -> bool:
-    return of.verdict(RULES[0], request_in(review(BAD, namespace=namespace))).allowed
+async def is_allowed(of: WebhookServer, namespace: str) -> bool:
+    request = request_in(review(BAD, namespace=namespace))
+    return (await of.judges.verdict(RULES[0], request, "")).allowed
 
 
-def test_a_restricted_operator_judges_no_foreign_namespace() -> None:
+async def test_a_restricted_operator_judges_no_foreign_namespace() -> None:
     restricted = server(restricted="team", certificates="external")
-    assert is_allowed(restricted, "lab")
-    assert not is_allowed(restricted, "team")
+    assert await is_allowed(restricted, "lab")
+    assert not await is_allowed(restricted, "team")
 
 
-def test_a_cluster_wide_operator_judges_all() -> None:
-    assert not is_allowed(server(), "lab")
+async def test_a_cluster_wide_operator_judges_all() -> None:
+    assert not await is_allowed(server(), "lab")
 
 
 def test_a_restricted_operator_does_not_start_with_certificates_of_its_own() -> None:

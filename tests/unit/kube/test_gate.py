@@ -51,8 +51,10 @@ class Served:
             await response.write(bytes(1024 * 1024))
         return response
 
-    async def open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+    async def open(
+        self, local: tuple[str, int] | None = None
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port, local_addr=local)
         self.writers.append(writer)
         return reader, writer
 
@@ -138,6 +140,21 @@ async def test_when_all_places_are_taken_the_oldest_that_said_nothing_makes_room
         known[1].write(ASK)
         assert b"here" in await said(known[0])
         assert 1 == there.gate.refused
+
+
+async def test_a_client_with_many_connections_takes_no_place_from_another_one() -> None:
+    async with served(Limits(connections=4)) as there:
+        known = await there.open(("127.0.0.2", 0))
+        known[1].write(ASK)
+        assert b"here" in await said(known[0])
+        half = await there.open(("127.0.0.2", 0))  # owes a request
+        for _ in range(20):  # each of them is answered, so all are younger and none owes anything
+            reader, writer = await there.open()
+            writer.write(ASK)
+            assert b"here" in await said(reader)
+        for reader, writer in (known, half):
+            writer.write(ASK)
+            assert b"here" in await said(reader)
 
 
 async def test_a_connection_that_was_opened_in_advance_serves_later() -> None:

@@ -273,7 +273,7 @@ async def test_only_the_metadata_of_definitions_is_asked_for() -> None:
 async def test_an_api_server_that_fails_when_the_groups_are_asked_for_is_asked_again() -> None:
     server = Restricted()
     server.groups = ("example.com",)
-    broken = ((500, {}),) * 5
+    broken: tuple[tuple[int, object], ...] = ((500, {}),) * 5
     server.first = (*broken, (403, {}), (200, []), (200, {"groups": None}))
     server.faults.append(Fault(403, times=10**6, collection=DEFINITIONS))
     world = World(server)

@@ -92,7 +92,7 @@ class LoraWorker:
             case Trouble.TALKS:
                 return web.Response(body=b"x" * (2 << 20))
             case Trouble.STUTTERS:
-                return web.Response(text="[" * 100_000)
+                return web.Response(text="[" * 50_000)
             case _:
                 pass
         return None

@@ -82,6 +82,7 @@ class Cluster:
         self.at_once = self.most_at_once = 0
         self.timeout_seconds = timeout_seconds
         self.may_call = True
+        self.silence = ""
 
     @asynccontextmanager
     async def operator(self, transport: Transport | None = None) -> AsyncIterator[None]:
@@ -95,7 +96,9 @@ class Cluster:
         manager.inform(Informer(Service))
         manager.inform(Informer(EndpointSlice, labels=SLICE_SELECTOR))
         manager.inform(Informer(Pod, labels=SELECTOR, keep=reduced))
-        calls = ModelCalls(self._workers, now=self.now, may_call=lambda _: self.may_call)
+        calls = ModelCalls(
+            self._workers, now=self.now, may_call=lambda _: self.may_call, silence=self.silence
+        )
         recorder = events.recorder("dynamomodel")
         controller = ModelController(client, writer, self.cache, recorder, StatusPace(2.0), calls)
         calls.wake = manager.control(controller, Pace(hears_itself=False)).wake

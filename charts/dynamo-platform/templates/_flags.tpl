@@ -39,6 +39,7 @@ put together as values and written by `toYaml`, so that no text of a user can be
   (list "mpi-run-ssh-secret-name" $dynamo.mpiRun.secretName)
   (list "mpi-run-ssh-secret-namespace" ($dynamo.mpiRun.secretName | empty | ternary "" .Release.Namespace))
   (list "mpi-run-ssh-keygen" ($dynamo.mpiRun.secretName | empty | ternary "" ($dynamo.mpiRun.sshKeygen.enabled | toString)))
+  (list "model-calls" $dynamo.models.calls)
   (list "model-call-timeout" $dynamo.models.callTimeout)
   (list "model-calls-at-once" (int $dynamo.models.callsAtOnce | toString))
   (list "profiling-copier-image" (include "dynamo.image" (dict "root" . "repository" $dynamo.internalImages.profilingCopier)))

@@ -19,12 +19,12 @@ from dynamo_operator.lifecycle.adapter_calls import Call, Ending, Reply, Verb
 from dynamo_operator.settings import ModelSettings
 from dynamo_operator.validation.credentials import without_credentials
 
-BODY_LIMIT: Final = 1 << 20
+BODY_LIMIT: Final = 1 << 16
+"""Bytes of an answer. A list of some hundred adapters fits."""
+
+_READ_BYTES: Final = 1 << 14
 _MESSAGE_LIMIT: Final = 256
 _CONNECT_SECONDS: Final = 10.0
-_MODELS_AT_ONCE: Final = 20
-"""So many models may have all their workers hang before others have to wait."""
-
 _UNABLE: Final = frozenset(
     (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED)
 )
@@ -32,7 +32,7 @@ _NOT_ENABLED: Final = "; is DYN_LORA_ENABLED true in this worker?"
 
 
 class AdapterApi:
-    """The adapter API of all workers, with a bound on how many are asked at the same time.
+    """The adapter API of all workers.
 
     `dial` turns the base URL of an endpoint into the one that is connected to. It is there for tests, where
     every pod is on this machine.
@@ -43,18 +43,16 @@ class AdapterApi:
         session: aiohttp.ClientSession,
         *,
         timeout_seconds: float = 120.0,
-        at_once: int = 20,
         dial: Callable[[str], str] = str,
     ) -> None:
         self._session = session
         self._timeout_seconds = timeout_seconds
-        self._places = asyncio.Semaphore(at_once)
         self._dial = dial
 
     async def call(
         self, address: str, call: Call, *, timeout_seconds: float | None = None
     ) -> Reply:
-        """What came of a call to the endpoint with that base URL. The wait for a place is not timed.
+        """What came of a call to the endpoint with that base URL.
 
         None means: the usual limit.
         """
@@ -63,16 +61,15 @@ class AdapterApi:
             # Clients and servers shorten such a path, so it could not be unloaded.
             text = f"{call.name} cannot be the name of an adapter: a part of it is a dot or two"
             return Reply(Ending.FAILED, _short(text))
-        async with self._places:
-            try:
-                async with asyncio.timeout(limit):
-                    return await self._send(self._dial(address), call)
-            except aiohttp.ServerTimeoutError:
-                text = "no connection: nobody takes it at that address"
-            except TimeoutError:
-                text = f"no answer within {limit:g} seconds"
-            except (aiohttp.ClientError, OSError) as error:
-                text = f"no answer: {error}" if str(error) else "the connection was dropped"
+        try:
+            async with asyncio.timeout(limit):
+                return await self._send(self._dial(address), call)
+        except aiohttp.ServerTimeoutError:
+            text = "no connection: nobody takes it at that address"
+        except TimeoutError:
+            text = f"no answer within {limit:g} seconds"
+        except (aiohttp.ClientError, OSError) as error:
+            text = f"no answer: {error}" if str(error) else "the connection was dropped"
         return Reply(Ending.FAILED, _short(text))
 
     async def _send(self, base: str, call: Call) -> Reply:
@@ -94,14 +91,9 @@ class AdapterApi:
 async def worker_api(
     settings: ModelSettings, dial: Callable[[str], str] = str
 ) -> AsyncIterator[AdapterApi]:
-    """The adapter API of all workers, meanwhile; each model may use a part of it only."""
+    """The adapter API of all workers, meanwhile."""
     async with adapter_session() as session:
-        yield AdapterApi(
-            session,
-            timeout_seconds=settings.call_timeout_seconds,
-            at_once=_MODELS_AT_ONCE * settings.calls_at_once,
-            dial=dial,
-        )
+        yield AdapterApi(session, timeout_seconds=settings.call_timeout_seconds, dial=dial)
 
 
 @asynccontextmanager
@@ -115,6 +107,7 @@ async def adapter_session(
         cookie_jar=aiohttp.DummyCookieJar(),
         headers={"Accept-Encoding": "identity"},
         auto_decompress=False,
+        read_bufsize=_READ_BYTES,
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=connect_seconds),
         trust_env=False,
     ) as session:

@@ -132,12 +132,12 @@ class ModelController:
         room = self.calls.at_once
         present = plan(scene.adapter, known.views(scene.present), now=now, busy=busy, room=room)
         past = plan(None, scene.former, now=now, busy=busy)
-        due = (*present.work, *past.work)
+        due = () if self.calls.silence else (*present.work, *past.work)
         found = await self._claimed(found, scene)
         status = model_status(found, spec, self._observed(scene, known, due))
         told = places(status)
         start = self.calls.chosen(known, [each for each in due if each.endpoint.place in told])
-        again = present.again_seconds, past.again_seconds
+        again = (None, None) if self.calls.silence else (present.again_seconds, past.again_seconds)
         wait = self._wait(found, status)
         if all(noted(found, pending(each.endpoint, each.calls)) for each in start):
             self.calls.start(found.key, known, start)
@@ -221,6 +221,7 @@ class ModelController:
             lack="" if scene.present else scene.around.lack(),
             trouble=lambda name: scene.around.trouble(name, now),
             ready_pods=scene.around.ready_pods(scene.present),
+            silence=self.calls.silence,
         )
 
     async def _claimed(self, found: DynamoModel, scene: _Scene) -> DynamoModel:
@@ -230,9 +231,8 @@ class ModelController:
             Conflict: it has changed meanwhile; the caller tries again at once.
             OperatorError: that could not be written.
         """
-        if scene.adapter is None and not any(
-            each.names for each in (*scene.present, *scene.former)
-        ):
+        will_load = scene.adapter is not None and not self.calls.silence
+        if not will_load and not any(each.names for each in (*scene.present, *scene.former)):
             return await without_finalizer(found, self.writer)
         metadata = found.metadata
         if FINALIZER in metadata.finalizers:
@@ -269,6 +269,8 @@ class ModelController:
         known = self._known(found)
         if known.leaving is None:
             ends = self._last_endpoints(found, known)
+            if ends and self.calls.silence:
+                return await self._left_loaded(found, len(ends))
             if ends:
                 work = unload_all(self.calls, found.metadata.namespace, known, ends)
                 known.leaving = self.calls.begin(found.key, work)
@@ -282,6 +284,14 @@ class ModelController:
         self.calls.forget(found.key)
         if known.leaving is not None:
             self._report_leaving(found, known.leaving.result() or 0, len(known.endpoints))
+        return DONE
+
+    async def _left_loaded(self, found: DynamoModel, count: int) -> Outcome:
+        """Let the model go although workers have its adapters, since none may be called."""
+        await without_finalizer(found, self.writer)
+        self.calls.forget(found.key)
+        text = f"{count} endpoint(s) keep the LoRA: {self.calls.silence}"
+        self.recorder.event(found, reason="LoRAUnloadFailed", message=text, warning=True)
         return DONE
 
     def _last_endpoints(self, found: DynamoModel, known: Known) -> tuple[Endpoint, ...]:

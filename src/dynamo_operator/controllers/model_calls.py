@@ -1,9 +1,9 @@
 """The calls to workers that are under way, for each model, and what came of them.
 
 A call may take minutes, and a reconcile must not. So calls run beside the controller: it starts them, goes
-on, and is woken when one has ended. The hard part is to be fair. Each model has places of its own, so that
-the workers of one that hang hold up no other; and of its places only half are for endpoints that failed
-before.
+on, and is woken when one has ended. The hard part is to be fair. Each model has places of its own, of which
+only half are for endpoints that failed before; and all models of a namespace together have a part of all
+places (`call_places`), so that workers that hang delay nobody in another namespace.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeAlias
 import structlog
 
 from dynamo_operator.api.model import EndpointInfo
+from dynamo_operator.controllers.call_places import FairPlaces
 from dynamo_operator.kube.kind import Key
 from dynamo_operator.lifecycle.adapter_calls import (
     AT_ONCE,
@@ -30,6 +31,9 @@ from dynamo_operator.lifecycle.adapter_calls import (
 )
 
 _log = structlog.get_logger()
+
+_MODELS_AT_ONCE = 20
+"""So many models may use all of their places at the same time."""
 
 
 class Caller(Protocol):
@@ -89,7 +93,7 @@ class ModelCalls:
     """Runs the calls of all models; a server of the manager.
 
     `may_call` is asked before each call, with the model's namespace: whether this process still leads there.
-    `wake` has a model looked at.
+    `wake` has a model reconciled. `silence` is why no worker is called at all; "" means that they are.
     """
 
     def __init__(
@@ -100,8 +104,11 @@ class ModelCalls:
         may_call: Callable[[str], bool] = lambda _: True,
         observe: Observer = lambda *_: None,
         now: Callable[[], datetime] = _utc_now,
+        silence: str = "",
     ) -> None:
         self.at_once = at_once
+        self.silence = silence
+        self._places = FairPlaces(_MODELS_AT_ONCE * at_once)
         self.now = now
         self.may_call = may_call
         self.wake: Callable[[Key], None] = lambda _: None
@@ -126,15 +133,18 @@ class ModelCalls:
     async def call(
         self, namespace: str, address: str, call: Call, *, timeout_seconds: float | None = None
     ) -> Reply:
-        """What came of one call. None means: the usual limit."""
+        """What came of one call. The wait for a place is not timed. None means: the usual limit."""
+        if self.silence:
+            return Reply(Ending.FAILED, self.silence)
         await self._opened.wait()
-        if self._caller is None or not self.may_call(namespace):
-            return Reply(Ending.FAILED, "this operator may not act any more")
-        loop = asyncio.get_running_loop()
-        started = loop.time()
-        reply = await self._caller.call(address, call, timeout_seconds=timeout_seconds)
-        self._observe(call, reply, loop.time() - started)
-        return reply
+        async with self._places.place(namespace):
+            if self._caller is None or not self.may_call(namespace):
+                return Reply(Ending.FAILED, "this operator may not act any more")
+            loop = asyncio.get_running_loop()
+            started = loop.time()
+            reply = await self._caller.call(address, call, timeout_seconds=timeout_seconds)
+            self._observe(call, reply, loop.time() - started)
+            return reply
 
     def known(self, key: Key, uid: str) -> Known | None:
         """What is known of the model. None means: nothing, this is the first look at it."""

@@ -77,3 +77,14 @@ def _credentials(
         "credentials",
         f"none found: no --kubeconfig, KUBECONFIG is not set, not in a pod, no {default}",
     )
+
+
+def is_own_cluster(
+    kubeconfig: Path | None,
+    environ: Mapping[str, str] = os.environ,
+    service_account: Path = FOLDER,
+) -> bool:
+    """Whether the credentials are those of a pod, so that the cluster is the one that the process runs in."""
+    if kubeconfig is not None or any(environ.get("KUBECONFIG", "").split(":")):
+        return False
+    return is_in_cluster(environ, service_account)

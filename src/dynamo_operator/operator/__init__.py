@@ -41,7 +41,9 @@ from dynamo_operator.settings import Settings
 _log = structlog.get_logger()
 
 
-async def run(settings: Settings, *, stop: asyncio.Event, dial: Callable[[str], str] = str) -> None:
+async def run(
+    settings: Settings, *, stop: asyncio.Event, dial: Callable[[str], str] | None = None
+) -> None:
     """Reconcile until `stop` is set, then stop in order.
 
     `dial` turns the base URL of a worker into the one that is connected to; it is there for tests.
@@ -114,7 +116,7 @@ def manager(
     scope: Scope,
     user: str = "",
     *,
-    dial: Callable[[str], str] = str,
+    dial: Callable[[str], str] | None = None,
 ) -> Manager:
     """Everything that runs, put together and not started. `user` is what the API server calls us."""
     cache = Cache()

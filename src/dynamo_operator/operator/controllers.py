@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 from dynamo_operator.api import labels
 from dynamo_operator.controllers.adapter_api import worker_api
@@ -21,6 +22,7 @@ from dynamo_operator.controllers.ssh_source import SshKeyController, makes_ssh_k
 from dynamo_operator.kube.apply import Applier
 from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.client import Client
+from dynamo_operator.kube.connect import is_own_cluster
 from dynamo_operator.kube.controller import Pace
 from dynamo_operator.kube.events import EventWriter
 from dynamo_operator.kube.manager import Manager
@@ -109,11 +111,15 @@ def control_graphs(parts: Parts) -> None:
         built.control(keys, replace(parts.pace, hears_itself=True))
 
 
-def control_models(parts: Parts, dial: Callable[[str], str]) -> None:
-    """Reconcile models. `dial` turns the base URL of a worker into the one that is connected to."""
+def control_models(parts: Parts, dial: Callable[[str], str] | None) -> None:
+    """Reconcile models. `dial` turns the base URL of a worker into the one that is connected to.
+
+    None means: they are the same.
+    """
     chosen = usable(parts.settings.models)
     calls = ModelCalls(
-        partial(worker_api, chosen, dial),
+        partial(worker_api, chosen, dial or str),
+        silence=silence(parts.settings, is_dialled=dial is not None),
         at_once=chosen.calls_at_once,
         may_call=parts.may_write,
         observe=CallMetrics(parts.metrics.registry).called,
@@ -134,3 +140,17 @@ def control_requests(parts: Parts) -> None:
     recorder = parts.events.recorder("dynamographdeploymentrequest")
     requests = RequestController(parts.cache, acts, recorder, StatusPace())
     parts.built.control(requests, replace(parts.pace, hears_itself=True))
+
+
+def silence(settings: Settings, *, is_dialled: bool) -> str:
+    """Why no worker is called; "" if they are."""
+    if settings.models.calls == "never":
+        return "LoRA calls are off (--model-calls=never)"
+    if settings.models.calls == "always" or is_dialled:
+        return ""
+    if is_own_cluster(Path(settings.kubeconfig) if settings.kubeconfig else None):
+        return ""
+    return (
+        "workers are not called: the operator runs outside the cluster, where addresses of pods may "
+        "belong to other machines (--model-calls=always calls them)"
+    )

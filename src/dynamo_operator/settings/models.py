@@ -1,6 +1,6 @@
 """How workers are asked to load and to unload adapters."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from dynamo_operator.kube.errors import ConfigError
 from dynamo_operator.settings.declare import Section, Setting
@@ -9,6 +9,15 @@ from dynamo_operator.settings.declare import Section, Setting
 class ModelSettings(Section, frozen=True, kw_only=True):
     """Calls to workers."""
 
+    calls: Annotated[
+        Literal["auto", "always", "never"],
+        Setting(
+            "Whether workers are called. `auto` calls them only from a pod of their own cluster: elsewhere "
+            "the addresses of pods may belong to other machines. `always` is for an operator outside whose "
+            "network reaches the pods.",
+            ("model-calls",),
+        ),
+    ] = "auto"
     call_timeout_seconds: Annotated[
         float,
         Setting(

@@ -394,6 +394,12 @@ MEANINGS = (
         "Deploy a graph with that `modelRef.name` in this namespace, or make `baseModelName` the same text.",
     ),
     Meaning(
+        *(_MODEL, "EndpointsReady", "False", ModelReason.NOT_CALLED),
+        "No worker is called: the operator runs outside the cluster, where the addresses of pods may belong "
+        "to other machines, or `--model-calls=never` is set.",
+        "Run the operator in the cluster. If its network reaches the pods, set `--model-calls=always`.",
+    ),
+    Meaning(
         *(_MODEL, "EndpointsReady", "False", ModelReason.CONFLICT),
         "Another model has an adapter of that name on the base model; the message says which.",
         "Choose another `modelName`, or delete or rename the other; this one goes on by itself then.",

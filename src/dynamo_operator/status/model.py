@@ -46,6 +46,7 @@ class ModelReason(StrEnum):
     DISCOVERED = "EndpointsDiscovered"
     NO_ENDPOINTS = "NoEndpoints"
     CONFLICT = "AdapterNameTaken"
+    NOT_CALLED = "CallsDisabled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class Observed:
     `services` are those that the endpoints were found through. `former` are pods that still have to
     unload. `holder` is the model that has the adapter's name; "" means: it is this one's. `lack` says why
     there are no endpoints. `trouble` says of a pod by name what holds it up, "" if nothing is known.
-    `ready_pods` counts the pods that are.
+    `ready_pods` counts the pods that are. `silence` says why no worker is called, "" if they are.
     """
 
     services: Sequence[str]
@@ -65,6 +66,7 @@ class Observed:
     lack: str = ""
     trouble: Callable[[str], str] = lambda _: ""
     ready_pods: int = 0
+    silence: str = ""
 
 
 def adapter_of(spec: DynamoModelSpec | None) -> Adapter | None:
@@ -248,6 +250,9 @@ def _endpoints_ready(
     elif ready + covered == total and not left_out:
         also = f"; {covered} prefill worker(s) cannot manage adapters" if covered else ""
         found = "True", ModelReason.ALL_READY, f"All {ready} endpoint(s) are ready{also}"
+    elif seen.silence:
+        text = f"Found {ready} ready endpoint(s) out of {total} total; {seen.silence}"
+        found = "False", ModelReason.NOT_CALLED, text
     else:
         reason = ModelReason.NOT_READY if ready else ModelReason.NONE_READY
         text = f"Found {ready} ready endpoint(s) out of {total} total{_left_out(left_out)}"

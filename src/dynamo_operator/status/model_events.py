@@ -44,8 +44,8 @@ def _of_reason(new: Condition, base: str, total: int) -> Iterator[Happening]:
             )
         case ModelReason.NO_ENDPOINTS:
             yield Happening("NoEndpointsFound", new.message, is_warning=True)
-        case ModelReason.CONFLICT:
-            yield Happening(ModelReason.CONFLICT, new.message, is_warning=True)
+        case ModelReason.CONFLICT | ModelReason.NOT_CALLED:
+            yield Happening(new.reason, new.message, is_warning=True)
         case _:
             pass
 

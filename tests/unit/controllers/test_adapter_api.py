@@ -1,6 +1,5 @@
 """Each call to a worker ends in a reply, whatever the worker does."""
 
-import asyncio
 import json
 import socket
 import time
@@ -109,15 +108,6 @@ async def test_a_worker_that_is_not_there_is_a_failure() -> None:
         reply = await AdapterApi(session, dial=lambda _: worker.base).call(ADDRESS, LOAD)
     assert Ending.FAILED is reply.ending
     assert reply.message.startswith("no answer: ")
-
-
-async def test_only_so_many_are_asked_at_once_and_waiting_is_not_timed() -> None:
-    worker = LoraWorker(takes_seconds=0.1)
-    async with worker.serving(), adapter_session() as session:
-        api = AdapterApi(session, timeout_seconds=0.5, at_once=3, dial=lambda _: worker.base)
-        replies = await asyncio.gather(*(api.call(ADDRESS, LOAD) for _ in range(24)))
-    assert {Reply(Ending.DONE)} == set(replies)
-    assert 3 == worker.most_at_once
 
 
 async def test_a_host_that_takes_no_connection_is_told_from_one_that_does_not_answer() -> None:

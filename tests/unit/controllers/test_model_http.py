@@ -30,7 +30,7 @@ async def running(cluster: Cluster) -> AsyncIterator[None]:
     settings = Settings(
         metrics=MetricsSettings(bind_address="0"),
         health=HealthSettings(bind_address="0"),
-        models=ModelSettings(call_timeout_seconds=3.0),
+        models=ModelSettings(calls="always", call_timeout_seconds=3.0),
     )
     client = Client(cluster.server)
     manager = operator.manager(client, settings, RuntimeMetrics(), scope_of(client, settings))

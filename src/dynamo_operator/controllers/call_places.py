@@ -1,0 +1,79 @@
+"""Places for calls to workers, shared fairly between namespaces.
+
+Each call holds a connection and the memory of an answer, so there is a bound on all of them together. A
+tenant whose workers hang must not use it up: each namespace has a bound too, places that become free go round
+the namespaces that wait, and some are kept for namespaces that have no call under way.
+"""
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+_PARTS = 4
+"""One of so many parts of all places is the bound of a namespace; one is kept for those without a call."""
+
+
+class FairPlaces:
+    """At most `total` calls at once, at most `each` in one namespace."""
+
+    def __init__(self, total: int, each: int = 0) -> None:
+        self._total = total
+        self._each = each or max(1, total // _PARTS)
+        self._shared = total - total // _PARTS
+        self._used: Counter[str] = Counter()
+        # In the order of their turns: who got a place goes to the end.
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
+
+    @asynccontextmanager
+    async def place(self, namespace: str) -> AsyncIterator[None]:
+        """Hold a place of the namespace meanwhile; the wait for it is not limited."""
+        await self._take(namespace)
+        try:
+            yield
+        finally:
+            self._give_back(namespace)
+
+    async def _take(self, namespace: str) -> None:
+        if namespace not in self._waiting and self._has_room(namespace):
+            self._used[namespace] += 1
+            return
+        given = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(namespace, deque()).append(given)
+        try:
+            await given
+        except asyncio.CancelledError:
+            if given.done() and not given.cancelled():
+                self._give_back(namespace)  # it came at the same moment
+            else:
+                self._leave(namespace, given)
+            raise
+
+    def _has_room(self, namespace: str) -> bool:
+        used, everywhere = self._used[namespace], self._used.total()
+        limit = self._shared if used else self._total
+        return used < self._each and everywhere < limit
+
+    def _leave(self, namespace: str, given: asyncio.Future[None]) -> None:
+        queue = self._waiting.get(namespace)
+        if queue is not None and given in queue:
+            queue.remove(given)
+            if not queue:
+                del self._waiting[namespace]
+
+    def _give_back(self, namespace: str) -> None:
+        self._used[namespace] -= 1
+        if not self._used[namespace]:
+            del self._used[namespace]
+        while (next_ := self._next()) is not None:
+            queue = self._waiting.pop(next_)
+            given = queue.popleft()
+            if not given.done():  # else it was cancelled, and its task has not run since
+                self._used[next_] += 1
+                given.set_result(None)
+            if queue:
+                self._waiting[next_] = queue
+
+    def _next(self) -> str | None:
+        """The namespace whose turn it is. None means: nobody can have a place now."""
+        return next((each for each in self._waiting if self._has_room(each)), None)

@@ -1,0 +1,216 @@
+"""What the workers of a tenant do to the calls of others: hang, answer without end, be somewhere else."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from dynamo_operator.controllers.adapter_api import BODY_LIMIT, AdapterApi, adapter_session
+from dynamo_operator.controllers.call_places import FairPlaces
+from dynamo_operator.controllers.model_calls import Known, ModelCalls
+from dynamo_operator.kube.connect import is_own_cluster
+from dynamo_operator.kube.kind import Key
+from dynamo_operator.lifecycle.adapter_calls import Call, Ending, Endpoint, Reply, Verb, Work
+from dynamo_operator.operator.controllers import silence
+from dynamo_operator.settings import ModelSettings, Settings
+from simulated.clock import on_simulated_clock
+from simulated.models import Cluster
+
+LIMIT_SECONDS = 120.0
+LOAD = Call(Verb.LOAD, "adapter", "s3://weights/adapter")
+
+
+class Workers:
+    """Workers at any address; those of `10.66.` never answer."""
+
+    def __init__(self) -> None:
+        self.hanging = self.most_hanging = 0
+
+    async def call(
+        self, address: str, call: Call, *, timeout_seconds: float | None = None
+    ) -> Reply:
+        assert call == LOAD
+        if not address.startswith("http://10.66."):
+            await asyncio.sleep(0.1)
+            return Reply(Ending.DONE)
+        self.hanging += 1
+        self.most_hanging = max(self.hanging, self.most_hanging)
+        await asyncio.sleep(timeout_seconds or LIMIT_SECONDS)
+        self.hanging -= 1
+        return Reply(Ending.FAILED, "no answer within 120 seconds")
+
+
+@asynccontextmanager
+async def calls_to(workers: Workers) -> AsyncIterator[ModelCalls]:
+    @asynccontextmanager
+    async def connect() -> AsyncIterator[Workers]:
+        yield workers
+
+    calls = ModelCalls(connect)
+    running = asyncio.create_task(calls.run())
+    yield calls
+    running.cancel()
+    await asyncio.wait([running])
+
+
+def begin(calls: ModelCalls, namespace: str, name: str, pods: int, network: str) -> Known:
+    key = Key(namespace, name)
+    known = calls.learn(key, f"{namespace}/{name}", {})
+    ends = (
+        Endpoint(f"http://{network}.{pod}:9090", f"{name}-{pod}", is_callable=True)
+        for pod in range(pods)
+    )
+    calls.start(key, known, [Work(each, (LOAD,)) for each in ends])
+    return known
+
+
+@on_simulated_clock
+async def test_hanging_workers_of_one_tenant_delay_no_other() -> None:
+    """60 models over 20 pods that hang, as in the review: others waited 342 s."""
+    workers = Workers()
+    async with calls_to(workers) as calls:
+        for number in range(60):
+            begin(calls, "mallory", f"m-{number}", 20, "10.66.0")
+        await asyncio.sleep(1)
+        started = asyncio.get_running_loop().time()
+        known = begin(calls, "alice", "support", 3, "10.8.0")
+        await asyncio.wait([run.task for run in known.runs.values() if run.task])
+        assert 1 > asyncio.get_running_loop().time() - started
+        assert 100 == workers.most_hanging
+
+
+@on_simulated_clock
+async def test_many_namespaces_of_one_tenant_leave_places_to_others() -> None:
+    workers = Workers()
+    async with calls_to(workers) as calls:
+        for number in range(60):
+            begin(calls, f"mallory-{number}", "m", 20, "10.66.0")
+        await asyncio.sleep(1)
+        assert 400 > workers.most_hanging
+        known = begin(calls, "alice", "support", 1, "10.8.0")
+        await asyncio.sleep(1)
+        assert all(run.task and run.task.done() for run in known.runs.values())
+
+
+@on_simulated_clock
+async def test_places_go_round_the_namespaces_that_wait() -> None:
+    places, order = FairPlaces(4, 4), list[str]()
+
+    async def hold(namespace: str) -> None:
+        async with places.place(namespace):
+            order.append(namespace)
+            await asyncio.sleep(1)
+
+    tasks = [asyncio.create_task(hold("a")) for _ in range(8)]
+    await asyncio.sleep(0)
+    tasks += [asyncio.create_task(hold(each)) for each in "bbcc"]
+    await asyncio.gather(*tasks)
+    assert ["a", "a", "a", "b"] == order[:4]
+    assert {"a", "b", "c"} == set(order[4:7])
+
+
+@on_simulated_clock
+async def test_a_place_is_not_lost_when_who_waits_gives_up() -> None:
+    places = FairPlaces(1)
+
+    async def hold(namespace: str) -> None:
+        async with places.place(namespace):
+            await asyncio.sleep(1)
+
+    tasks = [asyncio.create_task(hold(each)) for each in "abc"]
+    await asyncio.sleep(0.5)
+    tasks[1].cancel()
+    await asyncio.sleep(0.5)
+    tasks[2].cancel()
+    await asyncio.wait(tasks)
+    async with asyncio.timeout(2):
+        await hold("d")
+
+
+async def test_an_answer_that_does_not_end_is_cut() -> None:
+    sent = 0
+
+    async def endless(request: web.Request) -> web.StreamResponse:
+        nonlocal sent
+        answer = web.StreamResponse()
+        await answer.prepare(request)
+        while sent < 64 * BODY_LIMIT:
+            await answer.write(b" " * 4096)
+            sent += 4096
+        return answer
+
+    app = web.Application()
+    app.router.add_get("/v1/loras", endless)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    base = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    async with adapter_session() as session:
+        reply = await AdapterApi(session, timeout_seconds=20, dial=lambda _: base).call(
+            "http://10.66.0.1:9090", Call(Verb.LIST)
+        )
+    await runner.cleanup()
+    assert (Ending.FAILED, 64 * 1024) == (reply.ending, BODY_LIMIT)
+    assert f"longer than {BODY_LIMIT} bytes" in reply.message
+
+
+@on_simulated_clock
+async def test_outside_the_cluster_no_address_of_a_pod_is_called() -> None:
+    """On a laptop, 10.x addresses of simulated pods belong to machines of strangers."""
+    cluster = Cluster()
+    cluster.silence = "workers are not called: the operator runs outside the cluster"
+    cluster.has_pods(2)
+    cluster.has_model()
+    async with cluster.operator():
+        await asyncio.sleep(30)
+        assert 0 == cluster.asked()
+        status, reason, message = cluster.condition()
+        assert ("False", "CallsDisabled") == (status, reason)
+        assert cluster.silence in message
+        writes = cluster.writes()
+        await asyncio.sleep(600)
+        assert writes == cluster.writes()
+        cluster.delete()
+        await cluster.until(lambda: cluster.model() is None)
+    assert 0 == cluster.asked()
+
+
+@on_simulated_clock
+async def test_a_model_that_was_loaded_goes_although_nobody_may_be_called() -> None:
+    cluster = Cluster()
+    (worker,) = cluster.has_pods(1)
+    cluster.has_model()
+    async with cluster.operator():
+        await cluster.until(lambda: worker.loaded)
+        await asyncio.sleep(5)
+    cluster.silence = "LoRA calls are off"
+    async with cluster.operator():
+        cluster.delete()
+        await cluster.until(lambda: cluster.model() is None)
+        await asyncio.sleep(5)
+        texts = [text for reason, text in cluster.events() if reason == "LoRAUnloadFailed"]
+    assert ["1 endpoint(s) keep the LoRA: LoRA calls are off"] == texts
+
+
+def test_only_the_account_of_a_pod_says_that_the_cluster_is_our_own(tmp_path: Path) -> None:
+    for name in ("token", "ca.crt", "namespace"):
+        (tmp_path / name).write_text("x")
+    pod = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}
+    assert is_own_cluster(None, pod, tmp_path)
+    assert not is_own_cluster(Path("kubeconfig"), pod, tmp_path)
+    assert not is_own_cluster(None, {**pod, "KUBECONFIG": "/elsewhere"}, tmp_path)
+    assert not is_own_cluster(None, {}, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("calls", "is_dialled", "is_silent"),
+    [("auto", False, True), ("auto", True, False), ("always", False, False), ("never", True, True)],
+)
+def test_calls_are_made_where_the_addresses_are_those_of_pods(
+    calls: str, *, is_dialled: bool, is_silent: bool
+) -> None:
+    settings = Settings(models=ModelSettings(calls=calls), kubeconfig="/a/file")  # type: ignore[arg-type]
+    assert is_silent == bool(silence(settings, is_dialled=is_dialled))

@@ -6,13 +6,14 @@ update is refused for what it makes wrong; what was wrong before is a warning.
 """
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import msgspec
 from msgspec import Raw
 
-from dynamo_operator.admission.place import scalar_at
+from dynamo_operator.admission.place import scalars_at
 from dynamo_operator.admission.rules import Circumstances, Rules
 from dynamo_operator.kube.decode import UNREADABLE, decode
 from dynamo_operator.kube.errors import DecodeError
@@ -28,6 +29,8 @@ _OBJECTS = msgspec.json.Decoder(dict[str, Any])
 _AT = " - at `"
 _LARGEST_IN_WORDS = 64 * 1024
 """In bytes."""
+_MOST_COMPARED = 10_000
+"""So many problems are looked for in an update: one that was there before must be found to be forgiven."""
 
 
 class _Metadata(Struct, frozen=True):
@@ -87,12 +90,15 @@ def _judged(rules: Rules[R], new_text: Raw, old_text: Raw | None, at: Circumstan
     if new.metadata.deletion_timestamp:
         return ALLOWED  # finalizers have to be removable, whatever the object looks like
     old = _readable(rules, old_text)
-    problems = tuple(rules.problems(new, at))
+    if old is not None:
+        at = replace(at, most=_MOST_COMPARED)
+    problems = tuple(islice(rules.problems(new, at), at.most))
     inherited: tuple[Problem, ...] = ()
     if problems and old is not None and old_text is not None:
-        known = frozenset(rules.problems(old, at)).intersection(problems)
+        known = frozenset(islice(rules.problems(old, at), at.most)).intersection(problems)
         inherited = _unchanged(known, new_text, old_text)
-        problems = tuple(each for each in problems if each not in inherited)
+        forgiven = frozenset(inherited)
+        problems = tuple(each for each in problems if each not in forgiven)
     changes = () if old is None else tuple(rules.changes(old, new, at))
     odd = [Problem(each.path, f"{each.message} (as before)", each.kind) for each in inherited]
     if old is not None:
@@ -123,12 +129,9 @@ def _unchanged(known: frozenset[Problem], new: Raw, old: Raw) -> tuple[Problem, 
     """
     if not known:
         return ()
-    before, after = _OBJECTS.decode(old), _OBJECTS.decode(new)
-    return tuple(
-        each
-        for each in sorted(known)
-        if scalar_at(before, each.path) == scalar_at(after, each.path)
-    )
+    paths = {each.path for each in known}
+    before, after = (scalars_at(_OBJECTS.decode(each), paths) for each in (old, new))
+    return tuple(each for each in sorted(known) if before.get(each.path) == after.get(each.path))
 
 
 def _readable(rules: Rules[R], text: Raw | None) -> R | None:

@@ -1,44 +1,67 @@
-"""What stands at the path of a problem, in the document that it was found in.
+"""Finds the values that problems are about, in the document that they were found in.
 
-The hard part is that keys have dots and paths have no quotes: `metadata.annotations.nvidia.com/x` is three
-steps and not four. So at each step the longest key that fits is taken.
+Keys have dots and paths have no quotes: `metadata.annotations.nvidia.com/x` is three steps and not four. So
+at each step the longest key that fits wins.
+
+A document may have as many problems as fields. So all paths are followed in one walk over the document, side
+by side: the sorted paths that lead through a value are neighbours, and stand for it as a range. The time
+grows with the size of the document and of the paths, times the logarithm of their number.
 """
 
-import re
-from collections.abc import Iterator
-from typing import Any, Final
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, Final, NamedTuple
 
-from dynamo_operator.kube.kind import Object
-
-_INDEX: Final = re.compile(r"\[(\d+)\]")
 _SCALARS: Final = (str, int, float, bool)
 
 
-def scalar_at(document: Any, path: str) -> Any:
-    """The text, number or boolean at that path; None if there is another thing, or nothing."""
-    value, rest = document, path
-    while rest:
-        if isinstance(value, dict):
-            key = next((each for each in _steps(rest, value) if each in value), None)
-            if key is None:
-                return None
-            value, rest = value[key], rest[len(key) :].removeprefix(".")
-            continue
-        found = _INDEX.match(rest)
-        if not isinstance(value, list) or found is None or int(found[1]) >= len(value):
-            return None
-        value, rest = value[int(found[1])], rest[found.end() :].removeprefix(".")
-    return value if isinstance(value, _SCALARS) else None
+class _Visit(NamedTuple):
+    """A value with the paths `[low, high)` that lead to or through it; `end` of their letters lead to it."""
+
+    value: Any
+    low: int
+    high: int
+    end: int
 
 
-def _steps(path: str, found: Object) -> Iterator[str]:
-    """What the next step may be, the longest first: the path up to a dot, to a bracket, or to its end.
+def scalars_at(document: Any, paths: Collection[str]) -> dict[str, Any]:
+    """The text, number or boolean at each path; without the paths that lead to another thing, or nowhere."""
+    texts = sorted(set(paths))
+    found: dict[str, Any] = {}
+    visits = list(_inside(texts, document, 0, len(texts), 0))
+    while visits:
+        visit = visits.pop()
+        value, low, high, end = visit
+        if len(texts[low]) == end and isinstance(value, _SCALARS):
+            found[texts[low]] = value
+        if isinstance(value, dict | list):
+            for separator in ".[":
+                span = _span(texts, low, high, end, separator)
+                visits += _inside(texts, value, *span, end + (separator == "."))
+    return found
 
-    To look at each key in its place would take long where all of many keys are wrong.
+
+def _inside(texts: Sequence[str], value: Any, low: int, high: int, at: int) -> Iterator[_Visit]:
+    """The parts of a value to which the paths of a range lead on, the one with the shortest key last.
+
+    It is visited first then, so what stands at a longer key takes the place of what it has found.
     """
-    longest = max(map(len, found), default=0)
-    if len(path) <= longest:
-        yield path
-    for end in range(min(len(path) - 1, longest), 0, -1):
-        if path[end] in ".[":
-            yield path[:end]
+    if low == high:
+        return
+    if isinstance(value, dict):
+        steps = sorted(value.items(), key=lambda each: len(each[0]), reverse=True)
+    else:
+        steps = [(f"[{index}]", each) for index, each in enumerate(value)]
+    for step, each in steps:
+        first, last = _span(texts, low, high, at, step)
+        if first < last:
+            yield _Visit(each, first, last, at + len(step))
+
+
+def _span(texts: Sequence[str], low: int, high: int, at: int, step: str) -> tuple[int, int]:
+    """The part of a range of paths, alike up to `at`, in which the step follows."""
+    if high - low == 1:
+        return low, low + texts[low].startswith(step, at)
+    end = at + len(step)
+    first = bisect_left(texts, step, low, high, key=lambda text: text[at:end])
+    return first, bisect_right(texts, step, first, high, key=lambda text: text[at:end])

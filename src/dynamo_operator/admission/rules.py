@@ -17,6 +17,7 @@ from dynamo_operator.settings import RenderSettings
 from dynamo_operator.validation import Problem, update
 from dynamo_operator.validation import model as models
 from dynamo_operator.validation import request as requests
+from dynamo_operator.validation.bounds import MOST_PROBLEMS, graph_size_problems
 from dynamo_operator.validation.component import component_problems
 from dynamo_operator.validation.exposure import (
     component_exposure_problems,
@@ -31,13 +32,15 @@ from dynamo_operator.validation.warnings import component_warnings, graph_warnin
 class Circumstances:
     """What a judgement depends on beside the object.
 
-    `user` is who asks, `operator` what the API server calls ourselves; "" means: not known.
+    `user` is who asks, `operator` what the API server calls ourselves; "" means: not known. `most`
+    is the number of problems at which a judgement ends.
     """
 
     settings: RenderSettings
     user: str = ""
     operator: str = ""
     surroundings: Surroundings = UNKNOWN
+    most: int = MOST_PROBLEMS
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,9 @@ class Rules(Generic[R]):
 
 
 def _graph_problems(graph: DynamoGraphDeployment, at: Circumstances) -> Iterator[Problem]:
-    yield from graph_problems(graph, at.settings)
+    yield from graph_problems(graph, at.settings, at.most)
+    if any(graph_size_problems(graph)):
+        return  # nothing else is judged then
     yield from graph_exposure_problems(graph, at.settings)
     yield from surroundings_problems(graph, at.surroundings)
 
@@ -64,7 +69,7 @@ def _graph_problems(graph: DynamoGraphDeployment, at: Circumstances) -> Iterator
 def _component_problems(
     component: DynamoComponentDeployment, at: Circumstances
 ) -> Iterator[Problem]:
-    yield from component_problems(component, at.settings)
+    yield from component_problems(component, at.settings, at.most)
     yield from component_exposure_problems(component, at.settings)
 
 
@@ -81,7 +86,7 @@ def _request_problems(
 ) -> Iterable[Problem]:
     spec = request.spec
     size = profiler_config_bytes(spec, request.metadata.namespace) if spec is not None else 0
-    return requests.request_problems(request, at.settings, size)
+    return requests.request_problems(request, at.settings, size, at.most)
 
 
 RULES: tuple[Rules[Any], ...] = (

@@ -26,6 +26,9 @@ from dynamo_operator.api.declare import (
 from dynamo_operator.kube.kind import Kind, Object
 from dynamo_operator.kube.types.meta import Condition, Resource, Struct
 
+MOST_SERVICES = 25
+"""Of a graph, as in the definition of the Go operator."""
+
 
 def _is_complete_claim(claim: Object) -> bool:
     """Whether a claim to be created says all that creation needs."""
@@ -122,7 +125,7 @@ class DynamoGraphDeploymentSpec(Struct):
     ] = ()
     services: Annotated[
         dict[str, ComponentSpec],
-        Field("The components of the graph, by name.", max_properties=25),
+        Field("The components of the graph, by name.", max_properties=MOST_SERVICES),
     ] = {}
     envs: Annotated[
         tuple[Object, ...],

@@ -6,6 +6,7 @@ reported in its own words (`Obstacle.REJECTED`).
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 from dynamo_operator.api.component import (
@@ -18,6 +19,7 @@ from dynamo_operator.settings import RenderSettings
 from dynamo_operator.validation import Problem, ProblemKind
 from dynamo_operator.validation.account import own_account_problems
 from dynamo_operator.validation.annotations import metadata_problems
+from dynamo_operator.validation.bounds import MOST_PROBLEMS, counted, first_problems
 from dynamo_operator.validation.deployment_config import deployment_config_problems
 from dynamo_operator.validation.disruption import disruption_problems
 from dynamo_operator.validation.environment import environment_problems
@@ -42,25 +44,25 @@ _MAX_REPLICAS = 2**31 - 1
 def component_problems(
     component: DynamoComponentDeployment,
     settings: RenderSettings,
+    most: int = MOST_PROBLEMS,
 ) -> tuple[Problem, ...]:
-    """Everything that is wrong with a component, sorted by path."""
+    """What is wrong with a component, sorted by path: everything, but for more than `most` problems."""
     own = spec_problems(component.spec, "spec", settings)
     account = own_account_problems(component.spec, component.metadata.namespace, "spec", settings)
-    return tuple(sorted((*own, *account, *lone_picker_problems(component))))
+    return first_problems(chain(own, account, lone_picker_problems(component)), most)
 
 
 def spec_problems(
     spec: DynamoComponentDeploymentSpec, path: str, settings: RenderSettings
 ) -> Iterator[Problem]:
     """What is wrong with a component's spec. `path` is where it stands."""
-    misfits = list(_misfits(spec, path))
-    yield from misfits
+    has_misfits = yield from counted(_misfits(spec, path))
     yield from _size_problems(spec, path)
     yield from disruption_problems(spec, f"{path}.disruptionBudget")
     yield from picker_problems(spec, path)
     yield from metadata_problems(spec, path)
     yield from _ingress_problems(spec.ingress, path)
-    if misfits:
+    if has_misfits:
         return  # the rules below read the parts that do not fit
     pod = spec.extra_pod_spec or {}
     main = pod.get("mainContainer") or {}

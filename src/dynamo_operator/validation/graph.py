@@ -25,6 +25,12 @@ from dynamo_operator.validation.annotations import (
     rollout_problems,
     switch_problems,
 )
+from dynamo_operator.validation.bounds import (
+    MOST_PROBLEMS,
+    counted,
+    first_problems,
+    graph_size_problems,
+)
 from dynamo_operator.validation.component import host_problems, spec_problems
 from dynamo_operator.validation.deployment_config import deployment_config_problems
 from dynamo_operator.validation.environment import environment_problems
@@ -33,15 +39,20 @@ from dynamo_operator.validation.multinode import MAX_GROUPS
 from dynamo_operator.validation.picker import graph_picker_problems
 from dynamo_operator.validation.quantities import quantity_problems
 from dynamo_operator.validation.shape import ENVIRONMENT, shape_problems
-from dynamo_operator.validation.syntax import is_subdomain, nearest
+from dynamo_operator.validation.syntax import Suggestions, is_subdomain
 
 
 def graph_problems(
     graph: DynamoGraphDeployment,
     settings: RenderSettings,
+    most: int = MOST_PROBLEMS,
 ) -> tuple[Problem, ...]:
-    """Everything that is wrong with a graph, sorted by path."""
-    return tuple(sorted(_problems(graph, settings)))
+    """What is wrong with a graph, sorted by path: everything, but for more than `most` problems.
+
+    What is too large is judged no further.
+    """
+    too_large = tuple(sorted(graph_size_problems(graph)))
+    return too_large or first_problems(_problems(graph, settings), most)
 
 
 def _problems(graph: DynamoGraphDeployment, settings: RenderSettings) -> Iterator[Problem]:
@@ -53,9 +64,10 @@ def _problems(graph: DynamoGraphDeployment, settings: RenderSettings) -> Iterato
     yield from rollout_problems(graph.metadata.annotations, "metadata.annotations")
     yield from switch_problems(graph.metadata.annotations, "metadata.annotations")
     yield from graph_metadata_problems(spec)
-    misfits = list(shape_problems(spec.envs, ENVIRONMENT, "spec.envs"))
-    yield from misfits or environment_problems(spec.envs, "spec.envs")
-    yield from () if misfits else deployment_config_problems(spec.envs, "spec.envs")
+    has_misfits = yield from counted(shape_problems(spec.envs, ENVIRONMENT, "spec.envs"))
+    if not has_misfits:
+        yield from environment_problems(spec.envs, "spec.envs")
+        yield from deployment_config_problems(spec.envs, "spec.envs")
     yield from _claim_problems(graph)
     yield from _factor_problems(graph)
     yield from _restart_problems(spec.restart, sorted(spec.services))
@@ -129,10 +141,6 @@ def _factor_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
             yield Problem("spec.replicas", message)
 
 
-_LONGEST_ORDER = 100
-"""Four times the most services that a graph may have. Source: the schema of `spec.services`."""
-
-
 def _restart_problems(restart: Restart | None, services: list[str]) -> Iterator[Problem]:
     if restart is None:
         return
@@ -146,14 +154,13 @@ def _restart_problems(restart: Restart | None, services: list[str]) -> Iterator[
         message = f"{path} cannot be specified when strategy is parallel"
         yield Problem(path, message, ProblemKind.FORBIDDEN)
         return
-    if len(order) > _LONGEST_ORDER:
-        message = f"{len(order)} entries for {len(services)} services"
-        yield Problem(path, message)
-        return  # who sends thousands of names gets no list of them, and costs no time
     seen = set[str]()
+    suggestions = Suggestions()
     for index, name in enumerate(order):
         if name not in services:
-            message = f"{path} contains unknown service: {name}{nearest(name, services)}"
+            message = (
+                f"{path} contains unknown service: {name}{suggestions.nearest(name, services)}"
+            )
             yield Problem(f"{path}[{index}]", message)
         elif name in seen:
             message = f"{path} must be unique"

@@ -5,6 +5,7 @@ spec would say one thing and the graph that was found another, so the change is 
 """
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -20,6 +21,7 @@ from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.yaml_depth import DEPTH_LIMIT, is_deep
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.validation import Problem, ProblemKind
+from dynamo_operator.validation.bounds import MOST_PROBLEMS, first_problems
 from dynamo_operator.validation.request_size import size_problems
 
 PROFILING = "spec.profilingConfig"
@@ -43,16 +45,17 @@ _SECTIONS = ("deployment", "engine", "hardware", "planner", "sla", "sweep")
 
 
 def request_problems(
-    request: DynamoGraphDeploymentRequest, settings: RenderSettings, config_bytes: int
+    request: DynamoGraphDeploymentRequest,
+    settings: RenderSettings,
+    config_bytes: int,
+    most: int = MOST_PROBLEMS,
 ) -> tuple[Problem, ...]:
-    """Everything that is wrong with a request, sorted by path.
+    """What is wrong with a request, sorted by path: everything, but for more than `most` problems.
 
     `config_bytes` is the size of the profiler's configuration as it is handed over.
     """
-    found = list(_problems(request, settings))
-    if request.spec is not None:
-        found += size_problems(request.spec, config_bytes)
-    return tuple(sorted(found))
+    sizes = size_problems(request.spec, config_bytes) if request.spec is not None else ()
+    return first_problems(chain(_problems(request, settings), sizes), most)
 
 
 def request_update_problems(

@@ -18,6 +18,8 @@ def required_list_problems(pod: Mapping[str, Any], path: str) -> Iterator[Proble
 
 
 def _problems(value: Any, schema: Object, path: str) -> Iterator[Problem]:
+    if not schema:
+        return  # below a key of the user's own nothing is required, and such a key may be as long as it likes
     if isinstance(value, list | tuple):
         for index, item in enumerate(value):
             yield from _problems(item, schema.get("items", {}), f"{path}[{index}]")

@@ -6,7 +6,7 @@ from typing import Any
 from dynamo_operator.api.backends import NOOP
 from dynamo_operator.api.component import DynamoComponentDeploymentSpec, SharedMemory, VolumeMount
 from dynamo_operator.api.framework import cache_path
-from dynamo_operator.api.names import volume_name
+from dynamo_operator.api.names import SUBDOMAIN_LIMIT, volume_name
 from dynamo_operator.kube.quantity import amount
 from dynamo_operator.validation import Problem, ProblemKind
 from dynamo_operator.validation.quantities import quantity_problems
@@ -81,7 +81,8 @@ def _named(framework: str) -> str:
 
 
 def _path_taken(path: str, where: str, claim: str) -> Problem:
-    message = f'"{where}" is also the path of claim "{claim}"'
+    # Many mounts may meet the same claim: a name that cannot be one is not repeated for each of them.
+    message = f'"{where}" is also the path of claim "{claim[:SUBDOMAIN_LIMIT]}"'
     return Problem(path, message, ProblemKind.DUPLICATE)
 
 

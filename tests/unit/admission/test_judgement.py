@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from dynamo_operator.admission.judgement import judged
-from dynamo_operator.admission.place import scalar_at
+from dynamo_operator.admission.place import scalars_at
 from dynamo_operator.admission.rules import Circumstances
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.settings import RenderSettings
@@ -71,7 +71,7 @@ def test_a_path_leads_to_the_value_that_it_is_about(path: str, expected: Any) ->
         "metadata": {"annotations": {"nvidia.com/x": "z", "nvidia": {"com/x": "no"}}},
         "spec": {"services": {"a.b": {"replicas": 1}, "": {}}, "list": [{}, {"x": "y"}]},
     }
-    assert expected == scalar_at(document, path)
+    assert expected == scalars_at(document, [path]).get(path)
 
 
 def test_problems_and_forbidden_changes_are_told_together() -> None:

@@ -22,7 +22,9 @@ from dynamo_operator.render.shell import Fragment, Word, line
 STARTS_LEADER_LAST = True
 
 _LAUNCHER = "trtllm-llmapi-launch"
-_STARTED = re.compile(r"(\S*/)?python[0-9.]*\s+[^|&;]*dynamo\.trtllm", re.ASCII)
+_STARTS_PYTHON = re.compile(r"python[0-9.]*\s", re.ASCII)
+_SEPARATOR = re.compile(r"[|&;]")
+_SPACES = " \t\n\r\f\v"
 _DNS_SECONDS = 300
 _FORWARDED = frozenset(
     (
@@ -124,6 +126,23 @@ def _command(container: Object) -> str:
     if not is_shell(command):
         return shell_line([_LAUNCHER, *command, *users_parts(args)])
     script = " ".join(args)
-    found = _STARTED.search(script)
-    place = found.start() if found else 0
+    place = _start_of_framework(script)
     return f"{script[:place]}{_LAUNCHER} {script[place:]}"
+
+
+def _start_of_framework(script: str) -> int:
+    """Where the first Python that starts the framework begins, with its path; 0 if there is none.
+
+    That is the first match of `(\\S*/)?python[0-9.]*\\s+[^|&;]*dynamo\\.trtllm`. As one pattern it would take
+    time that grows with the square of a text that users choose, so its parts are searched one by one.
+    """
+    end = 0
+    while python := _STARTS_PYTHON.search(script, end):
+        separator = _SEPARATOR.search(script, python.end())
+        end = separator.start() if separator else len(script)
+        if script.find("dynamo.trtllm", python.end(), end) < 0:
+            continue
+        start = python.start()
+        has_path = script.endswith("/", 0, start)
+        return 1 + max(script.rfind(each, 0, start) for each in _SPACES) if has_path else start
+    return 0

@@ -31,7 +31,8 @@ _TENSOR = ("--tensor-parallel-size", "-tp")
 _PIPELINE = ("--pipeline-parallel-size", "-pp")
 _DATA = ("--data-parallel-size", "-dp")
 _NUMBER = re.compile(r"[1-9]\d{0,8}", re.ASCII)
-_SIMPLE_END = re.compile(r"python[0-9.]*\s[^|&;\n'\"]*dynamo\.vllm[^|&;\n'\"]*\Z", re.ASCII)
+_STARTS_PYTHON = re.compile(r"python[0-9.]*\s", re.ASCII)
+_ENDS_A_SIMPLE_COMMAND = "|&;\n'\""
 
 launch_volumes = noop.launch_volumes
 
@@ -94,8 +95,8 @@ def _mode(gpus: int, wanted: _Parallelism) -> _Mode:
 
 
 def _parallelism(container: Object) -> _Parallelism:
-    words = _words(container)
-    return _Parallelism(_size(words, _TENSOR) * _size(words, _PIPELINE), _size(words, _DATA))
+    flags = _flags(container)
+    return _Parallelism(_size(flags, _TENSOR) * _size(flags, _PIPELINE), _size(flags, _DATA))
 
 
 def _words(container: Object) -> list[str]:
@@ -104,9 +105,15 @@ def _words(container: Object) -> list[str]:
     return [word.strip("'\"") for text in texts for word in text.split()]
 
 
-def _size(words: Sequence[str], names: Sequence[str]) -> int:
+def _flags(container: Object) -> list[tuple[str, str]]:
+    """The words that may be flags, each with the word that follows it."""
+    pairs = pairwise([*_words(container), ""])
+    return [pair for pair in pairs if pair[0].startswith(("-", "_"))]
+
+
+def _size(flags: Sequence[tuple[str, str]], names: Sequence[str]) -> int:
     """The number that the first of these flags gives, as `--flag 2` or `--flag=2`; else 1."""
-    for word, following in pairwise([*words, ""]):
+    for word, following in flags:
         flag, has_value, value = word.partition("=")
         number = value if has_value else following
         if flag.replace("_", "-") in names and _NUMBER.fullmatch(number):
@@ -121,11 +128,26 @@ def _ray_leader(container: Object) -> Object:
         script = shell_line([*command, *users_parts(args), *_RAY_EXECUTOR])
         return {**container, "command": list(SHELL), "args": [f"{start} && {script}"]}
     script = " ".join(args).rstrip()
-    if _SIMPLE_END.search(script):
+    if _ends_simply(script):
         script = f"{script} {shell_line(_RAY_EXECUTOR)}"
     else:
         script = in_script(script, _RAY_EXECUTOR, "vllm")
     return {**container, "args": [f"{start} && {script}"]}
+
+
+def _ends_simply(script: str) -> bool:
+    """Whether the script ends in one plain command that starts vLLM, so that flags may follow it.
+
+    That is `python[0-9.]*\\s[^|&;\\n'"]*dynamo\\.vllm[^|&;\\n'"]*` up to the end. As one pattern it would
+    take time that grows with the square of a text that users choose, so its parts are searched one by one.
+    """
+    last = max(map(script.rfind, _ENDS_A_SIMPLE_COMMAND))
+    begin = last + 1
+    if script[last:begin] == "\n":  # the one space behind `python` may be a line break
+        word = script[:last].rstrip("0123456789.")
+        begin = len(word.removesuffix("python")) if word.endswith("python") else begin
+    python = _STARTS_PYTHON.search(script, begin)
+    return python is not None and script.find("dynamo.vllm", python.end()) >= 0
 
 
 def _ray_worker(container: Object, node: Node) -> Object:

@@ -1,6 +1,7 @@
 """What a JSON schema cannot express: duplicate list keys, and rules over several fields."""
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Hashable, Iterator
 from typing import Any
 
 from dynamo_operator.api.component import DisruptionBudget
@@ -15,6 +16,8 @@ RULES: dict[str, Rule] = {
     rule.expression: rule for rule in (*DisruptionBudget.RULES, *PersistentVolumeClaimSpec.RULES)
 }
 """The rules of all kinds by their expression in the schema."""
+
+_HASH_MODULUS = sys.hash_info.modulus
 
 
 def problems_beyond(value: Any, schema: Object, path: tuple[str | int, ...]) -> Iterator[Problem]:
@@ -41,7 +44,7 @@ def _duplicates(items: list[Any], schema: Object, path: tuple[str | int, ...]) -
     keys = schema.get("x-kubernetes-list-map-keys")
     if keys is None and schema.get("x-kubernetes-list-type") != "set":
         return
-    seen: list[Any] = []
+    seen = set[Hashable]()
     for index, item in enumerate(items):
         if keys is None:
             identity, text = item, f'"{item}" is there twice'
@@ -51,6 +54,16 @@ def _duplicates(items: list[Any], schema: Object, path: tuple[str | int, ...]) -
             text = f"an entry with {named} is there already"
         else:
             continue
-        if identity in seen:
+        form = _hashable(identity)
+        if form in seen:
             yield Problem(dotted((*path, index)), text, ProblemKind.DUPLICATE)
-        seen.append(identity)
+        seen.add(form)
+
+
+def _hashable(value: Any) -> Hashable:
+    """A form that is equal for equal values; large integers as text, since many may share one hash."""
+    if isinstance(value, dict):
+        return frozenset((name, _hashable(each)) for name, each in value.items())
+    if isinstance(value, list):
+        return tuple(map(_hashable, value))
+    return str(value) if isinstance(value, int) and abs(value) >= _HASH_MODULUS else value

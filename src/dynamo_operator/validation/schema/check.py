@@ -6,7 +6,7 @@ as the API server does (`stored`), validate (`closed`), then look for what a JSO
 (`beyond`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 
 import jsonschema_rs
@@ -16,32 +16,28 @@ from dynamo_operator.api.embedded import embedded
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.types.meta import Resource
 from dynamo_operator.validation import Problem, ProblemKind
+from dynamo_operator.validation.bounds import MOST_PROBLEMS, first_problems
 from dynamo_operator.validation.schema.beyond import problems_beyond
 from dynamo_operator.validation.schema.closed import closed
 from dynamo_operator.validation.schema.metadata import metadata_problems
 from dynamo_operator.validation.schema.stored import filled
 from dynamo_operator.validation.schema.wording import joined, nearest, problems_of
+from dynamo_operator.validation.syntax import Suggestions
 
 _KINDS = {resource.KIND.name: resource for resource in RESOURCES}
 
 
 def schema_problems(document: Object) -> tuple[Problem, ...]:
-    """Everything for which the API server would refuse a document of one of our kinds, by path.
+    """What the API server would refuse in a document of one of our kinds, by path: `MOST_PROBLEMS` at most.
 
     `status` is not looked at: the API server ignores it in what users apply.
     """
-    problems = [*_problem_of_option(document, "apiVersion", [RESOURCES[0].KIND.api_version])]
-    problems += _problem_of_option(document, "kind", list(_KINDS))
-    if resource := _resource_of(document):
-        body = {name: value for name, value in document.items() if name != "status"}
-        problems += _problems(resource, body)
-        problems += metadata_problems(document.get("metadata"))
-    return tuple(sorted(set(problems)))
+    return first_problems(_each_once(_document_problems(document)), MOST_PROBLEMS)
 
 
 def status_problems(resource: type[Resource], status: Object) -> tuple[Problem, ...]:
-    """Everything for which the API server would refuse a status of that kind, by path."""
-    return tuple(sorted(set(_problems(resource, {"status": status}))))
+    """What the API server would refuse in a status of that kind, by path: `MOST_PROBLEMS` at most."""
+    return first_problems(_each_once(_problems(resource, {"status": status})), MOST_PROBLEMS)
 
 
 def defaulted(document: Object) -> Object:
@@ -56,13 +52,31 @@ def defaulted(document: Object) -> Object:
     return stored
 
 
+def _document_problems(document: Object) -> Iterator[Problem]:
+    yield from _problem_of_option(document, "apiVersion", [RESOURCES[0].KIND.api_version])
+    yield from _problem_of_option(document, "kind", list(_KINDS))
+    if resource := _resource_of(document):
+        body = {name: value for name, value in document.items() if name != "status"}
+        yield from _problems(resource, body)
+        yield from metadata_problems(document.get("metadata"))
+
+
+def _each_once(problems: Iterable[Problem]) -> Iterator[Problem]:
+    seen = set[Problem]()
+    for problem in problems:
+        if problem not in seen:
+            seen.add(problem)
+            yield problem
+
+
 def _problem_of_option(document: Object, field: str, options: list[str]) -> Iterator[Problem]:
     """What is wrong with `apiVersion` or `kind`."""
     value = document.get(field)
     if value is None:
         yield Problem(field, "this field is required", ProblemKind.REQUIRED)
     elif value not in options:
-        message = f'"{value}" is not supported; use {joined(options)}{nearest(value, options)}'
+        hint = nearest(value, options, Suggestions())
+        message = f'"{value}" is not supported; use {joined(options)}{hint}'
         yield Problem(field, message, ProblemKind.NOT_SUPPORTED)
 
 
@@ -70,8 +84,9 @@ def _problems(resource: type[Resource], document: Object) -> Iterator[Problem]:
     """What is wrong with the fields of a document that are there."""
     schema = _whole_schema(resource)
     stored = filled(document, schema)
+    suggestions = Suggestions()
     for error in _validator(resource).iter_errors(stored):
-        yield from problems_of(error, _closed_schema(resource))
+        yield from problems_of(error, _closed_schema(resource), suggestions)
     yield from problems_beyond(stored, schema, ())
 
 

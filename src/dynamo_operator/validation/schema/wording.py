@@ -7,8 +7,9 @@ from jsonschema_rs import ValidationError, ValidationErrorKind
 
 from dynamo_operator.api.quantity import INT_OR_PERCENT_PATTERN, PATTERN
 from dynamo_operator.kube.kind import Object
-from dynamo_operator.validation import Problem, ProblemKind, syntax
+from dynamo_operator.validation import Problem, ProblemKind
 from dynamo_operator.validation.schema.paths import dotted
+from dynamo_operator.validation.syntax import Suggestions
 
 _ARTICLES = {
     "array": "a list",
@@ -33,14 +34,16 @@ _PATTERNS = {
 _LONGEST = 60
 
 
-def problems_of(error: ValidationError, schema: Object) -> Iterator[Problem]:
+def problems_of(
+    error: ValidationError, schema: Object, suggestions: Suggestions
+) -> Iterator[Problem]:
     """The problems that one schema error stands for. `schema` is the whole schema."""
     where = tuple(error.instance_path)
     match error.kind:
         case ValidationErrorKind.AdditionalProperties(unexpected=names):
             fields = _at(schema, error.schema_path[:-1])
             for name in names:
-                hint = nearest(name, list(fields["properties"])) or _deeper(name, fields)
+                hint = suggestions.nearest(name, fields["properties"]) or _deeper(name, fields)
                 message = f"unknown field{hint}"
                 yield Problem(dotted((*where, name)), message, ProblemKind.UNKNOWN_FIELD)
         case ValidationErrorKind.Required(property=name):
@@ -48,7 +51,7 @@ def problems_of(error: ValidationError, schema: Object) -> Iterator[Problem]:
             yield Problem(dotted((*where, name)), message, ProblemKind.REQUIRED)
         case ValidationErrorKind.Enum(options=options):
             texts = [str(option) for option in options]
-            hint = nearest(error.instance, texts)
+            hint = nearest(error.instance, texts, suggestions)
             message = f"{_shown(error.instance)} is not supported; use {joined(texts)}{hint}"
             yield Problem(dotted(where), message, ProblemKind.NOT_SUPPORTED)
         case kind:
@@ -63,9 +66,9 @@ def joined(options: Sequence[str], word: str = "or", quote: str = '"') -> str:
     return f"{', '.join(quoted[:-1])} {word} {quoted[-1]}"
 
 
-def nearest(value: Any, options: Sequence[str]) -> str:
+def nearest(value: Any, options: Sequence[str], suggestions: Suggestions) -> str:
     """`; did you mean "…"?` with the option that is most like the value, or "" if none is."""
-    return syntax.nearest(value, options) if isinstance(value, str) else ""
+    return suggestions.nearest(value, options) if isinstance(value, str) else ""
 
 
 def _message(kind: ValidationErrorKind, error: ValidationError) -> str:
@@ -109,18 +112,16 @@ def _shown(value: Any) -> str:
 
 def _deeper(name: str, fields: Object) -> str:
     """A hint at a field of that name further down, such as `image` in the main container."""
-    level = [(each, inner) for each, inner in fields["properties"].items()]
+    level = list(fields["properties"].items())
     for _ in range(2):
+        if found := [path for path, schema in level if name in schema.get("properties", {})]:
+            main = (path for path in found if path.startswith("extraPodSpec.main"))
+            return f'; did you mean "{next(main, found[0])}.{name}"?'
         level = [
             (f"{path}.{each}", inner)
             for path, schema in level
             for each, inner in schema.get("properties", {}).items()
         ]
-        for path, _schema in sorted(
-            level, key=lambda pair: not pair[0].startswith("extraPodSpec.main")
-        ):
-            if path.rpartition(".")[2] == name:
-                return f'; did you mean "{path}"?'
     return ""
 
 

@@ -339,6 +339,20 @@ LAST_APPLIED_GENERATION = _key(
     "objects of an earlier operator",
     "Left behind by an earlier operator; has no effect, and is never copied to a child.",
 )
+ADOPTED_SPEC = _key(
+    "nvidia.com/adopted-spec",
+    Use.WRITTEN,
+    "DynamoComponentDeployment",
+    "The component was taken over from an earlier operator with this spec (a digest), so its pods keep "
+    "the templates that they run with. Removed with the next change of the spec.",
+)
+ADOPTED_TEMPLATES = _key(
+    "nvidia.com/adopted-templates",
+    Use.WRITTEN,
+    "Deployments, LeaderWorkerSets, PodCliqueSets",
+    "Pod templates of an earlier operator that are kept, each as `name=rendered:kept`: digests of what "
+    "this operator would write, and of what runs. The template is replaced when either changes.",
+)
 
 SELECTING = frozenset(
     (
@@ -374,7 +388,15 @@ SWITCHES = frozenset(
 them.
 """
 
-BOOKKEEPING = frozenset((LAST_APPLIED_HASH, OWNER_GENERATION, LAST_APPLIED_GENERATION))
+BOOKKEEPING = frozenset(
+    (
+        LAST_APPLIED_HASH,
+        OWNER_GENERATION,
+        LAST_APPLIED_GENERATION,
+        ADOPTED_SPEC,
+        ADOPTED_TEMPLATES,
+    )
+)
 """Annotations that belong to one object and are never handed on."""
 
 MANAGER = "dynamo-operator"

@@ -9,6 +9,7 @@ from typing import ClassVar
 from dynamo_operator.api import names
 from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.api.optional_apis import LEADER_WORKER_SET, withheld_text
+from dynamo_operator.controllers.adoption import adopted_workloads
 from dynamo_operator.controllers.exposure import component_exposure
 from dynamo_operator.controllers.gather import fact_watches, gather
 from dynamo_operator.controllers.opening import to_reconcile
@@ -112,7 +113,8 @@ class ComponentController:
             wanted=component_shared_objects(component, facts, self.settings),
             types=self.shares,
         )
-        wanted = component_objects(component, facts, self.settings)
+        rendered = component_objects(component, facts, self.settings)
+        wanted = adopted_workloads(component, rendered, self.cache)
         exposure = component_exposure(component, wanted, self.settings)
         owned = await self.applier.apply(
             component, wanted=exposure.wanted, owns=self.owns, spared=exposure.spared

@@ -1,6 +1,6 @@
 """Controller of DynamoGraphDeployment: one graph, a component for each of its services."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar
@@ -12,6 +12,7 @@ from dynamo_operator.api.optional_apis import GROVE, withheld_text
 from dynamo_operator.api.provider import GROVE as GROVE_PROVIDER
 from dynamo_operator.api.provider import is_on_grove, recorded
 from dynamo_operator.controllers.adapters import adapter_watch, keep_adapters
+from dynamo_operator.controllers.adoption import adopted_components, adopted_set
 from dynamo_operator.controllers.exposure import graph_exposure
 from dynamo_operator.controllers.gang import gang_watches, members, old_provider_left, scale
 from dynamo_operator.controllers.gather import claim_watch, gather_for_graph, orchestrator_watches
@@ -34,7 +35,7 @@ from dynamo_operator.kube.apply import Applier
 from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.controller import DONE, Again, Outcome, Watches
 from dynamo_operator.kube.events import Recorder
-from dynamo_operator.kube.kind import Key
+from dynamo_operator.kube.kind import Key, Object
 from dynamo_operator.kube.once import OnceCreator
 from dynamo_operator.kube.shared import SharedApplier, shared_watch
 from dynamo_operator.kube.status import StatusPace, patch_status
@@ -191,9 +192,8 @@ class GraphController:
         models = replace(self.shared, marker=(labels.MANAGED_BY, labels.MANAGER))
         once = OnceCreator(self.writer, self.cache)
         settings = self.settings
-        exposure = graph_exposure(
-            graph, graph_objects(graph, facts, settings, rollout.workers), settings
-        )
+        rendered = graph_objects(graph, facts, settings, rollout.workers)
+        exposure = graph_exposure(graph, await self._adopted(graph, rendered), settings)
         parts = [
             await old_provider_left(graph, self.cache, self.writer),
             await once.create(graph, wanted=claim_objects(graph), types=(PersistentVolumeClaim,)),
@@ -218,6 +218,14 @@ class GraphController:
         if is_on_grove(graph):
             parts.append(await scale(graph, members(graph, self.cache), self.writer))
         return exposure.reported(together(parts))
+
+    async def _adopted(
+        self, graph: DynamoGraphDeployment, rendered: Sequence[Object]
+    ) -> Sequence[Object]:
+        """The objects to apply: what an earlier operator has made keeps its pod templates."""
+        if is_on_grove(graph):
+            return await adopted_set(graph, rendered, self.cache, self.applier.client)
+        return adopted_components(rendered, self.cache)
 
     async def _recorded(
         self, graph: DynamoGraphDeployment, record: Mapping[str, str]

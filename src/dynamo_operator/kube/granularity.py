@@ -70,6 +70,11 @@ def field_of(body: Object) -> Field:
     return Field({"properties": {"metadata": _METADATA, **properties}})
 
 
+def type_field(name: str) -> Field:
+    """What is known of a value of the Kubernetes type of that name, such as `PodTemplateSpec`."""
+    return _field({"$ref": name})
+
+
 def is_left_out_when_zero(name: str) -> bool:
     """Whether a known field of this name means the same when it is zero and when it is absent."""
     return name in _LEFT_OUT

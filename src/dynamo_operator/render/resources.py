@@ -1,7 +1,8 @@
 """Requests and limits of the main container.
 
-The hard part is that Kubernetes cannot overcommit devices: a request for one needs an equal limit.
-So a device that stands under requests only is written on both sides.
+Kubernetes cannot overcommit devices: a request for one needs an equal limit, and a limit alone counts as the
+request too. So a device that stands under requests only is written on both sides, and a GPU request that
+repeats the limit is left out, as the Go operator leaves it out: pods and template stay the same.
 """
 
 from collections.abc import Mapping
@@ -9,6 +10,7 @@ from collections.abc import Mapping
 from dynamo_operator.api.component import ResourceItem, Resources
 from dynamo_operator.api.devices import GPU
 from dynamo_operator.kube.kind import Object
+from dynamo_operator.kube.quantity import amount
 
 
 def resources(wanted: Resources | None) -> Object:
@@ -16,11 +18,12 @@ def resources(wanted: Resources | None) -> Object:
     if wanted is None:
         return {}
     requests, limits = wanted.requests or ResourceItem(), wanted.limits or ResourceItem()
-    found: Object = {
-        "requests": _side(requests, requests.gpu_type or limits.gpu_type or GPU),
-        "limits": _side(limits, limits.gpu_type or requests.gpu_type or GPU),
-        "claims": list(wanted.claims),
-    }
+    gpu = requests.gpu_type or limits.gpu_type or GPU
+    upper = _side(limits, limits.gpu_type or requests.gpu_type or GPU)
+    lower = _side(requests, gpu)
+    if requests.gpu and gpu not in requests.custom and _is_amount(lower[gpu], upper.get(gpu)):
+        del lower[gpu]
+    found: Object = {"requests": lower, "limits": upper, "claims": list(wanted.claims)}
     return {name: value for name, value in found.items() if value}
 
 
@@ -40,6 +43,10 @@ def cannot_be_overcommitted(name: str) -> bool:
     """Whether Kubernetes demands that request and limit are equal: devices and huge pages."""
     is_native = "/" not in name or "kubernetes.io/" in name
     return name.startswith("hugepages-") if is_native else not name.startswith("requests.")
+
+
+def _is_amount(quantity: str, other: str | None) -> bool:
+    return other is not None and (quantity == other or amount(quantity) == amount(other))
 
 
 def _side(item: ResourceItem, gpu: str) -> dict[str, str]:

@@ -1,0 +1,182 @@
+"""Find out what an earlier operator left behind, so that its pods need not restart.
+
+What is kept is decided in `lifecycle/adoption.py`. Here is the evidence for it: whether a workload was made
+from the spec as it is now, or the user has edited the spec since that operator saw it for the last time.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+import structlog
+
+from dynamo_operator.api import labels
+from dynamo_operator.api.component import DynamoComponentDeployment
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.kube.cache import Cache
+from dynamo_operator.kube.client import FIELD_MANAGER, Client
+from dynamo_operator.kube.contained import content_of
+from dynamo_operator.kube.errors import NotFound
+from dynamo_operator.kube.kind import Object, key_of
+from dynamo_operator.kube.restraint import digest_of
+from dynamo_operator.kube.types.apps import Deployment
+from dynamo_operator.kube.types.grove import PodCliqueSet
+from dynamo_operator.kube.types.leaderworkerset import LeaderWorkerSet
+from dynamo_operator.kube.types.meta import Resource
+from dynamo_operator.lifecycle.adoption import (
+    Origin,
+    has_kept_templates,
+    is_of_earlier_operator,
+    says_the_same,
+    spec_digest,
+    with_kept_templates,
+)
+from dynamo_operator.lifecycle.implied_requests import leaves_requests_out, with_live_requests
+from dynamo_operator.validation.schema import defaulted
+
+_log = structlog.get_logger()
+
+_WORKLOADS: dict[str, type[Resource]] = {
+    each.KIND.name: each for each in (Deployment, LeaderWorkerSet, PodCliqueSet)
+}
+
+
+def adopted_workloads(
+    component: DynamoComponentDeployment, wanted: Sequence[Object], cache: Cache
+) -> tuple[Object, ...]:
+    """The objects of a component, with the pod templates that an earlier operator wrote and that stay."""
+    return tuple(_adopted(each, cache, component_origin(component)) for each in wanted)
+
+
+def adopted_components(wanted: Sequence[Object], cache: Cache) -> tuple[Object, ...]:
+    """The objects of a graph, with a note on components that were taken over with the spec that they have."""
+    return tuple(_noted(each, cache) for each in wanted)
+
+
+async def adopted_set(
+    graph: DynamoGraphDeployment, wanted: Sequence[Object], cache: Cache, client: Client
+) -> tuple[Object, ...]:
+    """The objects of a graph on Grove, with the pod templates that an earlier operator wrote and that stay.
+
+    Reads the graph and its set from the API server once, before the set is taken over.
+
+    Raises: OperatorError if the API server could not be asked.
+    """
+    origin = Origin.OUTDATED
+    live = next((each for each in _live_sets(wanted, cache)), None)
+    if live is not None and is_of_earlier_operator(live.metadata.annotations):
+        origin = await _set_origin(graph, live, client)
+    return tuple(_adopted(each, cache, origin) for each in wanted)
+
+
+def component_origin(component: DynamoComponentDeployment) -> Origin:
+    """Whether the workloads that an earlier operator made for a component are made from its present spec.
+
+    The graph's controller knows it for the components of a graph, and notes it in the same write that takes
+    a component over.
+    """
+    owner = component.metadata.controller
+    if labels.ADOPTED_SPEC in component.metadata.annotations:
+        return Origin.CURRENT
+    if owner is not None and owner.kind == DynamoGraphDeployment.KIND.name:
+        is_earlier = is_of_earlier_operator(component.metadata.annotations)
+        return Origin.UNDECIDED if is_earlier else Origin.OUTDATED
+    return Origin.CURRENT if _is_carried_out(component) else Origin.OUTDATED
+
+
+def noted(wanted: Object, live: DynamoComponentDeployment) -> Object:
+    """A component to apply, with a note if it is taken over with the spec that it has."""
+    annotations = live.metadata.annotations
+    is_earlier = is_of_earlier_operator(annotations)
+    if not is_earlier and labels.ADOPTED_SPEC not in annotations:
+        return wanted
+    spec = msgspec.convert(defaulted(wanted), DynamoComponentDeployment).spec
+    digest = spec_digest(spec)
+    is_taken_over = is_earlier and _is_carried_out(live) and says_the_same(spec, live.spec)
+    if not is_taken_over and annotations.get(labels.ADOPTED_SPEC) != digest:
+        return wanted
+    metadata = wanted["metadata"]
+    note = {**metadata.get("annotations", {}), labels.ADOPTED_SPEC: digest}
+    return {**wanted, "metadata": {**metadata, "annotations": note}}
+
+
+def _noted(wanted: Object, cache: Cache) -> Object:
+    if wanted["kind"] != DynamoComponentDeployment.KIND.name:
+        return wanted
+    live = cache.get(DynamoComponentDeployment, key_of(wanted))
+    return wanted if live is None else noted(wanted, live)
+
+
+def _is_carried_out(component: DynamoComponentDeployment) -> bool:
+    """Whether an operator has made the workloads of the newest spec, as far as the status tells."""
+    observed = component.status.observed_generation
+    return not observed or observed >= component.metadata.generation
+
+
+def _adopted(wanted: Object, cache: Cache, origin: Origin) -> Object:
+    type_ = _WORKLOADS.get(wanted["kind"])
+    live = cache.get(type_, key_of(wanted)) if type_ else None
+    if live is None:
+        return wanted
+    if not has_kept_templates(live.metadata.annotations):
+        return _with_live_requests(wanted, live)
+    found = with_kept_templates(wanted, content_of(live), origin)
+    if found is not wanted and is_of_earlier_operator(live.metadata.annotations):
+        _log.info(
+            "kept the pod template of an earlier operator until its spec changes",
+            kind=str(live.KIND),
+            object=str(live.key),
+        )
+    return found
+
+
+def _with_live_requests(wanted: Object, live: Resource) -> Object:
+    """A workload of ours, with what an earlier version of ours wrote and what means the same."""
+    applied = live.metadata.annotations.get(labels.LAST_APPLIED_HASH)
+    if not leaves_requests_out(wanted) or applied == digest_of(wanted):
+        return wanted
+    return with_live_requests(wanted, content_of(live))
+
+
+def _live_sets(wanted: Iterable[Object], cache: Cache) -> Iterator[PodCliqueSet]:
+    for each in wanted:
+        if each["kind"] == PodCliqueSet.KIND.name:
+            live = cache.get(PodCliqueSet, key_of(each))
+            if live is not None:
+                yield live
+
+
+async def _set_origin(graph: DynamoGraphDeployment, live: PodCliqueSet, client: Client) -> Origin:
+    try:
+        bodies = [await client.get_json(each.KIND.path(*each.key)) for each in (graph, live)]
+    except NotFound:
+        return Origin.OUTDATED  # the apply that follows finds that out
+    entries = [each["metadata"].get("managedFields", ()) for each in bodies]
+    return set_origin(*entries)
+
+
+def set_origin(of_graph: Sequence[Object], of_set: Sequence[Object]) -> Origin:
+    """Whether a set was made from the graph as it is now, by the managed fields of both.
+
+    An earlier operator writes the status of a graph, or its set, after each edit that it sees. So a spec that
+    was written after both was edited without it.
+    """
+    theirs = {each["manager"] for each in of_set if _owns_mark(each)}
+    seen = [_time(each) for each in (*of_graph, *of_set) if each.get("manager") in theirs]
+    edited = [
+        _time(each)
+        for each in of_graph
+        if not each.get("subresource")
+        and "f:spec" in each.get("fieldsV1", {})
+        and each.get("manager") not in {*theirs, FIELD_MANAGER}
+    ]
+    return Origin.OUTDATED if max(edited, default="") > max(seen, default="") else Origin.CURRENT
+
+
+def _owns_mark(entry: Object) -> bool:
+    metadata: Any = entry.get("fieldsV1", {}).get("f:metadata", {})
+    return f"f:{labels.LAST_APPLIED_GENERATION}" in metadata.get("f:annotations", {})
+
+
+def _time(entry: Object) -> str:
+    return str(entry.get("time") or "")

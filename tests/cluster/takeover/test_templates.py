@@ -1,0 +1,224 @@
+"""Pods that we would render otherwise stay as the Go operator made them, until their service is edited."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from cluster.conftest import ControlPlane
+from cluster.installed import installed
+from cluster.takeover.earlier import MANAGER, environment, managers
+from cluster.takeover.test_takeover import GRAPH, is_taken_over, operator, recorded, templates
+from cluster.world import World
+from dynamo_operator.api import labels
+from dynamo_operator.api.component import DynamoComponentDeployment
+from dynamo_operator.kube.kind import Kind, Object
+from dynamo_operator.kube.types.apps import Deployment
+from dynamo_operator.kube.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
+from dynamo_operator.kube.types.leaderworkerset import LeaderWorkerSet
+from dynamo_operator.kube.types.volcano import PodGroup
+
+COMPONENT = DynamoComponentDeployment.KIND
+GROVE = (PodCliqueSet.KIND, PodClique.KIND, PodCliqueScalingGroup.KIND)
+LWS = (LeaderWorkerSet.KIND, PodGroup.KIND)
+EDIT = {"spec": {"services": {"W": {"envs": [{"name": "NEW", "value": "yes"}]}}}}
+
+pytestmark = pytest.mark.cluster
+
+
+def note(there: World, kind: Kind, name: str) -> str:
+    """Which templates of a workload are kept."""
+    found = there.get(kind, name)
+    assert found is not None
+    kept: str = found["metadata"]["annotations"].get(labels.ADOPTED_TEMPLATES, "")
+    return kept
+
+
+@pytest.mark.parametrize("name", ["labels-annotations-all", "cache-vllm-default"])
+def test_an_edit_changes_the_pods_of_its_service_only(
+    kinds: ControlPlane, world: World, tmp_path: Path, name: str
+) -> None:
+    there = recorded(kinds, world, name)
+    before = templates(there)
+    with operator(kinds, there, tmp_path):
+        there.until(lambda: is_taken_over(there))
+        assert before == templates(there)
+        assert note(there, Deployment.KIND, "g-w").startswith("pods=")
+    with operator(kinds, there, tmp_path):
+        there.patch(GRAPH, "g", EDIT)
+        there.eventually(
+            Deployment.KIND, "g-w", lambda each: "NEW" in environment(each["spec"]["template"])
+        )
+        there.until(lambda: not note(there, Deployment.KIND, "g-w"))
+        assert before.get("g-frontend") == templates(there).get("g-frontend")
+
+
+def test_an_edit_while_no_operator_ran_is_not_lost(
+    kinds: ControlPlane, world: World, tmp_path: Path
+) -> None:
+    there = recorded(kinds, world, "labels-annotations-all")
+    before = templates(there)
+    there.patch(GRAPH, "g", EDIT)
+    with operator(kinds, there, tmp_path):
+        there.eventually(
+            Deployment.KIND, "g-w", lambda each: "NEW" in environment(each["spec"]["template"])
+        )
+        there.until(lambda: is_taken_over(there))
+        assert before.get("g-frontend") == templates(there).get("g-frontend")
+
+
+def test_a_kept_template_can_be_restarted_and_scaled_and_is_not_edited_by_hand(
+    kinds: ControlPlane, world: World, tmp_path: Path
+) -> None:
+    there = recorded(kinds, world, "labels-annotations-all")
+    before = templates(there)
+    with operator(kinds, there, tmp_path):
+        there.until(lambda: is_taken_over(there))
+        in_namespace = f"--namespace={there.namespace}"
+        kinds.kubectl("rollout", "restart", in_namespace, "deployment/g-w")
+        there.patch(GRAPH, "g", {"spec": {"services": {"W": {"replicas": 2}}}})
+        there.eventually(Deployment.KIND, "g-w", lambda each: each["spec"]["replicas"] == 2)
+        restarted = templates(there)["g-w"]
+        (own,) = restarted["metadata"].pop("annotations")
+        assert own == "kubectl.kubernetes.io/restartedAt"
+        assert before["g-w"] == restarted
+        kinds.kubectl("set", "image", in_namespace, "deployment/g-w", "main=busybox")
+        there.eventually(Deployment.KIND, "g-w", lambda each: image(each) != "busybox")
+        there.until(lambda: not note(there, Deployment.KIND, "g-w"))
+        there.patch(GRAPH, "g", {"spec": {"restart": {"id": "now"}}})
+        there.eventually(Deployment.KIND, "g-frontend", lambda each: restart(each) == "now")
+
+
+def image(deployment: Object) -> str:
+    found: str = deployment["spec"]["template"]["spec"]["containers"][0]["image"]
+    return found
+
+
+def restart(deployment: Object) -> str:
+    annotations = deployment["spec"]["template"]["metadata"].get("annotations", {})
+    found: str = annotations.get("nvidia.com/restartAt", "")
+    return found
+
+
+def cliques(there: World) -> dict[str, Any]:
+    """What the pods of each clique are made from."""
+    (found,) = there.list(PodCliqueSet.KIND)
+    return {
+        each["name"]: [each.get("labels"), each.get("annotations"), each["spec"]["podSpec"]]
+        for each in found["spec"]["template"]["cliques"]
+    }
+
+
+@pytest.mark.parametrize("name", ["multinode-mixed", "extrapodmetadata"])
+def test_cliques_of_grove_stay_until_their_service_is_edited(
+    kinds: ControlPlane, world: World, tmp_path: Path, name: str
+) -> None:
+    with installed(kinds, ("grove",), GROVE):
+        there = recorded(kinds, world, name, "grove")
+        before = cliques(there)
+        (service, *_) = [each for each in services(there) if each.lower() != "frontend"]
+        with operator(kinds, there, tmp_path):
+            there.until(lambda: is_taken_over(there, PodCliqueSet.KIND))
+            assert before == cliques(there)
+            (found,) = there.list(PodCliqueSet.KIND)
+            assert (MANAGER, "Update") not in set(managers(found))
+            edit = {"spec": {"services": {service: {"envs": [{"name": "NEW", "value": "yes"}]}}}}
+            there.patch(GRAPH, "g", edit)
+            there.until(lambda: "NEW" in str(cliques(there)))
+            same = [each for each in before if not each.startswith(service.lower())]
+            after = cliques(there)
+            assert [before[each] for each in same] == [after[each] for each in same]
+        there.delete(GRAPH, "g")
+        there.until(lambda: not there.list(PodCliqueSet.KIND))
+
+
+def services(there: World) -> Iterator[str]:
+    graph = there.get(GRAPH, "g")
+    assert graph is not None
+    yield from graph["spec"]["services"]
+
+
+def test_groups_stay_until_their_service_is_edited(
+    kinds: ControlPlane, world: World, tmp_path: Path
+) -> None:
+    """A LeaderWorkerSet as the Go operator writes it; none was recorded, as the API server refused them."""
+    with installed(kinds, ("lws", "podgroup"), LWS):
+        there = recorded(kinds, world, "multinode-vllm-ray", "lws")
+        (component,) = [
+            each for each in there.list(COMPONENT) if each["spec"].get("multinode") is not None
+        ]
+        name = f"{component['metadata']['name']}-0"
+        kinds.kubectl(
+            "create",
+            f"--namespace={there.namespace}",
+            f"--field-manager={MANAGER}",
+            "-f",
+            "-",
+            input=msgspec.json.encode(group(name, component)).decode(),
+        )
+        before = group_template(there, name)
+        with operator(kinds, there, tmp_path):
+            there.until(lambda: is_taken_over(there, *LWS))
+            assert before == group_template(there, name)
+            there.patch(
+                GRAPH, "g", {"spec": {"services": {component["spec"]["serviceName"]: EDITED}}}
+            )
+            there.until(lambda: "NEW" in str(group_template(there, name)))
+        there.delete(GRAPH, "g")
+        there.until(lambda: not there.list(LeaderWorkerSet.KIND))
+
+
+EDITED = {"envs": [{"name": "NEW", "value": "yes"}]}
+
+
+def group(name: str, component: Object) -> Object:
+    """One group, without what only we render."""
+    metadata = component["metadata"]
+    own = {
+        "nvidia.com/dynamo-component": component["spec"]["serviceName"],
+        "nvidia.com/dynamo-component-type": component["spec"]["componentType"],
+        "nvidia.com/dynamo-graph-deployment-name": "g",
+        "nvidia.com/dynamo-namespace": component["spec"]["dynamoNamespace"],
+    }
+    return {
+        "apiVersion": LeaderWorkerSet.KIND.api_version,
+        "kind": LeaderWorkerSet.KIND.name,
+        "metadata": {
+            "name": name,
+            "annotations": {"nvidia.com/last-applied-generation": "1"},
+            "ownerReferences": [
+                {
+                    "apiVersion": COMPONENT.api_version,
+                    "kind": COMPONENT.name,
+                    "name": metadata["name"],
+                    "uid": metadata["uid"],
+                    "controller": True,
+                }
+            ],
+        },
+        "spec": {
+            "replicas": 1,
+            "rolloutStrategy": {"type": "RollingUpdate"},
+            "startupPolicy": "LeaderCreated",
+            "leaderWorkerTemplate": {
+                "size": 2,
+                "leaderTemplate": pods(own, "leader"),
+                "workerTemplate": pods(own, "worker"),
+            },
+        },
+    }
+
+
+def pods(own: Object, role: str) -> Object:
+    container = {"name": "main", "image": "busybox", "command": ["sh", "-c", "ray start"]}
+    found = {**own, "role": role, "instance-id": "0"}
+    return {"metadata": {"labels": found}, "spec": {"containers": [container]}}
+
+
+def group_template(there: World, name: str) -> Object:
+    found = there.get(LeaderWorkerSet.KIND, name)
+    assert found is not None
+    template: Object = found["spec"]["leaderWorkerTemplate"]
+    return template

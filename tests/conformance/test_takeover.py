@@ -1,0 +1,81 @@
+"""Taking over what the Go operator recorded replaces no pod, and an edit made meanwhile is not lost."""
+
+from collections import Counter
+from functools import cache
+
+import pytest
+
+from conformance.modes import MODES
+from conformance.recordings import cases
+from conformance.takeover import Fate, Outcome, taken_over
+
+EDIT = {"envs": [{"name": "EDITED_WHILE_NO_OPERATOR_RAN", "value": "yes"}]}
+
+RENDERED_OTHERWISE = {
+    "cache-vllm-default": "P3",
+    "debug-mode": "L4",
+    "extrapodmetadata": "L3, L4",
+    "image-pull-discovery": "P6, L4",
+    "labels-annotations-all": "L3, L4",
+    "multinode-probes": "M14",
+    "multinode-trtllm": "M4",
+    "multinode-vllm-dp": "M14",
+    "multinode-vllm-ray": "M14",
+    "multinode-vllm-shell": "M6, M14",
+    "probes-maincontainer": "P1",
+    "restart-on-create": "O4",
+    "restart-sequential": "O4",
+    "stealing-traffic-debug": "L4",
+    "update-labels-only": "L3",
+}
+"""Cases whose pods we would render otherwise, with the rows of docs/deviations.md. Their pods stay."""
+
+UNAVOIDABLE = {("grove", "labels-annotations-all", "frontend")}
+"""Mode, case and unit of pods that no Service of ours would select: the user's label took the place of the
+operator's (row L6)."""
+
+
+@cache
+def outcomes(mode: str) -> dict[str, list[Outcome]]:
+    """What becomes of the pods of each case, at all of its stages."""
+    found: dict[str, list[Outcome]] = {}
+    for case in cases(MODES[mode]):
+        for stage in range(case.stages):
+            recorded = case.recorded(MODES[mode], stage)
+            if recorded is not None:
+                units = taken_over(MODES[mode], case, stage, recorded)
+                found.setdefault(case.name, []).extend(units)
+    return found
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_no_recorded_pod_is_replaced(mode: str) -> None:
+    found = [(case, each) for case, units in outcomes(mode).items() for each in units]
+    assert len(found) > 2
+    replaced = {(mode, case, each.unit) for case, each in found if each.fate is Fate.REPLACED}
+    assert replaced == {each for each in UNAVOIDABLE if each[0] == mode}
+
+
+def test_what_differs_is_in_the_list_of_deviations() -> None:
+    kept: Counter[str] = Counter()
+    paths: dict[str, set[str]] = {}
+    for mode in MODES:
+        for case, units in outcomes(mode).items():
+            for each in units:
+                if each.fate is Fate.KEPT:
+                    kept[case] += 1
+                    paths.setdefault(case, set()).update(each.rendered)
+    assert RENDERED_OTHERWISE.keys() == kept.keys(), (kept, paths)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_edit_that_no_operator_has_seen_is_carried_out(mode: str) -> None:
+    checked = 0
+    for case in cases(MODES[mode]):
+        recorded = case.recorded(MODES[mode], 0)
+        assert recorded is not None
+        if any(each["kind"] == "DynamoGraphDeployment" for each in recorded.objects):
+            for each in taken_over(MODES[mode], case, 0, recorded, edit=EDIT):
+                checked += 1
+                assert each.fate is Fate.REPLACED, (case.name, each)
+    assert checked > 2

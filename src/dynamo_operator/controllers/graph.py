@@ -29,6 +29,7 @@ from dynamo_operator.controllers.rollout import (
 )
 from dynamo_operator.controllers.sound import Sound
 from dynamo_operator.controllers.ssh_keys import ssh_key_copies, ssh_key_types, ssh_key_watches
+from dynamo_operator.controllers.stay_on_grove import stay_on_grove
 from dynamo_operator.facts import Facts
 from dynamo_operator.kube.applied import Applied, together
 from dynamo_operator.kube.apply import Applier
@@ -120,6 +121,7 @@ class GraphController:
 
     async def reconcile(self, key: Key) -> Outcome:
         """Make the world what this graph wants, and its status what the world is."""
+        await stay_on_grove(key, self.cache, self.writer, self.owns)
         found = await to_reconcile(
             DynamoGraphDeployment,
             key,

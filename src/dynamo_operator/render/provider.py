@@ -11,8 +11,10 @@ from dynamo_operator.api import labels
 from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.api.generation import MANAGED
 from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.api.optional_apis import GROVE as GROVE_API
 from dynamo_operator.api.provider import COMPONENT, GROVE, recorded
 from dynamo_operator.facts import Facts
+from dynamo_operator.kube.types.meta import condition
 from dynamo_operator.settings import RenderSettings
 
 PROVIDERS: Mapping[str, Callable[[Facts], bool]] = {
@@ -52,6 +54,35 @@ def has_begun(graph: DynamoGraphDeployment, present: Collection[str]) -> bool:
     """Whether a provider has ever made anything of a graph, which controls objects of these kinds now."""
     kinds = {*present, *_reported(graph)}
     return labels.WORKLOAD_PROVIDER in graph.metadata.annotations or not kinds.isdisjoint(_MAKES)
+
+
+def runs_on_withheld_grove(
+    graph: DynamoGraphDeployment,
+    facts: Facts,
+    present: Collection[str],
+    *,
+    has_foreign_finalizer: bool,
+) -> bool:
+    """Whether an earlier operator may run a graph on Grove, which is installed and which we may not read.
+
+    A PodCliqueSet would be invisible to us, and components beside it would run every pod twice. So a graph
+    that another operator has reconciled, and that has no components, counts as Grove's.
+    """
+    annotations = graph.metadata.annotations
+    refuses = annotations.get(labels.ENABLE_GROVE, "").lower() == "false"
+    if GROVE_API not in facts.withheld or refuses or labels.WORKLOAD_PROVIDER in annotations:
+        return False
+    if not _MAKES.keys().isdisjoint({*present, *_reported(graph)}):
+        return provider(graph, facts, present) == GROVE
+    return has_foreign_finalizer or _has_foreign_status(graph)
+
+
+def _has_foreign_status(graph: DynamoGraphDeployment) -> bool:
+    """Whether another operator has written the status; ours says which generation it speaks of."""
+    status = graph.status
+    ready = condition(status.conditions, "Ready")
+    is_ours = status.observed_generation or (ready is not None and ready.observed_generation)
+    return not is_ours and (status.state is not None or ready is not None)
 
 
 def _reported(graph: DynamoGraphDeployment) -> set[str]:

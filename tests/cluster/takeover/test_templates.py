@@ -10,7 +10,14 @@ import pytest
 from cluster.conftest import ControlPlane
 from cluster.installed import installed
 from cluster.takeover.earlier import MANAGER, environment, managers
-from cluster.takeover.test_takeover import GRAPH, is_taken_over, operator, recorded, templates
+from cluster.takeover.test_takeover import (
+    GRAPH,
+    filled,
+    is_taken_over,
+    operator,
+    recorded,
+    templates,
+)
 from cluster.world import World
 from dynamo_operator.api import labels
 from dynamo_operator.api.component import DynamoComponentDeployment
@@ -106,7 +113,7 @@ def cliques(there: World) -> dict[str, Any]:
     """What the pods of each clique are made from."""
     (found,) = there.list(PodCliqueSet.KIND)
     return {
-        each["name"]: [each.get("labels"), each.get("annotations"), each["spec"]["podSpec"]]
+        each["name"]: [each.get("labels"), each.get("annotations"), filled(each["spec"]["podSpec"])]
         for each in found["spec"]["template"]["cliques"]
     }
 

@@ -127,7 +127,8 @@ def test_the_cache_of_vllm_is_told_where_it_is_unless_the_user_said_so() -> None
     [
         ({"requests": {"gpu": "2"}}, ("2", "2")),
         ({"limits": {"gpu": "2"}}, (None, "2")),
-        ({"requests": {"gpu": "2"}, "limits": {"gpu": "2"}}, ("2", "2")),
+        ({"requests": {"gpu": "2"}, "limits": {"gpu": "2"}}, (None, "2")),
+        ({"requests": {"gpu": "2"}, "limits": {"gpu": "2000m"}}, (None, "2000m")),
         ({"requests": {"custom": {"nvidia.com/gpu": "3"}}}, ("3", "3")),
     ],
 )

@@ -7,15 +7,18 @@ import pytest
 
 from dynamo_operator.api import labels
 from dynamo_operator.api.graph import DynamoGraphDeployment, DynamoGraphDeploymentStatus
+from dynamo_operator.api.optional_apis import GROVE as GROVE_API
 from dynamo_operator.api.provider import COMPONENT, GROVE
 from dynamo_operator.api.service_status import ServiceReplicaStatus
 from dynamo_operator.facts import Facts
-from dynamo_operator.kube.types.meta import Metadata
+from dynamo_operator.kube.types.grove import PodCliqueSet
+from dynamo_operator.kube.types.meta import Condition, Metadata
 from dynamo_operator.render.provider import (
     PROVIDERS,
     has_begun,
     is_available,
     provider,
+    runs_on_withheld_grove,
     to_record,
 )
 from dynamo_operator.settings import RenderSettings
@@ -122,3 +125,49 @@ def test_who_deletes_all_components_of_a_graph_does_not_move_it(
     kind: Literal["Deployment", "LeaderWorkerSet", "PodClique"], expected: str, facts: Facts
 ) -> None:
     assert expected == provider(reported(kind), facts, ("Role",))
+
+
+WITHHELD = Facts(withheld={GROVE_API: (PodCliqueSet.KIND,)})
+OF_GO = DynamoGraphDeploymentStatus(
+    state="successful", conditions=(Condition("Ready", "True", reason="all_resources_are_ready"),)
+)
+OF_OURS = DynamoGraphDeploymentStatus(
+    state="failed",
+    conditions=(Condition("Ready", "False", reason="ValidationFailed", observed_generation=1),),
+)
+
+
+def withheld(
+    found: DynamoGraphDeployment,
+    *present: str,
+    facts: Facts = WITHHELD,
+    status: DynamoGraphDeploymentStatus | None = None,
+    finalizer: bool = False,
+) -> bool:
+    found = msgspec.structs.replace(found, status=status or found.status)
+    return runs_on_withheld_grove(found, facts, present, has_foreign_finalizer=finalizer)
+
+
+def test_a_graph_of_another_operator_may_be_on_a_grove_that_we_may_not_read() -> None:
+    assert withheld(graph(), status=OF_GO)
+    assert withheld(graph(), finalizer=True)
+    services = {"W": ServiceReplicaStatus(component_kind="PodClique", component_name="g-0-w")}
+    assert withheld(graph(), status=DynamoGraphDeploymentStatus(services=services))
+
+
+@pytest.mark.parametrize("status", [None, OF_OURS])
+def test_a_graph_that_no_other_operator_has_seen_is_not(
+    status: DynamoGraphDeploymentStatus | None,
+) -> None:
+    assert not withheld(graph(), status=status)
+
+
+def test_nor_is_one_with_components_or_one_that_refuses_grove_or_is_decided() -> None:
+    assert not withheld(graph(), DCD, status=OF_GO, finalizer=True)
+    assert not withheld(graph(enable_grove="false"), status=OF_GO, finalizer=True)
+    assert not withheld(graph(recorded=COMPONENT), status=OF_GO, finalizer=True)
+
+
+@pytest.mark.parametrize("facts", [WITH_GROVE, WITHOUT])
+def test_where_grove_is_read_or_not_installed_nothing_is_guessed(facts: Facts) -> None:
+    assert not withheld(graph(), facts=facts, status=OF_GO, finalizer=True)

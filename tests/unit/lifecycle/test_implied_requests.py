@@ -1,0 +1,32 @@
+"""A request for a device that repeats its limit is no reason to replace pods."""
+
+from dynamo_operator.kube.kind import Object
+from dynamo_operator.lifecycle.implied_requests import leaves_requests_out, with_live_requests
+
+LIMITS = {"cpu": "8", "nvidia.com/gpu": "1"}
+BEFORE = {"limits": LIMITS, "requests": {"cpu": "4", "nvidia.com/gpu": "1"}}
+NOW = {"limits": LIMITS, "requests": {"cpu": "4"}}
+
+
+def deployment(resources: Object, image: str = "a:1") -> Object:
+    main = {"name": "main", "image": image, "resources": resources}
+    template = {"metadata": {}, "spec": {"containers": [main]}}
+    return {"kind": "Deployment", "metadata": {}, "spec": {"template": template}}
+
+
+def test_what_an_earlier_version_wrote_stays() -> None:
+    assert leaves_requests_out(deployment(NOW))
+    assert deployment(BEFORE) == with_live_requests(deployment(NOW), deployment(BEFORE))
+
+
+def test_any_other_change_is_written_without_the_request() -> None:
+    wanted = deployment(NOW, image="a:2")
+    assert wanted == with_live_requests(wanted, deployment(BEFORE))
+    more = deployment({**NOW, "limits": {**LIMITS, "nvidia.com/gpu": "2"}})
+    assert more == with_live_requests(more, deployment(BEFORE))
+
+
+def test_without_devices_there_is_nothing_to_compare() -> None:
+    assert not leaves_requests_out(deployment({"limits": {"cpu": "1"}}))
+    assert not leaves_requests_out(deployment(BEFORE))
+    assert not leaves_requests_out({"kind": "Service", "spec": {}})

@@ -1,9 +1,14 @@
 """What tells whether a workload was made from the spec as it is now."""
 
+from collections.abc import Mapping
+
 import pytest
 
 from dynamo_operator.api import labels
-from dynamo_operator.api.component import ComponentSpec, DynamoComponentDeployment
+from dynamo_operator.api.component import (
+    DynamoComponentDeployment,
+    DynamoComponentDeploymentSpec,
+)
 from dynamo_operator.controllers.adoption import component_origin, noted, set_origin
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.types.meta import Metadata, OwnerReference
@@ -15,15 +20,21 @@ EARLY, LATE = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
 
 
 def component(
-    *, image: str = "a:1", owned: bool = True, observed: int = 1, **annotations: str
+    annotations: Mapping[str, str] | None = None,
+    *,
+    image: str = "a:1",
+    owned: bool = True,
+    observed: int = 1,
 ) -> DynamoComponentDeployment:
-    spec = ComponentSpec(extra_pod_spec={"mainContainer": {"image": image, "name": ""}})
+    spec = DynamoComponentDeploymentSpec(
+        extra_pod_spec={"mainContainer": {"image": image, "name": ""}}
+    )
     found = DynamoComponentDeployment(
         Metadata(
             "g-w",
             "default",
             generation=1,
-            annotations=annotations,
+            annotations=dict(annotations or {}),
             owner_references=(OWNER,) if owned else (),
         ),
         spec,
@@ -42,9 +53,9 @@ def wanted(image: str = "a:1") -> Object:
 
 
 def test_a_component_of_a_graph_waits_for_the_graph() -> None:
-    assert Origin.UNDECIDED is component_origin(component(**GO))
+    assert Origin.UNDECIDED is component_origin(component(GO))
     assert Origin.OUTDATED is component_origin(component())
-    assert Origin.CURRENT is component_origin(component(**{labels.ADOPTED_SPEC: "x"}))
+    assert Origin.CURRENT is component_origin(component({labels.ADOPTED_SPEC: "x"}))
 
 
 def test_a_component_of_its_own_is_told_by_its_status() -> None:
@@ -55,19 +66,21 @@ def test_a_component_of_its_own_is_told_by_its_status() -> None:
 
 
 def test_a_component_is_noted_when_it_says_what_the_graph_says() -> None:
-    found = noted(wanted(), component(**GO))
+    found = noted(wanted(), component(GO))
     digest = found["metadata"]["annotations"][labels.ADOPTED_SPEC]
-    assert found == noted(wanted(), component(**{labels.ADOPTED_SPEC: digest}))
-    assert wanted("a:2") == noted(wanted("a:2"), component(**{labels.ADOPTED_SPEC: digest}))
+    assert found == noted(wanted(), component({labels.ADOPTED_SPEC: digest}))
+    assert wanted("a:2") == noted(wanted("a:2"), component({labels.ADOPTED_SPEC: digest}))
 
 
-@pytest.mark.parametrize("live", [component(image="a:0", **GO), component()])
+@pytest.mark.parametrize("live", [component(GO, image="a:0"), component()])
 def test_it_is_not_when_it_was_edited_or_is_ours(live: DynamoComponentDeployment) -> None:
     assert wanted() == noted(wanted(), live)
 
 
 def entry(manager: str, time: str, *, status: bool = False, mark: bool = False) -> Object:
-    annotations = {"f:annotations": {f"f:{labels.LAST_APPLIED_GENERATION}": {}}} if mark else {}
+    annotations: Object = (
+        {"f:annotations": {f"f:{labels.LAST_APPLIED_GENERATION}": {}}} if mark else {}
+    )
     fields = {"f:metadata": annotations, "f:spec": {}}
     found: Object = {"manager": manager, "time": time, "fieldsV1": fields}
     return found | ({"subresource": "status"} if status else {})

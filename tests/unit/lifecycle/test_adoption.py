@@ -1,6 +1,7 @@
 """Templates of an earlier operator stay until what they are made from changes."""
 
 import copy
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -157,20 +158,20 @@ def test_each_service_of_a_set_stays_for_itself_and_a_group_as_a_whole() -> None
     assert ["f"] == [each.partition("=")[0] for each in note(second).split(",")]
 
 
-def group(container: Object, *, size: int, **annotations: str) -> Object:
+def group(container: Object, size: int, annotations: Mapping[str, str] | None = None) -> Object:
     template = {"metadata": {}, "spec": {"containers": [container]}}
     both = {"size": size, "leaderTemplate": template, "workerTemplate": template}
     return {
         "kind": "LeaderWorkerSet",
-        "metadata": {"name": "g-w-0", "annotations": annotations},
+        "metadata": {"name": "g-w-0", "annotations": dict(annotations or {})},
         "spec": {"replicas": 1, "leaderWorkerTemplate": both},
     }
 
 
 def test_a_group_stays_and_another_number_of_nodes_is_an_edit() -> None:
-    first = kept(group(OURS, size=2), group(THEIRS, size=2, **GO))
-    assert group(THEIRS, size=2)["spec"] == first["spec"]
-    assert group(OURS, size=3) == kept(group(OURS, size=3), first)
+    first = kept(group(OURS, 2), group(THEIRS, 2, GO))
+    assert group(THEIRS, 2)["spec"] == first["spec"]
+    assert group(OURS, 3) == kept(group(OURS, 3), first)
 
 
 BASE: dict[str, Any] = {"component_type": "worker", "labels": {"a": "b"}, "replicas": 1}

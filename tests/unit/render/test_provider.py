@@ -151,7 +151,7 @@ def withheld(
 def test_a_graph_of_another_operator_may_be_on_a_grove_that_we_may_not_read() -> None:
     assert withheld(graph(), status=OF_GO)
     assert withheld(graph(), finalizer=True)
-    services = {"W": ServiceReplicaStatus(component_kind="PodClique", component_name="g-0-w")}
+    services = {"W": ServiceReplicaStatus("PodClique", "g-0-w", replicas=1, updated_replicas=1)}
     assert withheld(graph(), status=DynamoGraphDeploymentStatus(services=services))
 
 

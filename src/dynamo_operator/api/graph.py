@@ -63,6 +63,13 @@ class PersistentVolumeClaimSpec(Struct):
         str | None,
         Field("Access mode, such as `ReadWriteMany`; needed when `create` is true."),
     ] = None
+    retain: Annotated[
+        bool,
+        Field(
+            "Keep the claim, and what is on its volume, when the graph is deleted. Left out, a claim that "
+            "the graph created is deleted with it."
+        ),
+    ] = False
 
 
 class RestartStrategy(Struct):

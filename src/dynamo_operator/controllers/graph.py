@@ -56,7 +56,7 @@ from dynamo_operator.kube.types.rbac import Role, RoleBinding
 from dynamo_operator.kube.writer import Writer
 from dynamo_operator.lifecycle.step import next_step
 from dynamo_operator.lifecycle.workers import Rollout
-from dynamo_operator.render.claims import claim_objects
+from dynamo_operator.render.claims import claim_objects, retained_claims
 from dynamo_operator.render.graph import (
     graph_model_objects,
     graph_objects,
@@ -198,7 +198,12 @@ class GraphController:
         exposure = graph_exposure(graph, await self._adopted(graph, rendered), settings)
         parts = [
             await old_provider_left(graph, self.cache, self.writer),
-            await once.create(graph, wanted=claim_objects(graph), types=(PersistentVolumeClaim,)),
+            await once.create(
+                graph,
+                wanted=claim_objects(graph),
+                types=(PersistentVolumeClaim,),
+                retained=retained_claims(graph),
+            ),
             await self.shared.apply(
                 graph, wanted=graph_shared_objects(graph, facts, settings), types=self.shares
             ),

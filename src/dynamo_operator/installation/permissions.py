@@ -133,7 +133,7 @@ RULES: tuple[Rule, ...] = (
         "",
         ("persistentvolumeclaims",),
         (*_READ, *_APPLY),
-        "Makes claims that graphs ask for. Never deletes one.",
+        "Creates claims that graphs ask for; those without `retain` are deleted with their graph.",
     ),
     Rule("apps", ("deployments",), _MANAGE, "Runs components on one node."),
     Rule("networking.k8s.io", ("ingresses",), _MANAGE, "Makes frontends reachable."),

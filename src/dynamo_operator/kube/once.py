@@ -1,14 +1,17 @@
-"""Makes objects that hold data: created where there is none, and never touched again.
+"""Creates objects that hold data where there is none, and never touches them again.
 
 The hard part is what is *not* done: an object that exists is left alone, whoever made it and whatever it
-says, and one that is no longer wanted is not deleted. Only the deletion of its owner takes it along.
+says, and one that is no longer wanted is not deleted. Only the deletion of its owner deletes it, unless it is
+retained: then it has no owner, or loses it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from dynamo_operator.kube.applied import Applied, Attempt, Verb, each_applied
+import msgspec
+
+from dynamo_operator.kube.applied import Applied, Attempt, Verb, controls, each_applied
 from dynamo_operator.kube.apply import controller_reference
 from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.client import ABSENT
@@ -25,22 +28,46 @@ class OnceCreator:
     cache: Cache
 
     async def create(
-        self, owner: Resource, *, wanted: Sequence[Object], types: Iterable[type[Resource]]
+        self,
+        owner: Resource,
+        *,
+        wanted: Sequence[Object],
+        types: Iterable[type[Resource]],
+        retained: Container[str] = (),
     ) -> Applied:
         """Create each wanted object that does not exist, controlled by `owner`.
+
+        `retained` are names of those that outlive it. They get no owner, and lose `owner` if they have it.
 
         Raises:
             Conflict: somebody made it a moment ago; the caller tries again at once and finds it.
             OperatorError: the API server could not be reached or failed.
         """
-        return (await each_applied(wanted, types, partial(self._attempt, owner))).applied
+        step = partial(self._attempt, owner, retained)
+        return (await each_applied(wanted, types, step)).applied
 
-    async def _attempt(self, owner: Resource, attempt: Attempt) -> None:
+    async def _attempt(self, owner: Resource, retained: Container[str], attempt: Attempt) -> None:
         wanted = attempt.wanted
-        attempt.present = self.cache.get(attempt.type_, key_of(wanted))
-        if attempt.present is not None:
+        is_retained = wanted["metadata"]["name"] in retained
+        attempt.present = live = self.cache.get(attempt.type_, key_of(wanted))
+        if live is not None:
+            if is_retained and controls(owner, live) and not live.metadata.deletion_timestamp:
+                attempt.present = await self._released(owner, live)
+                attempt.verb = Verb.UPDATE
             return
-        metadata = {**wanted["metadata"], "ownerReferences": [controller_reference(owner)]}
+        references = [] if is_retained else [controller_reference(owner)]
+        metadata = wanted["metadata"] | ({"ownerReferences": references} if references else {})
         body = {**wanted, "metadata": metadata}
         attempt.present = await self.writer.apply(attempt.type_, body, force=False, uid=ABSENT)
         attempt.verb = Verb.CREATE
+
+    async def _released(self, owner: Resource, live: Resource) -> Resource:
+        """The object without its owner, so that it stays when that is deleted."""
+        others = [
+            msgspec.to_builtins(each)
+            for each in live.metadata.owner_references
+            if each.uid != owner.metadata.uid
+        ]
+        version = live.metadata.resource_version
+        patch = {"metadata": {"ownerReferences": others, "resourceVersion": version}}
+        return await self.writer.merge_patch(type(live), live.key, patch, uid=live.metadata.uid)

@@ -17,6 +17,11 @@ def claim_objects(graph: DynamoGraphDeployment) -> tuple[Object, ...]:
     return tuple(canonical(with_graph_metadata(graph, each)) for each in wanted)
 
 
+def retained_claims(graph: DynamoGraphDeployment) -> frozenset[str]:
+    """Names of the claims that stay when the graph is deleted."""
+    return frozenset(each.name for each in graph.spec.pvcs if each.retain)
+
+
 def _claim(namespace: str, wanted: PersistentVolumeClaimSpec) -> Object:
     return {
         "apiVersion": PersistentVolumeClaim.KIND.api_version,

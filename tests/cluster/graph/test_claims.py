@@ -83,3 +83,19 @@ def test_a_graph_waits_for_a_claim_that_it_does_not_make(world: World) -> None:
     assert "pending" == waiting["status"]["state"]
     world.create(CLAIM, claim("mine"))
     world.eventually(GRAPH, "chat", is_ready)
+
+
+def test_a_retained_claim_outlives_its_graph(world: World) -> None:
+    kept, late = made("kept") | {"retain": True}, made("late")
+    world.create(GRAPH, with_claims(kept, late, made("gone")))
+    world.eventually(CLAIM, "gone", lambda it: bool(it["metadata"]["ownerReferences"]))
+    found = world.eventually(CLAIM, "kept")
+    assert "ownerReferences" not in found["metadata"]
+    changed = [kept, late | {"retain": True, "size": "9Gi"}, made("gone")]
+    world.patch(GRAPH, "chat", {"spec": {"pvcs": changed}})
+    freed = world.eventually(CLAIM, "late", lambda it: not it["metadata"].get("ownerReferences"))
+    assert "1Gi" == freed["spec"]["resources"]["requests"]["storage"]
+    world.delete(GRAPH, "chat")
+    world.eventually(CLAIM, "gone", lambda it: "deletionTimestamp" in it["metadata"])
+    for name in ("kept", "late"):
+        assert "deletionTimestamp" not in world.eventually(CLAIM, name)["metadata"]

@@ -198,6 +198,7 @@ def _sample(key: str) -> str:
         "logging.timeFormat": "nano",
         "metrics.bindAddress": "127.0.0.1:1",
         "metrics.access": "anybody",
+        "models.calls": "never",
         "models.callTimeout": "1m",
         "models.callsAtOnce": "3",
         "webhooks.bindAddress": "127.0.0.1:2",

@@ -1,6 +1,6 @@
 """The claims that a graph has made."""
 
-from dynamo_operator.render.claims import claim_objects
+from dynamo_operator.render.claims import claim_objects, retained_claims
 from specs import a_graph, a_service
 
 
@@ -20,3 +20,8 @@ def test_only_claims_to_create_become_objects() -> None:
         "resources": {"requests": {"storage": "50Gi"}},
         "storageClassName": "fast",
     } == claim["spec"]
+
+
+def test_claims_to_retain_are_named() -> None:
+    pvcs = [{"name": "a", "retain": True}, {"name": "b"}]
+    assert frozenset({"a"}) == retained_claims(a_graph({"w": a_service()}, pvcs=pvcs))

@@ -76,6 +76,14 @@ put together as values and written by `toYaml`, so that no text of a user can be
   (printf "--webhook-secret-name=%s" $webhook.certificateSecret.name)
   (printf "--webhook-service-name=%s" (include "dynamo.webhookService" .))
   (printf "--webhook-configuration-name=%s" (include "dynamo.webhookConfiguration" .))) }}
+{{- with $webhook.clientCA }}
+{{- if .configMap }}
+{{- $flags = append $flags "--webhook-client-ca=/etc/dynamo-operator/webhook-client-ca/ca.crt" }}
+{{- if .commonName }}
+{{- $flags = append $flags (printf "--webhook-client-name=%s" .commonName) }}
+{{- end }}
+{{- end }}
+{{- end }}
 {{- end }}
 {{- toYaml $flags }}
 {{- end }}

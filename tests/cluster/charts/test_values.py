@@ -68,6 +68,7 @@ TEXTS = (
     ),
     *("controllerManager.podAnnotations.x", "controllerManager.nodeSelector.x"),
     *("controllerManager.serviceAccount.annotations.x", "webhook.caBundle"),
+    *("webhook.clientCA.configMap", "webhook.clientCA.commonName"),
     *("webhook.certificateSecret.name", "webhook.certManager.certificate.duration"),
     *("metricsService.serviceMonitor.interval", "metricsService.serviceMonitor.labels.x"),
     *("podMonitors.interval", "podMonitors.path", "podMonitors.labels.x"),

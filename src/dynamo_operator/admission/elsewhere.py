@@ -16,13 +16,13 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
+from dynamo_operator.admission.questions import Questions
 from dynamo_operator.admission.review import Request
 from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.kube.client import Client
 from dynamo_operator.kube.decode import UNREADABLE
 from dynamo_operator.kube.errors import OperatorError
 from dynamo_operator.kube.kind import Kind, Object
-from dynamo_operator.kube.types.access import SubjectAccessReview, UserInfo, question, subject
+from dynamo_operator.kube.types.access import UserInfo, subject
 from dynamo_operator.kube.types.core import ConfigMap
 from dynamo_operator.kube.types.meta import Struct
 from dynamo_operator.validation import Problem, ProblemKind
@@ -54,11 +54,12 @@ _WHOLE = msgspec.json.Decoder(_Whole)
 class Elsewhere:
     """Asks the API server about users."""
 
-    client: Client
+    questions: Questions
 
-    async def problems(self, request: Request) -> tuple[Problem, ...]:
+    async def problems(self, request: Request, client: str = "") -> tuple[Problem, ...]:
         """A problem if the request leads to a namespace where its author may not create graphs.
 
+        `client` is where the review came from.
         Updates that leave the spec as it is are not asked about: others may label it.
         """
         wanted = _namespace(request.new)
@@ -68,12 +69,12 @@ class Elsewhere:
             kind = type_.KIND
             try:
                 asked = _may_create(request.user_info, kind, wanted)
-                review = await self.client.create(SubjectAccessReview, asked)
+                allowed = await self.questions.allowed(asked, client)
             except OperatorError as error:
                 what = f"whether you may create {kind.name}s in {wanted}"
                 message = f"{PATH}: {what} could not be asked: {error}"
                 return (Problem(PATH, message, ProblemKind.FORBIDDEN),)
-            if not review.status.allowed:
+            if not allowed:
                 message = f"{PATH} is {wanted}, and you may not create {kind.name}s there"
                 return (Problem(PATH, message, ProblemKind.FORBIDDEN),)
         return ()
@@ -100,12 +101,11 @@ def _spec(text: Raw | None) -> Any:
 
 
 def _may_create(user: UserInfo, kind: Kind, namespace: str) -> Object:
-    """The question whether a user may create objects of that kind in a namespace."""
+    """What to ask: whether a user may create objects of that kind in a namespace."""
     attributes = {
         "group": kind.group,
         "resource": kind.plural,
         "verb": "create",
         "namespace": namespace,
     }
-    wanted = {**subject(user), "resourceAttributes": attributes}
-    return question(SubjectAccessReview.KIND, wanted)
+    return {**subject(user), "resourceAttributes": attributes}

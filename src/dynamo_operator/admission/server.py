@@ -28,15 +28,12 @@ from dynamo_operator.api.request import DynamoGraphDeploymentRequest
 from dynamo_operator.kube.gate import Gate
 from dynamo_operator.kube.peers import client_of
 from dynamo_operator.kube.serving import Certificate
-from dynamo_operator.kube.turns import Turns
 from dynamo_operator.kube.worker import WorkBusy
 
 _SHUTDOWN_SECONDS: Final = 1.0
 _DRAIN_SECONDS: Final = 3.0
 REVIEW_SECONDS: Final = 8.0
 """So long a review may take, its body included. The API server waits ten seconds."""
-_QUESTIONS: Final = 4
-"""Questions to the API server at once, so that strangers cannot take the places of reconciles."""
 _TOLD: Final = 10
 _LONGEST: Final = 300
 """Problems in a log entry, and characters of each."""
@@ -66,7 +63,6 @@ class WebhookServer:
         self.judges = judges
         self._clients = clients
         self._intake = Intake()
-        self._questions = Turns(_QUESTIONS)
         self._is_ending = False
         self.listening = asyncio.Event()
         self.port = address[1]
@@ -134,8 +130,7 @@ class WebhookServer:
         # Also where another operator is in charge by its Lease: a tenant may write one, and take it away.
         asks = rules.type_ is DynamoGraphDeploymentRequest
         if asks and verdict.allowed and self._elsewhere is not None:
-            async with self._questions.place(client, request.namespace):
-                foreign = await self._elsewhere.problems(request)
+            foreign = await self._elsewhere.problems(request, client)
             verdict = replace(verdict, problems=foreign, reason="forbidden") if foreign else verdict
         kind = rules.type_.KIND.name
         seconds = time.perf_counter() - started

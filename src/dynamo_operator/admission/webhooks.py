@@ -17,6 +17,7 @@ from dynamo_operator.admission.identity import Identity
 from dynamo_operator.admission.judges import AT_ONCE, Judges, is_large
 from dynamo_operator.admission.keepers import FileKeeper, Keeper, SecretKeeper
 from dynamo_operator.admission.metrics import WebhookMetrics
+from dynamo_operator.admission.questions import Questions
 from dynamo_operator.admission.review import Request
 from dynamo_operator.admission.rules import Circumstances
 from dynamo_operator.admission.server import WebhookServer
@@ -103,13 +104,14 @@ def webhooks(
     file = Path(chosen.client_ca) if chosen.client_ca else None
     clients = Clients(file, chosen.client_name)
     certificate = Certificate(asks_clients=file is not None)
+    questions = Questions(client, are_clients_known=file is not None)
     workers = Workers(Bounds(processes=AT_ONCE))
     server = WebhookServer(
         address,
         certificate,
         Judges(workers.submit, circumstances, is_left_to_others),
         WebhookMetrics(registry),
-        elsewhere=None if own else Elsewhere(client),
+        elsewhere=None if own else Elsewhere(questions),
         clients=clients,
     )
     configuration = Configuration(client, cache, chosen.configuration_name)

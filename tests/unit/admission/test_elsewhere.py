@@ -1,5 +1,6 @@
 """A request does not lead into a namespace where its author could do nothing himself."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -8,6 +9,13 @@ from typing import Any
 import pytest
 
 from dynamo_operator.admission.elsewhere import PATH, Elsewhere
+from dynamo_operator.admission.questions import (
+    BURST,
+    KEPT_SECONDS,
+    REFILL_SECONDS,
+    Questions,
+    TooManyQuestions,
+)
 from dynamo_operator.admission.registration import path_of
 from dynamo_operator.admission.review import request_in
 from dynamo_operator.api.request import DynamoGraphDeploymentRequest
@@ -17,6 +25,7 @@ from dynamo_operator.kube.transport import Answer, Request
 from reviews.asking import review
 from reviews.rows import request as asked_for
 from reviews.serving import running
+from simulated.clock import on_simulated_clock
 
 
 @dataclass
@@ -45,7 +54,7 @@ async def told(reviews: Reviews, namespace: str | None, before: str | None = Non
     new = asked_for(deploymentOverrides={"namespace": namespace})
     old = asked_for(deploymentOverrides={"namespace": before}) if before else None
     found = request_in(review(new, old))
-    return [str(each) for each in await Elsewhere(Client(reviews)).problems(found)]
+    return [str(each) for each in await Elsewhere(Questions(Client(reviews))).problems(found)]
 
 
 async def test_a_namespace_of_others_is_refused_and_one_where_he_may_create_graphs_is_not() -> None:
@@ -74,16 +83,17 @@ async def test_a_namespace_that_was_stored_may_stay_and_not_be_changed() -> None
 async def test_who_changes_what_will_run_over_there_is_asked_about_like_its_author() -> None:
     old = asked_for(deploymentOverrides={"namespace": "team-b"})
     labelled = {**old, "metadata": {**old["metadata"], "labels": {"a": "b"}}}
-    assert () == await Elsewhere(Client(Reviews())).problems(request_in(review(labelled, old)))
+    elsewhere = Elsewhere(Questions(Client(Reviews())))
+    assert () == await elsewhere.problems(request_in(review(labelled, old)))
     new = asked_for(deploymentOverrides={"namespace": "team-b", "workersImage": "evil:1"})
-    (problem,) = await Elsewhere(Client(Reviews())).problems(request_in(review(new, old)))
+    (problem,) = await elsewhere.problems(request_in(review(new, old)))
     assert "you may not create DynamoGraphDeployments there" in str(problem)
 
 
 async def test_a_namespace_marked_by_its_tenant_is_no_way_round() -> None:
     path = path_of(DynamoGraphDeploymentRequest.KIND)
     wanted = review(asked_for(deploymentOverrides={"namespace": "team-b"}))
-    elsewhere = Elsewhere(Client(Reviews()))
+    elsewhere = Elsewhere(Questions(Client(Reviews())))
     async with running(skips=lambda namespace: namespace == "lab", elsewhere=elsewhere) as there:
         _, body = await there.post(path, wanted)
     assert not json.loads(body)["response"]["allowed"]
@@ -92,3 +102,57 @@ async def test_a_namespace_marked_by_its_tenant_is_no_way_round() -> None:
 async def test_while_it_cannot_be_asked_it_is_refused() -> None:
     (text,) = await told(Reviews(is_away=True), "open")
     assert "could not be asked" in text
+
+
+def spec(user: str, namespace: str = "team-b") -> dict[str, Any]:
+    """What is asked about a user."""
+    return {"user": user, "resourceAttributes": {"namespace": namespace}}
+
+
+@on_simulated_clock
+async def test_a_stranger_has_few_questions_and_takes_none_from_others() -> None:
+    reviews = Reviews()
+    questions = Questions(Client(reviews))
+    for number in range(BURST):
+        assert not await questions.allowed(spec(f"u{number}"), "10.0.0.9")
+    with pytest.raises(TooManyQuestions):
+        await questions.allowed(spec("next"), "10.0.0.9")
+    assert await questions.allowed(spec("alice", "open"), "10.0.0.1"), "another address"
+    await asyncio.sleep(REFILL_SECONDS)
+    assert not await questions.allowed(spec("next"), "10.0.0.9")
+    assert BURST + 2 == len(reviews.asked)
+
+
+@on_simulated_clock
+async def test_an_answer_counts_for_a_moment_and_is_of_one_user() -> None:
+    reviews = Reviews()
+    questions = Questions(Client(reviews))
+    for _ in range(50):
+        assert await questions.allowed(spec("alice", "open"), "10.0.0.1")
+    assert not await questions.allowed(spec("bob", "open"), "10.0.0.1")
+    assert 2 == len(reviews.asked)
+    await asyncio.sleep(KEPT_SECONDS)
+    assert await questions.allowed(spec("alice", "open"), "10.0.0.1")
+    assert 3 == len(reviews.asked)
+
+
+@on_simulated_clock
+async def test_clients_that_are_known_ask_as_much_as_they_need() -> None:
+    reviews = Reviews()
+    questions = Questions(Client(reviews), are_clients_known=True)
+    for number in range(3 * BURST):
+        assert not await questions.allowed(spec(f"u{number}"), "10.0.0.9")
+
+
+async def test_320_reviews_of_a_stranger_are_at_most_20_questions() -> None:
+    reviews = Reviews()
+    path = path_of(DynamoGraphDeploymentRequest.KIND)
+    wanted = asked_for(deploymentOverrides={"namespace": "open"})
+    started = asyncio.get_running_loop().time()
+    async with running(elsewhere=Elsewhere(Questions(Client(reviews)))) as there:
+        bodies = [review(wanted, user=f"u{number}") for number in range(320)]
+        answers = await asyncio.gather(*(there.post(path, each) for each in bodies))
+    refused = [body for status, body in answers if status == 200 and b'"allowed":true' in body]
+    assert [] == refused
+    seconds = asyncio.get_running_loop().time() - started
+    assert len(reviews.asked) <= BURST + 1 + seconds / REFILL_SECONDS

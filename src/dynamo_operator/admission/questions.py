@@ -1,0 +1,91 @@
+"""Asks the API server what users may do, for reviews that may come from anybody.
+
+The hard part is that a stranger may send a review with any user in it, and the answer tells what that user may
+do. So a client has few questions, only some are under way at one time, and an answer is remembered for a moment:
+what strangers ask can neither take the places of reconciles nor read the permissions of a cluster in bulk.
+"""
+
+import asyncio
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from dynamo_operator.kube.client import Client
+from dynamo_operator.kube.errors import OperatorError
+from dynamo_operator.kube.kind import Object
+from dynamo_operator.kube.turns import Turns
+from dynamo_operator.kube.types.access import SubjectAccessReview, question
+
+AT_ONCE: Final = 4
+BURST: Final = 20
+REFILL_SECONDS: Final = 3.0
+"""A client may ask BURST questions, and one more each REFILL_SECONDS."""
+
+KEPT_SECONDS: Final = 10.0
+_MOST: Final = 1024
+"""Clients, and answers, that are remembered."""
+
+
+class TooManyQuestions(OperatorError):
+    """The client has asked too much lately; nothing was asked."""
+
+
+@dataclass(slots=True)
+class _Budget:
+    left: float
+    at: float
+
+
+class Questions:
+    """Asks `SubjectAccessReview`s.
+
+    `are_clients_known`: all reviews come from the API server, so that no client has to be restrained.
+    """
+
+    def __init__(self, client: Client, *, are_clients_known: bool = False) -> None:
+        self._client = client
+        self._are_clients_known = are_clients_known
+        self._turns = Turns(AT_ONCE)
+        self._answers: OrderedDict[bytes, tuple[bool, float]] = OrderedDict()
+        self._budgets: OrderedDict[str, _Budget] = OrderedDict()
+
+    async def allowed(self, spec: Object, client: str) -> bool:
+        """Whether the API server allows what the spec of a `SubjectAccessReview` describes.
+
+        `client` is where the review came from.
+
+        Raises:
+            TooManyQuestions: it has to wait.
+            OperatorError: no answer.
+        """
+        key = msgspec.json.encode(spec)
+        known = self._answers.get(key)
+        if known is not None and known[1] > _now():
+            return known[0]
+        if not self._are_clients_known:
+            self._spend(client)
+        async with self._turns.place(client):
+            asked = question(SubjectAccessReview.KIND, spec)
+            review = await self._client.create(SubjectAccessReview, asked)
+        self._answers[key] = review.status.allowed, _now() + KEPT_SECONDS
+        self._answers.move_to_end(key)
+        if len(self._answers) > _MOST:
+            self._answers.popitem(last=False)
+        return review.status.allowed
+
+    def _spend(self, client: str) -> None:
+        budget = self._budgets.setdefault(client, _Budget(BURST, _now()))
+        self._budgets.move_to_end(client)
+        if len(self._budgets) > _MOST:
+            self._budgets.popitem(last=False)
+        budget.left = min(BURST, budget.left + (_now() - budget.at) / REFILL_SECONDS)
+        budget.at = _now()
+        if budget.left < 1:
+            raise TooManyQuestions("too many questions about users came from the same address")
+        budget.left -= 1
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import msgspec
 
 from dynamo_operator.api.component import DynamoComponentDeployment
-from dynamo_operator.api.crd import RESOURCES
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.facts import Facts
 from dynamo_operator.kube.kind import Object
@@ -35,8 +34,8 @@ from dynamo_operator.validation.graph import graph_problems
 from dynamo_operator.validation.multinode import lacks_orchestrator
 from dynamo_operator.validation.schema import defaulted, schema_problems
 
-_KINDS = (DynamoGraphDeployment.KIND.name, DynamoComponentDeployment.KIND.name)
-_OTHER_KINDS = {resource.KIND.name for resource in RESOURCES} - {*_KINDS}
+RENDERED = (DynamoGraphDeployment.KIND.name, DynamoComponentDeployment.KIND.name)
+"""The kinds that become objects of others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +47,12 @@ class Expansion:
 
 
 def expanded(document: Object, facts: Facts, settings: RenderSettings) -> Expansion:
-    """The objects of a graph or a component, each component followed by its own."""
-    if document.get("kind") in _OTHER_KINDS:
-        message = f'"{document["kind"]}" is not rendered; {" and ".join(_KINDS)} are'
-        return Expansion(problems=(Problem("kind", message, ProblemKind.NOT_SUPPORTED),))
-    if problems := schema_problems(document):
+    """The objects of a graph or a component, each component followed by its own.
+
+    Another kind of ours becomes none; only its schema is checked.
+    """
+    problems = schema_problems(document)
+    if problems or document["kind"] not in RENDERED:
         return Expansion(problems=problems)
     if document["kind"] == DynamoGraphDeployment.KIND.name:
         return _graph(_decoded(DynamoGraphDeployment, document), facts, settings)

@@ -3,25 +3,29 @@
 The same rules as in the webhooks and the same words, with the line where each field stands.
 """
 
-import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Literal, TextIO
 
 import msgspec
 
-from dynamo_operator.admission.judgement import judged
 from dynamo_operator.admission.rules import RULES, Circumstances
 from dynamo_operator.api.component import GROUP
-from dynamo_operator.cli.configuration import read_settings
 from dynamo_operator.cli.errors import ExitCode
-from dynamo_operator.cli.manifests import Manifest, manifests
+from dynamo_operator.cli.installed import rendering_settings
+from dynamo_operator.cli.manifests import KINDS, Manifest, manifests
+from dynamo_operator.cli.neighbours import neighbours
+from dynamo_operator.kube.decode import decode
+from dynamo_operator.kube.errors import DecodeError
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.validation import Problem
-from dynamo_operator.validation.schema import defaulted, schema_problems
+from dynamo_operator.validation.schema import defaulted, schema_problems, without
+from dynamo_operator.validation.surroundings import UNKNOWN, Surroundings
 from dynamo_operator.version import version
 
 Output = Literal["table", "json", "sarif"]
@@ -46,52 +50,94 @@ class Finding:
 def lint(
     files: Sequence[str], *, settings: Path | None, namespace: str, output: Output
 ) -> ExitCode:
-    """Prints what is wrong with the objects of our kinds in files; other objects are not looked at.
+    """Prints what is wrong with the objects of our kinds in files, by file and line; others are not checked.
 
-    Raises: ExceptionGroup of ConfigError, for what cannot be read.
+    A summary goes to stderr. Raises: ExceptionGroup of ConfigError, for what cannot be read.
     """
     rendering = rendering_settings(settings)
+    chosen = namespace or _DEFAULT_NAMESPACE
+    found = manifests(files)
+    known = neighbours(found, chosen)
     findings = [
         finding
-        for manifest in manifests(files)
-        for finding in findings_of(manifest, namespace, rendering)
+        for _, group in groupby(found, key=lambda each: each.source)
+        for finding in sorted(
+            (
+                each
+                for manifest in group
+                for each in findings_of(manifest, chosen, rendering, known)
+            ),
+            key=_position,
+        )
     ]
     _PRINTERS[output](findings, sys.stdout)
+    print(_summary(found, findings), file=sys.stderr)
     is_wrong = any(each.level == "error" for each in findings)
     return ExitCode.PROBLEMS if is_wrong else ExitCode.OK
 
 
-def rendering_settings(file: Path | None) -> RenderSettings:
-    """The operator's settings from a file. None means: those of an operator that lacks nothing."""
-    found = read_settings({}, file=file, environment=os.environ).render
-    if file is not None:
-        return found
-    return msgspec.structs.replace(
-        found,
-        epp_cluster_role_name="epp",
-        mpi_secret_name="mpi",  # noqa: S106  # a name
-        allowed_gateways="*",
-    )
-
-
-def findings_of(manifest: Manifest, namespace: str, settings: RenderSettings) -> Iterator[Finding]:
-    """What is wrong with one object, and what is odd about it."""
-    document = manifest.value
-    if str(document.get("apiVersion", "")).partition("/")[0] != GROUP:
+def findings_of(
+    manifest: Manifest,
+    namespace: str,
+    settings: RenderSettings,
+    known: Mapping[str, Surroundings] | None = None,
+) -> Iterator[Finding]:
+    """What is wrong with one object, and what is odd about it. `known` is by namespace."""
+    if not _is_checked(manifest):
         return
-    placed = _in_namespace(document, namespace)
+    placed = _in_namespace(manifest.value, namespace)
     wrong = schema_problems(placed)
     yield from (_finding(manifest, "error", each) for each in wrong)
-    rules = _BY_KIND.get(str(document.get("kind")))
+    rules = _BY_KIND.get(str(placed.get("kind")))
     if rules is None:
         return
-    text = msgspec.Raw(msgspec.json.encode(defaulted(placed)))
-    verdict = judged(rules, text, None, Circumstances(settings))
+    try:
+        sound = decode(rules.type_, msgspec.json.encode(defaulted(without(placed, wrong))))
+    except DecodeError:
+        return  # a required field is missing, which the schema has said
+    place = (known or {}).get(sound.metadata.namespace, UNKNOWN)
+    at = Circumstances(settings, surroundings=place)
     told = {each.path for each in wrong}
-    yield from (
-        _finding(manifest, "error", each) for each in verdict.problems if each.path not in told
+    both: tuple[tuple[Level, Iterable[Problem]], ...] = (
+        ("error", rules.problems(sound, at)),
+        ("warning", rules.warnings(sound, at)),
     )
-    yield from (_finding(manifest, "warning", each) for each in verdict.odd)
+    for level, problems in both:
+        for each in dict.fromkeys(problems):
+            if not _is_told(each.path, told):
+                yield _finding(manifest, level, each)
+
+
+def _is_checked(manifest: Manifest) -> bool:
+    """Whether it is an object of ours, or is meant to be one; other files may stand in the same folder."""
+    version, kind = manifest.value.get("apiVersion"), manifest.value.get("kind")
+    return manifest.is_ours and (kind in KINDS or str(version).partition("/")[0] == GROUP)
+
+
+def _is_told(path: str, told: AbstractSet[str]) -> bool:
+    """Whether the path, or a part of the document above it, has a problem of the schema."""
+    if path in told:
+        return True
+    return any(path[end] in ".[" and path[:end] in told for end in range(len(path)))
+
+
+def _position(finding: Finding) -> tuple[int, int, str]:
+    """Line and column, as numbers; errors before warnings."""
+    _, *numbers = finding.place.rsplit(":", 2)
+    line, column = (int(each) if each.isdecimal() else 0 for each in (*numbers, "", "")[:2])
+    return line, column, finding.level
+
+
+def _summary(found: Sequence[Manifest], findings: Sequence[Finding]) -> str:
+    checked = sum(map(_is_checked, found))
+    places = len({each.source for each in found})
+    what = f"{_counted(checked, 'object')} in {_counted(places, 'file')}"
+    errors = sum(each.level == "error" for each in findings)
+    return f"{what}: {_counted(errors, 'error')}, {_counted(len(findings) - errors, 'warning')}"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _finding(manifest: Manifest, level: Level, problem: Problem) -> Finding:

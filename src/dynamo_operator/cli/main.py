@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
-from cyclopts import App, Parameter
+from cyclopts import App, CycloptsError, Parameter
 
 from dynamo_operator.cli import acting_commands
 from dynamo_operator.cli.application import application, execute, version
@@ -17,6 +17,24 @@ from dynamo_operator.cli.check_options import UNLIMITED, Options
 from dynamo_operator.cli.cluster_options import HERE, Where
 
 _PLUGIN = "kubectl-dynamo"
+
+Paths = Annotated[str, Parameter(metavar="FILE", show_default=False, allow_leading_hyphen=True)]
+Files = Annotated[
+    tuple[str, ...],
+    Parameter(
+        name=["--filename", "-f"], metavar="FILE", show_default=False, allow_leading_hyphen=True
+    ),
+]
+
+
+def given(paths: tuple[str, ...], files: tuple[str, ...]) -> list[str]:
+    """The files of a command line, of which there must be one.
+
+    Raises: CycloptsError.
+    """
+    if not (paths or files):
+        raise CycloptsError(msg="no file given: expected FILE or --filename FILE")
+    return [*paths, *files]
 
 
 def app(program: str = "dynamoctl") -> App:
@@ -121,11 +139,9 @@ def tree(
 
 
 def render(
-    *,
-    files: Annotated[
-        list[str], Parameter(name=["--filename", "-f"], metavar="FILE", allow_leading_hyphen=True)
-    ],
-    orchestrator: Literal["deployment", "lws", "grove"] = "deployment",
+    *paths: Paths,
+    files: Files = (),
+    orchestrator: Literal["deployment", "lws", "grove"] = "lws",
     settings: Annotated[Path | None, Parameter(metavar="FILE")] = None,
     namespace: Annotated[
         str, Parameter(name=["--namespace", "-n"], metavar="NAME", show_default=False)
@@ -135,17 +151,20 @@ def render(
     """Print the objects that the operator would make, without a cluster.
 
     The same code as in the operator makes them, of graphs and of components.
-    Nothing is printed when anything is wrong. Left out is what only a cluster
-    knows: owner references with their uids, and the pull secrets found there.
+    Other objects are printed as they are. Nothing is printed when anything is
+    wrong. Left out is what only a cluster knows: owner references with their
+    uids, and the pull secrets found there.
 
     Parameters
     ----------
+    paths
+        YAML or JSON files, folders of such files, or `-` for standard input.
     files
-        YAML or JSON file, folder of such files, or `-` for standard input. May be repeated.
+        The same, as kubectl takes it. May be repeated.
     orchestrator
-        What the cluster has to run components with.
+        What the cluster has beside Deployments, for graphs on several nodes.
     settings
-        Settings file of the operator.
+        Settings file of the operator. Without one, the settings of a default installation.
     namespace
         Namespace of objects that name none. An object that names another one is an error.
     output
@@ -155,15 +174,17 @@ def render(
     from dynamo_operator.cli.render import print_objects
 
     print_objects(
-        files, orchestrator=orchestrator, settings=settings, namespace=namespace, output=output
+        given(paths, files),
+        orchestrator=orchestrator,
+        settings=settings,
+        namespace=namespace,
+        output=output,
     )
 
 
 def lint(
-    *,
-    files: Annotated[
-        list[str], Parameter(name=["--filename", "-f"], metavar="FILE", allow_leading_hyphen=True)
-    ],
+    *paths: Paths,
+    files: Files = (),
     settings: Annotated[Path | None, Parameter(metavar="FILE")] = None,
     namespace: Annotated[
         str, Parameter(name=["--namespace", "-n"], metavar="NAME", show_default=False)
@@ -172,17 +193,20 @@ def lint(
         Literal["table", "json", "sarif"], Parameter(name=["--output", "-o"])
     ] = "table",
 ) -> int:
-    """Say what admission would say about objects in files, without a cluster.
+    """Check manifests offline with the rules of the webhooks.
 
-    All rules, in the words of the webhooks. Ends with 1 if anything would be
-    refused; warnings alone are fine. Objects of other kinds are not looked at.
+    Prints all problems and all warnings, and a summary on stderr. Ends with 1
+    if anything would be refused; warnings alone are fine. Objects of other
+    kinds are not checked.
 
     Parameters
     ----------
+    paths
+        YAML or JSON files, folders of such files, or `-` for standard input.
     files
-        YAML or JSON file, folder of such files, or `-` for standard input. May be repeated.
+        The same, as kubectl takes it. May be repeated.
     settings
-        Settings file of the operator. Without one, nothing is blamed on the operator.
+        Settings file of the operator. Without one, the settings of a default installation.
     namespace
         Namespace of objects that name none.
     output
@@ -190,7 +214,7 @@ def lint(
     """
     from dynamo_operator.cli import lint as command
 
-    return command.lint(files, settings=settings, namespace=namespace, output=output)
+    return command.lint(given(paths, files), settings=settings, namespace=namespace, output=output)
 
 
 def install(

@@ -6,12 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dynamo_operator.api.component import GROUP
+from dynamo_operator.api.crd import RESOURCES
 from dynamo_operator.cli.configuration import text_of
 from dynamo_operator.cli.yaml_reader import Document, documents
 from dynamo_operator.kube.errors import ConfigError
 from dynamo_operator.kube.kind import Object
+from dynamo_operator.validation.syntax import nearest
 
 STANDARD_INPUT = "-"
+KINDS = frozenset(each.KIND.name for each in RESOURCES)
 _SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 
 
@@ -22,6 +26,21 @@ class Manifest:
     value: Object
     document: Document
     prefix: str = ""
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is of a kind of ours, is probably meant to be, or is no Kubernetes object at all."""
+        version, kind = self.value.get("apiVersion"), self.value.get("kind")
+        if not isinstance(version, str) or not isinstance(kind, str) or kind in KINDS:
+            return True
+        if version.partition("/")[0] != GROUP:
+            return False  # of another project, though its name may be like one of ours
+        return kind.startswith("Dynamo") or bool(nearest(kind, KINDS))
+
+    @property
+    def source(self) -> str:
+        """The file that it stands in."""
+        return self.document.source
 
     def problem(self, path: str, message: str) -> ConfigError:
         """A problem of one field, with the line where it stands."""

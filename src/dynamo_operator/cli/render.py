@@ -1,14 +1,11 @@
 """`dynamoctl render`: the objects that the controllers would apply, offline, through the same code."""
 
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
-
-from dynamo_operator.cli.configuration import read_settings
-from dynamo_operator.cli.expansion import expanded, identity
+from dynamo_operator.cli.expansion import RENDERED, expanded, identity
+from dynamo_operator.cli.installed import rendering_settings
 from dynamo_operator.cli.manifests import Manifest, manifests
 from dynamo_operator.cli.yaml_writer import write_json, write_yaml
 from dynamo_operator.facts import Facts
@@ -24,6 +21,7 @@ def print_objects(
 ) -> None:
     """Prints what the objects in the files become. Nothing is printed when anything is wrong.
 
+    Objects that do not become others, of whatever kind, are printed as they are, where they stand.
     `orchestrator` is what the cluster has beside Deployments: `lws`, `grove` or nothing.
 
     Raises: ConfigError, or ExceptionGroup of ConfigError, one for each problem.
@@ -31,10 +29,7 @@ def print_objects(
     facts = Facts(
         lws_served=orchestrator == "lws", grove_served=orchestrator == "grove", istio_served=True
     )
-    rendering = read_settings({}, file=settings, environment=os.environ).render
-    if settings is None:  # which gateways the administrator allows is not known here
-        rendering = msgspec.structs.replace(rendering, allowed_gateways="*")
-    objects = rendered(manifests(files), namespace, facts, rendering)
+    objects = rendered(manifests(files), namespace, facts, rendering_settings(settings))
     (write_yaml if output == "yaml" else write_json)(objects, sys.stdout)
 
 
@@ -48,7 +43,10 @@ def rendered(
     objects: dict[tuple[str, ...], Object] = {}  # what several components share is there once
     problems: list[ConfigError] = []
     places: dict[tuple[str, ...], str] = {}
-    for manifest in found:
+    for index, manifest in enumerate(found):
+        if not manifest.is_ours:
+            objects["as it is", str(index)] = manifest.value
+            continue
         document, refusal = _in_namespace(manifest, namespace)
         expansion = expanded(document, facts, settings)
         problems += refusal
@@ -59,6 +57,8 @@ def rendered(
         first = places.setdefault(identity(document), place)
         if first != place:
             problems.append(manifest.problem("metadata.name", f"the same object as at {first}"))
+        if document["kind"] not in RENDERED:
+            objects["as it is", str(index)] = manifest.value
         for each in expansion.objects:
             objects.setdefault(identity(each), each)
     if problems:

@@ -4,8 +4,8 @@ Nothing is asked for; what is given was in the caches anyway. The hard part is n
 ignorance: a kind that nobody watches is None, which is not the same as empty.
 """
 
-from collections.abc import Container, Iterator
-from dataclasses import dataclass
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.validation import Problem, ProblemKind
@@ -26,7 +26,8 @@ class Surroundings:
 
     `foreign_graphs` are the Dynamo namespaces and `foreign_hosts` the hosts of Ingresses of all other
     namespaces. None means: not known. `pools_withheld` says that the API of InferencePools is installed and
-    may not be read; "" means that it is not so.
+    may not be read; "" means that it is not so. `written_claims` has the access modes of claims, and
+    `config_maps` the keys of ConfigMaps, that are known to be there; there may be others.
     """
 
     pools_served: bool | None = None
@@ -35,6 +36,8 @@ class Surroundings:
     base_models: Container[str] | None = None
     foreign_graphs: Container[str] | None = None
     foreign_hosts: Container[str] | None = None
+    written_claims: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    config_maps: Mapping[str, Container[str]] = field(default_factory=dict)
 
 
 UNKNOWN = Surroundings()

@@ -4,14 +4,14 @@ The hard part is to be right. A warning that comes with every apply is not read 
 user wrote is spoken of, never a default of ours. Source: specification `beyond` F4, `admission` S1 and S6.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dynamo_operator.api import names
 from dynamo_operator.api.component import ComponentSpec, DynamoComponentDeployment
 from dynamo_operator.api.deployment_config import base_replicas
 from dynamo_operator.api.devices import gpus
-from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.api.graph import DynamoGraphDeployment, PersistentVolumeClaimSpec
 from dynamo_operator.api.resources import ResourceItem, Resources
 from dynamo_operator.validation import Problem
 from dynamo_operator.validation.annotations import update_warnings
@@ -115,6 +115,7 @@ def _spec_warnings(spec: ComponentSpec, path: str, surroundings: Surroundings) -
             message = f"takes the place of the operator's default, {default}"
             yield Problem(f"{path}.extraPodSpec.{field}", message)
     yield from update_warnings(spec, path)
+    yield from _unknown_key(spec, path, surroundings)
     models = surroundings.base_models
     if spec.model_ref and models is not None and spec.model_ref.name not in models:
         message = f'no DynamoModel here has the baseModelName "{spec.model_ref.name}" yet'
@@ -188,12 +189,32 @@ def _claim_warnings(graph: DynamoGraphDeployment, surroundings: Surroundings) ->
             found = own.get(mount.name)
             if found is None:
                 yield from _unknown_claim(mount.name, path, surroundings)
-            elif found.volume_access_mode in _ONE_NODE and pods > 1:
+            modes = _access_modes(found, surroundings.written_claims.get(mount.name, ()))
+            if pods > 1 and modes and all(each in _ONE_NODE for each in modes):
                 message = (
-                    f'"{mount.name}" is {found.volume_access_mode}, and {pods} pods mount it: those '
-                    "on a second node do not start"
+                    f'"{mount.name}" is {modes[0]}, and {pods} pods mount it: those on a second node '
+                    "do not start"
                 )
                 yield Problem(path, message)
+
+
+def _access_modes(own: PersistentVolumeClaimSpec | None, written: Sequence[str]) -> Sequence[str]:
+    """How pods may mount a claim that the graph makes, or that stands beside it; () if that is not known."""
+    if own is not None and own.create and own.volume_access_mode:
+        return (own.volume_access_mode,)
+    return written
+
+
+def _unknown_key(spec: ComponentSpec, path: str, surroundings: Surroundings) -> Iterator[Problem]:
+    """A key that an endpoint picker reads, and that its ConfigMap, which is known, does not have."""
+    reference = (spec.epp_config.config_map_ref if spec.epp_config else None) or {}
+    name, key = reference.get("name"), reference.get("key")
+    if not isinstance(name, str) or not isinstance(key, str):
+        return
+    known = surroundings.config_maps.get(name)
+    if known is not None and key not in known:
+        message = f'the ConfigMap "{name}" has no key "{key}"'
+        yield Problem(f"{path}.eppConfig.configMapRef.key", message)
 
 
 def _unknown_claim(name: str, path: str, surroundings: Surroundings) -> Iterator[Problem]:

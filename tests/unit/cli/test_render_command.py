@@ -87,6 +87,7 @@ def test_a_graph_becomes_its_components_and_everything_below(
         ("ServiceAccount", "chat-k8s-service-discovery"),
         ("Role", "chat-k8s-service-discovery-role"),
         ("RoleBinding", "chat-k8s-service-discovery-binding"),
+        ("PodDisruptionBudget", "chat-frontend"),
         ("DynamoComponentDeployment", "chat-frontend"),
         ("Service", "chat-frontend"),
         ("Deployment", "chat-frontend"),
@@ -173,7 +174,6 @@ def test_several_documents_lists_folders_and_standard_input_are_read(
         ("replicas: 2", "replica: 2", ":9:7: spec.services.Frontend.replica: unknown field"),
         ("          image: example.com/worker:1\n", "          tty: true\n", ":18:9: "),
         ("kind: DynamoGraph", "kind: DynamoGrap", ":2:1: kind: "),
-        ("kind: DynamoGraphDeployment", "kind: DynamoModel", ":2:1: kind: "),
         ("  name: chat", "  labels: {}", ":3:1: metadata.name: "),
         ("spec:\n  services:", "spec:\n  spec: [", ":8:20: unreadable YAML: "),
         (
@@ -237,3 +237,110 @@ def test_on_grove_a_graph_is_one_set(capsys: pytest.CaptureFixture[str], tmp_pat
     kinds = [each["kind"] for each in found]
     assert 1 == kinds.count("PodCliqueSet")
     assert not {"Deployment", "DynamoComponentDeployment"} & {*kinds}
+
+
+CHART = """\
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: config
+data:
+  a: b
+---
+apiVersion: resource.nvidia.com/v1beta1
+kind: ComputeDomain
+metadata:
+  name: domain
+---
+apiVersion: nvidia.com/v1
+kind: ClusterPolicy
+metadata:
+  name: policy
+---
+"""
+
+
+def test_objects_of_other_kinds_are_printed_as_they_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = rendered(capsys, [file(tmp_path, CHART + GRAPH)])
+    others = [each.value for each in documents("", CHART)]
+    assert others == found[:3]
+    assert ("Deployment", "chat-worker") in identities(found)
+
+
+def test_our_other_kinds_are_checked_and_printed_as_they_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = (
+        "apiVersion: nvidia.com/v1alpha1\nkind: DynamoModel\nmetadata:\n  name: m\nspec:\n"
+        "  modelName: m\n  baseModelName: b\n"
+    )
+    found = rendered(capsys, [file(tmp_path, f"{GRAPH}---\n{model}")])
+    assert documents("", model)[0].value == found[-1]
+    wrong = file(tmp_path, model.replace("baseModelName", "baseModel"))
+    assert any("unknown field" in each for each in refused(capsys, [wrong]))
+
+
+PICKER = """\
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoGraphDeployment
+metadata:
+  name: chat
+spec:
+  services:
+    Epp:
+      componentType: epp
+      eppConfig:
+        config:
+          apiVersion: inference.networking.x-k8s.io/v1alpha1
+          kind: EndpointPickerConfig
+          plugins: []
+          schedulingProfiles: []
+      extraPodSpec:
+        mainContainer:
+          image: example.com/epp:1
+    Frontend:
+      componentType: frontend
+      extraPodSpec:
+        mainContainer:
+          image: example.com/frontend:1
+"""
+
+
+def test_an_endpoint_picker_is_rendered_as_of_a_default_installation(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = rendered(capsys, [file(tmp_path, PICKER)])
+    (binding,) = [
+        each
+        for each in found
+        if each["metadata"]["name"].startswith("epp-") and each["kind"] == "RoleBinding"
+    ]
+    assert binding["roleRef"]["name"].startswith("dynamo-platform-dynamo-operator-")
+    (picker,) = [
+        each
+        for each in found
+        if each["metadata"]["name"] == "chat-epp" and "eppConfig" in each.get("spec", {})
+    ]
+    config = picker["spec"]["eppConfig"]["config"]
+    assert ("inference.networking.x-k8s.io/v1alpha1", "EndpointPickerConfig") == (
+        config["apiVersion"],
+        config["kind"],
+    )
+
+
+def test_tensorrt_on_several_nodes_is_rendered_as_of_a_default_installation(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    graph = GRAPH.replace(
+        "    Worker:\n",
+        "    Worker:\n      multinode: {nodeCount: 2}\n      resources: {limits: {gpu: '8'}}\n",
+    ).replace(
+        "          image: example.com/worker:1\n",
+        "          image: example.com/worker:1\n          args: [python3 -m dynamo.trtllm]\n",
+    )
+    found = rendered(capsys, [file(tmp_path, graph)], orchestrator="lws")
+    assert any(each["kind"] == "LeaderWorkerSet" for each in found)
+    (message,) = refused(capsys, [file(tmp_path, graph)], orchestrator="deployment")
+    assert "choose one with --orchestrator" in message

@@ -2,5 +2,6 @@
 
 from dynamo_operator.validation.schema.check import defaulted, schema_problems, status_problems
 from dynamo_operator.validation.schema.paths import dotted
+from dynamo_operator.validation.schema.sound import without
 
-__all__ = ["defaulted", "dotted", "schema_problems", "status_problems"]
+__all__ = ["defaulted", "dotted", "schema_problems", "status_problems", "without"]

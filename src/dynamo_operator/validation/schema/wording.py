@@ -5,6 +5,7 @@ from typing import Any
 
 from jsonschema_rs import ValidationError, ValidationErrorKind
 
+from dynamo_operator.api.devices import GPU
 from dynamo_operator.api.quantity import INT_OR_PERCENT_PATTERN, PATTERN
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.validation import Problem, ProblemKind
@@ -43,7 +44,9 @@ def problems_of(
         case ValidationErrorKind.AdditionalProperties(unexpected=names):
             fields = _at(schema, error.schema_path[:-1])
             for name in names:
-                hint = suggestions.nearest(name, fields["properties"]) or _deeper(name, fields)
+                hint = _of_resource(name, fields)
+                hint = hint or suggestions.nearest(name, fields["properties"])
+                hint = hint or _deeper(name, fields)
                 message = f"unknown field{hint}"
                 yield Problem(dotted((*where, name)), message, ProblemKind.UNKNOWN_FIELD)
         case ValidationErrorKind.Required(property=name):
@@ -108,6 +111,16 @@ def _described(value: Any) -> str:
 def _shown(value: Any) -> str:
     text = str(value)
     return f'"{text if len(text) <= _LONGEST else text[:_LONGEST] + "…"}"'
+
+
+def _of_resource(name: str, fields: Object) -> str:
+    """A hint for who writes resources as a container has them: `nvidia.com/gpu` is `gpu` here."""
+    known = fields["properties"]
+    if name == GPU and "gpu" in known:
+        return '; use "gpu", for example gpu: "1"'
+    if "/" in name and "custom" in known and len(name) <= _LONGEST:
+        return f'; resources by their own names stand under "custom", for example custom: {{"{name}": "1"}}'
+    return ""
 
 
 def _deeper(name: str, fields: Object) -> str:

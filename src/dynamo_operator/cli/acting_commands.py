@@ -146,3 +146,20 @@ def _restart(name: _Name, /, *, where: Where = HERE) -> None:
     from dynamo_operator.cli import acting
 
     acting.restart(name, where)
+
+
+def uninstall(*, dry_run: bool = False, where: Where = HERE) -> int:
+    """Remove the finalizers that nothing serves after the operator is gone, and say what remains.
+
+    Run it after the operator was removed. Without --namespace it does so in all
+    namespaces. It deletes nothing: no graph, no volume claim, no definition. Ends
+    with 1, and removes nothing, while an operator still runs there.
+
+    Parameters
+    ----------
+    dry_run
+        Print what would be done.
+    """
+    from dynamo_operator.cli.uninstall import uninstall as remove_finalizers
+
+    return int(remove_finalizers(where, is_dry=dry_run))

@@ -55,6 +55,7 @@ def app(program: str = "dynamoctl") -> App:
     tool.command(f"{package}.crds:app", name="crds", help="Print the CustomResourceDefinitions.")
     tool.command(f"{package}.dev:app", name="dev", help="Local control planes to try things on.")
     tool.command(install)
+    tool.command(acting_commands.uninstall)
     tool.command(images)
     tool.command(check)
     tool.command(profiler)

@@ -28,7 +28,7 @@ reason: `not_found`, `already_exists`, `conflict`, `validation`, `bad_request`, 
 `forbidden`, `timeout`, `server_timeout`, `unavailable`, `rate_limited`, or `internal` for anything else.
 For webhooks, `result` is `allowed` or `denied`, `operation` is `CREATE`, `UPDATE` or `other`, and
 `reason` is that of the first problem: `required`, `invalid`, `unknown_field`, `not_supported`, `forbidden`,
-`duplicate`, `decode_failed`, `immutable_field_changed`, `replicas_managed_by_adapter` or
+`duplicate`, `decode_failed`, `too_large`, `immutable_field_changed`, `replicas_managed_by_adapter` or
 `rollout_in_progress`.
 `status` is the state of a graph (`initializing`, `pending`, `successful`, `failed`) or of a request
 (`Pending`, `Profiling`, `Deploying`, `Ready`, `DeploymentDeleted`, `Failed`), `unknown` before it has one;

@@ -12,6 +12,7 @@ from dynamo_operator.api.optional_apis import LEADER_WORKER_SET, withheld_text
 from dynamo_operator.controllers.adoption import adopted_workloads
 from dynamo_operator.controllers.exposure import component_exposure
 from dynamo_operator.controllers.gather import fact_watches, gather
+from dynamo_operator.controllers.heavy import Heavy
 from dynamo_operator.controllers.opening import to_reconcile
 from dynamo_operator.controllers.pods import PodIndex, component_pod_watch
 from dynamo_operator.controllers.report import outcome, report, soonest
@@ -37,6 +38,7 @@ from dynamo_operator.render.component import component_objects, component_shared
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.status.component import (
     component_status,
+    expensive_status,
     refused_status,
     unorchestrated_status,
 )
@@ -65,6 +67,7 @@ class ComponentController:
     pods: PodIndex
     settings: RenderSettings
     sound: Sound = field(default_factory=Sound)
+    heavy: Heavy = field(default_factory=Heavy)
 
     reconciles: ClassVar[type[Resource]] = DynamoComponentDeployment
     owns: ClassVar[tuple[type[Resource], ...]] = (
@@ -91,12 +94,18 @@ class ComponentController:
             writer=self.writer,
             recorder=self.recorder,
         )
-        return DONE if component is None else await self._reconcile(component)
+        if component is None:
+            return DONE
+        return await self.heavy.reconciled(component, self._reconcile, self._too_expensive)
+
+    async def _too_expensive(self, component: DynamoComponentDeployment, text: str) -> None:
+        stored = await patch_status(self.writer, component, expensive_status(component, text))
+        report(self.recorder, component, stored, lack=("TooExpensive", text))
 
     async def _reconcile(self, component: DynamoComponentDeployment) -> Outcome:
         facts = gather(component.metadata.namespace, self.cache)
         find = partial(component_problems, settings=self.settings)
-        if problems := self.sound.problems(component, find):
+        if problems := await self.sound.problems_by(self.heavy, component, find):
             status = refused_status(component, problems)
             stored = await patch_status(self.writer, component, status)
             report(self.recorder, component, stored, problems=problems)
@@ -113,7 +122,9 @@ class ComponentController:
             wanted=component_shared_objects(component, facts, self.settings),
             types=self.shares,
         )
-        rendered = component_objects(component, facts, self.settings)
+        rendered = await self.heavy.do(
+            component, component_objects, component, facts, self.settings
+        )
         wanted = adopted_workloads(component, rendered, self.cache)
         exposure = component_exposure(component, wanted, self.settings)
         owned = await self.applier.apply(

@@ -17,6 +17,7 @@ from dynamo_operator.controllers.exposure import graph_exposure
 from dynamo_operator.controllers.gang import gang_watches, members, old_provider_left, scale
 from dynamo_operator.controllers.gather import claim_watch, gather_for_graph, orchestrator_watches
 from dynamo_operator.controllers.graph_state import graph_state
+from dynamo_operator.controllers.heavy import Heavy
 from dynamo_operator.controllers.observe import observe
 from dynamo_operator.controllers.opening import to_reconcile
 from dynamo_operator.controllers.pods import PodIndex, graph_pod_watch
@@ -64,8 +65,14 @@ from dynamo_operator.render.graph import (
 )
 from dynamo_operator.render.provider import has_begun, is_available, provider, to_record
 from dynamo_operator.settings import RenderSettings
-from dynamo_operator.status.graph import refused_status, unavailable_status
+from dynamo_operator.status.graph import (
+    State,
+    refused_status,
+    stopped_status,
+    unavailable_status,
+)
 from dynamo_operator.status.prerequisites import lacking_status, missing
+from dynamo_operator.status.reasons import GraphReason
 from dynamo_operator.validation.graph import graph_problems
 
 
@@ -86,6 +93,7 @@ class GraphController:
     settings: RenderSettings
     written: Callable[[DynamoGraphDeployment, DynamoGraphDeployment], None] = lambda _, __: None
     sound: Sound = field(default_factory=Sound)
+    heavy: Heavy = field(default_factory=Heavy)
 
     reconciles: ClassVar[type[Resource]] = DynamoGraphDeployment
     owns: ClassVar[tuple[type[Resource], ...]] = (
@@ -130,7 +138,14 @@ class GraphController:
             writer=self.writer,
             recorder=self.recorder,
         )
-        return DONE if found is None else await self._reconcile(found)
+        if found is None:
+            return DONE
+        return await self.heavy.reconciled(found, self._reconcile, self._too_expensive)
+
+    async def _too_expensive(self, found: DynamoGraphDeployment, text: str) -> None:
+        status = stopped_status(found, State.FAILED, GraphReason.TOO_EXPENSIVE, text)
+        stored = await patch_status(self.writer, found, status)
+        report(self.recorder, found, stored, lack=("TooExpensive", text))
 
     async def _reconcile(self, found: DynamoGraphDeployment) -> Outcome:
         facts = gather_for_graph(found, self.cache, self.settings)
@@ -174,7 +189,8 @@ class GraphController:
             report(self.recorder, found, stored, lack=("WorkloadProviderUnavailable", text))
             return None
         graph = recorded(found, chosen)
-        if problems := self.sound.problems(graph, partial(graph_problems, settings=self.settings)):
+        find = partial(graph_problems, settings=self.settings)
+        if problems := await self.sound.problems_by(self.heavy, graph, find):
             stored = await patch_status(self.writer, graph, refused_status(graph, problems))
             report(self.recorder, graph, stored, problems=problems)
             return None
@@ -194,7 +210,9 @@ class GraphController:
         models = replace(self.shared, marker=(labels.MANAGED_BY, labels.MANAGER))
         once = OnceCreator(self.writer, self.cache)
         settings = self.settings
-        rendered = graph_objects(graph, facts, settings, rollout.workers)
+        rendered = await self.heavy.do(
+            graph, graph_objects, graph, facts, settings, rollout.workers
+        )
         exposure = graph_exposure(graph, await self._adopted(graph, rendered), settings)
         parts = [
             await old_provider_left(graph, self.cache, self.writer),

@@ -7,6 +7,7 @@ the same spec has the same mistakes. It is kept in memory only: what is forgotte
 from collections.abc import Callable
 from typing import TypeVar
 
+from dynamo_operator.controllers.heavy import Heavy
 from dynamo_operator.kube.contained import fingerprint_of
 from dynamo_operator.kube.restraint import Recent
 from dynamo_operator.kube.types.meta import Resource
@@ -30,10 +31,33 @@ class Sound:
 
     def problems(self, found: R, find: Callable[[R], tuple[Problem, ...]]) -> tuple[Problem, ...]:
         """What `find` finds wrong with an object; it is not asked when that is known to be nothing."""
-        uid, fingerprint = found.metadata.uid, fingerprint_of(found)
-        if self._known.get(uid) == fingerprint:
+        fingerprint = fingerprint_of(found)
+        return (
+            ()
+            if self._is_known(found, fingerprint)
+            else self._noted(found, fingerprint, find(found))
+        )
+
+    async def problems_by(
+        self, heavy: Heavy, found: R, find: Callable[[R], tuple[Problem, ...]]
+    ) -> tuple[Problem, ...]:
+        """The same, with the mistakes of a large object found in a process of its own.
+
+        Raises:
+            WorkEnded: that took too much time or memory.
+            WorkBusy: there is too much such work now.
+        """
+        fingerprint = fingerprint_of(found)
+        if self._is_known(found, fingerprint):
             return ()
-        problems = find(found)
+        return self._noted(found, fingerprint, await heavy.do(found, find, found))
+
+    def _is_known(self, found: Resource, fingerprint: bytes) -> bool:
+        return self._known.get(found.metadata.uid) == fingerprint
+
+    def _noted(
+        self, found: Resource, fingerprint: bytes, problems: tuple[Problem, ...]
+    ) -> tuple[Problem, ...]:
         if not problems:
-            self._known.put(uid, fingerprint)
+            self._known.put(found.metadata.uid, fingerprint)
         return problems

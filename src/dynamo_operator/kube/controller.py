@@ -6,38 +6,29 @@ a conflict is gone a moment later, an outage needs patience, and a refusal needs
 """
 
 import asyncio
+import itertools
 import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 import structlog
 
 from dynamo_operator.kube.cache import Cache, Change
 from dynamo_operator.kube.echo import Echoes, echoes
-from dynamo_operator.kube.errors import (
-    ApiError,
-    Conflict,
-    Forbidden,
-    Invalid,
-    NotFound,
-    OperatorError,
-)
+from dynamo_operator.kube.errors import NotFound
 from dynamo_operator.kube.events import held
 from dynamo_operator.kube.exclusion import NamespaceExcluded
 from dynamo_operator.kube.kind import Key
 from dynamo_operator.kube.metrics import RuntimeMetrics
 from dynamo_operator.kube.pace import Bustle
-from dynamo_operator.kube.queue import Backoff, Priority, Queue
+from dynamo_operator.kube.places import PLACES, Places
+from dynamo_operator.kube.queue import Priority, Queue
+from dynamo_operator.kube.requeue import retry
 from dynamo_operator.kube.types.meta import Resource
 
 _log = structlog.get_logger()
-
-CONFLICT = Backoff(first_seconds=0.05, limit_seconds=60)
-OUTAGE = Backoff(first_seconds=0.1, limit_seconds=300)
-REFUSAL = Backoff(first_seconds=60, limit_seconds=600)
-_QUIET_CONFLICTS = 5
 
 AHEAD = 2
 """New objects that a controller begins at once while what it has made already waits.
@@ -88,29 +79,6 @@ class Controller(Protocol):
     async def reconcile(self, key: Key) -> Outcome:
         """Compare what is with what should be, and act. The object may be gone."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Retry:
-    """When to try again after an error, and how loudly to say so."""
-
-    backoff: Backoff
-    log: Literal["debug", "warning", "exception"]
-    at_least_seconds: float = 0.0
-
-
-def retry(error: BaseException, failures: int) -> Retry:
-    """What to do about an error of a reconcile that failed `failures` times in a row before."""
-    asked = error.retry_after_seconds or 0.0 if isinstance(error, ApiError) else 0.0
-    match error:
-        case Conflict():
-            return Retry(CONFLICT, "debug" if failures < _QUIET_CONFLICTS else "warning", asked)
-        case Invalid() | Forbidden() | RecursionError():  # the last: an object is nested too deeply
-            return Retry(REFUSAL, "warning", asked)
-        case OperatorError() | TimeoutError():
-            return Retry(OUTAGE, "warning", asked)
-        case _:
-            return Retry(OUTAGE, "exception")
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,8 +177,10 @@ class Runner:
         async with asyncio.TaskGroup() as group:
             resync = group.create_task(self._resync(), name=f"resync {self.kind}")
             async with asyncio.TaskGroup() as workers:
-                for number in range(self._pace.workers):
-                    workers.create_task(self._work(), name=f"worker {number} {self.kind}")
+                names = (f"worker {number} {self.kind}" for number in itertools.count())
+                places = Places(lambda: workers.create_task(self._work(places), name=next(names)))
+                for _ in range(self._pace.workers):
+                    workers.create_task(self._work(places), name=next(names))
             resync.cancel()
 
     def close(self) -> None:
@@ -269,8 +239,9 @@ class Runner:
             return ()
         return (Key(child.metadata.namespace if self.kind.namespaced else "", owner.name),)
 
-    async def _work(self) -> None:
-        while taken := await self._queue.take():
+    async def _work(self, places: Places) -> None:
+        PLACES.set(places)
+        while not places.is_surplus() and (taken := await self._queue.take()):
             self._metrics.waited(self.kind.name, taken.waited_seconds)
             with structlog.contextvars.bound_contextvars(
                 controller=self.kind.name, key=str(taken.key)

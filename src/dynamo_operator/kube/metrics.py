@@ -118,6 +118,11 @@ class RuntimeMetrics:
         self._interruptions = self._read_counter(
             "watch_restarts", "Watches that ended with an error and were begun again."
         )
+        self._work_ended = self._counter(
+            "work_ended",
+            "Pieces of work that were ended because they took too much; `cause` is time, memory or crash.",
+            *("resource_type", "cause"),
+        )
         self._events_dropped = self._counter(
             "events_dropped", "Kubernetes Events that were never written.", "cause"
         )
@@ -207,6 +212,10 @@ class RuntimeMetrics:
     def lagged(self, seconds: float) -> None:
         """Set how late the event loop last ran a timer."""
         self._lag.set(seconds)
+
+    def work_ended(self, kind: str, cause: str) -> None:
+        """Count work on an object that was ended."""
+        self._work_ended.labels(kind, cause).inc()
 
     def leadership(self, *, is_leader: bool) -> None:
         """Set whether this process leads."""

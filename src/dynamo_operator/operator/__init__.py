@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from dynamo_operator.admission.identity import Identity, account_of, own_user
 from dynamo_operator.api.component import GROUP, VERSION
+from dynamo_operator.controllers.heavy import Heavy
 from dynamo_operator.controllers.scope import Scope, scope_of
 from dynamo_operator.controllers.startup import StartupWatch
 from dynamo_operator.kube.cache import Cache
@@ -24,6 +25,7 @@ from dynamo_operator.kube.manager import Manager
 from dynamo_operator.kube.measured import Measured
 from dynamo_operator.kube.metrics import RuntimeMetrics
 from dynamo_operator.kube.pace import Bustle
+from dynamo_operator.kube.worker import Workers
 from dynamo_operator.kube.writer import Writer
 from dynamo_operator.observability import metrics as product_metrics
 from dynamo_operator.observability.scope import register as register_scope
@@ -134,11 +136,14 @@ def manager(
     writer = Writer(
         client, cache, may_write=lambda: all(each() for each in may_write), skips=scope.skips
     )
+    workers = Workers()
+    built.serve(workers)
     parts = Parts(
         *(built, client, cache, writer, events, settings, metrics),
         may_write=lambda namespace: (
             all(each() for each in may_write) and not scope.skips(namespace)
         ),
+        heavy=Heavy(workers, metrics),
     )
     control_graphs(parts)
     control_models(parts, dial)

@@ -11,6 +11,7 @@ from dynamo_operator.controllers.component import ComponentController
 from dynamo_operator.controllers.cross_namespace import Grants
 from dynamo_operator.controllers.foreign import OPERATOR
 from dynamo_operator.controllers.graph import GraphController
+from dynamo_operator.controllers.heavy import Heavy
 from dynamo_operator.controllers.model import STATUS_SECONDS, ModelController
 from dynamo_operator.controllers.model_calls import ModelCalls
 from dynamo_operator.controllers.pods import PodIndex
@@ -51,6 +52,7 @@ class Parts:
     settings: Settings
     metrics: RuntimeMetrics
     may_write: Callable[[str], bool]
+    heavy: Heavy
 
     @property
     def pace(self) -> Pace:
@@ -99,6 +101,7 @@ def control_graphs(parts: Parts) -> None:
                 pace=pace,
                 pods=pods,
                 settings=settings,
+                heavy=parts.heavy,
             ),
             work,
         )

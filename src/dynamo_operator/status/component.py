@@ -61,6 +61,13 @@ def refused_status(component: DynamoComponentDeployment, problems: Sequence[Prob
     }
 
 
+def expensive_status(component: DynamoComponentDeployment, text: str) -> Object:
+    """The status of a component whose work was ended; what is known of its workload stays as it was."""
+    generation = component.metadata.generation
+    readiness = _unready(ComponentReason.TOO_EXPENSIVE, text)
+    return {"conditions": [*_availability(readiness, generation), *pause_over(component)]}
+
+
 def unorchestrated_status(component: DynamoComponentDeployment, forbidden: str = "") -> Object:
     """The status of a component on several nodes where nothing runs such pods.
 

@@ -39,6 +39,7 @@ from dynamo_operator.validation.multinode import MAX_GROUPS
 from dynamo_operator.validation.picker import graph_picker_problems
 from dynamo_operator.validation.quantities import quantity_problems
 from dynamo_operator.validation.shape import ENVIRONMENT, shape_problems
+from dynamo_operator.validation.size import shared_size_problems
 from dynamo_operator.validation.syntax import Suggestions, is_subdomain
 
 
@@ -51,7 +52,7 @@ def graph_problems(
 
     What is too large is judged no further.
     """
-    too_large = tuple(sorted(graph_size_problems(graph)))
+    too_large = (*sorted(graph_size_problems(graph)), *shared_size_problems(graph, settings))
     return too_large or first_problems(_problems(graph, settings), most)
 
 

@@ -1,0 +1,49 @@
+"""Places for reconciles: as many as a controller has workers, less those that wait for a bounded worker.
+
+A reconcile that waits for expensive work costs the event loop nothing. If it kept its place, sixteen large
+objects of one tenant would keep the small ones of all others waiting.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+
+class Places:
+    """The places of one controller. `spawn` starts one more worker."""
+
+    def __init__(self, spawn: Callable[[], object]) -> None:
+        self._spawn = spawn
+        self._surplus = 0
+
+    @contextmanager
+    def given_up(self) -> Iterator[None]:
+        """Let another worker have the place of this one meanwhile; afterwards one of them ends."""
+        if self._surplus:
+            self._surplus -= 1
+        else:
+            self._spawn()
+        try:
+            yield
+        finally:
+            self._surplus += 1
+
+    def is_surplus(self) -> bool:
+        """Whether the worker that asks is one too many, and has to end."""
+        if not self._surplus:
+            return False
+        self._surplus -= 1
+        return True
+
+
+PLACES: ContextVar[Places | None] = ContextVar("places", default=None)
+
+
+@contextmanager
+def place_given_up() -> Iterator[None]:
+    """Within a reconcile: let another one run meanwhile. Elsewhere it does nothing."""
+    if (places := PLACES.get()) is None:
+        yield
+        return
+    with places.given_up():
+        yield

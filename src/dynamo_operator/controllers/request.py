@@ -20,6 +20,7 @@ from dynamo_operator.controllers.request_facts import (
     taken_graph,
     target_of,
 )
+from dynamo_operator.controllers.request_nodes import may_search
 from dynamo_operator.controllers.unreadable import report_unreadable
 from dynamo_operator.kube.applied import taken
 from dynamo_operator.kube.cache import Cache
@@ -94,6 +95,7 @@ class RequestController:
             )
         request = self.cache.get(DynamoGraphDeploymentRequest, key)
         if request is None:
+            await self.acts.nodes.withdraw()
             return DONE
         request = await without_finalizer(request, self.acts.writer)
         if request.metadata.deletion_timestamp:
@@ -105,6 +107,8 @@ class RequestController:
             await self._tell(request, status.refused(request, ("spec is required",)))
             return DONE
         at = stage(request)
+        if accepted_spec(request).enable_gpu_discovery and not may_search(request):
+            await self.acts.nodes.withdraw()
         facts = await self.facts.at(request, at)
         return await self._do(request, next_step(request, facts), facts)
 

@@ -59,6 +59,7 @@ class RequestActs:
     facts: RequestFacts
     shared: SharedApplier
     settings: RenderSettings
+    nodes: NodeReaders
     restraint: Restraint = field(default_factory=Restraint)
 
     async def start(
@@ -216,11 +217,9 @@ class RequestActs:
     async def _nodes(
         self, request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec
     ) -> None:
-        name = self.settings.dgdr_profiling_nodes_cluster_role_name
-        if not name or not spec.enable_gpu_discovery:
+        if not self.nodes.name or not spec.enable_gpu_discovery:
             return
-        readers = NodeReaders(self.facts.client, self.writer, self.facts.cache, name)
-        if problem := await readers.admit(request):
+        if problem := await self.nodes.admit(request):
             raise Hindered(problem)
 
     async def _config_map(self, request: DynamoGraphDeploymentRequest, body: Object) -> None:

@@ -1,13 +1,14 @@
-"""Lets profiling Jobs that are to find GPUs read nodes, and no longer than there is such a request.
+"""Lets profiling Jobs that are to find GPUs read nodes, until their requests end.
 
-The hard part is that nodes are in no namespace, so no RoleBinding can grant them, and that a right in the
-cluster belongs to no request: nothing would take it away. So there is one ClusterRoleBinding, which the
-installation makes, and its list is written anew whenever such a Job starts.
+Nodes are in no namespace, so no RoleBinding can grant them, and a ClusterRoleBinding belongs to no request:
+garbage collection would not delete it. So there is one, which the installation creates; its subjects are
+written whenever such a Job starts, and again when a request has ended or is deleted.
 
 Source: specification `dgdr` O-10.
 """
 
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 
 from dynamo_operator.api import names
 from dynamo_operator.api.request import DynamoGraphDeploymentRequest
@@ -23,7 +24,7 @@ _BEFORE_THE_END = frozenset((Stage.JUDGED, Stage.STARTED, Stage.PROFILED))
 """Whatever the state says: one that could not start has failed, and may be starting at this moment."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class NodeReaders:
     """The list in the ClusterRoleBinding of that name."""
 
@@ -31,6 +32,8 @@ class NodeReaders:
     writer: Writer
     cache: Cache
     name: str
+    _listed: set[str] = field(default_factory=set[str], init=False)
+    _is_known: bool = field(default=False, init=False)
 
     async def admit(self, request: DynamoGraphDeploymentRequest) -> str:
         """List the account of the request's Job, and no other that has nothing to find any more.
@@ -41,27 +44,47 @@ class NodeReaders:
             Conflict: somebody else wrote the list; the caller tries again.
             OperatorError: the API server could not be reached or failed.
         """
-        wanted = self._wanted(request)
-        key = Key("", self.name)
         try:
-            found = await self.client.get(ClusterRoleBinding, key)
-            if set(found.subjects) != {_subject(each) for each in wanted}:
-                body: Object = {
-                    "metadata": {"resourceVersion": found.metadata.resource_version},
-                    "subjects": [_account(each) for each in sorted(wanted)],
-                }
-                await self.writer.merge_patch(ClusterRoleBinding, key, body, uid=found.metadata.uid)
+            await self._write(self._wanted(request))
         except (NotFound, Forbidden) as error:
             return f"profiling may not read nodes, which spec.enableGpuDiscovery needs: {error.message}"
         return ""
 
-    def _wanted(self, request: DynamoGraphDeploymentRequest) -> set[str]:
+    async def withdraw(self) -> None:
+        """Remove the accounts of namespaces that have nothing to find any more.
+
+        Without any to remove this costs no request, but for one after the start of the process.
+
+        Raises:
+            Conflict: another writer changed the list; the caller tries again.
+            OperatorError: the API server could not be reached or failed.
+        """
+        wanted = self._wanted()
+        if not self.name or (self._is_known and self._listed <= wanted):
+            return
+        with suppress(NotFound, Forbidden):  # an installation without the list grants nothing
+            await self._write(wanted)
+        self._listed, self._is_known = wanted, True
+
+    async def _write(self, wanted: set[str]) -> None:
+        key = Key("", self.name)
+        found = await self.client.get(ClusterRoleBinding, key)
+        if set(found.subjects) != {_subject(each) for each in wanted}:
+            body: Object = {
+                "metadata": {"resourceVersion": found.metadata.resource_version},
+                "subjects": [_account(each) for each in sorted(wanted)],
+            }
+            await self.writer.merge_patch(ClusterRoleBinding, key, body, uid=found.metadata.uid)
+        self._listed, self._is_known = wanted, True
+
+    def _wanted(self, *requests: DynamoGraphDeploymentRequest) -> set[str]:
         """The namespaces of all requests that look for GPUs, or may begin to."""
-        known = (request, *self.cache.list(DynamoGraphDeploymentRequest))
-        return {each.metadata.namespace for each in known if _may_search(each)}
+        known = (*requests, *self.cache.list(DynamoGraphDeploymentRequest))
+        return {each.metadata.namespace for each in known if may_search(each)}
 
 
-def _may_search(request: DynamoGraphDeploymentRequest) -> bool:
+def may_search(request: DynamoGraphDeploymentRequest) -> bool:
+    """Whether the Job of the request looks for GPUs, or may begin to."""
     if request.spec is None or stage(request) not in _BEFORE_THE_END:
         return False
     spec = accepted_spec(request)

@@ -18,6 +18,7 @@ from dynamo_operator.controllers.pods import PodIndex
 from dynamo_operator.controllers.request import RequestController
 from dynamo_operator.controllers.request_acts import RequestActs
 from dynamo_operator.controllers.request_facts import RequestFacts
+from dynamo_operator.controllers.request_nodes import NodeReaders
 from dynamo_operator.controllers.scaling import ScalingController
 from dynamo_operator.controllers.ssh_source import SshKeyController, makes_ssh_keys
 from dynamo_operator.kube.apply import Applier
@@ -139,7 +140,9 @@ def control_requests(parts: Parts) -> None:
     accepts_all = parts.settings.webhooks.graphs_elsewhere
     grants = Grants(parts.client, accepts_all, bool(settings.restricted_namespace))
     facts = RequestFacts(parts.client, parts.cache, settings, grants)
-    acts = RequestActs(parts.writer, facts, parts.shared(labels.APP_MANAGED_BY), settings)
+    role = settings.dgdr_profiling_nodes_cluster_role_name
+    nodes = NodeReaders(parts.client, parts.writer, parts.cache, role)
+    acts = RequestActs(parts.writer, facts, parts.shared(labels.APP_MANAGED_BY), settings, nodes)
     recorder = parts.events.recorder("dynamographdeploymentrequest")
     requests = RequestController(parts.cache, acts, recorder, StatusPace())
     parts.built.control(requests, replace(parts.pace, hears_itself=True))

@@ -1,4 +1,4 @@
-"""The account of the operator itself, which pods of users may not run as.
+"""Accounts that pods of a graph may not run as: the operator's, and those that the operator gives to others.
 
 Who may write a graph chooses the account of its pods. In the operator's own namespace that could be the
 operator's: then a right to write graphs there would be a right to everything that the operator may do.
@@ -7,18 +7,31 @@ operator's: then a right to write graphs there would be a right to everything th
 from collections.abc import Iterator
 
 from dynamo_operator.api.component import ComponentSpec
+from dynamo_operator.api.names import PLANNER_SERVICE_ACCOUNT, PROFILING_SERVICE_ACCOUNT
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.validation import Problem, ProblemKind
 
+_PLANNER = "planner"
 
-def own_account_problems(
+
+def account_problems(
     spec: ComponentSpec, namespace: str, path: str, settings: RenderSettings
 ) -> Iterator[Problem]:
-    """A problem for each field that names the operator's account, in the operator's namespace."""
+    """A problem for each field that names an account which this component's pods may not have."""
     pod = spec.extra_pod_spec
-    if not settings.operator_account or not isinstance(pod, dict):
+    if not isinstance(pod, dict):
         return
     for field in ("serviceAccountName", "serviceAccount"):
-        if pod.get(field) and f"{namespace}/{pod[field]}" == settings.operator_account:
-            message = f'"{pod[field]}" is the account of the operator itself, which no pod may have'
-            yield Problem(f"{path}.extraPodSpec.{field}", message, ProblemKind.FORBIDDEN)
+        name = pod.get(field)
+        if isinstance(name, str) and (why := _refusal(name, spec, namespace, settings)):
+            yield Problem(f"{path}.extraPodSpec.{field}", f'"{name}" {why}', ProblemKind.FORBIDDEN)
+
+
+def _refusal(name: str, spec: ComponentSpec, namespace: str, settings: RenderSettings) -> str:
+    if name and f"{namespace}/{name}" == settings.operator_account:
+        return "is the account of the operator itself, which no pod may have"
+    if name == PROFILING_SERVICE_ACCOUNT:
+        return "is the ServiceAccount of profiling Jobs, which no graph may use"
+    if name == PLANNER_SERVICE_ACCOUNT and spec.component_type != _PLANNER:
+        return f"is the ServiceAccount of planners (expected componentType {_PLANNER})"
+    return ""

@@ -17,7 +17,7 @@ from dynamo_operator.api.component import (
 from dynamo_operator.api.framework import framework
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.validation import Problem, ProblemKind
-from dynamo_operator.validation.account import own_account_problems
+from dynamo_operator.validation.account import account_problems
 from dynamo_operator.validation.annotations import metadata_problems
 from dynamo_operator.validation.bounds import MOST_PROBLEMS, counted, first_problems
 from dynamo_operator.validation.deployment_config import deployment_config_problems
@@ -48,7 +48,7 @@ def component_problems(
 ) -> tuple[Problem, ...]:
     """What is wrong with a component, sorted by path: everything, but for more than `most` problems."""
     own = spec_problems(component.spec, "spec", settings)
-    account = own_account_problems(component.spec, component.metadata.namespace, "spec", settings)
+    account = account_problems(component.spec, component.metadata.namespace, "spec", settings)
     return first_problems(chain(own, account, lone_picker_problems(component)), most)
 
 

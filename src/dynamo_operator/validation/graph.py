@@ -18,7 +18,7 @@ from dynamo_operator.api.roles import is_under_factor
 from dynamo_operator.kube.quantity import amount
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.validation import Problem, ProblemKind
-from dynamo_operator.validation.account import own_account_problems
+from dynamo_operator.validation.account import account_problems
 from dynamo_operator.validation.annotations import (
     discovery_problems,
     graph_metadata_problems,
@@ -79,7 +79,7 @@ def _problems(graph: DynamoGraphDeployment, settings: RenderSettings) -> Iterato
     for key, service in sorted(spec.services.items()):
         path = service_path(key)
         yield from spec_problems(as_component(graph, service), path, settings)
-        yield from own_account_problems(service, graph.metadata.namespace, path, settings)
+        yield from account_problems(service, graph.metadata.namespace, path, settings)
         yield from _default_ingress_problems(graph, service, path, settings)
 
 

@@ -114,6 +114,7 @@ def _problems(request: DynamoGraphDeploymentRequest, settings: RenderSettings) -
         yield Problem(f"{PROFILING}.profilerImage", message, ProblemKind.REQUIRED)
     yield from _sections(profiling.config or {})
     yield from _overrides(request.metadata.namespace, profiling, settings)
+    yield from _own_namespace(request.metadata.namespace, settings)
     if settings.restricted_namespace:
         yield from _restricted(spec, settings.restricted_namespace)
 
@@ -156,6 +157,14 @@ def _overrides(
     if account and f"{namespace}/{account}" == settings.operator_account:
         message = f'"{account}" is the account of the operator itself, which no pod may have'
         yield Problem(f"{PROFILING}.serviceAccountName", message, ProblemKind.FORBIDDEN)
+
+
+def _own_namespace(namespace: str, settings: RenderSettings) -> Iterator[Problem]:
+    """Profiling runs an image of the user's choice; not beside an operator that may do everything."""
+    own, _, _ = settings.operator_account.partition("/")
+    if own and namespace == own and not settings.restricted_namespace:
+        message = f"metadata.namespace {namespace} is the operator's own: create the request in another one"
+        yield Problem("metadata.namespace", message, ProblemKind.FORBIDDEN)
 
 
 def _restricted(spec: DynamoGraphDeploymentRequestSpec, namespace: str) -> Iterator[Problem]:

@@ -110,3 +110,24 @@ async def test_an_account_of_the_users_own_is_not_listed() -> None:
 async def test_an_installation_without_the_list_is_told_of() -> None:
     world = World(has_list=False)
     assert "spec.enableGpuDiscovery needs" in await world.readers.admit(a_request("a"))
+
+
+async def test_when_a_request_ends_or_is_deleted_its_account_is_taken_out_at_once() -> None:
+    world = World(a_request("b", "Profiling"))
+    await world.readers.admit(a_request("a"))
+    await world.readers.withdraw()  # the request in `a` is not in the cache any more
+    assert ["b"] == world.listed()
+
+
+async def test_without_any_to_take_out_nothing_is_asked_twice() -> None:
+    world = World(a_request("b", "Profiling"))
+    await world.readers.withdraw()
+    asked = len(world.server.requests)
+    await world.readers.withdraw()
+    assert asked == len(world.server.requests)
+    assert ["b"] == world.listed()
+
+
+async def test_an_installation_without_the_list_has_none_to_take_out() -> None:
+    world = World(has_list=False)
+    await world.readers.withdraw()

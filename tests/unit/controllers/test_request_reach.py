@@ -16,6 +16,7 @@ from dynamo_operator.api.request import (
 from dynamo_operator.controllers.cross_namespace import Grants
 from dynamo_operator.controllers.request_acts import Hindered, RequestActs
 from dynamo_operator.controllers.request_facts import RequestFacts
+from dynamo_operator.controllers.request_nodes import NodeReaders
 from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.client import Client
 from dynamo_operator.kube.informer import Informer
@@ -112,9 +113,9 @@ async def test_the_administrators_choice_and_its_own_namespace_are_not_asked_abo
 async def test_a_forged_status_leads_nowhere() -> None:
     facts = some_facts(Reviews(), accepts_all=True)
     writer = Writer(facts.client, facts.cache)
-    acts = RequestActs(
-        writer, facts, SharedApplier(writer, facts.cache, ("a", "b")), RenderSettings()
-    )
+    shared = SharedApplier(writer, facts.cache, ("a", "b"))
+    nodes = NodeReaders(facts.client, writer, facts.cache, "")
+    acts = RequestActs(writer, facts, shared, RenderSettings(), nodes)
     request = a_request(None)
     assert request.spec is not None
     with pytest.raises(Hindered, match="status names namespace team-b, and the spec does not"):
@@ -126,9 +127,9 @@ async def test_a_forged_status_leads_nowhere() -> None:
 async def test_a_grant_that_was_withdrawn_counts_no_more_when_the_graph_is_created() -> None:
     facts = some_facts(Reviews(frozenset()))
     writer = Writer(facts.client, facts.cache)
-    acts = RequestActs(
-        writer, facts, SharedApplier(writer, facts.cache, ("a", "b")), RenderSettings()
-    )
+    shared = SharedApplier(writer, facts.cache, ("a", "b"))
+    nodes = NodeReaders(facts.client, writer, facts.cache, "")
+    acts = RequestActs(writer, facts, shared, RenderSettings(), nodes)
     request = a_request("open")
     assert request.spec is not None
     with pytest.raises(Hindered, match="does not accept graphs"):

@@ -45,6 +45,17 @@ CASES: dict[str, tuple[Object, str]] = {
         {"extraPodSpec": pod(serviceAccount="A b")},
         'spec.extraPodSpec.serviceAccount: "A b" does not name a ServiceAccount',
     ),
+    "the account of profiling": (
+        {"extraPodSpec": pod(serviceAccountName="dgdr-profiling-job")},
+        'spec.extraPodSpec.serviceAccountName: "dgdr-profiling-job" is the ServiceAccount of profiling',
+    ),
+    "the account of planners": (
+        {
+            "extraPodSpec": pod(serviceAccountName="planner-serviceaccount"),
+            "componentType": "worker",
+        },
+        "(expected componentType planner)",
+    ),
     "an amount of which there is not enough in the world": (
         {"resources": {"limits": {"gpu": "1e400"}}},
         'spec.resources.limits.gpu: "1e400" is no quantity',

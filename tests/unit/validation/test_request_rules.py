@@ -65,8 +65,13 @@ def test_no_configuration_is_a_configuration() -> None:
         ),
         (
             {"service_account_name": "operator"},
-            {"operator_account": "n/operator"},
+            {"operator_account": "n/operator", "restricted_namespace": "n"},
             "is the account of the operator itself",
+        ),
+        (
+            {},
+            {"operator_account": "n/operator"},
+            "metadata.namespace n is the operator's own",
         ),
         (
             {"enable_gpu_discovery": True},

@@ -16,6 +16,7 @@ from dynamo_operator.kube.kind import Object
 
 _RBAC = "rbac.authorization.k8s.io"
 ROLES = (
+    "--operator-image=dynamo-operator:test",
     f"--planner-cluster-role-name={NAMES[Name.PLANNER_ROLE]}",
     f"--epp-cluster-role-name={NAMES[Name.EPP_ROLE]}",
     f"--dgdr-profiling-cluster-role-name={NAMES[Name.PROFILING_ROLE]}",

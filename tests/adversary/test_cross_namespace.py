@@ -12,7 +12,18 @@ from cluster.admission.conftest import Install, Installation, account, asker, in
 from cluster.conditions import condition
 from cluster.conftest import ControlPlane
 from cluster.operator_process import OperatorProcess
-from cluster.requests.playing import CONFIG_MAP, FLAGS, GRAPH, REQUEST, Player, a_graph, a_request
+from cluster.requests.playing import (
+    CONFIG_MAP,
+    FLAGS,
+    FRONTEND,
+    GRAPH,
+    REQUEST,
+    Player,
+    a_graph,
+    a_request,
+    digest,
+    documents,
+)
 from cluster.world import World
 from dynamo_operator.kube.kind import Object
 
@@ -131,3 +142,39 @@ def test_annotations_of_a_request_create_nothing(
     assert {"a.json": "1"} == created["data"]
     player.is_in("Ready")
     assert world.get(CONFIG_MAP, "by-mallory") is None
+
+
+def test_results_that_another_wrote_are_not_applied(
+    kinds: ControlPlane, world: World, foreign: World, player: Player, operator: OperatorProcess
+) -> None:
+    assert operator.ended is None
+    accept_requests(kinds, world.namespace, foreign.namespace)
+    mallory = Tenant(kinds, world.namespace, "mallory").create()
+    mallory.may("get,patch", "configmaps", group="")
+    evil = {**FRONTEND, "extraPodSpec": {"serviceAccountName": "owner-of-foreign"}}
+    found, planted = documents(a_graph()), documents(a_graph(Evil=evil))
+    patch = f"--patch={json.dumps({'data': {'config_with_planner.yaml': planted}})}"
+    for name, spec in (("far", leading(foreign)["spec"]), ("near", a_request()["spec"])):
+        body = {"metadata": {"name": name}, "spec": {**spec, "autoApply": True}}
+        world.create(REQUEST, body)
+        player.is_in("Profiling", name)
+        player.writes(name, config_with_planner_yaml=found)
+        mallory.run("patch", "configmap", f"dgdr-output-{name}", "--type=merge", patch)
+        player.succeeds(name, digest(found))
+        failed = player.is_in("Failed", name)
+        assert "does not hold what the profiling Job wrote" in failed["status"]["message"]
+    assert [] == [*foreign.list(GRAPH), *world.list(GRAPH)]
+
+
+def test_results_that_no_pod_vouches_for_lead_nowhere_else(
+    kinds: ControlPlane, world: World, foreign: World, player: Player, operator: OperatorProcess
+) -> None:
+    assert operator.ended is None
+    accept_requests(kinds, world.namespace, foreign.namespace)
+    world.create(REQUEST, leading(foreign))
+    player.is_in("Profiling")
+    player.writes(config_with_planner_yaml=documents(a_graph()))
+    player.succeeds()
+    failed = player.is_in("Failed")
+    assert "no pod of the profiling Job reports the digests" in failed["status"]["message"]
+    assert [] == foreign.list(GRAPH)

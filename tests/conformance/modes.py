@@ -12,6 +12,7 @@ COMMON = (
     f"--mpi-run-ssh-secret-name={MPI_SECRET}",
     f"--mpi-run-ssh-secret-namespace={_SYSTEM}",
     "--operator-version=bench",
+    "--profiling-copier-image=bitnami/kubectl:latest",  # the default there
     f"--natsAddr=nats://dynamo-platform-nats.{_SYSTEM}.svc.cluster.local:4222",
     f"--etcdAddr=dynamo-platform-etcd.{_SYSTEM}.svc.cluster.local:2379",
 )

@@ -42,7 +42,9 @@ put together as values and written by `toYaml`, so that no text of a user can be
   (list "model-calls" $dynamo.models.calls)
   (list "model-call-timeout" $dynamo.models.callTimeout)
   (list "model-calls-at-once" (int $dynamo.models.callsAtOnce | toString))
-  (list "profiling-copier-image" (include "dynamo.image" (dict "root" . "repository" $dynamo.internalImages.profilingCopier)))
+  (list "operator-account" (printf "%s/%s" .Release.Namespace (include "dynamo.account" .)))
+  (list "operator-image" (include "dynamo.operatorImage" .))
+  (list "profiling-copier-image" ($dynamo.internalImages.profilingCopier | empty | ternary "" (include "dynamo.image" (dict "root" . "repository" $dynamo.internalImages.profilingCopier))))
   (list "debugger-image" (include "dynamo.image" (dict "root" . "repository" $dynamo.internalImages.debugger))) }}
 {{- range $addresses }}
 {{- if index . 1 }}

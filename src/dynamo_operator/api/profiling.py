@@ -7,5 +7,8 @@ RESULTS_FILE = "config_with_planner.yaml"
 MOCKED_RESULTS_FILE = "mocker_config_with_planner.yaml"
 STATUS_FILE = "profiler_status.yaml"
 
+PROFILER, COPIER = "profiler", "output-copier"
+"""Containers of a profiling Job."""
+
 OWN_VARIABLES = ("DGDR_NAME", "DGDR_NAMESPACE", "DGDR_UID")
 """Variables by which the profiler knows whose it is; a user cannot set them."""

@@ -10,11 +10,13 @@ from dynamo_operator.cli.application import application, execute, version
 
 def app() -> App:
     """The commands. Without one, `run` is meant: the reference operator is started with flags only."""
+    from dynamo_operator.cli.copier import copy_output
     from dynamo_operator.cli.run import run
 
     manager = application("dynamo-operator")
     manager.default(run)
     manager.command(run, name="run")
+    manager.command(copy_output, name="copy-output")
     manager.command(version)
     return manager
 

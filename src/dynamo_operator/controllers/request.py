@@ -43,6 +43,7 @@ from dynamo_operator.lifecycle.request import (
     next_step,
     stage,
 )
+from dynamo_operator.lifecycle.request_digest import is_signed
 from dynamo_operator.lifecycle.request_graph import completed, target, with_names
 from dynamo_operator.lifecycle.request_output import (
     BadOutput,
@@ -236,10 +237,11 @@ class RequestController:
         if facts.output is None:
             text = f"output ConfigMap {name} not found - profiling may not have completed yet"
             raise BadOutput(text)
+        at = target(request, spec)
+        await self._check_origin(request, facts, at.namespace)
         output = found(
             facts.output.data, name, is_mocked=spec.use_mocker, name=request.metadata.name
         )
-        at = target(request, spec)
         output = output.completed(completed(output.graph, spec, placement(spec.profiling_config)))
         renamed = await self.acts.taken_names(request, output.config_maps, at.namespace)
         output = output.renamed(with_names(output.graph, renamed), renamed)
@@ -255,6 +257,22 @@ class RequestController:
             now=_now(),
         )
         return await self._tell(request, told)
+
+    async def _check_origin(
+        self, request: DynamoGraphDeploymentRequest, facts: Facts, namespace: str
+    ) -> None:
+        """Return if the results may be used there.
+
+        Raises:
+            BadOutput: another than the Job wrote them, or nothing shows who did and they lead elsewhere.
+        """
+        data = facts.output.data if facts.output is not None else {}
+        pods = await self.facts.live_pods(request)
+        if not is_signed(facts.job, pods, data) and namespace != request.metadata.namespace:
+            raise BadOutput(
+                f"no pod of the profiling Job reports the digests of the results, without which nothing is "
+                f"created in namespace {namespace}"
+            )
 
     async def _create(self, request: DynamoGraphDeploymentRequest) -> Outcome:
         at = target_of(request)

@@ -71,6 +71,9 @@ class RequestActs:
             Hindered: it cannot be made.
             OperatorError: the API server could not be reached or failed.
         """
+        if not (self.settings.operator_image or self.settings.profiling_copier_image):
+            text = "the image of the container that saves the results is missing (expected "
+            raise Hindered(f"{text}--operator-image or --profiling-copier-image)")
         await self._forget(request)
         await self._account(request, spec)
         base = await self._base(request, spec)

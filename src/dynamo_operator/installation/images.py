@@ -8,14 +8,12 @@ ETCD = "quay.io/coreos/etcd:v3.6.8"
 
 
 def images(version: str, registry: str = "") -> tuple[str, ...]:
-    """The images of this version: the operator's, then those that only some graphs, requests or values need.
+    """The images of this version: the operator's, then those that only some graphs or values need.
 
-    Those are the debugger's, the one that saves what profiling finds, and the servers beside. `registry`
+    Those are the debugger's and the servers beside. `registry`
     takes the place of the registry in each of them, as the chart's `global.imageRegistry` does.
     """
-    rendering = RenderSettings()
-    ours = (f"{OPERATOR}:{version}", rendering.debugger_image, rendering.profiling_copier_image)
-    found = (*ours, NATS, ETCD)
+    found = (f"{OPERATOR}:{version}", RenderSettings().debugger_image, NATS, ETCD)
     return tuple(from_registry(each, registry) for each in found)
 
 

@@ -19,6 +19,7 @@ RENDERED = Path(__file__).with_name("rendered")
 RELEASE = "dynamo-platform"
 PLACEHOLDER = "namespace-of-the-installation"
 _HELM_LABEL = "helm.sh/chart"
+_OWN_IMAGE = "--operator-image="
 _MANAGED_BY = "app.kubernetes.io/managed-by"
 
 
@@ -68,4 +69,8 @@ def _chosen(each: Object, choices: Choices) -> Object:
     if choices.image and each["kind"] == "Deployment":
         for container in each["spec"]["template"]["spec"]["containers"]:
             container["image"] = choices.image
+            container["args"] = [
+                f"{_OWN_IMAGE}{choices.image}" if arg.startswith(_OWN_IMAGE) else arg
+                for arg in container["args"]
+            ]
     return each

@@ -123,7 +123,7 @@ RULES: tuple[Rule, ...] = (
         _RBAC,
         ("clusterrolebindings",),
         ("get", "patch"),
-        "Lists there the accounts of profiling Jobs that were asked to find GPUs.",
+        "Lists there the accounts of profiling Jobs that are to find GPUs, until their requests end.",
         where=Where.CLUSTER,
         feature=Feature.CLUSTER_WIDE,
         names=(Name.PROFILING_NODES,),

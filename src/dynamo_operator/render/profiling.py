@@ -40,7 +40,8 @@ What the profiler is to do:
 What the copier makes of it: the ConfigMap `dgdr-output-REQUEST` in the namespace of the request,
 owned by the request, with labels `dgdr.nvidia.com/name` and `nvidia.com/managed-by`, and each of
 these files under its own name as a key of `data`. `profiler_status.yaml` may come before the
-others.
+others. It also reports the digests of the results as its termination message, by which the operator
+recognises them (`lifecycle/request_digest.py`).
 """
 
 from functools import cache
@@ -49,7 +50,7 @@ from typing import Any
 import msgspec
 
 from dynamo_operator.api import labels, names
-from dynamo_operator.api.profiling import OWN_VARIABLES
+from dynamo_operator.api.profiling import COPIER, OWN_VARIABLES, PROFILER
 from dynamo_operator.api.request import (
     ConfigMapReference,
     DynamoGraphDeploymentRequest,
@@ -69,7 +70,6 @@ from dynamo_operator.render.profiling_config import (
 from dynamo_operator.render.rbac import cluster_role_objects
 from dynamo_operator.settings import RenderSettings
 
-PROFILER, COPIER = "profiler", "output-copier"
 PULL_SECRET = "nvcr-imagepullsecret"  # noqa: S105  the name of one
 BACKOFF_LIMIT = 3
 DEADLINE_SECONDS = 24 * 60 * 60
@@ -241,16 +241,29 @@ def _variables(
 def _copier(
     request: DynamoGraphDeploymentRequest, settings: RenderSettings, *, is_kept: bool
 ) -> Object:
-    """Values reach the script as arguments, so nothing of them is read by a shell."""
+    """The operator's own image, or another one with a shell and kubectl.
+
+    Values reach the script as arguments, so nothing of them is read by a shell.
+    """
     metadata = msgspec.json.encode({"metadata": _output_metadata(request)}).decode()
     output = names.profiling_output(request.metadata.name)
     fresh = ["fresh"] if is_kept else []
     values = [request.metadata.namespace, output, metadata, OUTPUT_FOLDER, PROFILER, *fresh]
+    if settings.profiling_copier_image:
+        program: Object = {
+            "image": settings.profiling_copier_image,
+            "command": ["/bin/sh", "-c"],
+            "args": [script(), COPIER, *values],
+        }
+    else:
+        program = {
+            "image": settings.operator_image,
+            "command": ["dynamo-operator"],
+            "args": ["copy-output", *values],
+        }
     return {
         "name": COPIER,
-        "image": settings.profiling_copier_image,
-        "command": ["/bin/sh", "-c"],
-        "args": [script(), COPIER, *values],
+        **program,
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [
             {"name": _OUTPUT, "mountPath": OUTPUT_FOLDER, "readOnly": True},

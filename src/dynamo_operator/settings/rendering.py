@@ -178,13 +178,21 @@ class RenderSettings(Section, frozen=True, kw_only=True):
             ("dgdr-profiling-nodes-cluster-role-name",),
         ),
     ] = ""
+    operator_image: Annotated[
+        str,
+        Setting(
+            "The operator's own image, for the container that saves what profiling finds.",
+            ("operator-image",),
+        ),
+    ] = ""
     profiling_copier_image: Annotated[
         str,
         Setting(
-            "Image with a POSIX shell and kubectl, for the container that saves what profiling finds.",
+            "Image with a POSIX shell and kubectl that takes the place of the operator's own in that "
+            "container.",
             ("profiling-copier-image",),
         ),
-    ] = "bitnami/kubectl:latest"
+    ] = ""
     worker_rollout: Annotated[
         Literal["native", "managed"],
         Setting(

@@ -21,6 +21,7 @@ RELEASE = "dynamo-platform"
 DEPLOYMENT = f"{RELEASE}-dynamo-operator-controller-manager"
 # The operator of these tests runs beside the cluster, where the API server cannot reach it by a Service.
 BESIDE = "--set=dynamo-operator.webhook.enabled=false"
+TOGETHER = "--set=dynamo-operator.namespacePolicy.releaseNamespace=false"
 RESTRICTED = "--set=dynamo-operator.namespaceRestriction.enabled=true"
 
 
@@ -35,9 +36,13 @@ def is_ready(body: Object) -> bool:
 def installed(
     helm: Helm, world: World, *values: str, chart: Path = PLATFORM, release: str = RELEASE
 ) -> Iterator[None]:
-    """The platform as a release in the world's namespace; without webhooks unless values are given."""
+    """The platform as a release in the world's namespace; without webhooks unless values are given.
+
+    Graphs of these tests are in that namespace too.
+    """
     place = f"--namespace={world.namespace}"
-    helm("install", release, chart, place, *(values or (BESIDE,)))
+    more = (TOGETHER,) if chart == PLATFORM else ()
+    helm("install", release, chart, place, *(values or (BESIDE,)), *more)
     try:
         yield
     finally:

@@ -25,7 +25,8 @@ pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 @pytest.fixture(scope="module")
 def operator_flags() -> tuple[str, ...]:
     """It may run planners and profile, with other roles than before."""
-    return ("--planner-cluster-role-name=view", "--dgdr-profiling-cluster-role-name=view")
+    roles = ("--planner-cluster-role-name=view", "--dgdr-profiling-cluster-role-name=view")
+    return (*roles, "--operator-image=dynamo-operator:test")
 
 
 def left(world: World, account: str) -> Object:

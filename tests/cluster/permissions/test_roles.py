@@ -151,7 +151,7 @@ def test_profiling_that_looks_for_gpus_may_read_nodes_without_anybody_binding_it
         "--dgdr-profiling-nodes-cluster-role-name": NAMES[Name.PROFILING_NODES],
     }
     named = (f"{flag}={name}" for flag, name in roles.items())
-    more = (*CLUSTER_WIDE_FLAGS, *named)
+    more = (*CLUSTER_WIDE_FLAGS, *named, "--operator-image=dynamo-operator:test")
     account = f"system:serviceaccount:{world.namespace}:dgdr-profiling-job"
 
     def may_read_nodes() -> bool:

@@ -51,6 +51,7 @@ def operator_flags() -> tuple[str, ...]:
         f"--dgdr-profiling-cluster-role-name={ROLE}",
         f"--dgdr-profiling-nodes-cluster-role-name={NODES}",
         "--planner-cluster-role-name=view",
+        "--operator-image=dynamo-operator:test",
     )
 
 

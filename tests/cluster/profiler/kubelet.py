@@ -53,7 +53,11 @@ class Kubelet:
             for each in spec["containers"]:
                 code = codes[each["name"]] = running[each["name"]].wait(_PATIENCE_SECONDS)
                 log = self._log(each["name"]).read_text(encoding="utf-8")
-                states[each["name"]] = terminated(code, log[-_LAST_WORDS:] if code else "")
+                words = self._termination_log(each["name"])
+                said = words.read_text(encoding="utf-8") if words.exists() else ""
+                if code and not said:
+                    said = log[-_LAST_WORDS:]
+                states[each["name"]] = terminated(code, said)
                 phase = "Running"
                 if len(codes) == len(states):
                     phase = "Failed" if any(codes.values()) else "Succeeded"
@@ -122,6 +126,7 @@ class Kubelet:
             "HOSTNAME": pod,
             # The copier's clock, faster than in a cluster.
             "COPIER_PAUSE_SECONDS": "1",
+            "COPIER_TERMINATION_LOG": str(self._termination_log(container["name"])),
             **self._variables(container, paths),
             **self._credentials(paths),
         }
@@ -161,6 +166,9 @@ class Kubelet:
         file = self.folder / "kubeconfig.yaml"
         file.write_text(yaml.safe_dump(config), encoding="utf-8")
         return {"KUBECONFIG": str(file)}
+
+    def _termination_log(self, container: str) -> Path:
+        return self.folder / f"{container}.termination"
 
     def _log(self, container: str) -> Path:
         return self.folder / f"{container}.log"

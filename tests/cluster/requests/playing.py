@@ -4,6 +4,7 @@ The hard part is that the local control plane ends every pod of a Job at once, a
 ask for more than a node has, wait for ever, and get the status that the test wants.
 """
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ FLAGS = (
     f"--dgdr-profiling-cluster-role-name={CLUSTER_ROLE}",
     "--planner-cluster-role-name=view",
     "--graphs-elsewhere",
+    "--operator-image=dynamo-operator:test",
 )
 BY_HAND = {"requests": {"cpu": "100k"}}
 
@@ -62,6 +64,11 @@ def a_graph(name: str = "generated", **services: Object) -> Object:
 def documents(*bodies: Object) -> str:
     """They as a file of a profiler; JSON is YAML."""
     return "\n---\n".join(json.dumps(each) for each in bodies)
+
+
+def digest(text: str) -> str:
+    """What the copier reports of these results."""
+    return f"{hashlib.sha256(text.encode()).hexdigest()}  config_with_planner.yaml\n"
 
 
 def state(request: Object) -> str:
@@ -127,9 +134,9 @@ class Player:
         states = {"profiler": profiler, "output-copier": copier}
         tell(self.world, pod, phase, states, **more)
 
-    def succeeds(self, name: str = "chat") -> None:
-        """Have the pod end well."""
-        self.ends("Succeeded", terminated(0), terminated(0), name=name)
+    def succeeds(self, name: str = "chat", reported: str = "") -> None:
+        """Have the pod end well; `reported` is the copier's termination message."""
+        self.ends("Succeeded", terminated(0), terminated(0, reported), name=name)
 
     def writes(self, name: str = "chat", **files: str) -> None:
         """Have the copier write these files; `_` in a name stands for its only dot."""
@@ -146,8 +153,9 @@ class Player:
     def finds(self, *bodies: Object, name: str = "chat") -> None:
         """Have profiling end well with these documents."""
         self.is_in("Profiling", name)
-        self.writes(name, config_with_planner_yaml=documents(*bodies))
-        self.succeeds(name)
+        text = documents(*bodies)
+        self.writes(name, config_with_planner_yaml=text)
+        self.succeeds(name, digest(text))
 
     def is_served(self, **spec: Any) -> Object:
         """A new request, once profiling has found a graph for it."""

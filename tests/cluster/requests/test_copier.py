@@ -1,7 +1,9 @@
-"""The copier's script as the pod runs it: a shell, kubectl and a real API server."""
+"""The copier as a pod runs it, the operator's own and the shell script, with a real API server."""
 
+import hashlib
 import os
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -28,9 +30,17 @@ def owner(world: World) -> Object:
     return world.create(REQUEST, a_request())
 
 
-@pytest.fixture
+SHELL = ("/bin/sh", "-c", script(), "output-copier")
+OWN = (sys.executable, "-c", "from dynamo_operator.cli.manager import main; main()", "copy-output")
+
+
+@pytest.fixture(params=[SHELL, OWN], ids=["shell", "own"])
 def run(
-    kinds: ControlPlane, world: World, owner: Object, tmp_path: Path
+    kinds: ControlPlane,
+    world: World,
+    owner: Object,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
 ) -> Iterator[Callable[..., "subprocess.Popen[str]"]]:
     """Starts the script over a folder, which is made; `fresh` is its last argument."""
     started: list[subprocess.Popen[str]] = []
@@ -48,13 +58,14 @@ def run(
         )
         values = (world.namespace, "dgdr-output-chat", metadata, str(folder), "profiler", *fresh)
         copier = subprocess.Popen(  # noqa: S603 - our own script
-            ["/bin/sh", "-c", script(), "output-copier", *values],
+            [*request.param, *values],
             env={
                 "PATH": f"{kubectl.parent}:{os.environ['PATH']}",
                 "HOSTNAME": "pod",
                 "KUBECONFIG": str(kinds.kubeconfig),
                 "COPIER_PAUSE_SECONDS": "0.2",
                 "COPIER_TRIES": "5",
+                "COPIER_TERMINATION_LOG": str(tmp_path / "termination-log"),
                 "TMPDIR": str(tmp_path),
                 **variables,
             },
@@ -106,6 +117,12 @@ def test_results_arrive_byte_for_byte_with_labels_and_an_owner(
     (reference,) = found["metadata"]["ownerReferences"]
     assert owner["metadata"]["uid"] == reference["uid"]
     assert not (tmp_path / "stolen").exists()
+    digest = hashlib.sha256(HOSTILE.encode()).hexdigest()
+    reported = (tmp_path / "termination-log").read_text(encoding="utf-8")
+    assert [
+        f"{digest}  config_with_planner.yaml",
+        f"{digest}  mocker_config_with_planner.yaml",
+    ] == reported.splitlines()
 
 
 def test_the_status_arrives_while_the_profiler_runs_and_stays_beside_the_results(

@@ -165,12 +165,22 @@ def test_the_two_containers_stand_in_their_order() -> None:
     ]
 
 
+def test_results_are_saved_by_the_operators_own_image() -> None:
+    _, copier = containers(a_job(a_spec(output_pvc="c"), operator_image="op:1"))
+    assert "op:1" == copier["image"]
+    assert ["dynamo-operator"] == copier["command"]
+    first, *_, folder, container, fresh = copier["args"]
+    assert ("copy-output", "/data", "profiler", "fresh") == (first, folder, container, fresh)
+
+
 @given(st.text(max_size=30))
 def test_no_value_of_a_user_is_part_of_a_script(text: str) -> None:
+    kubectl = {"profiling_copier_image": "bitnami/kubectl:1", "operator_image": "op:1"}
     plain, odd = (
-        containers(a_job(a_spec()))[1],
-        containers(a_job(a_spec({"a": text}), f"r{text}"))[1],
+        containers(a_job(a_spec(), **kubectl))[1],
+        containers(a_job(a_spec({"a": text}), f"r{text}", **kubectl))[1],
     )
+    assert "bitnami/kubectl:1" == plain["image"]
     assert plain["command"] == odd["command"]
     assert plain["args"][0] == odd["args"][0]
 

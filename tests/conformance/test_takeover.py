@@ -2,13 +2,16 @@
 
 from collections import Counter
 from functools import cache
+from pathlib import Path
 
 import pytest
 
 from conformance.modes import MODES
-from conformance.recordings import cases
-from conformance.takeover import Fate, Outcome, taken_over
+from conformance.recordings import cases, documents
+from conformance.takeover import example_taken_over, paths, taken_over
+from dynamo_operator.installation.foreseen import Fate, Foreseen
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 EDIT = {"envs": [{"name": "EDITED_WHILE_NO_OPERATOR_RAN", "value": "yes"}]}
 
 RENDERED_OTHERWISE = {
@@ -36,9 +39,9 @@ operator's (row L6)."""
 
 
 @cache
-def outcomes(mode: str) -> dict[str, list[Outcome]]:
+def outcomes(mode: str) -> dict[str, list[Foreseen]]:
     """What becomes of the pods of each case, at all of its stages."""
-    found: dict[str, list[Outcome]] = {}
+    found: dict[str, list[Foreseen]] = {}
     for case in cases(MODES[mode]):
         for stage in range(case.stages):
             recorded = case.recorded(MODES[mode], stage)
@@ -58,17 +61,17 @@ def test_no_recorded_pod_is_replaced(mode: str) -> None:
 
 def test_what_differs_is_in_the_list_of_deviations() -> None:
     kept: Counter[str] = Counter()
-    paths: dict[str, set[str]] = {}
+    where: dict[str, set[str]] = {}
     for mode in MODES:
         for case, units in outcomes(mode).items():
             for each in units:
                 if each.fate is Fate.KEPT:
                     kept[case] += 1
-                    paths.setdefault(case, set()).update(each.rendered)
-    assert RENDERED_OTHERWISE.keys() == kept.keys(), (kept, paths)
+                    where.setdefault(case, set()).update(paths(each))
+    assert RENDERED_OTHERWISE.keys() == kept.keys(), (kept, where)
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", ["none", "grove"])
 def test_an_edit_that_no_operator_has_seen_is_carried_out(mode: str) -> None:
     checked = 0
     for case in cases(MODES[mode]):
@@ -77,5 +80,17 @@ def test_an_edit_that_no_operator_has_seen_is_carried_out(mode: str) -> None:
         if any(each["kind"] == "DynamoGraphDeployment" for each in recorded.objects):
             for each in taken_over(MODES[mode], case, 0, recorded, edit=EDIT):
                 checked += 1
-                assert each.fate is Fate.REPLACED, (case.name, each)
+                assert each.fate is Fate.REPLACED, (case.name, each.unit)
     assert checked > 2
+
+
+@pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.yaml")), ids=lambda each: each.stem)
+@pytest.mark.parametrize("mode", ["none", "grove"])
+def test_no_pod_of_an_example_is_replaced(example: Path, mode: str) -> None:
+    """Nobody has recorded the examples, so what runs is what we render, and with one variable more."""
+    for document in documents(example):
+        if document["kind"] == "DynamoGraphDeployment":
+            for extra, expected in (({}, Fate.SAME), ({"name": "OLD", "value": "1"}, Fate.KEPT)):
+                found = list(example_taken_over(MODES[mode], document, extra))
+                assert found
+                assert {expected} == {each.fate for each in found}

@@ -18,8 +18,12 @@ _RESTRICTED = ("restricted-namespace", "restrictedNamespace")
 
 _SELECTOR = "control-plane=controller-manager,app.kubernetes.io/part-of=dynamo-operator"
 
+_MANAGER = "manager"
+"""The container of the operator, in both charts."""
+
 
 class _Container(Struct):
+    name: str = ""
     args: tuple[str, ...] = ()
 
 
@@ -57,8 +61,9 @@ async def operators(reading: Reading) -> list[Running]:
 
 
 def _given(spec: _PodSpec) -> dict[str, str]:
-    """The flags of the containers by name."""
-    arguments = [flag for each in spec.containers for flag in each.args]
+    """The flags of the operator by name. Beside the Go operator runs a proxy with flags of its own."""
+    named = [each for each in spec.containers if each.name == _MANAGER] or spec.containers
+    arguments = [flag for each in named for flag in each.args]
     words = (each.removeprefix("--").partition("=") for each in canonical(arguments))
     return {name: value or "true" for name, _, value in words}
 

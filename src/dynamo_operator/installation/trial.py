@@ -5,8 +5,8 @@ from typing import Any
 
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.controllers.gather import registries_only
+from dynamo_operator.installation.foreseen import PULL_SECRETS
 from dynamo_operator.installation.reading import Reading
-from dynamo_operator.installation.upgrade import PULL_SECRETS
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.types.core import PullSecret
 

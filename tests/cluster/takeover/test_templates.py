@@ -1,5 +1,6 @@
 """Pods that we would render otherwise stay as the Go operator made them, until their service is edited."""
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,14 @@ from cluster.takeover.test_takeover import (
     templates,
 )
 from cluster.world import World
+from conformance.modes import MODES
+from conformance.takeover import settings_of
 from dynamo_operator.api import labels
 from dynamo_operator.api.component import DynamoComponentDeployment
+from dynamo_operator.installation.checks import Finding, Verdict
+from dynamo_operator.installation.reading import Reading
+from dynamo_operator.installation.upgrade import pods
+from dynamo_operator.kube.connect import connect
 from dynamo_operator.kube.kind import Kind, Object
 from dynamo_operator.kube.types.apps import Deployment
 from dynamo_operator.kube.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
@@ -41,6 +48,12 @@ def note(there: World, kind: Kind, name: str) -> str:
     assert found is not None
     kept: str = found["metadata"]["annotations"].get(labels.ADOPTED_TEMPLATES, "")
     return kept
+
+
+async def foreseen(control_plane: ControlPlane, there: World) -> Finding:
+    """What `dynamoctl check --before-upgrade` says of pods."""
+    async with await connect(control_plane.kubeconfig, None) as transport:
+        return await pods(Reading(transport), settings_of(MODES["none"]), there.namespace)
 
 
 @pytest.mark.parametrize("name", ["labels-annotations-all", "cache-vllm-default"])
@@ -67,7 +80,12 @@ def test_an_edit_while_no_operator_ran_is_not_lost(
 ) -> None:
     there = recorded(kinds, world, "labels-annotations-all")
     before = templates(there)
+    found = asyncio.run(foreseen(kinds, there))
+    assert found.verdict is Verdict.OK
+    assert f"2 keep their template until they are edited: {there.namespace}/g-f" in found.text
     there.patch(GRAPH, "g", EDIT)
+    found = asyncio.run(foreseen(kinds, there))
+    assert f"pods would be replaced: {there.namespace}/g-w; 1 keep" in found.text
     with operator(kinds, there, tmp_path):
         there.eventually(
             Deployment.KIND, "g-w", lambda each: "NEW" in environment(each["spec"]["template"])
@@ -211,14 +229,14 @@ def group(name: str, component: Object) -> Object:
             "startupPolicy": "LeaderCreated",
             "leaderWorkerTemplate": {
                 "size": 2,
-                "leaderTemplate": pods(own, "leader"),
-                "workerTemplate": pods(own, "worker"),
+                "leaderTemplate": pod_template(own, "leader"),
+                "workerTemplate": pod_template(own, "worker"),
             },
         },
     }
 
 
-def pods(own: Object, role: str) -> Object:
+def pod_template(own: Object, role: str) -> Object:
     container = {"name": "main", "image": "busybox", "command": ["sh", "-c", "ray start"]}
     found = {**own, "role": role, "instance-id": "0"}
     return {"metadata": {"labels": found}, "spec": {"containers": [container]}}

@@ -5,11 +5,15 @@ ours carry exactly this name. Source: specification `beyond` A4.
 """
 
 import asyncio
+import base64
+import binascii
 from typing import Final
 
+import msgspec
 import structlog
 
 from dynamo_operator.kube.client import Client
+from dynamo_operator.kube.decode import UNREADABLE
 from dynamo_operator.kube.errors import OperatorError
 from dynamo_operator.kube.types.admission import SelfSubjectReview
 
@@ -20,7 +24,14 @@ _QUESTION: Final = {
     "metadata": {"name": ""},
 }
 _ACCOUNT: Final = "system:serviceaccount:"
+_JWT_PARTS: Final = 3
 _log = structlog.get_logger()
+
+
+class _Claims(msgspec.Struct):
+    """What a token says of itself, as far as it is used."""
+
+    sub: str = ""
 
 
 async def own_user(client: Client) -> str:
@@ -31,6 +42,22 @@ async def own_user(client: Client) -> str:
     """
     found = await client.create(SelfSubjectReview, _QUESTION)
     return found.status.user_info.username
+
+
+def subject_of(authorization: str) -> str:
+    """The user of a ServiceAccount token in an `Authorization` header; "" if it is none.
+
+    The token is our own, so its signature is of no interest.
+    """
+    parts = authorization.removeprefix("Bearer ").split(".")
+    if len(parts) != _JWT_PARTS:
+        return ""
+    try:
+        claims = base64.urlsafe_b64decode(parts[1] + "==")
+        subject = msgspec.json.decode(claims, type=_Claims).sub
+    except (binascii.Error, *UNREADABLE):
+        return ""
+    return subject if subject.startswith(_ACCOUNT) else ""
 
 
 def account_of(user: str) -> str:

@@ -65,6 +65,7 @@ class Scope:
             manager.inform(informer)
         if self.marker is not None:
             manager.serve(self.marker)
+            self.marker.on_regained(manager.wake_namespace)
         if self.exclusions is not None:
             manager.serve(self.exclusions)
             self.exclusions.on_end(manager.wake_namespace)

@@ -23,6 +23,10 @@ from dynamo_operator.kube.errors import ConfigError
 from dynamo_operator.kube.kubeconfig_file import AuthProvider, Cluster, Entry, ExecPlugin, User
 
 REREAD_SECONDS = 60.0
+EXEC_SECONDS = 60.0
+"""How long an exec plugin may take."""
+INTERACTIVE_SECONDS = 300.0
+"""The same at a terminal, where a person may have to log in."""
 _MARGIN = timedelta(seconds=30)
 _TOKENS = ("id-token", "refresh-token", "access-token", "expiry")
 
@@ -78,7 +82,8 @@ def _executed(cluster: Entry[Cluster], user: Entry[User], plugin: ExecPlugin) ->
     node = library.ConfigNode("exec", options)
     about = library.ConfigNode("cluster", _cluster_info(cluster))
     try:
-        status = library.ExecProvider(node, None, about).run()
+        provider = library.TimedExecProvider(node, None, about)
+        status = provider.run_within(EXEC_SECONDS, INTERACTIVE_SECONDS)
         answer = msgspec.convert(status, _ExecStatus)
     except (library.ConfigException, OSError, KeyError, msgspec.ValidationError) as error:
         hint = f". {plugin.install_hint}" if plugin.install_hint else ""

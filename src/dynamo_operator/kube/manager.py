@@ -7,6 +7,7 @@ what they stood on. Whatever fails on the way ends everything, and `run` raises 
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol
@@ -89,6 +90,8 @@ class Manager:
         self._hooks_ran = False
         self._started_at = 0.0
         self._lag_seconds = 0.0
+        self._stuck: set[tuple[str, str]] = set()
+        """The kinds and keys whose reconcile did not end when the probe was last answered."""
         self._renewing: asyncio.Task[None] | None = None
         self._working: list[asyncio.Task[None]] = []
 
@@ -156,10 +159,14 @@ class Manager:
             for informer in self._informers.values()
             if min(informer.silent_seconds(), age) > self._limits.silence_seconds
         ]
+        stuck = {(str(runner.kind), str(key)) for runner in self._runners for key in runner.stuck()}
+        for kind, name in sorted(stuck - self._stuck):
+            _log.error("reconcile does not end", kind=kind, key=name)
+        self._stuck = stuck
+        # Anybody may ask: names of objects are for the log.
         problems += [
-            f"{runner.kind} {key}: reconcile does not end"
-            for runner in self._runners
-            for key in runner.stuck()
+            f"{kind}: {count} reconciles do not end"
+            for kind, count in sorted(Counter(kind for kind, _ in stuck).items())
         ]
         return Health(tuple(problems))
 
@@ -174,9 +181,7 @@ class Manager:
                 await self._run(group, stop)
         except BaseExceptionGroup as failures:
             cause = first_cause(failures)
-            for other in _leaves(failures):
-                if other is not cause:
-                    _log.error("failed as well", exc_info=other)
+            _log_others(cause, failures)
             raise cause from None
         finally:  # every task has ended, in order or not, so that nothing of ours writes any more
             self._metrics.leadership(is_leader=False)
@@ -263,6 +268,19 @@ def first_cause(failures: BaseExceptionGroup[BaseException]) -> BaseException:
     """What a person should be told of a group: its first `OperatorError`, else its first error."""
     leaves = list(_leaves(failures))
     return next((each for each in leaves if isinstance(each, OperatorError)), leaves[0])
+
+
+def _log_others(cause: BaseException, failures: BaseExceptionGroup[BaseException]) -> None:
+    """Log what failed besides: a line for what is expected to go wrong, a traceback for a bug."""
+    told = {str(cause)}
+    for other in _leaves(failures):
+        if other is cause or (isinstance(other, OperatorError) and str(other) in told):
+            continue
+        told.add(str(other))
+        if isinstance(other, OperatorError):
+            _log.error("failed as well", error=str(other))
+        else:
+            _log.error("failed as well", exc_info=other)
 
 
 def _leaves(failures: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:

@@ -2,7 +2,8 @@
 
 The hard part is the end. All replicas keep the one Lease, so a replica that stops must not take it away from
 the others: each has an annotation of its own on it, and only who finds no other one deletes the Lease. A
-replica that cannot renew must be gone before the Lease runs out, because then somebody else begins to act.
+replica that cannot renew stops writing before the Lease runs out, because then another operator begins to
+act. It goes on when the Lease is renewed.
 """
 
 import asyncio
@@ -21,10 +22,6 @@ from dynamo_operator.kube.microtime import microtime, seconds_between
 from dynamo_operator.kube.types.coordination import Lease
 
 _log = structlog.get_logger()
-
-
-class MarkerLost(OperatorError):
-    """Another operator may act in our namespace from now on: stop at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +46,14 @@ class MarkerTerms:
             raise ValueError(f"renew interval ({renew}) must be less than lease duration ({lease})")
 
     @property
-    def failures_limit(self) -> int:
-        """So many failures in a row end the process, one interval before the Lease runs out."""
-        return max(1, int(self.lease_seconds // self.renew_seconds) - 1)
+    def write_seconds(self) -> float:
+        """So long after a renewal was sent may be written.
+
+        The rest of the Lease is for requests that are under way then: half an interval, or half of what the
+        Lease is longer than one.
+        """
+        spare = self.lease_seconds - self.renew_seconds
+        return self.lease_seconds - min(self.renew_seconds, spare) / 2
 
 
 class Marker:
@@ -78,12 +80,19 @@ class Marker:
         self._own = self._prefix + uuid.uuid4().hex
         self._terms = terms or MarkerTerms()
         self._wall_clock = wall_clock
-        self._renewed_at = 0.0
+        self._renewed_at = float("-inf")
         self._stale: tuple[str, ...] = ()
+        self._is_ours = True
+        """Whether it was last reported that the namespace counts as ours."""
+        self._regained: list[Callable[[str], None]] = []
 
     def may_write(self) -> bool:
-        """Whether the namespace still counts as ours: false once the Lease may have run out."""
-        return _now() < self._renewed_at + self._terms.lease_seconds
+        """Whether the namespace still counts as ours: false once the Lease is about to run out."""
+        return _now() < self._renewed_at + self._terms.write_seconds
+
+    def on_regained(self, handler: Callable[[str], None]) -> None:
+        """Call `handler` with the namespace when it counts as ours again after it did not."""
+        self._regained.append(handler)
 
     async def claim(self) -> None:
         """Mark the namespace; to be called before anything is done in it.
@@ -97,21 +106,37 @@ class Marker:
     async def run(self) -> NoReturn:
         """Keep the namespace marked until cancelled.
 
-        Raises:
-            MarkerLost: too many renewals in a row have failed.
+        Where renewals fail for too long, `may_write` is false until one succeeds.
         """
-        failures, due_at = 0, _now()
+        due_at = _now()
         while True:
             due_at = max(_now(), due_at + self._terms.renew_seconds)
-            await asyncio.sleep(due_at - _now())
+            await self._wait_until(due_at)
             try:
-                async with asyncio.timeout_at(self._attempt_ends_at()):
+                async with asyncio.timeout(self._terms.renew_seconds / 2):
                     await self._write()
             except (OperatorError, TimeoutError) as error:
-                failures += 1
-                self._failed(failures, error)
+                text = str(error) or "no answer in time"
+                _log.warning("marker lease not renewed", lease=str(self._key), error=text)
             else:
-                failures = 0
+                if not self._is_ours:
+                    self._is_ours = True
+                    _log.info("namespace counts as ours again", lease=str(self._key))
+                    for handler in self._regained:
+                        handler(self._key.namespace)
+
+    async def _wait_until(self, due_at: float) -> None:
+        """Wait, and report it when the namespace ceases to count as ours meanwhile."""
+        lapses_at = self._renewed_at + self._terms.write_seconds
+        if self._is_ours and lapses_at <= due_at:
+            await asyncio.sleep(max(0.0, lapses_at - _now()))
+            self._is_ours = False
+            _log.error(
+                "namespace does not count as ours any more: nothing is written until the marker lease is "
+                "renewed",
+                lease=str(self._key),
+            )
+        await asyncio.sleep(due_at - _now())
 
     async def release(self) -> None:
         """Let go of the namespace at once, unless another replica is there. To be called after `run`.
@@ -138,29 +163,6 @@ class Marker:
             await self._client.delete(Lease, self._key, uid=uid, resource_version=version)
         except Conflict:
             return  # a replica has come meanwhile
-
-    def _attempt_ends_at(self) -> float:
-        """Half an interval from now, and never after the Lease has run out."""
-        runs_out_at = self._renewed_at + self._terms.lease_seconds
-        return min(_now() + self._terms.renew_seconds / 2, runs_out_at)
-
-    def _failed(self, failures: int, error: Exception) -> None:
-        limit = self._terms.failures_limit
-        text = str(error) or "no answer in time"
-        _log.warning(
-            "marker lease not renewed",
-            lease=str(self._key),
-            failures=failures,
-            limit=limit,
-            error=text,
-        )
-        if failures == limit - 1:
-            _log.warning("one more failed renewal of the marker lease ends the operator")
-        if failures >= limit:
-            raise MarkerLost(
-                f"lease renewal failed {failures} consecutive times (max: {limit}), operator must exit to "
-                "prevent split-brain with cluster-wide operator"
-            ) from error
 
     async def _write(self) -> None:
         """Renew the Lease, or make it: it counts from the moment that this was sent."""

@@ -6,19 +6,14 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-import structlog
-from msgspec.structs import replace
-
-from dynamo_operator.admission.identity import Identity, account_of, own_user
-from dynamo_operator.api.component import GROUP, VERSION
+from dynamo_operator.admission.identity import Identity
 from dynamo_operator.controllers.heavy import Heavy
-from dynamo_operator.controllers.scope import Scope, scope_of
+from dynamo_operator.controllers.scope import Scope
 from dynamo_operator.controllers.startup import StartupWatch
 from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.client import Client
 from dynamo_operator.kube.congestion import Congestion
 from dynamo_operator.kube.connect import connect
-from dynamo_operator.kube.errors import ConfigError, NotFound, OperatorError
 from dynamo_operator.kube.events import EventWriter
 from dynamo_operator.kube.lease import identity as candidate
 from dynamo_operator.kube.manager import Manager
@@ -38,9 +33,8 @@ from dynamo_operator.operator.controllers import (
 from dynamo_operator.operator.informers import informers
 from dynamo_operator.operator.leader import alone, election
 from dynamo_operator.operator.servers import admission, serve_metrics, serve_probes
+from dynamo_operator.operator.startup import prepared, until_stopped
 from dynamo_operator.settings import Settings
-
-_log = structlog.get_logger()
 
 
 async def run(
@@ -57,11 +51,12 @@ async def run(
     metrics = RuntimeMetrics()
     async with await connect(kubeconfig) as transport:
         client = Client(Congestion(Measured(transport, metrics)))
-        await require_definitions(client)
-        user = await _own_user(client)
-        settings = _knowing_itself(settings, user)
-        scope = scope_of(client, settings)
-        await scope.claim()
+        credentials = await transport.credentials.headers()
+        starting = prepared(client, settings, credentials.get("Authorization", ""))
+        found = await until_stopped(starting, stop, settings)
+        if found is None:
+            return
+        settings, scope, user = found
         built = manager(client, settings, metrics, scope, user, dial=dial)
         built.on_synced(_stop_collecting_what_stays)
         await built.run(stop)
@@ -75,40 +70,6 @@ async def _stop_collecting_what_stays() -> None:
     """
     gc.collect()
     gc.freeze()
-
-
-async def _own_user(client: Client) -> str:
-    """What the API server calls us; "" if it does not say, which some old ones cannot."""
-    try:
-        return await own_user(client)
-    except OperatorError as error:
-        _log.warning("who this operator is could not be asked", error=str(error))
-        return ""
-
-
-def _knowing_itself(settings: Settings, user: str) -> Settings:
-    """The settings with the operator's own account, unless that is set."""
-    if settings.render.operator_account:
-        return settings
-    render = replace(settings.render, operator_account=account_of(user))
-    return replace(settings, render=render)
-
-
-async def require_definitions(client: Client) -> None:
-    """Return when our kinds are served.
-
-    Raises:
-        ConfigError: they are not installed.
-        OperatorError: the API server could not be asked.
-    """
-    try:
-        await client.get_json(f"/apis/{GROUP}/{VERSION}")
-    except NotFound:
-        advice = (
-            f"the kinds of {GROUP}/{VERSION} are not installed; "
-            "run: dynamoctl crds | kubectl apply --server-side -f -"
-        )
-        raise ConfigError("API server", advice) from None
 
 
 def manager(

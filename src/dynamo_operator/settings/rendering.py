@@ -228,7 +228,7 @@ class RenderSettings(Section, frozen=True, kw_only=True):
         str,
         Setting(
             "The operator's own account, as `NAMESPACE/NAME`, which no graph may run as. Empty means: "
-            "the API server is asked at start.",
+            "the API server is asked at start, and if it does not say, the operator's own token.",
             ("operator-account",),
         ),
     ] = ""

@@ -14,6 +14,7 @@ import yaml
 from aiohttp import web
 from blockbuster import blockbuster_ctx
 
+from dynamo_operator.kube import login
 from dynamo_operator.kube.client import Client
 from dynamo_operator.kube.errors import ConfigError
 from dynamo_operator.kube.http import AiohttpTransport
@@ -200,6 +201,15 @@ async def test_a_plugin_that_fails_is_one_clear_line(tmp_path: Path, answer: str
         await token_of(Kubeconfig([config]))
     assert str(caught.value).startswith(f"{config}: exec plugin {sys.executable}: ")
     assert "\n" not in str(caught.value)
+
+
+async def test_a_plugin_that_hangs_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(login, "EXEC_SECONDS", 0.5)
+    config = write_config(tmp_path, a_plugin(tmp_path, "time.sleep(600)"))
+    with pytest.raises(ConfigError, match=r"exec plugin .*: no answer within 0\.5 s, ended"):
+        await token_of(Kubeconfig([config]))
 
 
 async def test_a_plugin_that_is_not_installed_says_how_to_get_it(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.client import Client
-from dynamo_operator.kube.controller import DONE, Outcome, Pace, Watches
+from dynamo_operator.kube.controller import DONE, Outcome, Pace, Runner, Watches
 from dynamo_operator.kube.errors import ConfigError, OperatorError
 from dynamo_operator.kube.events import EventWriter
 from dynamo_operator.kube.informer import Informer
@@ -298,3 +298,34 @@ def test_the_first_cause_is_the_error_that_a_person_can_act_on() -> None:
     assert wanted is first_cause(group(ValueError(), group(KeyError(), wanted), OperatorError("2")))
     other = ValueError()
     assert other is first_cause(group(group(other), KeyError()))
+
+
+async def test_what_fails_beside_the_cause_is_a_line_and_a_bug_a_traceback() -> None:
+    world = World(Server())
+    other, bug = Probe(world), Probe(world)
+    world.manager.serve(other)
+    world.manager.serve(bug)
+    with capture_logs() as logs:
+        run = asyncio.create_task(world.manager.run(world.stop))
+        await asyncio.sleep(0.1)
+        for port, probe in ((8081, world.probe), (8080, other)):
+            probe.failure.set_exception(ConfigError(f":{port}", "cannot listen"))
+        bug.failure.set_exception(KeyError("bug"))
+        with pytest.raises(ConfigError, match=":8081: cannot listen"):
+            await run
+    others = [each for each in logs if each["event"] == "failed as well"]
+    assert [":8080: cannot listen"] == [each["error"] for each in others if "error" in each]
+    assert ["KeyError"] == [
+        type(each["exc_info"]).__name__ for each in others if "exc_info" in each
+    ]
+
+
+async def test_a_probe_names_no_object_and_the_log_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(Server())
+    monkeypatch.setattr(Runner, "stuck", lambda _: [Key("team-a", "secret-plan")])
+    with capture_logs() as logs:
+        health = [world.manager.alive() for _ in range(3)][-1]
+    assert not health
+    assert not any("team-a" in each or "secret-plan" in each for each in health.problems)
+    assert any("1 reconciles do not end" in each for each in health.problems)
+    assert ["team-a/secret-plan"] == [each["key"] for each in logs]

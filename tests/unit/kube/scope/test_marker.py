@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from dynamo_operator.kube.client import Client
 from dynamo_operator.kube.errors import Forbidden
 from dynamo_operator.kube.kind import Key, Object
-from dynamo_operator.kube.marker import Marker, MarkerLost, MarkerTerms
+from dynamo_operator.kube.marker import Marker, MarkerTerms
 from dynamo_operator.kube.types.coordination import Lease
 from simulated.line import Line
 from simulated.server import Fault, Server
@@ -162,19 +162,37 @@ async def test_who_cannot_mark_the_namespace_does_not_start() -> None:
 
 
 @pytest.mark.parametrize("hangs", [False, True])
-async def test_who_cannot_renew_ends_before_the_lease_runs_out(hangs: bool) -> None:
+async def test_who_cannot_renew_writes_nothing_until_the_lease_is_held_again(hangs: bool) -> None:
     server = Server()
     replica = await Replica(server).start()
+    regained: list[str] = []
+    replica.marker.on_regained(regained.append)
     replica.line.is_cut, replica.line.hangs = True, hangs
-    with capture_logs() as logs, pytest.raises(MarkerLost) as lost:
-        await replica.task
-    assert 20 <= now() <= 25
-    assert "lease renewal failed 2 consecutive times (max: 2), operator must exit" in str(
-        lost.value
-    )
-    assert "one more failed renewal of the marker lease ends the operator" in [
-        each["event"] for each in logs
-    ]
+    with capture_logs() as logs:
+        await asyncio.sleep(24)
+        assert replica.marker.may_write()
+        await asyncio.sleep(1.1)
+        assert not replica.marker.may_write(), "before the Lease has run out"
+        await asyncio.sleep(900)
+        assert not replica.marker.may_write()
+        assert not replica.task.done()
+        assert [] == regained
+        replica.line.is_cut = replica.line.hangs = False
+        await asyncio.sleep(11)
+    assert replica.marker.may_write()
+    assert ["team-a"] == regained
+    told = [each["event"] for each in logs]
+    assert 1 == sum("nothing is written until" in each for each in told)
+    assert 1 == told.count("namespace counts as ours again")
+
+
+async def test_one_attempt_for_each_interval_is_all_that_an_outage_costs() -> None:
+    server = Server()
+    await Replica(server).start()
+    server.faults.append(Fault(403, times=10**6))
+    before = len(server.requests)
+    await asyncio.sleep(900)
+    assert len(server.requests) - before <= 90
 
 
 async def test_a_success_makes_failures_forgotten() -> None:
@@ -205,13 +223,13 @@ async def test_a_release_that_fails_is_borne() -> None:
 
 
 @pytest.mark.parametrize(
-    ("lease_seconds", "renew_seconds", "failures"),
-    [(30, 10, 2), (30, 29, 1), (60, 10, 5), (25, 10, 1)],
+    ("lease_seconds", "renew_seconds", "write_seconds"),
+    [(30, 10, 25), (30, 29, 29.5), (60, 10, 55), (25, 10, 20)],
 )
-def test_the_limit_of_failures_leaves_one_interval(
-    lease_seconds: float, renew_seconds: float, failures: int
+def test_the_time_to_write_leaves_some_of_the_lease(
+    lease_seconds: float, renew_seconds: float, write_seconds: float
 ) -> None:
-    assert failures == MarkerTerms(lease_seconds, renew_seconds).failures_limit
+    assert write_seconds == MarkerTerms(lease_seconds, renew_seconds).write_seconds
 
 
 @pytest.mark.parametrize(

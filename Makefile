@@ -1,22 +1,25 @@
 # Every check that a developer or CI runs is one recipe here. `make demo` and `make test` need only python3.
 PYTHON ?= python3
-UV_VERSION := 0.13.8
 UV := .make/bin/uv
 RUN := $(UV) run --locked --no-sync
 # Each has a control plane of its own: what one installs there must not be what another finds.
 # The long ones first: two run at a time, and none should be left alone at the end.
 PARTS := tests/faults tests/adversary $(addprefix tests/cluster/,graph charts) tests/conformance $(addprefix tests/cluster/,journeys rollout takeover multinode requests models scaling admission controlplane tenancy kube permissions profiler gang api epp)
 JOBS ?= 2
+ENGINE ?= buildah
+IMAGE ?= dynamo-operator
+SBOM ?= dist/sbom.cdx.json
 
 .DEFAULT_GOAL := help
-.PHONY: $(PARTS) e2e help demo test real fmt lint types unit cluster permitted crash long properties conformance golden crds docs charts bench
+.PHONY: $(PARTS) e2e help demo test real fmt lint types unit cluster permitted crash long properties conformance golden crds docs charts bench image uv-hashes
 
 help: ## List the recipes
 	@grep -E '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /  \1|/' | column -t -s '|'
 
-$(UV):
+$(UV): requirements/uv.txt
 	@$(PYTHON) -m venv .make
-	@.make/bin/pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	@.make/bin/pip install --quiet --disable-pip-version-check --only-binary=:all: --require-hashes --requirement=$<
+	@touch $@
 
 .venv/.synced: $(UV) pyproject.toml uv.lock
 	@$(UV) sync --locked
@@ -99,6 +102,17 @@ docs: .venv/.synced ## Rewrite the generated reference pages
 charts: docs ## Rewrite what is made from the charts; builds Helm
 	@$(RUN) python tools/install_manifests.py
 	@REWRITE_GOLDEN=1 $(RUN) pytest tests/cluster/charts -k golden_file
+
+image: $(UV) ## Build the image and its SBOM (BASE=python:3.12-slim@sha256:… IMAGE=… ENGINE=buildah)
+	@case "$(BASE)" in *@sha256:*) ;; *) echo "BASE must have a digest: BASE=python:3.12-slim@sha256:… (the registry says which, for example: skopeo inspect docker://docker.io/library/python:3.12-slim)" >&2; exit 2;; esac
+	@mkdir -p $(dir $(SBOM))
+	@$(UV) export --quiet --locked --no-dev --format=cyclonedx1.5 --output-file=$(SBOM) >/dev/null
+	@$(ENGINE) build --build-arg BASE=$(BASE) --tag $(IMAGE) --file Containerfile .
+
+uv-hashes: $(UV) ## Pin another version of uv (VERSION=…), by the hashes that the package index has
+	@echo "# The one program that is installed before everything else is pinned by uv.lock. Written by: make uv-hashes" > requirements/uv.new
+	@echo "uv==$(VERSION)" | $(UV) pip compile --quiet --generate-hashes --no-header --no-annotate - >> requirements/uv.new
+	@mv requirements/uv.new requirements/uv.txt
 
 bench: .venv/.synced ## What the operator costs, beside the floor (45 minutes; ARGS="--graphs 20,100 --rounds 1")
 	@$(RUN) dynamoctl dev build

@@ -28,6 +28,17 @@ _ADVICE = (
 )
 
 
+_WITHHELD = frozenset(
+    ("GO111MODULE", "GOAMD64", "GOARM64", "GOCACHEPROG", "GOEXPERIMENT", "GOFIPS140", "GODEBUG")
+)
+_SETTLED = {
+    "GOTOOLCHAIN": "local",
+    "GOWORK": "off",
+    "CGO_ENABLED": "0",
+    "GOFLAGS": "-mod=readonly",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Go:
     """A toolchain that can be run."""
@@ -36,12 +47,14 @@ class Go:
     version: tuple[int, ...]
 
     def environment(self) -> dict[str, str]:
-        """The caller's environment, with what would change the result taken out.
+        """The caller's environment, without what would change the programs or run others.
 
-        No C compiler: the programs do not need one, and a fresh machine has none.
+        Where modules come from stays (GOPROXY, GOPRIVATE, GONOSUMDB and the like): a company may have only a
+        mirror, and each module has a checksum here. GOFLAGS is never empty, since Go would then take what
+        `go env -w` stored. No C compiler: the programs do not need one, and a fresh machine has none.
         """
-        settled = {"GOTOOLCHAIN": "local", "GOWORK": "off", "CGO_ENABLED": "0"}
-        return {**os.environ, **settled}
+        kept = {name: text for name, text in os.environ.items() if name not in _WITHHELD}
+        return {**kept, **_SETTLED}
 
 
 def find_go(progress: Progress, module: Path = GO_MODULE) -> Go:

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
-import structlog
 
 from dynamo_operator.api import labels
 from dynamo_operator.api.component import DynamoComponentDeployment
@@ -18,7 +17,6 @@ from dynamo_operator.kube.client import FIELD_MANAGER, Client
 from dynamo_operator.kube.contained import content_of
 from dynamo_operator.kube.errors import NotFound
 from dynamo_operator.kube.kind import Object, key_of
-from dynamo_operator.kube.restraint import digest_of
 from dynamo_operator.kube.types.apps import Deployment
 from dynamo_operator.kube.types.grove import PodCliqueSet
 from dynamo_operator.kube.types.leaderworkerset import LeaderWorkerSet
@@ -31,10 +29,8 @@ from dynamo_operator.lifecycle.adoption import (
     spec_digest,
     with_kept_templates,
 )
-from dynamo_operator.lifecycle.implied_requests import leaves_requests_out, with_live_requests
+from dynamo_operator.lifecycle.implied_requests import may_have_more_requests, with_live_requests
 from dynamo_operator.validation.schema import defaulted
-
-_log = structlog.get_logger()
 
 _WORKLOADS: dict[str, type[Resource]] = {
     each.KIND.name: each for each in (Deployment, LeaderWorkerSet, PodCliqueSet)
@@ -120,20 +116,13 @@ def _adopted(wanted: Object, cache: Cache, origin: Origin) -> Object:
         return wanted
     if not has_kept_templates(live.metadata.annotations):
         return _with_live_requests(wanted, live)
-    found = with_kept_templates(wanted, content_of(live), origin)
-    if found is not wanted and is_of_earlier_operator(live.metadata.annotations):
-        _log.info(
-            "kept the pod template of an earlier operator until its spec changes",
-            kind=str(live.KIND),
-            object=str(live.key),
-        )
-    return found
+    return with_kept_templates(wanted, content_of(live), origin)
 
 
 def _with_live_requests(wanted: Object, live: Resource) -> Object:
     """A workload of ours, with what an earlier version of ours wrote and what means the same."""
-    applied = live.metadata.annotations.get(labels.LAST_APPLIED_HASH)
-    if not leaves_requests_out(wanted) or applied == digest_of(wanted):
+    spec = getattr(live, "spec", None)
+    if not isinstance(spec, msgspec.Raw) or not may_have_more_requests(wanted, bytes(spec)):
         return wanted
     return with_live_requests(wanted, content_of(live))
 

@@ -4,6 +4,7 @@ A request that repeats its limit is left out today (`render/resources.py`). Pods
 it, so an upgrade must not restart them: such a workload keeps its templates while nothing else differs.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -11,13 +12,18 @@ from dynamo_operator.kube.kind import Object
 from dynamo_operator.lifecycle.templates import WORKLOADS, are_same, mapped, units, with_units
 
 
-def leaves_requests_out(wanted: Object) -> bool:
-    """Whether a workload limits a device that it does not request."""
-    return wanted["kind"] in WORKLOADS and any(
-        _implied(container.get("resources") or {})
-        for unit in units(wanted).values()
-        for container in _containers(unit)
-    )
+def may_have_more_requests(wanted: Object, live: bytes) -> bool:
+    """Whether the spec of a live workload, in JSON, may request devices that `wanted` only limits.
+
+    Cheap, since it is asked at every reconcile: it counts names and decodes nothing.
+    """
+    if wanted["kind"] not in WORKLOADS:
+        return False
+    limited: Counter[str] = Counter()
+    for unit in units(wanted).values():
+        for container in _containers(unit):
+            limited.update(_implied(container.get("resources") or {}).keys())
+    return any(live.count(f'"{name}"'.encode()) > count for name, count in limited.items())
 
 
 def with_live_requests(wanted: Object, live: Object) -> Object:

@@ -1,11 +1,17 @@
 """A request for a device that repeats its limit is no reason to replace pods."""
 
+import msgspec
+
 from dynamo_operator.kube.kind import Object
-from dynamo_operator.lifecycle.implied_requests import leaves_requests_out, with_live_requests
+from dynamo_operator.lifecycle.implied_requests import may_have_more_requests, with_live_requests
 
 LIMITS = {"cpu": "8", "nvidia.com/gpu": "1"}
 BEFORE = {"limits": LIMITS, "requests": {"cpu": "4", "nvidia.com/gpu": "1"}}
 NOW = {"limits": LIMITS, "requests": {"cpu": "4"}}
+
+
+def stored(workload: Object) -> bytes:
+    return msgspec.json.encode(workload["spec"])
 
 
 def deployment(resources: Object, image: str = "a:1") -> Object:
@@ -15,7 +21,7 @@ def deployment(resources: Object, image: str = "a:1") -> Object:
 
 
 def test_what_an_earlier_version_wrote_stays() -> None:
-    assert leaves_requests_out(deployment(NOW))
+    assert may_have_more_requests(deployment(NOW), stored(deployment(BEFORE)))
     assert deployment(BEFORE) == with_live_requests(deployment(NOW), deployment(BEFORE))
 
 
@@ -26,7 +32,9 @@ def test_any_other_change_is_written_without_the_request() -> None:
     assert more == with_live_requests(more, deployment(BEFORE))
 
 
-def test_without_devices_there_is_nothing_to_compare() -> None:
-    assert not leaves_requests_out(deployment({"limits": {"cpu": "1"}}))
-    assert not leaves_requests_out(deployment(BEFORE))
-    assert not leaves_requests_out({"kind": "Service", "spec": {}})
+def test_without_such_requests_there_is_nothing_to_compare() -> None:
+    plain = deployment({"limits": {"cpu": "1"}})
+    assert not may_have_more_requests(plain, stored(plain))
+    assert not may_have_more_requests(deployment(NOW), stored(deployment(NOW)))
+    assert not may_have_more_requests(deployment(BEFORE), stored(deployment(BEFORE)))
+    assert not may_have_more_requests({"kind": "Service", "spec": {}}, b"{}")

@@ -4,7 +4,9 @@ A refusal of one object must not stop the others, and must not be forgotten eith
 (`kube.apply`, `kube.shared`, `kube.once`) goes through the one loop here.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeAlias, TypeVar
@@ -14,6 +16,8 @@ from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.types.meta import OwnerReference, Resource
 
 R = TypeVar("R", bound=Resource)
+
+_TURN_SECONDS = 0.01
 
 
 class Verb(StrEnum):
@@ -151,16 +155,21 @@ class Progress:
 
 
 async def each_applied(
-    wanted: Sequence[Object], types: Iterable[type[Resource]], step: Step
+    wanted: Iterable[Object], types: Iterable[type[Resource]], step: Step
 ) -> Progress:
     """What came of `step` for each wanted object, in their order. One that is refused stops no other.
+
+    Where nothing is written nothing is awaited, so the event loop gets a turn in between.
 
     Raises:
         OperatorError: whatever is no refusal of one object.
     """
     by_kind = {(each.KIND.api_version, each.KIND.name): each for each in types}
-    progress = Progress()
+    progress, turn = Progress(), time.monotonic()
     for each in wanted:
+        if time.monotonic() - turn > _TURN_SECONDS:
+            await asyncio.sleep(0)
+            turn = time.monotonic()
         attempt = Attempt(each, by_kind[each["apiVersion"], each["kind"]])
         try:
             await step(attempt)

@@ -11,7 +11,7 @@ The hard part is to write only when something is different, and never to write w
   written for a newer spec than we know tells that our cache is behind: then we ask for the owner first.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
@@ -87,13 +87,16 @@ class Applier:
         self,
         owner: Resource,
         *,
-        wanted: Sequence[Object],
+        wanted: Iterable[Object],
         owns: Iterable[type[Resource]],
         spared: Collection[tuple[str, Key]] = (),
+        reduced: Callable[[Resource], Resource] = lambda live: live,
     ) -> Applied:
         """Write what differs, in the order of `wanted`, then delete what `owner` controls beyond it.
 
-        `spared` are kinds and keys of objects that are neither written nor deleted.
+        `spared` are kinds and keys of objects that are neither written nor deleted. Each object of `wanted` is
+        read once, and `reduced` is what is kept of what the API server holds of it, so that thousands of large
+        ones are never in memory together.
 
         A refusal of one object (400, 403, 422, a name that is taken, a kind that is not served) does
         not stop the others. While a name is taken or a kind is missing nothing is deleted: what is to
@@ -103,10 +106,20 @@ class Applier:
             Conflict: the object changed under our hands; the caller tries again at once.
             OperatorError: the API server could not be reached or failed; nothing more was written.
         """
-        types = tuple(owns)
-        progress = await each_applied(wanted, types, partial(self._attempt, owner))
+        types, kept = tuple(owns), set(spared)
+
+        def noted() -> Iterator[Object]:
+            for each in wanted:
+                kept.add((each["kind"], key_of(each)))
+                yield each
+
+        async def step(attempt: Attempt) -> None:
+            await self._attempt(owner, attempt)
+            if attempt.present is not None:
+                attempt.present = reduced(attempt.present)
+
+        progress = await each_applied(noted(), types, step)
         if all(each.obstacle is Obstacle.REJECTED for each in progress.blocked):
-            kept = {(each["kind"], key_of(each)) for each in wanted} | set(spared)
             await self._prune(owner, types, kept, progress)
         return progress.applied
 

@@ -1,5 +1,7 @@
 """The objects of one component: its Services, its Ingress, its workload."""
 
+from collections.abc import Sequence
+
 from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.facts import Facts
 from dynamo_operator.kube.kind import Object
@@ -13,19 +15,26 @@ from dynamo_operator.render.network import (
     virtual_services,
 )
 from dynamo_operator.render.plan import component_plan
+from dynamo_operator.render.together import Together
 from dynamo_operator.settings import RenderSettings
 
 
 def component_objects(
     component: DynamoComponentDeployment, facts: Facts, settings: RenderSettings
-) -> tuple[Object, ...]:
+) -> Sequence[Object]:
     """The objects that the component controls, without owner references, in order of creation."""
+    return Together(component_parts(component, facts, settings))
+
+
+def component_parts(
+    component: DynamoComponentDeployment, facts: Facts, settings: RenderSettings
+) -> tuple[Sequence[Object], Sequence[Object]]:
+    """The same in two parts: what is around the workloads, and these, which may be rendered when they are read."""
     plan = component_plan(component, facts, settings)
     outside = (*ingresses(plan), *virtual_services(plan))
     budgets = () if plan.graph else component_disruption_budgets(component, settings)
-    scripts = wait_config_maps(plan)
-    found = (*services(plan), *outside, *budgets, *scripts, *plan.orchestrator.workloads(plan))
-    return tuple(map(canonical, found))
+    around = (*services(plan), *outside, *budgets, *wait_config_maps(plan))
+    return tuple(map(canonical, around)), plan.orchestrator.workloads(plan)
 
 
 def component_shared_objects(

@@ -6,6 +6,7 @@ below and one line in a table of `render.plan`. The plan holds every decision, s
 it asks "is this set?".
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -145,8 +146,8 @@ class Backend(Protocol):
 class Orchestrator(Protocol):
     """Which objects run the pods of a component."""
 
-    def workloads(self, plan: ComponentPlan) -> tuple[Object, ...]:
-        """The objects that own the pods, in the order of their creation."""
+    def workloads(self, plan: ComponentPlan) -> Sequence[Object]:
+        """The objects that own the pods, in the order of their creation, as `canonical` has them."""
         ...
 
     def serving_labels(self) -> dict[str, str]:

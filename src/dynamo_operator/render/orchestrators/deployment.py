@@ -5,6 +5,7 @@ from typing import Any
 
 from dynamo_operator.api import labels, names
 from dynamo_operator.kube.kind import Object
+from dynamo_operator.render.canonical import canonical
 from dynamo_operator.render.pod import pod_template
 from dynamo_operator.render.seams import ComponentPlan, metadata
 
@@ -16,8 +17,9 @@ def workloads(plan: ComponentPlan) -> tuple[Object, ...]:
     """The Deployment, and its debug copy if the user wants to stop a pod that takes traffic."""
     serving = _deployment(plan, names.workload_name(plan.name), plan.replicas, is_debug=False)
     if not plan.is_on(labels.STEALING_DEBUG_MODE):
-        return (serving,)
-    return (serving, _deployment(plan, names.debug_workload_name(plan.name), 1, is_debug=True))
+        return (canonical(serving),)
+    debug = _deployment(plan, names.debug_workload_name(plan.name), 1, is_debug=True)
+    return (canonical(serving), canonical(debug))
 
 
 def serving_labels() -> dict[str, str]:

@@ -5,7 +5,9 @@ scale-down is ours, and so that every group has one PodGroup of its own name. So
 `rendering` 10.6.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import overload
 
 import msgspec
 
@@ -16,19 +18,28 @@ from dynamo_operator.kube.types.volcano import PodGroup
 from dynamo_operator.render.canonical import canonical
 from dynamo_operator.render.group import Hosts, Node, Reference
 from dynamo_operator.render.pod import pod_template
-from dynamo_operator.render.seams import ComponentPlan, metadata
+from dynamo_operator.render.seams import ComponentPlan
 from dynamo_operator.render.shell import Fragment
 
 _SCHEDULER = "volcano"
 
 
-def workloads(plan: ComponentPlan) -> tuple[Object, ...]:
+def workloads(plan: ComponentPlan) -> "Groups":
     """A PodGroup and a LeaderWorkerSet for each replica, in this order."""
-    group = _group(plan)
-    return tuple(
-        wanted
-        for index in range(plan.replicas)
-        for wanted in (_pod_group(plan, index), _leader_worker_set(plan, group, index))
+    found = hosts(plan.nodes)
+    leader = _template(plan, Node(is_leader=True, hosts=found))
+    worker = _template(plan, Node(is_leader=False, hosts=found))
+    both = canonical({"size": plan.nodes, "leader": leader, "worker": worker})
+    return Groups(
+        namespace=plan.namespace,
+        component=plan.name,
+        replicas=plan.replicas,
+        nodes=plan.nodes,
+        labels=plan.labels,
+        annotations=plan.annotations,
+        leader=both["leader"],
+        worker=both["worker"],
+        digest=names.short_hash(msgspec.json.encode(both).decode()),
     )
 
 
@@ -55,32 +66,79 @@ def hosts(nodes: int) -> Hosts:
     )
 
 
-def _pod_group(plan: ComponentPlan, index: int) -> Object:
-    """The pods that Volcano places together or not at all."""
-    own = {labels.INSTANCE: str(index)}
-    return {
-        "apiVersion": PodGroup.KIND.api_version,
-        "kind": PodGroup.KIND.name,
-        "metadata": metadata(plan, names.group_name(plan.name, index), own),
-        "spec": {"minMember": plan.nodes},
-    }
-
-
 @dataclass(frozen=True, slots=True)
-class _Group:
-    """What all groups of a component have in common. `digest` stands for both templates."""
+class Groups(Sequence[Object]):
+    """The objects of all groups of a component, each rendered when it is read.
 
+    They share the pod templates, which are nearly all of their size. `digest` stands for both templates. Holds
+    plain values only, so that it can be handed to another process in little space.
+    """
+
+    namespace: str
+    component: str
+    replicas: int
+    nodes: int
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
     leader: Object
     worker: Object
     digest: str
 
+    def __len__(self) -> int:
+        return 2 * self.replicas
 
-def _group(plan: ComponentPlan) -> _Group:
-    found = hosts(plan.nodes)
-    leader = _template(plan, Node(is_leader=True, hosts=found))
-    worker = _template(plan, Node(is_leader=False, hosts=found))
-    both = canonical({"size": plan.nodes, "leader": leader, "worker": worker})
-    return _Group(leader, worker, names.short_hash(msgspec.json.encode(both).decode()))
+    @overload
+    def __getitem__(self, index: int) -> Object: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Object, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> Object | tuple[Object, ...]:
+        if isinstance(index, slice):
+            return tuple(self[each] for each in range(*index.indices(len(self))))
+        if not -len(self) <= index < len(self):
+            raise IndexError(index)
+        number, kind = divmod(index % len(self), 2)
+        return self._leader_worker_set(number) if kind else self._pod_group(number)
+
+    def _pod_group(self, index: int) -> Object:
+        """The pods that Volcano places together or not at all."""
+        return {
+            "apiVersion": PodGroup.KIND.api_version,
+            "kind": PodGroup.KIND.name,
+            "metadata": self._metadata(index, {}, {}),
+            "spec": {"minMember": self.nodes},
+        }
+
+    def _leader_worker_set(self, index: int) -> Object:
+        own = {labels.INSTANCE: str(index)}
+        place = {labels.GROUP_NAME: names.group_name(self.component, index)}
+        marked = _marked(self.leader, own, place | {labels.GROUP_HASH: self.digest})
+        return {
+            "apiVersion": LeaderWorkerSet.KIND.api_version,
+            "kind": LeaderWorkerSet.KIND.name,
+            "metadata": self._metadata(index, self.labels, self.annotations),
+            "spec": {
+                "leaderWorkerTemplate": {
+                    "leaderTemplate": marked,
+                    "size": self.nodes,
+                    "workerTemplate": _marked(self.worker, own, place),
+                },
+                "replicas": 1,
+                "startupPolicy": "LeaderCreated",
+            },
+        }
+
+    def _metadata(
+        self, index: int, common: Mapping[str, str], annotations: Mapping[str, str]
+    ) -> Object:
+        own = {labels.INSTANCE: str(index)}
+        return {
+            **({"annotations": _in_order(annotations)} if annotations else {}),
+            "labels": _in_order({**common, **own}),
+            "name": names.group_name(self.component, index),
+            "namespace": self.namespace,
+        }
 
 
 def _template(plan: ComponentPlan, node: Node) -> Object:
@@ -94,31 +152,16 @@ def _template(plan: ComponentPlan, node: Node) -> Object:
     }
 
 
-def _leader_worker_set(plan: ComponentPlan, group: _Group, index: int) -> Object:
-    name, own = names.group_name(plan.name, index), {labels.INSTANCE: str(index)}
-    place = {labels.GROUP_NAME: name}
-    leader = _marked(group.leader, own, place | {labels.GROUP_HASH: group.digest})
-    return {
-        "apiVersion": LeaderWorkerSet.KIND.api_version,
-        "kind": LeaderWorkerSet.KIND.name,
-        "metadata": metadata(plan, name, plan.labels | own, plan.annotations),
-        "spec": {
-            "replicas": 1,
-            "startupPolicy": "LeaderCreated",
-            "leaderWorkerTemplate": {
-                "size": plan.nodes,
-                "leaderTemplate": leader,
-                "workerTemplate": _marked(group.worker, own, place),
-            },
-        },
-    }
-
-
 def _marked(template: Object, own: dict[str, str], annotations: dict[str, str]) -> Object:
-    """The template with what tells its group from the others."""
+    """The template with what tells its group from the others, and the same spec."""
     common = template["metadata"]
     both = {
-        "labels": common["labels"] | own,
-        "annotations": common["annotations"] | annotations,
+        "annotations": _in_order(common["annotations"] | annotations),
+        "labels": _in_order(common["labels"] | own),
     }
-    return {**template, "metadata": both}
+    return {"metadata": both, "spec": template["spec"]}
+
+
+def _in_order(texts: Mapping[str, str]) -> dict[str, str]:
+    """The entries as `canonical` orders them. Their texts are shared, for there may be thousands of groups."""
+    return dict(sorted(texts.items()))

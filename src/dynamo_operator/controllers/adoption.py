@@ -38,10 +38,11 @@ _WORKLOADS: dict[str, type[Resource]] = {
 
 
 def adopted_workloads(
-    component: DynamoComponentDeployment, wanted: Sequence[Object], cache: Cache
-) -> tuple[Object, ...]:
+    component: DynamoComponentDeployment, wanted: Iterable[Object], cache: Cache
+) -> Iterator[Object]:
     """The objects of a component, with the pod templates that an earlier operator wrote and that stay."""
-    return tuple(_adopted(each, cache, component_origin(component)) for each in wanted)
+    origin = component_origin(component)
+    return (_adopted(each, cache, origin) for each in wanted)
 
 
 def adopted_components(wanted: Sequence[Object], cache: Cache) -> tuple[Object, ...]:

@@ -1,9 +1,10 @@
 """Controller of DynamoComponentDeployment: one component, one workload, the objects around it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from itertools import chain
 from typing import ClassVar
 
 from dynamo_operator.api import names
@@ -34,7 +35,8 @@ from dynamo_operator.kube.types.networking import Ingress
 from dynamo_operator.kube.types.policy import PodDisruptionBudget
 from dynamo_operator.kube.types.volcano import PodGroup
 from dynamo_operator.kube.writer import Writer
-from dynamo_operator.render.component import component_objects, component_shared_objects
+from dynamo_operator.render.component import component_parts, component_shared_objects
+from dynamo_operator.render.orchestrators.leaderworkerset import group_names
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.status.component import (
     component_status,
@@ -48,6 +50,7 @@ from dynamo_operator.status.groups import (
     Group,
     groups_readiness,
     groups_replicas,
+    reduced,
 )
 from dynamo_operator.status.workload import NO_DEPLOYMENT, deployment_readiness, deployment_replicas
 from dynamo_operator.validation.component import component_problems
@@ -122,18 +125,21 @@ class ComponentController:
             wanted=component_shared_objects(component, facts, self.settings),
             types=self.shares,
         )
-        rendered = await self.heavy.do(
-            component, component_objects, component, facts, self.settings
+        around, workloads = await self.heavy.do(
+            component, component_parts, component, facts, self.settings
         )
-        wanted = adopted_workloads(component, rendered, self.cache)
-        exposure = component_exposure(component, wanted, self.settings)
+        exposure = component_exposure(component, around, self.settings)
         owned = await self.applier.apply(
-            component, wanted=exposure.wanted, owns=self.owns, spared=exposure.spared
+            component,
+            wanted=chain(exposure.wanted, adopted_workloads(component, workloads, self.cache)),
+            owns=self.owns,
+            spared=exposure.spared,
+            reduced=reduced,
         )
         applied = exposure.reported(together((shared, owned)))
         now = datetime.now(UTC)
-        diagnosis = diagnose(self._pods(component, wanted), nodes=component.spec.nodes, now=now)
-        status = _status(component, wanted, applied, diagnosis, self.cache)
+        diagnosis = diagnose(self._pods(component), nodes=component.spec.nodes, now=now)
+        status = _status(component, applied, diagnosis, self.cache)
         if wait := self.pace.wait(component, status):
             report(self.recorder, component, component, applied=applied)
             return soonest(Again(wait), diagnosis.again_seconds)
@@ -141,29 +147,24 @@ class ComponentController:
         report(self.recorder, component, stored, applied=applied)
         return soonest(outcome(applied), diagnosis.again_seconds)
 
-    def _pods(
-        self, component: DynamoComponentDeployment, wanted: Sequence[Object]
-    ) -> tuple[Pod, ...]:
+    def _pods(self, component: DynamoComponentDeployment) -> tuple[Pod, ...]:
         """The pods of the workloads that serve; a debug copy is not waited for."""
         namespace, name = component.key
         if component.spec.nodes == 1:
             return self.pods.of_workload(namespace, names.workload_name(name))
-        groups = (
-            each["metadata"]["name"] for each in wanted if each["kind"] == LeaderWorkerSet.KIND.name
-        )
+        groups = group_names(component)
         return tuple(pod for each in groups for pod in self.pods.of_workload(namespace, each))
 
 
 def _status(
     component: DynamoComponentDeployment,
-    wanted: Sequence[Object],
     applied: Applied,
     diagnosis: Diagnosis,
     cache: Cache,
 ) -> Object:
     blocked = applied.blocked
     if component.spec.nodes > 1:
-        groups = _groups(component.metadata.namespace, wanted, applied, cache)
+        groups = _groups(component, applied, cache)
         replicas = groups_replicas(groups, names.group_name(component.metadata.name, 0))
         readiness = groups_readiness(groups)
         return component_status(component, readiness, replicas, blocked, diagnosis)
@@ -175,19 +176,18 @@ def _status(
 
 
 def _groups(
-    namespace: str, wanted: Sequence[Object], applied: Applied, cache: Cache
+    component: DynamoComponentDeployment, applied: Applied, cache: Cache
 ) -> dict[str, Group]:
     """Every replica that should exist, with what the API server holds of it."""
-    found = [
-        each["metadata"]["name"] for each in wanted if each["kind"] == LeaderWorkerSet.KIND.name
-    ]
+    sets, placements = applied.by_name(LeaderWorkerSet), applied.by_name(PodGroup)
+    namespace = component.metadata.namespace
     return {
         name: Group(
-            pods=applied.get(LeaderWorkerSet, name),
+            pods=sets.get(name),
             leaders=cache.get(StatefulSet, Key(namespace, name)),
-            placement=applied.get(PodGroup, name),
+            placement=placements.get(name),
         )
-        for name in found
+        for name in group_names(component)
     }
 
 

@@ -26,7 +26,7 @@ _OUTSIDE = (Ingress.KIND.name, VirtualService.KIND.name)
 class Exposure:
     """The objects to apply, those to leave alone, and why."""
 
-    wanted: tuple[Object, ...]
+    wanted: Sequence[Object]
     spared: frozenset[tuple[str, Key]] = frozenset()
     blocked: tuple[Blocked, ...] = ()
 
@@ -70,7 +70,7 @@ def _without(
 ) -> Exposure:
     refused = {names.workload_name(name): found for name, found in problems.items() if found}
     if not refused:
-        return Exposure(tuple(wanted))
+        return Exposure(wanted)
     kept: list[Object] = []
     blocked: list[Blocked] = []
     for each in wanted:

@@ -192,8 +192,8 @@ def _of_component(
     facts = gather(component.metadata.namespace, cache)
     if component_problems(component, settings) or lacks_orchestrator(component.spec, facts):
         return
-    rendered = component_objects(component, facts, settings)
-    wanted = adopted_workloads(component, rendered, cache)
+    rendered = tuple(component_objects(component, facts, settings))
+    wanted = tuple(adopted_workloads(component, rendered, cache))
     pairs = zip(wanted, rendered, strict=True)
     yield from (pair for pair in pairs if pair[0]["kind"] in WORKLOADS)
 

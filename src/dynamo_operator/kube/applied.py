@@ -110,6 +110,10 @@ class Applied:
                 return each
         return None
 
+    def by_name(self, type_: type[R]) -> dict[str, R]:
+        """The applied objects of that kind."""
+        return {each.metadata.name: each for each in self.objects if isinstance(each, type_)}
+
 
 def together(parts: Iterable[Applied]) -> Applied:
     """All of it as one."""

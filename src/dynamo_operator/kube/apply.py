@@ -94,9 +94,9 @@ class Applier:
     ) -> Applied:
         """Write what differs, in the order of `wanted`, then delete what `owner` controls beyond it.
 
-        `spared` are kinds and keys of objects that are neither written nor deleted. Each object of `wanted` is
-        read once, and `reduced` is what is kept of what the API server holds of it, so that thousands of large
-        ones are never in memory together.
+        `spared` are kinds and keys of objects that are neither written nor deleted. Each object of `wanted`
+        is read once, and `reduced` is what is kept of what the API server holds of it, so that a thousand
+        large ones are never in memory together.
 
         A refusal of one object (400, 403, 422, a name that is taken, a kind that is not served) does
         not stop the others. While a name is taken or a kind is missing nothing is deleted: what is to

@@ -29,7 +29,7 @@ def component_objects(
 def component_parts(
     component: DynamoComponentDeployment, facts: Facts, settings: RenderSettings
 ) -> tuple[Sequence[Object], Sequence[Object]]:
-    """The same in two parts: what is around the workloads, and these, which may be rendered when they are read."""
+    """The same in two parts: what is around the workloads, and these, rendered when they are read."""
     plan = component_plan(component, facts, settings)
     outside = (*ingresses(plan), *virtual_services(plan))
     budgets = () if plan.graph else component_disruption_budgets(component, settings)

@@ -9,12 +9,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import msgspec
+from msgspec.structs import replace
 
 from dynamo_operator.api.component import ServiceReplicaStatus
 from dynamo_operator.api.labels import GROUP_HASH
 from dynamo_operator.kube.types.apps import PodTemplate, StatefulSet
-from dynamo_operator.kube.types.leaderworkerset import LeaderWorkerSet, LeaderWorkerSetSpec
-from dynamo_operator.kube.types.meta import condition
+from dynamo_operator.kube.types.leaderworkerset import (
+    LeaderWorkerSet,
+    LeaderWorkerSetSpec,
+    LeaderWorkerTemplate,
+)
+from dynamo_operator.kube.types.meta import Metadata, Resource, condition
 from dynamo_operator.kube.types.volcano import PodGroup
 from dynamo_operator.status.reasons import ComponentReason
 from dynamo_operator.status.workload import Readiness
@@ -33,6 +38,21 @@ class Group:
     pods: LeaderWorkerSet | None
     leaders: StatefulSet | None
     placement: PodGroup | None
+
+
+def reduced(live: Resource) -> Resource:
+    """What is read here of a LeaderWorkerSet, in a small part of its space; any other object as it is.
+
+    There may be a thousand of them, each with two pod templates as large as a user makes them.
+    """
+    if not isinstance(live, LeaderWorkerSet):
+        return live
+    found = msgspec.json.decode(live.spec, type=LeaderWorkerSetSpec)
+    digest = {GROUP_HASH: _digest(found.leader_worker_template.leader_template)}
+    leader = PodTemplate(Metadata(annotations=digest))
+    spec = LeaderWorkerSetSpec(found.replicas, LeaderWorkerTemplate(leader))
+    metadata = replace(live.metadata, labels={}, annotations={})
+    return replace(live, metadata=metadata, spec=msgspec.Raw(msgspec.json.encode(spec)))
 
 
 def groups_readiness(groups: Mapping[str, Group]) -> Readiness:

@@ -1,5 +1,6 @@
 """Who gets a disruption budget, over which pods, and who makes it."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from specs import a_component, a_graph, a_service
 ONE = RenderSettings(disruption_budget_max_unavailable="1")
 
 
-def budgets(objects: tuple[Object, ...]) -> dict[str, Object]:
+def budgets(objects: Sequence[Object]) -> dict[str, Object]:
     found = (each for each in objects if each["kind"] == "PodDisruptionBudget")
     return {each["metadata"]["name"]: each["spec"] for each in found}
 

@@ -12,6 +12,7 @@ from typing import overload
 import msgspec
 
 from dynamo_operator.api import labels, names
+from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.types.leaderworkerset import LeaderWorkerSet
 from dynamo_operator.kube.types.volcano import PodGroup
@@ -43,6 +44,12 @@ def workloads(plan: ComponentPlan) -> "Groups":
     )
 
 
+def group_names(component: DynamoComponentDeployment) -> list[str]:
+    """The names of the groups: of their LeaderWorkerSets, and of their PodGroups."""
+    replicas = 1 if component.spec.replicas is None else component.spec.replicas
+    return [names.group_name(component.metadata.name, index) for index in range(replicas)]
+
+
 def serving_labels() -> dict[str, str]:
     """Requests go to leaders only; workers serve them together with their leader."""
     return {labels.ROLE: "leader"}
@@ -70,8 +77,8 @@ def hosts(nodes: int) -> Hosts:
 class Groups(Sequence[Object]):
     """The objects of all groups of a component, each rendered when it is read.
 
-    They share the pod templates, which are nearly all of their size. `digest` stands for both templates. Holds
-    plain values only, so that it can be handed to another process in little space.
+    They share the pod templates, which are nearly all of their size. `digest` stands for both templates.
+    All fields are plain values, so that another process can hand them over in little space.
     """
 
     namespace: str
@@ -163,5 +170,5 @@ def _marked(template: Object, own: dict[str, str], annotations: dict[str, str]) 
 
 
 def _in_order(texts: Mapping[str, str]) -> dict[str, str]:
-    """The entries as `canonical` orders them. Their texts are shared, for there may be thousands of groups."""
+    """The entries as `canonical` orders them. Their texts are shared: there may be a thousand groups."""
     return dict(sorted(texts.items()))

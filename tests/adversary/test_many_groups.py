@@ -1,0 +1,78 @@
+"""A component of 144 kB with 320 replicas over several nodes: its groups are never in memory together."""
+
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+from dynamo_operator.api.component import DynamoComponentDeployment
+from dynamo_operator.facts import Facts
+from dynamo_operator.kube.kind import Object
+from dynamo_operator.render.canonical import canonical
+from dynamo_operator.render.component import component_objects
+from dynamo_operator.settings import RenderSettings
+from specs import IMAGE, a_component
+
+MEBIBYTE = 1024 * 1024
+SETTINGS = RenderSettings()
+
+
+def wide(replicas: int, **fields: Any) -> DynamoComponentDeployment:
+    """A component over two nodes with as much in it as its definition allows."""
+    env = [{"name": f"NAME_{number}", "value": "x" * 5} for number in range(4000)]
+    main = {"image": IMAGE, "args": ["run"], "env": env}
+    return a_component(
+        replicas=replicas,
+        multinode={"nodeCount": 2},
+        extraPodSpec={"mainContainer": main},
+        **fields,
+    )
+
+
+def peak_bytes(call: Callable[[], object]) -> int:
+    """The most memory that a call has at one time, beyond what there was before."""
+    call()  # what is imported and remembered for good does not count
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_groups_are_rendered_one_by_one_and_share_their_templates() -> None:
+    many = wide(320)
+
+    def read_one_by_one() -> int:
+        return sum(1 for _ in component_objects(many, Facts(), SETTINGS))
+
+    assert read_one_by_one() > 640
+    assert peak_bytes(read_one_by_one) < 30 * MEBIBYTE
+    assert peak_bytes(lambda: list(component_objects(many, Facts(), SETTINGS))) < 30 * MEBIBYTE
+
+
+def test_labels_of_a_users_own_are_never_copied_for_all_groups_together() -> None:
+    labels = {f"a{number}": "" for number in range(4000)}
+    many = wide(320, labels=labels, annotations=labels)
+
+    def read_one_by_one() -> int:
+        return sum(1 for _ in component_objects(many, Facts(), SETTINGS))
+
+    assert peak_bytes(read_one_by_one) < 40 * MEBIBYTE
+
+
+def test_a_group_is_what_one_pass_over_everything_would_make_of_it() -> None:
+    found = component_objects(wide(3, labels={"z": "1", "a": "2"}), Facts(), SETTINGS)
+    assert list(found) == [found[index] for index in range(len(found))]
+    assert list(found[-2:]) == [found[-2], found[-1]]
+    for each in found:
+        assert list(_keys(canonical(each))) == list(_keys(each))
+    names = [each["metadata"]["name"] for each in found if each["kind"] == "LeaderWorkerSet"]
+    assert ["w-0", "w-1", "w-2"] == names
+
+
+def _keys(value: Any) -> list[Any]:
+    """Everything in a value, in the order in which it is written."""
+    if isinstance(value, dict):
+        pairs: Object = value
+        return [(name, _keys(each)) for name, each in pairs.items()]
+    return [_keys(each) for each in value] if isinstance(value, list) else [value]

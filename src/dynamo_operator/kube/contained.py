@@ -76,7 +76,8 @@ def _list_holds(wanted: list[Any], live: Any, field: Field, *, is_whole: bool) -
         )
     by_identity = {identity(item, keys): item for item in live}
     ours = [identity(item, keys) for item in wanted]
-    order = [each for each in by_identity if each in set(ours)]
+    known = set(ours)
+    order = [each for each in by_identity if each in known]
     return order == ours and all(
         _holds(item, by_identity[each], items, is_whole=is_whole)
         for item, each in zip(wanted, ours, strict=True)

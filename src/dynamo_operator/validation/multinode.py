@@ -7,6 +7,8 @@ have to guess (how many processes, which keys, which command) must be said.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import msgspec
+
 from dynamo_operator.api.component import ComponentSpec
 from dynamo_operator.api.devices import gpus
 from dynamo_operator.facts import Facts
@@ -18,6 +20,12 @@ MAX_GROUPS = 1000
 
 MAX_NODES = 1000
 """Every node of a group is named in the others' command lines."""
+
+MAX_GROUPS_BYTES = 128 * 1024 * 1024
+"""Of the pod templates of all groups together, which are stored, and held in the operator's cache."""
+
+_TEMPLATES = 2
+"""Of one group: the leader's and the workers'."""
 
 _WITH_COMMAND = ("frontend", "epp")
 """Component types that have a command of their own."""
@@ -35,6 +43,7 @@ def multinode_problems(
     if spec.replicas is not None and spec.replicas > MAX_GROUPS:
         message = f"a component on several nodes has at most {MAX_GROUPS} replicas"
         yield Problem(f"{path}.replicas", message)
+    yield from _bytes_problems(spec, path)
     main: Mapping[str, Any] = (spec.extra_pod_spec or {}).get("mainContainer") or {}
     if not main.get("args") and not _is_complete(spec, main):
         message = "a component on several nodes needs a command: there is nothing to start"
@@ -50,6 +59,18 @@ def multinode_problems(
             "--mpi-run-ssh-secret-name is empty"
         )
         yield Problem(f"{path}.multinode.nodeCount", message, ProblemKind.NOT_SUPPORTED)
+
+
+def _bytes_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
+    """One problem if the pod templates of all groups together are more than can be stored and cached."""
+    replicas = min(spec.replicas or 0, MAX_GROUPS)
+    size = len(msgspec.json.encode(spec)) * _TEMPLATES if replicas > 1 else 0
+    if size * replicas > MAX_GROUPS_BYTES:
+        message = (
+            f"{replicas} replicas over several nodes with templates of {size} bytes are "
+            f"{size * replicas} bytes, the limit is {MAX_GROUPS_BYTES}: use a ConfigMap for what is large"
+        )
+        yield Problem(f"{path}.replicas", message)
 
 
 def lacks_orchestrator(spec: ComponentSpec, facts: Facts) -> bool:

@@ -87,3 +87,11 @@ def test_several_nodes_need_the_api_of_groups_and_one_does_not() -> None:
     assert lacks_orchestrator(several, Facts())
     assert not lacks_orchestrator(several, Facts(lws_served=True))
     assert not lacks_orchestrator(single, Facts())
+
+
+def test_groups_must_not_be_more_together_than_can_be_cached() -> None:
+    env = [{"name": f"NAME_{number}", "value": "x" * 40} for number in range(3000)]
+    main = {"image": IMAGE, "args": ["run"], "env": env}
+    assert [] == problems(extraPodSpec={"mainContainer": main}, replicas=300)
+    (problem,) = problems(extraPodSpec={"mainContainer": main}, replicas=400)
+    assert problem.startswith("spec.replicas: 400 replicas over several nodes with templates of ")

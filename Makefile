@@ -17,7 +17,7 @@ help: ## List the recipes
 	@grep -E '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /  \1|/' | column -t -s '|'
 
 $(UV): requirements/uv.txt
-	@$(PYTHON) -m venv .make
+	@test -x .make/bin/pip || $(PYTHON) -m venv .make
 	@.make/bin/pip install --quiet --disable-pip-version-check --only-binary=:all: --require-hashes --requirement=$<
 	@touch $@
 

@@ -17,7 +17,7 @@ What the operator may do, and why. The roles of the chart are made from the same
 operator as an account that has these permissions and no other. There is no `*` in it.
 
 A rule with a feature is there only if that is switched on: `grove`, `kai`, `leaderWorkerSet`, `istio` and
-`inferencePool` by `optionalApis` in the values, `webhooks` by `webhook.enabled`, `ownCertificate` if
+`inferencePool` unless `optionalApis` in the values withholds them, `webhooks` by `webhook.enabled`, `ownCertificate` if
 neither cert-manager nor you make their certificate, `ownBundle` if it is the operator that tells the API
 server of it, `metricsCertificate` and `metricsReview` by `metricsService.secure` and
 `metricsService.access`, `sshKeys` unless `dynamo.mpiRun.secretName` is empty.

@@ -8,7 +8,7 @@ put together as values and written by `toYaml`, so that no text of a user can be
 {{- $dynamo := $operator.dynamo }}
 {{- $flags := list
   "--health-probe-bind-address=:8081"
-  (printf "--metrics-bind-address=%s" ($operator.metricsService.enabled | ternary ":8443" "0"))
+  (printf "--metrics-bind-address=%s" (include "dynamo.servesMetrics" . | not | ternary "0" ":8443"))
   "--leader-elect"
   (printf "--leader-election-id=%s" (include "dynamo.electionLease" .))
   (printf "--leader-election-namespace=%s" (include "dynamo.electionNamespace" .))
@@ -51,13 +51,13 @@ put together as values and written by `toYaml`, so that no text of a user can be
 {{- $flags = append $flags (printf "--%s=%s" (index . 0) (index . 1)) }}
 {{- end }}
 {{- end }}
-{{- concat $flags $operator.controllerManager.manager.args | toYaml }}
+{{- concat $flags (include "dynamo.moreFlags" (list . $flags) | fromYamlArray) | toYaml }}
 {{- end }}
 
 {{- define "dynamo.metricsFlags" -}}
 {{- $metrics := index .Values "dynamo-operator" "metricsService" }}
 {{- $flags := list (printf "--metrics-secure=%t" $metrics.secure) }}
-{{- if and $metrics.enabled $metrics.secure }}
+{{- if and (include "dynamo.servesMetrics" .) $metrics.secure }}
 {{- $flags = concat $flags (list
   (printf "--metrics-access=%s" $metrics.access)
   (printf "--metrics-service-name=%s" (include "dynamo.fullname" .))

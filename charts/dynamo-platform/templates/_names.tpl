@@ -145,7 +145,13 @@ control-plane: controller-manager
 {{- /* Whether the operator asks the API server who may read metrics. */ -}}
 {{- define "dynamo.reviewsMetrics" -}}
 {{- $metrics := index .Values "dynamo-operator" "metricsService" }}
-{{- if and $metrics.enabled $metrics.secure (eq "reviewed" $metrics.access) }}true{{ end }}
+{{- if and (include "dynamo.servesMetrics" .) $metrics.secure (eq "reviewed" $metrics.access) }}true{{ end }}
+{{- end }}
+
+{{- /* Whether the operator serves metrics. `metrics.enabled` is a shorter name of the same switch, at the top and below `dynamo-operator`. */ -}}
+{{- define "dynamo.servesMetrics" -}}
+{{- $operator := index .Values "dynamo-operator" }}
+{{- if and $operator.metricsService.enabled $operator.metrics.enabled .Values.metrics.enabled }}true{{ end }}
 {{- end }}
 
 {{- /* Who makes the certificate of the webhooks. */ -}}

@@ -12,14 +12,12 @@ restricted: {{ $isRestricted }}
 webhooks: {{ $servesWebhooks }}
 ownCertificate: {{ $makesCertificate }}
 ownBundle: {{ and $makesCertificate (not $isRestricted) }}
-metricsCertificate: {{ and $metrics.enabled $metrics.secure }}
+metricsCertificate: {{ and (include "dynamo.servesMetrics" . | not | not) $metrics.secure }}
 metricsReview: {{ include "dynamo.reviewsMetrics" . | not | not }}
 sshKeys: {{ $operator.dynamo.mpiRun.secretName | not | not }}
-grove: {{ $operator.optionalApis.grove }}
-kai: {{ $operator.optionalApis.kai }}
-leaderWorkerSet: {{ $operator.optionalApis.leaderWorkerSet }}
-istio: {{ or $operator.optionalApis.istio $operator.dynamo.istio.enabled }}
-inferencePool: {{ $operator.optionalApis.inferencePool }}
+{{- range $key := list "grove" "kai" "leaderWorkerSet" "istio" "inferencePool" }}
+{{ $key }}: {{ include "dynamo.grants" (list $ $key) | not | not }}
+{{- end }}
 {{- end }}
 
 {{- define "dynamo.objectNames" -}}

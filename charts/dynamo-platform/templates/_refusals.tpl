@@ -1,4 +1,4 @@
-{{- /* What cannot work is refused when the chart is rendered; each text says what to do. Nothing here asks a cluster. */ -}}
+{{- /* What cannot work is refused when the chart is rendered; each text says what to do. Only `_projects.tpl` asks a cluster. */ -}}
 
 {{- define "dynamo.refusals" -}}
 {{- $operator := index .Values "dynamo-operator" }}
@@ -17,13 +17,7 @@
 {{- fail (printf "WARNING: Leader election namespace is set to the same as release namespace (%s) in cluster-wide mode. Operators of other namespaces would not see its Lease; leave controllerManager.leaderElection.namespace empty" .Release.Namespace) }}
 {{- end }}
 {{- end }}
-{{- range $part, $advice := dict
-  "grove" "helm install grove oci://ghcr.io/nvidia/grove/grove-charts --version v0.1.0-alpha.3 --namespace grove-system --create-namespace; then set dynamo-operator.optionalApis.grove=true"
-  "kai-scheduler" "helm install kai-scheduler oci://ghcr.io/nvidia/kai-scheduler/kai-scheduler --version v0.9.4 --namespace kai-scheduler --create-namespace; then set dynamo-operator.optionalApis.kai=true" }}
-{{- if (get $.Values $part).enabled }}
-{{- fail (printf "VALIDATION ERROR: %s.enabled is true, and %s serves the whole cluster: it is not part of this release, whose removal would take it away from others. Install it once: %s" $part $part $advice) }}
-{{- end }}
-{{- end }}
+{{- include "dynamo.projectRefusals" . }}
 {{- $registry := $operator.dynamo.dockerRegistry }}
 {{- if and $registry.useKubernetesSecret (not $registry.existingSecretName) }}
 {{- if not $registry.server }}{{ fail "docker registry server is required" }}{{ end }}

@@ -7,7 +7,7 @@ help stand here.
 import gc
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from cyclopts import App, CycloptsError, Parameter
 
@@ -17,6 +17,8 @@ from dynamo_operator.cli.check_options import UNLIMITED, Options
 from dynamo_operator.cli.cluster_options import HERE, Where
 
 _PLUGIN = "kubectl-dynamo"
+_OptionalApi: TypeAlias = Literal["grove", "kai", "leaderWorkerSet", "inferencePool", "istio"]
+"""The keys of `api.optional_apis`, which is not imported here."""
 
 Paths = Annotated[str, Parameter(metavar="FILE", show_default=False, allow_leading_hyphen=True)]
 Files = Annotated[
@@ -227,6 +229,7 @@ def install(
     image: Annotated[str, Parameter(metavar="IMAGE", show_default=False)] = "",
     restricted: bool = False,
     operator_only: bool = False,
+    withhold: Annotated[tuple[_OptionalApi, ...], Parameter(show_default=False)] = (),
 ) -> None:
     """Print the objects of an installation, for `kubectl apply --server-side -f -`.
 
@@ -245,11 +248,14 @@ def install(
         Let the operator work in its namespace only.
     operator_only
         Leave out the namespace and the definitions, to go back to an older version or to delete.
+    withhold
+        API of another project that the operator may not use, even where it is installed. May be given several times.
     """
     from dynamo_operator.cli.install import print_manifests
     from dynamo_operator.installation.manifests import Choices
 
-    print_manifests(Choices(namespace, image, restricted, operator_only), prints=print_)
+    choices = Choices(namespace, image, restricted, operator_only, frozenset(withhold))
+    print_manifests(choices, prints=print_)
 
 
 def images(

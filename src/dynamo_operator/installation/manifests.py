@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from dynamo_operator.api.crd import custom_resource_definitions
+from dynamo_operator.installation.permissions import RULES
 from dynamo_operator.kube.kind import Object
 
 RENDERED = Path(__file__).with_name("rendered")
@@ -28,13 +29,15 @@ class Choices:
     """What a user can choose. An empty `image` is the one of this version.
 
     With `is_operator_only` the namespace and the definitions are left out: who deletes those loses every
-    graph of the cluster, and who puts back older definitions loses what the newer ones know.
+    graph of the cluster, and who puts back older definitions loses what the newer ones know. `withheld` are keys
+    of optional APIs, as the chart has them below `optionalApis`, for which the operator gets no permission.
     """
 
     namespace: str
     image: str = ""
     is_restricted: bool = False
     is_operator_only: bool = False
+    withheld: frozenset[str] = frozenset()
 
 
 def mode(*, is_restricted: bool) -> str:
@@ -63,6 +66,9 @@ def _named(value: Any, namespace: str) -> Any:
 
 
 def _chosen(each: Object, choices: Choices) -> Object:
+    if each["kind"] in ("Role", "ClusterRole"):
+        refused = [rule.as_policy({}) for rule in RULES if rule.feature.value in choices.withheld]
+        each["rules"] = [rule for rule in each["rules"] if rule not in refused]
     labels = each["metadata"]["labels"]
     labels.pop(_HELM_LABEL)
     labels[_MANAGED_BY] = "dynamoctl"

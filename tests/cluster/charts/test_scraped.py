@@ -37,6 +37,8 @@ TESTED_ALERTS = Path(__file__).with_name("alerts_test.yaml")
 SECRETS = Kind("", "v1", "Secret", "secrets")
 FULLNAME = f"{RELEASE}-dynamo-operator"
 READER = "prometheus"
+USUAL = "prometheus-k8s"
+"""An account with no right of ours, but with the one that the Prometheus operator's manifests and charts give theirs."""
 # Nothing goes wrong in these tests, so nobody counts it.
 MAY_BE_EMPTY = {"Reconciliation Errors"}
 
@@ -131,11 +133,16 @@ def scene(
     folder = tmp_path_factory.mktemp("scraped")
     namespace = "scraped"
     kinds.kubectl("create", "namespace", namespace)
-    kinds.kubectl("create", "serviceaccount", READER, f"--namespace={namespace}")
+    for account in (READER, USUAL):
+        kinds.kubectl("create", "serviceaccount", account, f"--namespace={namespace}")
+    kinds.kubectl("create", "clusterrole", USUAL, "--non-resource-url=/metrics", "--verb=get")
+    kinds.kubectl(
+        *("create", "clusterrolebinding", USUAL, f"--clusterrole={USUAL}"),
+        f"--serviceaccount={namespace}:{USUAL}",
+    )
     world = kinds.world(namespace)
     readers = "dynamo-operator.metricsService.readers[0]"
     chosen = (f"--set={readers}.name={READER}", f"--set={readers}.namespace={namespace}")
-    monitoring = "dynamo-operator.metricsService.serviceMonitor.enabled=true"
     ports = free_ports(4)
     with ExitStack() as stack:
         stack.enter_context(installed(online, world, *chosen))
@@ -146,7 +153,7 @@ def scene(
             )
         live(kinds, world)
         arguments = ("template", RELEASE, PLATFORM, f"--namespace={namespace}")
-        text = offline(*arguments, *chosen, f"--set={monitoring}")
+        text = offline(*arguments, *chosen, "--api-versions=monitoring.coreos.com/v1")
         [monitor] = [
             each for each in yaml.safe_load_all(text) if each and each["kind"] == "ServiceMonitor"
         ]
@@ -201,6 +208,13 @@ def test_both_replicas_are_read_over_tls_with_a_token(scene: Scene) -> None:
     found = scene.prometheus.get("targets")["activeTargets"]
     assert [("up", "")] * 2 == [(each["health"], each["lastError"]) for each in found]
     assert {"https"} == {each["scrapeUrl"].partition(":")[0] for each in found}
+
+
+def test_the_account_of_a_usual_prometheus_reads_without_a_value_of_ours(
+    kinds: ControlPlane, scene: Scene
+) -> None:
+    usual = kinds.kubectl("create", "token", USUAL, f"--namespace={scene.namespace}").strip()
+    assert [200, 200] == [scene.asked(port, usual) for port in scene.ports]
 
 
 def test_strangers_read_nothing(kinds: ControlPlane, scene: Scene) -> None:

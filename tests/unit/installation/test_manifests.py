@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from dynamo_operator.api.crd import RESOURCES
+from dynamo_operator.api.optional_apis import OPTIONAL_APIS, OptionalApi
 from dynamo_operator.cli.main import app
 from dynamo_operator.installation.images import from_registry, images
 from dynamo_operator.installation.manifests import PLACEHOLDER, Choices, manifests
@@ -103,3 +104,33 @@ def test_images_to_copy_come_with_their_new_names(capsys: pytest.CaptureFixture[
 def test_images_are_copied_to_a_registry_that_is_named() -> None:
     with pytest.raises(ConfigError, match="needs --registry"):
         app()(["images", "--output=pairs"])
+
+
+@pytest.mark.parametrize("is_restricted", [False, True])
+@pytest.mark.parametrize("api", OPTIONAL_APIS, ids=lambda api: api.key)
+def test_what_is_withheld_is_in_no_rule_of_the_operator(
+    api: OptionalApi, is_restricted: bool
+) -> None:
+    def groups(choices: Choices) -> set[str]:
+        return {
+            group
+            for each in manifests(choices)
+            if each["kind"] in ("Role", "ClusterRole") and "-epp" not in each["metadata"]["name"]
+            for rule in each["rules"]
+            for group in rule.get("apiGroups", ())
+        }
+
+    theirs = {kind.group for kind in api.kinds}
+    whole = groups(Choices("a", is_restricted=is_restricted))
+    assert theirs <= whole
+    left = groups(Choices("a", is_restricted=is_restricted, withheld=frozenset((api.key,))))
+    assert whole - theirs == left
+
+
+def test_withhold_is_an_option_that_may_be_repeated(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["install", "--print", "--withhold=grove", "--withhold=istio"]
+    app()(arguments, result_action="return_value")
+    text = capsys.readouterr().out
+    assert "grove.io" not in text
+    assert "virtualservices" not in text
+    assert "leaderworkersets" in text

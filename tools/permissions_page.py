@@ -17,9 +17,9 @@ What the operator may do, and why. The roles of the chart are made from the same
 operator as an account that has these permissions and no other. There is no `*` in it.
 
 A rule with a feature is there only if that is switched on: `grove`, `kai`, `leaderWorkerSet`, `istio` and
-`inferencePool` unless `optionalApis` in the values withholds them, `webhooks` by `webhook.enabled`, `ownCertificate` if
-neither cert-manager nor you make their certificate, `ownBundle` if it is the operator that tells the API
-server of it, `metricsCertificate` and `metricsReview` by `metricsService.secure` and
+`inferencePool` unless `optionalApis` in the values withholds them, `webhooks` by `webhook.enabled`,
+`ownCertificate` if neither cert-manager nor you make their certificate, `ownBundle` if it is the operator
+that tells the API server of it, `metricsCertificate` and `metricsReview` by `metricsService.secure` and
 `metricsService.access`, `sshKeys` unless `dynamo.mpiRun.secretName` is empty.
 `clusterWide` and `restricted` are the two modes.
 

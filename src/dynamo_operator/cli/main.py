@@ -249,7 +249,7 @@ def install(
     operator_only
         Leave out the namespace and the definitions, to go back to an older version or to delete.
     withhold
-        API of another project that the operator may not use, even where it is installed. May be given several times.
+        API of another project that the operator may not use, even where it is installed. Repeatable.
     """
     from dynamo_operator.cli.install import print_manifests
     from dynamo_operator.installation.manifests import Choices

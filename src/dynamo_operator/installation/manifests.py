@@ -29,8 +29,8 @@ class Choices:
     """What a user can choose. An empty `image` is the one of this version.
 
     With `is_operator_only` the namespace and the definitions are left out: who deletes those loses every
-    graph of the cluster, and who puts back older definitions loses what the newer ones know. `withheld` are keys
-    of optional APIs, as the chart has them below `optionalApis`, for which the operator gets no permission.
+    graph of the cluster, and who puts back older definitions loses what the newer ones know. `withheld` are
+    the keys of optional APIs, as the chart has them below `optionalApis`, that the operator may not use.
     """
 
     namespace: str

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from dynamo_operator.lifecycle.suspension import SuspensionReason
+from dynamo_operator.status import shared_texts as texts
 from dynamo_operator.status.model import ModelReason
 from dynamo_operator.status.pause import PauseReason
 from dynamo_operator.status.reasons import ComponentReason, GraphReason
@@ -31,58 +32,6 @@ _GRAPH, _COMPONENT = "DynamoGraphDeployment", "DynamoComponentDeployment"
 _ADAPTER = "DynamoGraphDeploymentScalingAdapter"
 _MODEL = "DynamoModel"
 _AVAILABLE = "Available, DynamoComponentReady"
-_TAKEN = "An object that should be ours exists and is controlled by another, or by nobody."
-_RENAME = (
-    "Rename or delete the object that the message names; it is looked at again every 10 seconds."
-)
-_REFUSED = (
-    "The API server or an admission webhook refuses an object: a quota, a policy, an invalid value."
-)
-_FIX = "Remove the cause that the message gives in the API server's words; tried again every 2 minutes."
-_NOT_ALLOWED = (
-    "The administrator does not allow the gateway, host, ingress class or annotation that the message names. "
-    "The Ingress or VirtualService is not created; one that exists stays as it is. Pods are not affected."
-)
-_ALLOW = (
-    "Change the field that the message names, or ask the administrator to allow it; "
-    "`docs/security.md` lists the settings."
-)
-_WITHHELD = (
-    "The API of another project that is needed is installed, but the operator may not read it: an "
-    "administrator has withheld it. The message names the API and the chart value."
-)
-_GRANT = (
-    "Set the chart value that the message names, `dynamo-operator.optionalApis.*`, to true, or grant the "
-    "operator's ServiceAccount the rules in [permissions.md](permissions.md). No restart is needed."
-)
-_INSTALL = "Install LeaderWorkerSet and Volcano; the work goes on by itself then."
-_MISTAKES = (
-    "The spec has mistakes; the message lists all of them with their paths. Nothing was changed."
-)
-
-_UNREADABLE = (
-    "The newest state does not fit the schema that this version of the operator knows; the message says "
-    "where. Nothing was changed, and what runs goes on."
-)
-_REWRITE = (
-    "Correct the field that the message names, or run the operator that belongs to these CRDs."
-)
-
-_TOO_LARGE = (
-    "The object has more bytes than the operator processes; the message names both numbers. Nothing was "
-    "changed, and what runs stays as it is."
-)
-_SHRINK = (
-    "Move large values into ConfigMaps or files of the image, or have an administrator raise "
-    "`largestObjectBytes`."
-)
-_TOO_EXPENSIVE = (
-    "Validating or rendering the object took more processor time or memory than one object may take, and was "
-    "ended. Nothing was changed, and what runs stays as it is."
-)
-_SIMPLIFY = (
-    "Make the object smaller. The operator tries again when it changes, and every 30 minutes."
-)
 
 MEANINGS = (
     Meaning(
@@ -150,11 +99,13 @@ MEANINGS = (
         "neither `updating` nor `pods_not_ready`.",
     ),
     Meaning(
-        *(_GRAPH, "Ready", "False", GraphReason.VALIDATION_FAILED), _MISTAKES, "Correct the graph."
+        *(_GRAPH, "Ready", "False", GraphReason.VALIDATION_FAILED),
+        texts.MISTAKES,
+        "Correct the graph.",
     ),
-    Meaning(*(_GRAPH, "Ready", "False", GraphReason.NAME_CONFLICT), _TAKEN, _RENAME),
-    Meaning(*(_GRAPH, "Ready", "False", GraphReason.REJECTED), _REFUSED, _FIX),
-    Meaning(*(_GRAPH, "Ready", "False", GraphReason.NOT_ALLOWED), _NOT_ALLOWED, _ALLOW),
+    Meaning(*(_GRAPH, "Ready", "False", GraphReason.NAME_CONFLICT), texts.TAKEN, texts.RENAME),
+    Meaning(*(_GRAPH, "Ready", "False", GraphReason.REJECTED), texts.REFUSED, texts.FIX),
+    Meaning(*(_GRAPH, "Ready", "False", GraphReason.NOT_ALLOWED), texts.NOT_ALLOWED, texts.ALLOW),
     Meaning(
         *(_GRAPH, "Ready", "False", GraphReason.FAILED),
         "Something is not there that the graph needs and does not make: the API of InferencePools, SSH keys, "
@@ -167,16 +118,20 @@ MEANINGS = (
         "and what runs goes on.",
         "Install LeaderWorkerSet and Volcano, or Grove before the graph is created; it goes on by itself.",
     ),
-    Meaning(*(_GRAPH, "Ready", "False", GraphReason.API_FORBIDDEN), _WITHHELD, _GRANT),
+    Meaning(*(_GRAPH, "Ready", "False", GraphReason.API_FORBIDDEN), texts.WITHHELD, texts.GRANT),
     Meaning(
         *(_GRAPH, "Ready", "False", GraphReason.PROVIDER_UNAVAILABLE),
         "The provider that runs this graph, usually Grove, is not installed any more, or the operator may "
         "not read it; the message says which. Nothing was changed, and what runs keeps running.",
         "Install it again, or set the chart value that the message names; the graph needs nothing else.",
     ),
-    Meaning(*(_GRAPH, "Ready", "False", GraphReason.DECODE_FAILED), _UNREADABLE, _REWRITE),
-    Meaning(*(_GRAPH, "Ready", "False", GraphReason.TOO_LARGE), _TOO_LARGE, _SHRINK),
-    Meaning(*(_GRAPH, "Ready", "False", GraphReason.TOO_EXPENSIVE), _TOO_EXPENSIVE, _SIMPLIFY),
+    Meaning(
+        *(_GRAPH, "Ready", "False", GraphReason.DECODE_FAILED), texts.UNREADABLE, texts.REWRITE
+    ),
+    Meaning(*(_GRAPH, "Ready", "False", GraphReason.TOO_LARGE), texts.TOO_LARGE, texts.SHRINK),
+    Meaning(
+        *(_GRAPH, "Ready", "False", GraphReason.TOO_EXPENSIVE), texts.TOO_EXPENSIVE, texts.SIMPLIFY
+    ),
     Meaning(
         *(_GRAPH, "Progressing", "True", GraphReason.UPDATING),
         "Replicas are missing: the graph is on its way to its newest spec, or has lost pods that are being "
@@ -239,7 +194,7 @@ MEANINGS = (
     ),
     Meaning(
         *(_COMPONENT, "Valid", "False", ComponentReason.VALIDATION_FAILED),
-        _MISTAKES,
+        texts.MISTAKES,
         "Correct the graph that the component belongs to, or the component itself.",
     ),
     Meaning(
@@ -267,17 +222,27 @@ MEANINGS = (
     Meaning(
         *(_COMPONENT, _AVAILABLE, "False", ComponentReason.NO_ORCHESTRATOR),
         "The component spans several nodes, and nothing here runs pods over several nodes.",
-        _INSTALL,
+        texts.INSTALL,
     ),
-    Meaning(*(_COMPONENT, _AVAILABLE, "False", ComponentReason.API_FORBIDDEN), _WITHHELD, _GRANT),
+    Meaning(
+        *(_COMPONENT, _AVAILABLE, "False", ComponentReason.API_FORBIDDEN),
+        texts.WITHHELD,
+        texts.GRANT,
+    ),
     Meaning(
         *(_COMPONENT, _AVAILABLE, "False", ComponentReason.VALIDATION_FAILED),
         "The spec has mistakes; what runs was left as it is.",
         "See `Valid`.",
     ),
-    Meaning(*(_COMPONENT, _AVAILABLE, "False", ComponentReason.NAME_CONFLICT), _TAKEN, _RENAME),
-    Meaning(*(_COMPONENT, _AVAILABLE, "False", ComponentReason.REJECTED), _REFUSED, _FIX),
-    Meaning(*(_COMPONENT, _AVAILABLE, "False", ComponentReason.NOT_ALLOWED), _NOT_ALLOWED, _ALLOW),
+    Meaning(
+        *(_COMPONENT, _AVAILABLE, "False", ComponentReason.NAME_CONFLICT), texts.TAKEN, texts.RENAME
+    ),
+    Meaning(*(_COMPONENT, _AVAILABLE, "False", ComponentReason.REJECTED), texts.REFUSED, texts.FIX),
+    Meaning(
+        *(_COMPONENT, _AVAILABLE, "False", ComponentReason.NOT_ALLOWED),
+        texts.NOT_ALLOWED,
+        texts.ALLOW,
+    ),
     Meaning(
         *(_COMPONENT, _AVAILABLE, "False", ComponentReason.NOT_SERVED),
         "The component wants an object of a kind that is not installed, such as a VirtualService. "
@@ -285,12 +250,16 @@ MEANINGS = (
         "Install the API that the message names; the work goes on by itself then.",
     ),
     Meaning(
-        *(_COMPONENT, _AVAILABLE, "False", ComponentReason.DECODE_FAILED), _UNREADABLE, _REWRITE
+        *(_COMPONENT, _AVAILABLE, "False", ComponentReason.DECODE_FAILED),
+        texts.UNREADABLE,
+        texts.REWRITE,
     ),
-    Meaning(*(_COMPONENT, _AVAILABLE, "False", ComponentReason.TOO_LARGE), _TOO_LARGE, _SHRINK),
+    Meaning(
+        *(_COMPONENT, _AVAILABLE, "False", ComponentReason.TOO_LARGE), texts.TOO_LARGE, texts.SHRINK
+    ),
     Meaning(
         *(_COMPONENT, _AVAILABLE, "False", ComponentReason.TOO_EXPENSIVE),
-        *(_TOO_EXPENSIVE, _SIMPLIFY),
+        *(texts.TOO_EXPENSIVE, texts.SIMPLIFY),
     ),
     Meaning(
         *(_ADAPTER, "Ready", "True", ScalingReason.SCALED),
@@ -332,9 +301,11 @@ MEANINGS = (
         "The adapter or its graph is paused; nothing is written.",
         "Take the annotation `nvidia.com/paused` away, as `dynamoctl rollout resume` does.",
     ),
-    Meaning(*(_ADAPTER, "Ready", "False", ScalingReason.REJECTED), _REFUSED, _FIX),
-    Meaning(*(_ADAPTER, "Ready", "False", ScalingReason.DECODE_FAILED), _UNREADABLE, _REWRITE),
-    Meaning(*(_ADAPTER, "Ready", "False", ScalingReason.TOO_LARGE), _TOO_LARGE, _SHRINK),
+    Meaning(*(_ADAPTER, "Ready", "False", ScalingReason.REJECTED), texts.REFUSED, texts.FIX),
+    Meaning(
+        *(_ADAPTER, "Ready", "False", ScalingReason.DECODE_FAILED), texts.UNREADABLE, texts.REWRITE
+    ),
+    Meaning(*(_ADAPTER, "Ready", "False", ScalingReason.TOO_LARGE), texts.TOO_LARGE, texts.SHRINK),
     Meaning(
         *(_MODEL, "Paused", "True", PauseReason.COMPONENT_PAUSED),
         "The annotation `nvidia.com/paused` is `true`: no worker is asked, and the status stays as it is. A "
@@ -352,8 +323,10 @@ MEANINGS = (
         "The spec has mistakes; the message lists all of them. What pods have loaded stays.",
         "Correct the model.",
     ),
-    Meaning(*(_MODEL, "Valid", "False", ModelReason.DECODE_FAILED), _UNREADABLE, _REWRITE),
-    Meaning(*(_MODEL, "Valid", "False", ModelReason.TOO_LARGE), _TOO_LARGE, _SHRINK),
+    Meaning(
+        *(_MODEL, "Valid", "False", ModelReason.DECODE_FAILED), texts.UNREADABLE, texts.REWRITE
+    ),
+    Meaning(*(_MODEL, "Valid", "False", ModelReason.TOO_LARGE), texts.TOO_LARGE, texts.SHRINK),
     Meaning(
         *(_MODEL, "ServicesFound", "True", ModelReason.SERVICES_FOUND),
         "The pods of the base model were found through that many Services.",

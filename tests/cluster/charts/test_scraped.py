@@ -38,7 +38,7 @@ SECRETS = Kind("", "v1", "Secret", "secrets")
 FULLNAME = f"{RELEASE}-dynamo-operator"
 READER = "prometheus"
 USUAL = "prometheus-k8s"
-"""An account with no right of ours, but with the one that the Prometheus operator's manifests and charts give theirs."""
+"""An account that has from nobody but the manifests of the Prometheus operator what it may do."""
 # Nothing goes wrong in these tests, so nobody counts it.
 MAY_BE_EMPTY = {"Reconciliation Errors"}
 

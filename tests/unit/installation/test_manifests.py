@@ -115,7 +115,7 @@ def test_what_is_withheld_is_in_no_rule_of_the_operator(
         return {
             group
             for each in manifests(choices)
-            if each["kind"] in ("Role", "ClusterRole") and "-epp" not in each["metadata"]["name"]
+            if each["kind"] in ("Role", "ClusterRole") and "epp" not in each["metadata"]["name"]
             for rule in each["rules"]
             for group in rule.get("apiGroups", ())
         }

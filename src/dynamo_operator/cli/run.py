@@ -15,6 +15,7 @@ import structlog
 from dynamo_operator import operator
 from dynamo_operator.cli import flags
 from dynamo_operator.cli.configuration import read_settings
+from dynamo_operator.cli.ending import end_within
 from dynamo_operator.observability import logging
 from dynamo_operator.settings import Settings
 from dynamo_operator.version import version
@@ -44,7 +45,7 @@ def start(arguments: Mapping[str, str | None], operate: "Operate") -> None:
     logging.configure(settings.logging, sys.stderr)
     _log_unused(given)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(serve(settings, operate))
+        runner.run(serve(settings, operate, on_stop=end_within))
 
 
 run.__signature__ = flags.signature()  # type: ignore[attr-defined]
@@ -58,8 +59,13 @@ class Operate(Protocol):
         ...
 
 
-async def serve(settings: Settings, operate: Operate) -> None:
-    """Runs the operator until the first signal to stop; a second signal ends the process at once."""
+async def serve(
+    settings: Settings, operate: Operate, *, on_stop: Callable[[], None] = lambda: None
+) -> None:
+    """Runs the operator until the first signal to stop; a second signal ends the process at once.
+
+    `on_stop` is called with the first one.
+    """
     log = structlog.get_logger("setup")
     log.info("starting", version=version(), namespace=settings.render.restricted_namespace or "*")
     stop = asyncio.Event()
@@ -70,6 +76,7 @@ async def serve(settings: Settings, operate: Operate) -> None:
         for each in _STOPPING:
             loop.remove_signal_handler(each)
             signal.signal(each, signal.SIG_DFL)
+        on_stop()
         log.info("stopping; a second signal ends at once", signal=number.name)
 
     for each in _STOPPING:

@@ -42,7 +42,7 @@ class Terms:
     lease_seconds: int = 15
     deadline_seconds: float = 10.0
     retry_seconds: float = 2.0
-    release_seconds: float = 3.0
+    release_seconds: float = 1.5
 
     def __post_init__(self) -> None:
         if not self.lease_seconds > self.deadline_seconds > self.retry_seconds > 0:

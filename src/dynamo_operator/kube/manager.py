@@ -49,8 +49,8 @@ class Health:
 class Limits:
     """How long things may take. `silence_seconds`: how long a watch may hear nothing at all."""
 
-    reconciles_seconds: float = 10.0
-    flush_seconds: float = 5.0
+    reconciles_seconds: float = 3.0
+    flush_seconds: float = 1.5
     lag_seconds: float = 5.0
     silence_seconds: float = 900.0
 

@@ -34,7 +34,7 @@ class MarkerTerms:
 
     lease_seconds: float = 30.0
     renew_seconds: float = 10.0
-    release_seconds: float = 5.0
+    release_seconds: float = 1.5
 
     def __post_init__(self) -> None:
         lease, renew = f"{self.lease_seconds:g}s", f"{self.renew_seconds:g}s"

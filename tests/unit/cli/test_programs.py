@@ -29,7 +29,9 @@ spec:
           image: example.com/frontend:1
 """
 SERVING = """\
-import asyncio, sys
+import asyncio, re, sys, time
+from functools import partial
+from dynamo_operator.cli.ending import end_within
 from dynamo_operator.cli.run import serve
 from dynamo_operator.observability import logging
 from dynamo_operator.settings import Settings
@@ -42,8 +44,12 @@ async def operator(settings, *, stop):
     print("stopping", flush=True)
     if "stuck" in sys.argv:
         await asyncio.Event().wait()
+    if "thread" in sys.argv:
+        await asyncio.get_running_loop().run_in_executor(None, time.sleep, 600)
+    if "pattern" in sys.argv:
+        re.match("(a+)+b", "a" * 60)
 
-asyncio.run(serve(Settings(), operator))
+asyncio.run(serve(Settings(), operator, on_stop=partial(end_within, float(sys.argv[-1]))))
 """
 
 DEEP = """\
@@ -181,14 +187,24 @@ def test_a_second_signal_ends_at_once() -> None:
     assert -signal.SIGTERM == program.returncode
 
 
+@pytest.mark.parametrize("what", ["stuck", "thread", "pattern"])
+def test_a_signal_ends_whatever_is_under_way(what: str) -> None:
+    with _serving(what, "0.5") as (program, output):
+        program.terminate()
+        assert "stopping\n" == output.readline()
+        assert program.wait(20) in (1, -signal.SIGALRM)
+
+
 @contextmanager
 def _serving(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], IO[str]]]:
-    with subprocess.Popen(  # noqa: S603  the text above
-        [sys.executable, "-c", SERVING, *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as program:
+    with (
+        subprocess.Popen(  # noqa: S603  the text above
+            [sys.executable, "-c", SERVING, *arguments, *(() if arguments[1:] else ("600",))],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        ) as program
+    ):
         assert program.stdout
         try:
             assert "running\n" == program.stdout.readline()

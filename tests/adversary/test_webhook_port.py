@@ -1,0 +1,154 @@
+"""What strangers send to the webhook port of a real operator: it goes on leading, and answers its probes."""
+
+import json
+import ssl
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import pytest
+
+from cluster.admission.conftest import Install, Installation
+from cluster.conftest import ControlPlane
+from dynamo_operator.kube.types.coordination import Lease
+from reviews.asking import review
+from reviews.rows import graph
+
+GRAPHS = "/validate-nvidia-com-v1alpha1-dynamographdeployment"
+ELECTED = (
+    "--leader-elect",
+    "--leader-election-namespace=dyn",
+    "--leader-election-id=attacked",
+)
+
+pytestmark = pytest.mark.cluster
+
+
+def look_alike(services: int = 150, names: int = 100, letters: int = 190) -> bytes:
+    """A review of a graph whose order has many names that look like those of its services."""
+    alike = "a" * (letters - 4)
+    order = [f"{alike}{number:04}" for number in range(5000, 5000 + names)]
+    wanted = graph(
+        {f"{alike}{number:04}": {"componentType": "worker"} for number in range(services)}
+    )
+    wanted["spec"]["restart"] = {"id": "1", "strategy": {"type": "Sequential", "order": order}}
+    return review(wanted)
+
+
+def posted(there: Installation, body: bytes, seconds: float = 30) -> int:
+    """The status that a stranger gets, who has no credentials; 0 where the connection ends."""
+    anybody = ssl.create_default_context()
+    anybody.check_hostname, anybody.verify_mode = False, ssl.CERT_NONE
+    request = urllib.request.Request(
+        f"https://127.0.0.1:{there.port}{GRAPHS}",
+        data=body,
+        headers={"Content-Type": "application/json"},
+    )
+    try:
+        with urllib.request.urlopen(request, context=anybody, timeout=seconds) as answer:  # noqa: S310
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code
+    except OSError:
+        return 0
+
+
+class Probing:
+    """Asks `/healthz` all the time."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.slowest = 0.0
+        self.asked = 0
+        self.ended = threading.Event()
+
+    def run(self) -> None:
+        while not self.ended.wait(0.1):
+            started = time.monotonic()
+            with urllib.request.urlopen(self.url, timeout=30) as answer:  # noqa: S310
+                assert answer.status == 200
+            self.slowest = max(self.slowest, time.monotonic() - started)
+            self.asked += 1
+
+
+@contextmanager
+def probing(there: Installation) -> Iterator[Probing]:
+    (flag,) = (each for each in there.process.flags if "health-probe" in each)
+    found = Probing(f"http://{flag.partition('=')[2]}/healthz")
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(found.run)
+        try:
+            yield found
+        finally:
+            found.ended.set()
+            running.result()
+
+
+def holder(there: Installation) -> str:
+    """Who leads."""
+    body = there.asker.get(Lease.KIND.path("dyn", "attacked")).body
+    return str(body.get("spec", {}).get("holderIdentity", ""))
+
+
+def test_a_stranger_with_small_requests_ends_no_leader(
+    kinds: ControlPlane, install: Install
+) -> None:
+    with install(*ELECTED) as there:
+        there.process.says("elected")
+        leader = holder(there)
+        body = look_alike()
+        assert 45_000 < len(body) < 64_000
+        with probing(there) as probes, ThreadPoolExecutor(4) as strangers:
+            started = time.monotonic()
+            statuses = list(strangers.map(lambda _: posted(there, body), range(12)))
+            seconds = time.monotonic() - started
+        assert {200} == set(statuses)
+        assert seconds < 30, "each of them took half a minute once"
+        assert probes.asked
+        assert probes.slowest < 1
+        assert there.process.ended is None
+        assert leader
+        assert leader == holder(there)
+
+
+def test_the_process_ends_in_time_whatever_strangers_send(
+    kinds: ControlPlane, install: Install
+) -> None:
+    services = {
+        f"s{number}": {"labels": {f"l{each}": "v w" for each in range(900)}}
+        for number in range(300)
+    }
+    large = review(graph(services), graph(services))
+    assert 2_000_000 < len(large) < 7_000_000
+    with install(*ELECTED) as there, ThreadPoolExecutor(12) as strangers:
+        sent = [strangers.submit(posted, there, large, 20) for _ in range(12)]
+        there.process.says("elected")
+        time.sleep(0.5)  # so that some of them are being judged; it is as well if they are not
+        started = time.monotonic()
+        there.process.stop(within_seconds=20)
+        assert time.monotonic() - started < 10
+        assert {each.result() for each in sent} <= {0, 200, 400, 503}
+
+
+def test_a_busy_port_is_one_line(kinds: ControlPlane, install: Install) -> None:
+    with install(*ELECTED) as there:
+        (flag,) = (each for each in there.process.flags if "health-probe" in each)
+        log = there.process.log.with_name("second.log")
+        second = type(there.process)(
+            there.process.kubeconfig,
+            log,
+            (flag, f"--metrics-bind-address=127.0.0.1:{there.port}"),
+        )
+        second.start()
+        assert 1 == second.wait()
+        lines = log.read_text().splitlines()
+    assert not any("Traceback" in each for each in lines)
+    (said,) = (each for each in lines if each.startswith("error: "))
+    assert said.endswith("cannot listen: Address already in use")
+    assert not [each for each in lines if "exc_info" in each or '"exception"' in each]
+    assert all(json.loads(each) for each in lines if each != said)

@@ -1,5 +1,6 @@
 """The control plane and operators of `tests/cluster`, for tests in which a tenant or a stranger attacks."""
 
+from cluster.admission.conftest import account, asker, install
 from cluster.conftest import (
     control_plane,
     kinds,
@@ -13,7 +14,10 @@ from cluster.conftest import (
 )
 
 __all__ = [
+    "account",
+    "asker",
     "control_plane",
+    "install",
     "kinds",
     "kubectl",
     "namespace",

@@ -18,6 +18,7 @@ from cluster.operator_process import OFF, OperatorProcess
 from cluster.world import World
 from dynamo_operator.api.crd import custom_resource_definitions
 from dynamo_operator.controlplane.instance import Instance
+from dynamo_operator.kube.stall import MESSAGE as STALL
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,5 +168,5 @@ def operator(shared_operator: OperatorProcess) -> Iterator[OperatorProcess]:
     yield shared_operator
     said = shared_operator.log.read_text()
     assert shared_operator.ended is None, said
-    bugs = [each for each in said.splitlines() if "Traceback" in each]
+    bugs = [each for each in said.splitlines() if "Traceback" in each or STALL in each]
     assert not bugs, bugs[0]

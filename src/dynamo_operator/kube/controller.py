@@ -26,6 +26,7 @@ from dynamo_operator.kube.pace import Bustle
 from dynamo_operator.kube.places import PLACES, Places
 from dynamo_operator.kube.queue import Priority, Queue
 from dynamo_operator.kube.requeue import retry
+from dynamo_operator.kube.stall import doing
 from dynamo_operator.kube.types.meta import Resource
 
 _log = structlog.get_logger()
@@ -251,7 +252,8 @@ class Runner:
                     self._queue.succeeded(taken.key)
                     self._queue.done(taken.key)
                 else:
-                    await self._attempt(taken.key)
+                    with doing(f"{self.kind.name} {taken.key}"):
+                        await self._attempt(taken.key)
             # A settled object asks for nothing and so never waits. Without this, a thousand of them in a row
             # would keep watches, probes and other controllers waiting for seconds.
             await asyncio.sleep(0)

@@ -20,6 +20,8 @@ _RECONCILE_BUCKETS: Final = (
 )
 _REQUEST_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
+_STALL_BUCKETS: Final = (0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
 _BY_REASON: Final = {
     "NotFound": "not_found",
     "AlreadyExists": "already_exists",
@@ -129,6 +131,16 @@ class RuntimeMetrics:
 
     def _declare_process(self) -> None:
         self._lag = self._gauge("loop_lag_seconds", "How late the event loop last ran a timer.")
+        self._stalls = Histogram(
+            f"{_PREFIX}_loop_stall_seconds",
+            "Processor time during which the event loop stood still, more than 0.1 s each; none is right.",
+            buckets=_STALL_BUCKETS,
+            registry=self.registry,
+        )
+        self._longest_stall = self._gauge(
+            "loop_stall_max_seconds", "The longest of these since the start."
+        )
+        self._longest = 0.0
         self._expires = self._read_gauge(
             "certificate_expiry_timestamp_seconds", "When the certificate that is served runs out."
         ).labelled("certificate")
@@ -208,6 +220,12 @@ class RuntimeMetrics:
     def event_dropped(self, cause: str) -> None:
         """Count one Kubernetes Event that is not written."""
         self._events_dropped.labels(cause).inc()
+
+    def stalled(self, seconds: float) -> None:
+        """Count one stall of the event loop."""
+        self._stalls.observe(seconds)
+        self._longest = max(self._longest, seconds)
+        self._longest_stall.set(self._longest)
 
     def lagged(self, seconds: float) -> None:
         """Set how late the event loop last ran a timer."""

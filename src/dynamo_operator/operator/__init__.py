@@ -20,6 +20,7 @@ from dynamo_operator.kube.manager import Manager
 from dynamo_operator.kube.measured import Measured
 from dynamo_operator.kube.metrics import RuntimeMetrics
 from dynamo_operator.kube.pace import Bustle
+from dynamo_operator.kube.stall import StallWatch
 from dynamo_operator.kube.worker import Workers
 from dynamo_operator.kube.writer import Writer
 from dynamo_operator.observability import metrics as product_metrics
@@ -59,6 +60,9 @@ async def run(
         settings, scope, user = found
         built = manager(client, settings, metrics, scope, user, dial=dial)
         built.on_synced(_stop_collecting_what_stays)
+        stalls = StallWatch(metrics.stalled)
+        built.on_synced(stalls.start)
+        built.serve(stalls)
         await built.run(stop)
         await scope.release()
 

@@ -1,0 +1,122 @@
+"""Notices when the event loop stands still because of our own code, and says where.
+
+A thread looks at the processor time that the loop's thread has used since its last heartbeat. Processor time
+and not wall-clock time: a process that gets no processor does not stand still by its own fault.
+"""
+
+import asyncio
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Final, NoReturn
+
+import structlog
+
+LIMIT_SECONDS: Final = 0.1
+"""Processor time between two heartbeats that counts as a stall."""
+BEAT_SECONDS: Final = 0.02
+_LOOK_SECONDS: Final = 0.04
+_QUIET_SECONDS: Final = 5.0
+"""At most one log line in this time."""
+_FRAMES: Final = 12
+MESSAGE: Final = "the event loop stood still"
+
+_log = structlog.get_logger()
+
+
+@contextmanager
+def doing(what: str) -> Iterator[None]:
+    """Name what the current task does meanwhile, for the line about a stall."""
+    task = asyncio.current_task()
+    if task is None:
+        yield
+        return
+    before = task.get_name()
+    task.set_name(what)
+    try:
+        yield
+    finally:
+        task.set_name(before)
+
+
+class StallWatch:
+    """Watches the event loop that it runs in, from `start` on until it is cancelled.
+
+    `observe` gets the processor seconds of each stall.
+    """
+
+    def __init__(self, observe: Callable[[float], None]) -> None:
+        self._observe = observe
+        self._started = asyncio.Event()
+        self._ended = threading.Event()
+        self._beat_at = 0.0
+        self._seen_at = -1.0  # the heartbeat whose stall was logged, or looked at
+        self._logged_at = float("-inf")
+        self._silent = 0
+
+    async def start(self) -> None:
+        """Watch from now on: what is loaded at the start takes longer, and holds up nothing."""
+        self._started.set()
+
+    async def run(self) -> NoReturn:
+        """Beat until cancelled."""
+        await self._started.wait()
+        ident = threading.get_ident()
+        used = time.pthread_getcpuclockid(ident)
+        self._beat_at = time.clock_gettime(used)
+        loop = asyncio.get_running_loop()
+        thread = threading.Thread(
+            target=self._look, args=(loop, ident, used), name="stall watch", daemon=True
+        )
+        thread.start()
+        try:
+            while True:
+                await asyncio.sleep(BEAT_SECONDS)
+                self._beat(time.clock_gettime(used))
+        finally:
+            self._ended.set()
+
+    def _beat(self, now: float) -> None:
+        seconds, began = now - self._beat_at, self._beat_at
+        self._beat_at = now
+        if seconds > LIMIT_SECONDS:
+            self._observe(seconds)
+            if self._seen_at != began:  # it was over before the thread had a turn
+                self._say(seconds, "", ())
+
+    def _look(self, loop: asyncio.AbstractEventLoop, ident: int, used: int) -> None:
+        """What the thread does."""
+        while not self._ended.wait(_LOOK_SECONDS):
+            began = self._beat_at
+            seconds = time.clock_gettime(used) - began
+            if seconds <= LIMIT_SECONDS or self._seen_at == began:
+                continue
+            frame = sys._current_frames().get(ident)  # noqa: SLF001 - the way that is documented for it
+            task = asyncio.current_task(loop)
+            if self._beat_at == began:  # it still stands
+                self._seen_at = began
+                self._say(seconds, task.get_name() if task else "", _places(frame))
+
+    def _say(self, seconds: float, what: str, places: tuple[str, ...]) -> None:
+        now = time.monotonic()
+        if now - self._logged_at < _QUIET_SECONDS:
+            self._silent += 1
+            return
+        self._logged_at = now
+        silent, self._silent = self._silent, 0
+        _log.warning(
+            MESSAGE, seconds=round(seconds, 3), doing=what, stack=places, not_logged_before=silent
+        )
+
+
+def _places(frame: FrameType | None) -> tuple[str, ...]:
+    """Where a thread stands, innermost first."""
+    found: list[str] = []
+    while frame is not None and len(found) < _FRAMES:
+        code = frame.f_code
+        found.append(f"{code.co_filename}:{frame.f_lineno} {code.co_qualname}")
+        frame = frame.f_back
+    return tuple(found)

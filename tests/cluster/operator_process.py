@@ -60,6 +60,12 @@ class OperatorProcess:
             return log.read().decode()
 
     @property
+    def pid(self) -> int:
+        """Its process id."""
+        assert self._process is not None
+        return self._process.pid
+
+    @property
     def ended(self) -> int | None:
         """Its exit code. None means: it runs."""
         return self._process.poll() if self._process else None

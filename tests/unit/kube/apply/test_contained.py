@@ -1,5 +1,6 @@
 """A live object contains what was applied, whatever the API server and others have added."""
 
+import time
 from typing import Any
 
 import msgspec
@@ -280,3 +281,19 @@ def test_a_change_is_of_the_size_only_when_nothing_else_has_changed(
     after: Deployment, expected: bool
 ) -> None:
     assert expected == differ_in_size_only(a_deployment(1, hash="a"), after, but_for=("hash",))
+
+
+def test_a_long_list_is_compared_in_time_that_grows_with_its_length() -> None:
+    def body(count: int) -> Object:
+        envs = [{"name": f"V{number}", "value": "x"} for number in range(count)]
+        pod = {"containers": [{"name": "main", "env": envs}]}
+        return {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"template": {"spec": pod}}}
+
+    def seconds(count: int) -> float:
+        wanted, live = body(count), body(count)
+        began = time.process_time()
+        assert contained(wanted, live)
+        return time.process_time() - began
+
+    seconds(10)
+    assert seconds(16_000) < 20 * seconds(2000) + 0.2

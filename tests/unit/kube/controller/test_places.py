@@ -23,7 +23,10 @@ class Waiting:
 
     reconciles: ClassVar[type[Resource]] = Gadget
     owns: ClassVar[tuple[type[Resource], ...]] = ()
-    watches: ClassVar[tuple[Watches, ...]] = ()
+
+    @property
+    def watches(self) -> tuple[Watches, ...]:
+        return ()
 
     async def reconcile(self, key: Key) -> Outcome:
         if key.name.startswith("slow"):

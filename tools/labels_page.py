@@ -24,7 +24,7 @@ share, such as the Service of a model or the planner's account, has none of them
 | wins | over | on |
 |---|---|---|
 | a service's `labels`, `annotations` | those of the graph | everything of that service |
-| `extraPodMetadata` | both | the pods of that service |
+| `extraPodMetadata` | both | the pods of that service; annotations also on workload, Services, Ingress |
 | the operator's own | all | everything |
 
 They are part of the pod template: a change of one replaces the pods. In the labels and

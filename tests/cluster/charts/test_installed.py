@@ -15,6 +15,7 @@ from cluster.charts.releases import (
     GRAPH,
     RELEASE,
     RESTRICTED,
+    TOGETHER,
     call_beside,
     installed,
     is_ready,
@@ -122,7 +123,7 @@ def test_an_upgrade_from_the_version_before_changes_no_pod_of_a_graph(
                 world.create(GRAPH, graph("chat", Frontend=service("frontend"), Decode=scaled))
                 world.eventually(GRAPH, "chat", is_ready)
             old = pods_of_graph(world)
-        online("upgrade", RELEASE, PLATFORM, place, "--reset-then-reuse-values")
+        online("upgrade", RELEASE, PLATFORM, place, "--reset-then-reuse-values", TOGETHER)
         with running(kinds, world, tmp_path / "after"):
             touched = {"metadata": {"annotations": {"example.com/looked": "yes"}}}
             world.patch(GRAPH, "chat", touched)

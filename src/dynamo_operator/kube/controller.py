@@ -151,6 +151,14 @@ class Runner:
         """Whether keys wait for a worker."""
         return self._queue.waiting > 0
 
+    def on_drained(self, handler: Callable[[], None]) -> None:
+        """Call `handler` when no key waits for a worker any more."""
+        self._queue.on_drained = handler
+
+    def look_again(self) -> None:
+        """Begin what was held back while `Pace.is_ahead`."""
+        self._queue.look_again()
+
     def _begin_at_most(self) -> int:
         workers = self._pace.workers
         return min(AHEAD, workers) if self._pace.is_ahead() else workers

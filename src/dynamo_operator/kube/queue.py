@@ -8,7 +8,6 @@ Two workers therefore never meet on one object, and no change is lost.
 import asyncio
 import random
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -30,9 +29,6 @@ class Priority(IntEnum):
 
 
 _WANTED = (Priority.EDIT, Priority.NEW)
-
-_LOOK_SECONDS = 0.5
-"""How often a worker without a key looks whether a new one may be begun by now. Nobody tells it."""
 
 FAIR_TURN = 8
 """Each so many keys, the one that has waited longest is next: no priority keeps another out for good."""
@@ -72,7 +68,8 @@ class _Delayed:
 class Queue:
     """Keys by priority, first come first served. Time is the event loop's, which never jumps.
 
-    `begin_at_most` is how many new keys may be handed out at the same time now. None means: any number.
+    `begin_at_most` is how many new keys may be handed out at the same time now; `look_again` when that grows.
+    None means: any number.
     """
 
     def __init__(
@@ -94,6 +91,8 @@ class Queue:
         """How often a key was added, retries included."""
         self.retried = 0
         """How often one was added because it had failed."""
+        self.on_drained: Callable[[], None] = lambda: None
+        """Called when the last key that was due has been handed out."""
         self._wake = asyncio.Event()
         self._closed = False
 
@@ -148,14 +147,18 @@ class Queue:
                 since = keys.pop(key)
                 self._working[key] = priority
                 self._handed_out += 1
+                if not self.waiting:
+                    self.on_drained()
                 self._last = priority
                 waited = asyncio.get_running_loop().time() - since
                 return Taken(key, priority, waited)
             self._wake.clear()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_LOOK_SECONDS if self.waiting else None):
-                    await self._wake.wait()
+            await self._wake.wait()
         return None
+
+    def look_again(self) -> None:
+        """Have workers without a key ask anew how many new keys may be handed out."""
+        self._wake.set()
 
     def done(self, key: Key) -> None:
         """Take `key` back from its worker; it is handed out again if it was added meanwhile."""

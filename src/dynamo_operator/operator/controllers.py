@@ -25,7 +25,7 @@ from dynamo_operator.kube.apply import Applier
 from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.client import Client
 from dynamo_operator.kube.connect import is_own_cluster
-from dynamo_operator.kube.controller import Pace
+from dynamo_operator.kube.controller import Pace, Runner
 from dynamo_operator.kube.events import EventWriter
 from dynamo_operator.kube.manager import Manager
 from dynamo_operator.kube.metrics import RuntimeMetrics
@@ -87,7 +87,7 @@ def control_graphs(parts: Parts) -> None:
     # Without the bustle: the counts of components are what rollouts and restarts go by.
     of_components = StatusPace(goal="Available")
     graphs = partial(GraphController, written=RolloutMetrics(parts.metrics.registry).written)
-    work = parts.pace
+    work, runners = parts.pace, list[Runner]()
     for make, name, marker, pace in (
         (ComponentController, "dynamocomponentdeployment", labels.MANAGED_BY, of_components),
         (graphs, "dynamographdeployment", labels.APP_MANAGED_BY, of_graphs),
@@ -107,6 +107,9 @@ def control_graphs(parts: Parts) -> None:
             work,
         )
         work = replace(work, is_ahead=runner.has_backlog)  # graphs make components
+        runners.append(runner)
+    components, makers = runners
+    components.on_drained(makers.look_again)
     recorder = parts.events.recorder("dgdscalingadapter")
     scaling = ScalingController(parts.client, parts.writer, parts.cache, recorder, StatusPace())
     built.control(scaling, parts.pace)

@@ -107,17 +107,43 @@ async def test_a_worker_that_waits_takes_up_what_was_held_back_when_another_is_d
     assert waiting.done()
 
 
-async def test_that_more_may_be_begun_is_noticed_without_being_told() -> None:
-    limit = 1
-    queue = Queue(begin_at_most=lambda: limit)
+async def test_that_more_may_be_begun_is_asked_when_that_may_have_changed_and_not_all_the_time() -> (
+    None
+):
+    limit, asked = 1, 0
+
+    def begin_at_most() -> int:
+        nonlocal asked
+        asked += 1
+        return limit
+
+    queue = Queue(begin_at_most=begin_at_most)
     for each in (A, B):
         queue.add(each, priority=Priority.NEW)
     await take(queue)
     waiting = asyncio.create_task(take(queue))
     await asyncio.sleep(60)
     assert not waiting.done()
+    assert asked < 10
     limit = 2
+    queue.look_again()
+    await asyncio.sleep(0.1)
+    assert waiting.done()
+
+
+async def test_who_waits_for_the_last_key_of_another_queue_is_told() -> None:
+    behind = Queue()
+    behind.add(A)
+    queue = Queue(begin_at_most=lambda: 1 if behind.waiting else 2)
+    behind.on_drained = queue.look_again
+    for each in (A, B):
+        queue.add(each, priority=Priority.NEW)
+    await take(queue)
+    waiting = asyncio.create_task(take(queue))
     await asyncio.sleep(1)
+    assert not waiting.done()
+    await take(behind)
+    await asyncio.sleep(0.1)
     assert waiting.done()
 
 

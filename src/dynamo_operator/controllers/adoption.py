@@ -72,13 +72,16 @@ def component_origin(component: DynamoComponentDeployment) -> Origin:
     The graph's controller knows it for the components of a graph, and notes it in the same write that takes
     a component over.
     """
-    owner = component.metadata.controller
-    if labels.ADOPTED_SPEC in component.metadata.annotations:
-        return Origin.CURRENT
-    if owner is not None and owner.kind == DynamoGraphDeployment.KIND.name:
-        is_earlier = is_of_earlier_operator(component.metadata.annotations)
-        return Origin.UNDECIDED if is_earlier else Origin.OUTDATED
-    return Origin.CURRENT if _is_carried_out(component) else Origin.OUTDATED
+    owner, annotations = component.metadata.controller, component.metadata.annotations
+    is_of_graph = owner is not None and owner.kind == DynamoGraphDeployment.KIND.name
+    if is_of_graph and not is_of_earlier_operator(annotations):
+        is_noted = labels.ADOPTED_SPEC in annotations
+        return Origin.CURRENT if is_noted else Origin.OUTDATED
+    if not _is_carried_out(component):
+        return (
+            Origin.OUTDATED
+        )  # decided now, since our own status will replace the one that tells it
+    return Origin.UNDECIDED if is_of_graph else Origin.CURRENT
 
 
 def noted(wanted: Object, live: DynamoComponentDeployment) -> Object:

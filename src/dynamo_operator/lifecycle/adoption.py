@@ -65,7 +65,9 @@ def with_kept_templates(wanted: Object, live: Object, origin: Origin) -> Object:
     annotations: Mapping[str, str] = live["metadata"].get("annotations", {})
     if wanted["kind"] not in WORKLOADS or not has_kept_templates(annotations):
         return wanted
-    is_earlier, notes = is_of_earlier_operator(annotations), _notes(annotations)
+    is_earlier = is_of_earlier_operator(annotations)
+    # One that went back to that operator meanwhile still has our note, which says nothing of what it wrote.
+    notes = {} if is_earlier else _notes(annotations)
     theirs = units(live)
     kept: dict[str, Object] = {}
     written: dict[str, _Note] = {}

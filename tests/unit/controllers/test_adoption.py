@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+import msgspec
 import pytest
 
 from dynamo_operator.api import labels
@@ -54,6 +55,7 @@ def wanted(image: str = "a:1") -> Object:
 
 def test_a_component_of_a_graph_waits_for_the_graph() -> None:
     assert Origin.UNDECIDED is component_origin(component(GO))
+    assert Origin.UNDECIDED is component_origin(component({**GO, labels.ADOPTED_SPEC: "x"}))
     assert Origin.OUTDATED is component_origin(component())
     assert Origin.CURRENT is component_origin(component({labels.ADOPTED_SPEC: "x"}))
 
@@ -62,6 +64,14 @@ def test_a_component_of_its_own_is_told_by_its_status() -> None:
     assert Origin.CURRENT is component_origin(component(owned=False))
     late = component(owned=False, observed=1)
     newer = type(late)(Metadata("g-w", "default", generation=2), late.spec, status=late.status)
+    assert Origin.OUTDATED is component_origin(newer)
+
+
+def test_what_the_earlier_operator_did_not_carry_out_is_not_kept() -> None:
+    found = component(GO)
+    newer = type(found)(
+        msgspec.structs.replace(found.metadata, generation=2), found.spec, status=found.status
+    )
     assert Origin.OUTDATED is component_origin(newer)
 
 

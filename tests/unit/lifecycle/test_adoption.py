@@ -86,6 +86,14 @@ def test_what_nobody_else_made_is_ours() -> None:
     assert deployment(OURS) == kept(deployment(OURS), deployment(THEIRS))
 
 
+def test_what_went_back_to_the_earlier_operator_is_taken_over_again() -> None:
+    edited = {**THEIRS, "image": "a:2"}
+    live = deployment(edited, **FIRST["metadata"]["annotations"], **GO)
+    found = kept(deployment({**OURS, "image": "a:2"}), live)
+    assert ["old"] == args(found)
+    assert note(found) != note(FIRST)
+
+
 def test_equal_templates_need_no_note() -> None:
     assert "" == note(kept(deployment(OURS), deployment(OURS, **GO)))
 

@@ -143,7 +143,7 @@ class ComponentController:
         if wait := self.pace.wait(component, status):
             report(self.recorder, component, component, applied=applied)
             return soonest(Again(wait), diagnosis.again_seconds)
-        stored = await patch_status(self.writer, component, status)
+        stored = await patch_status(self.writer, component, status, pace=self.pace)
         report(self.recorder, component, stored, applied=applied)
         return soonest(outcome(applied), diagnosis.again_seconds)
 

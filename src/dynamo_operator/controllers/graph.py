@@ -168,7 +168,7 @@ class GraphController:
         if wait := self.pace.wait(graph, state.status):
             report(self.recorder, graph, graph, applied=applied)
             return soonest(Again(wait), state.again_seconds, rollout.wait_seconds)
-        stored = await patch_status(self.writer, graph, state.status)
+        stored = await patch_status(self.writer, graph, state.status, pace=self.pace)
         self.written(graph, stored)
         report(self.recorder, graph, stored, applied=applied)
         return soonest(outcome(applied), state.again_seconds, rollout.wait_seconds)

@@ -153,11 +153,13 @@ class ModelController:
 
     def _wait(self, found: DynamoModel, status: Object) -> float:
         """Seconds to wait before this status is to be written; 0 means at once."""
+        return self._pace(found, status).wait(found, status)
+
+    def _pace(self, found: DynamoModel, status: Object) -> StatusPace:
+        """How often such a status is written."""
         if len(status["endpoints"]) <= LARGE:
-            return self.pace.wait(found, status)
-        if tells_only_failures(found, status):
-            return self.tally_pace.wait(found, status)
-        return self.large_pace.wait(found, status)
+            return self.pace
+        return self.tally_pace if tells_only_failures(found, status) else self.large_pace
 
     def _known(self, found: DynamoModel) -> Known:
         """What is known of the model's endpoints: by us, unless its status is not what we wrote."""
@@ -245,7 +247,7 @@ class ModelController:
 
     async def _write(self, found: DynamoModel, status: Object, known: Known) -> None:
         """Write the status if it differs, then tell what happened."""
-        stored = await patch_status(self.writer, found, status)
+        stored = await patch_status(self.writer, found, status, pace=self._pace(found, status))
         known.written = _written(stored)
         self._report(found, stored)
 

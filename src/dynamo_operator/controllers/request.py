@@ -201,7 +201,7 @@ class RequestController:
         told = status.watched(request, _said(facts), text)
         if wait := self.pace.wait(request, told.status):
             return Again(wait)
-        await self._tell(request, told)
+        await self._tell(request, told, self.pace)
         return Again(again) if again else DONE
 
     async def _fail(self, request: DynamoGraphDeploymentRequest, facts: Facts, job: Job) -> Outcome:
@@ -300,12 +300,14 @@ class RequestController:
         told = status.mirrored(request, graph)
         if wait := self.pace.wait(request, told.status):
             return Again(wait)
-        return await self._tell(request, told)
+        return await self._tell(request, told, self.pace)
 
-    async def _tell(self, request: DynamoGraphDeploymentRequest, told: Told) -> Outcome:
+    async def _tell(
+        self, request: DynamoGraphDeploymentRequest, told: Told, pace: StatusPace | None = None
+    ) -> Outcome:
         """Write the status, then queue the events; nothing of both if the status is as it was."""
         late = status.change_rejected(request)
-        stored = await patch_status(self.acts.writer, request, told.status)
+        stored = await patch_status(self.acts.writer, request, told.status, pace=pace)
         if stored is not request:
             for reason, text, is_warning in (*told.events, *late):
                 self.recorder.event(request, reason=reason, message=text, warning=is_warning)

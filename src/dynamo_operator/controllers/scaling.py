@@ -123,7 +123,7 @@ class ScalingController:
         status = acting_status(found, spec, graph, _now() if is_scaled else None)
         if not is_scaled and (wait := self.pace.wait(found, status)):
             return Again(wait)
-        await patch_status(self.writer, found, status)
+        await patch_status(self.writer, found, status, pace=None if is_scaled else self.pace)
         return DONE
 
     async def _write(

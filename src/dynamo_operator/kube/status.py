@@ -28,28 +28,34 @@ BUSY_SECONDS = 3.0
 the first of their three services."""
 
 
-async def patch_status(writer: Writer, resource: R, wanted: Mapping[str, Any]) -> R:
+async def patch_status(
+    writer: Writer, resource: R, wanted: Mapping[str, Any], *, pace: "StatusPace | None" = None
+) -> R:
     """The resource with this status; one request, or none when the stored status says the same.
 
     `wanted` has plain JSON under the wire names that we own; a name that is left out stays as it is, a name
-    that maps to None is removed. `conditions` is a sequence of `Condition` without transition times.
+    that maps to None is removed. `conditions` is a sequence of `Condition` without transition times. `pace`
+    takes note of the write once it has succeeded.
 
     Raises:
         Conflict: the object changed meanwhile; the caller tries again at once.
         OperatorError: the patch failed otherwise.
     """
-    patch = _difference(resource, wanted)
+    patch = difference(resource, wanted)
     if not patch:
         return resource
     # The API server ignores a uid in a status patch of a custom resource (measured on v1.36). The version
     # keeps a status that was computed for one spec, or one object, away from the next.
     version = resource.metadata.resource_version
-    return await writer.merge_patch(
+    stored = await writer.merge_patch(
         type(resource),
         resource.key,
         {"metadata": {"resourceVersion": version}, "status": patch},
         subresource="status",
     )
+    if pace is not None:
+        pace.wrote(resource)
+    return stored
 
 
 class StatusPace:
@@ -97,9 +103,9 @@ class StatusPace:
         return self._pace.remembered + self._settling.remembered + self._progress.remembered
 
     def wait(self, resource: Resource, wanted: Mapping[str, Any]) -> float:
-        """Seconds to wait before this status is to be written; 0 means at once. Takes note of the write."""
+        """Seconds to wait before this status is to be written; 0 means at once."""
         uid = resource.metadata.uid
-        patch = _difference(resource, wanted)
+        patch = difference(resource, wanted)
         if not patch:
             self._progress.forget(uid)
             return 0.0
@@ -112,9 +118,13 @@ class StatusPace:
             gathering = self._progress.wait(uid, BUSY_SECONDS) if self._bustle.is_high else 0.0
             if left := max(self._pace.wait(uid), gathering):
                 return left
+        return 0.0
+
+    def wrote(self, resource: Resource) -> None:
+        """Take note that a status of that object was written."""
+        uid = resource.metadata.uid
         self._progress.forget(uid)
         self._pace.note(uid)
-        return 0.0
 
     @property
     def _patience(self) -> float:
@@ -153,7 +163,7 @@ def _verdict(condition: Condition) -> tuple[str, str, str, int | None]:
     return condition.type, condition.status, condition.reason, condition.observed_generation
 
 
-def _difference(resource: Resource, wanted: Mapping[str, Any]) -> Object:
+def difference(resource: Resource, wanted: Mapping[str, Any]) -> Object:
     """The merge patch from the stored status to the wanted one, as far as it is ours."""
     stored, status = _status(resource), _as_json(wanted)
     if "conditions" in wanted:

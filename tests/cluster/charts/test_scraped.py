@@ -161,7 +161,7 @@ def scene(
         (folder / "token").write_text(token, encoding="utf-8")
         configuration = scraping(monitor, world, folder, ports[:2])
         prometheus = stack.enter_context(running(configuration, folder / "prometheus"))
-        prometheus.until(lambda which: len(up(which)) == 2)
+        prometheus.until(lambda which: len(up(which)) == 2, within_seconds=90)
         live(kinds, world, "again")
         prometheus.until(
             lambda which: which.query("count_over_time(up[1m]) > 3"), within_seconds=30

@@ -1,11 +1,13 @@
 """The transport to a real server: TLS, renewed credentials, long lines, and one clear line per failure."""
 
 import asyncio
+import socket
 import ssl
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -65,6 +67,23 @@ async def test_a_request_reaches_the_server_as_it_is() -> None:
     assert first.headers["User-Agent"].startswith("dynamo-operator")
     assert [b"{}", b"{}"] == bodies
     assert {} == dict(second.cookies)
+
+
+async def test_connections_notice_when_the_other_end_is_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    options: set[tuple[int, int]] = set()
+
+    class Recorded(socket.socket):
+        def setsockopt(self, level: int, option: int, value: Any, *more: Any) -> None:
+            options.add((option, value))
+            super().setsockopt(level, option, value, *more)
+
+    async with serving(hello) as url:
+        monkeypatch.setattr("dynamo_operator.kube.http.socket.socket", Recorded)
+        await answer_of(Plain(url))
+    assert (socket.SO_KEEPALIVE, 1) in options
+    assert {(socket.TCP_KEEPIDLE, 30), (socket.TCP_KEEPINTVL, 10)} <= options
 
 
 async def test_the_server_may_have_a_path_of_its_own() -> None:

@@ -241,7 +241,7 @@ def test_prometheus_evaluates_all_alerts_and_none_is_on(scene: Scene) -> None:
         rules = [rule for group in groups for rule in group["rules"]]
         return [] if any(rule["health"] == "unknown" for rule in rules) else rules
 
-    found = scene.prometheus.until(judged)
+    found = scene.prometheus.until(judged, within_seconds=90)
     assert {(name, "ok") for name in alerts()} == {(each["name"], each["health"]) for each in found}
     assert set() == {each["name"] for each in found if each["state"] == "firing"}
 

@@ -85,7 +85,8 @@ spec:
         - port: {{ index . 1 }}
           protocol: TCP
       from:
-        - namespaceSelector: {}
+        - namespaceSelector:
+            {{- toYaml $root.Values.networkPolicy.namespaceSelector | nindent 12 }}
           podSelector:
             matchExpressions:
               - key: nvidia.com/dynamo-component
@@ -94,5 +95,8 @@ spec:
             matchLabels:
               control-plane: controller-manager
               app.kubernetes.io/instance: {{ $root.Release.Name | quote }}
+        {{- with $root.Values.networkPolicy.extraFrom }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
   egress: []
 {{- end }}

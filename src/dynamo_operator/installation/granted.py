@@ -34,22 +34,6 @@ _FIND_WORKERS = (
     Rule("discovery.k8s.io", ("endpointslices",), _READ, "Finds workers."),
     Rule(NVIDIA, ("dynamoworkermetadatas",), _ALL, "Finds workers, and is found."),
 )
-_CHECK_TOKENS = (
-    Rule(
-        "authentication.k8s.io",
-        ("tokenreviews",),
-        ("create",),
-        "Knows who asks for its metrics.",
-        feature=_WHOLE_CLUSTER,
-    ),
-    Rule(
-        "authorization.k8s.io",
-        ("subjectaccessreviews",),
-        ("create",),
-        "Knows whether he may.",
-        feature=_WHOLE_CLUSTER,
-    ),
-)
 
 PLANNER = Granted(
     "planner",
@@ -87,7 +71,6 @@ EPP = Granted(
         Rule("inference.networking.k8s.io", ("inferencepools",), _READ, "Reads its pool."),
         Rule("", ("pods",), _READ, "Knows whom it can pick."),
         *_FIND_WORKERS,
-        *_CHECK_TOKENS,
     ),
 )
 PROFILING = Granted(

@@ -16,7 +16,7 @@ REQUEST = "DynamoGraphDeploymentRequest"
 MODEL = "DynamoModel"
 GROUP_VERSION = "nvidia.com/v1alpha1"
 
-POD = {"mainContainer": {"image": "r.example/vllm:0.9.0"}}
+POD = {"mainContainer": {"image": "r.example/vllm:0.9.0", "command": ["run"]}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +307,7 @@ def graph_update_rows() -> Iterator[Row]:
             by_schema="cannot change node topology (between single-node and multi-node) after creation",
         )
     fixed = "service topology is immutable and cannot be modified after creation: "
-    other = {"mainContainer": {"image": "r.example/vllm:0.9.1"}}
+    other = {"mainContainer": {**POD["mainContainer"], "image": "r.example/vllm:0.9.1"}}
     yield Row("U3", with_service(extraPodSpec=other), graph())
     yield Row(
         "U3",

@@ -18,6 +18,7 @@ _SHELL = re.compile(r"(.*/)?(sh|ash|bash|dash|ksh|zsh)")
 _SCRIPT_FLAG = re.compile(r"-[A-Za-z]*c")
 _FLAG = re.compile(r"--[A-Za-z][\w.-]*(=.*)?", re.ASCII | re.DOTALL)
 _FIRST_FLAG = re.compile(r"--?[A-Za-z][\w.-]*(=.*)?", re.ASCII | re.DOTALL)
+_PYTHON = re.compile(r"(.*/)?python\d*(\.\d+)*", re.ASCII)
 _PYTHON_FLAGS = ("--help", "--version", "--check-hash-based-pycs")
 # Words, quotes and variables, but nothing that ends a command, redirects it or starts another one.
 # Possessive, and each alternative begins with characters of its own: there is nothing to go back to.
@@ -39,6 +40,16 @@ def is_shell(command: Sequence[str]) -> bool:
 def is_flag(text: str) -> bool:
     """Whether the text begins with a long flag such as `--model`, which no shell takes as a script."""
     return _FLAG.match(text) is not None
+
+
+def is_python(program: str) -> bool:
+    """Whether a command's first word is a Python interpreter."""
+    return _PYTHON.fullmatch(program) is not None
+
+
+def has_only_flags(args: Sequence[str]) -> bool:
+    """Whether arguments begin with a long flag that neither a shell nor Python has."""
+    return bool(args) and is_flag(args[0]) and args[0].partition("=")[0] not in _PYTHON_FLAGS
 
 
 def several_flags(text: str) -> str:

@@ -21,6 +21,7 @@ from dynamo_operator.lifecycle.replicas import graph_scale
 from dynamo_operator.lifecycle.step import Step
 from dynamo_operator.lifecycle.workers import Rollout
 from dynamo_operator.status.components import component_views
+from dynamo_operator.status.configuration import configuration_warning
 from dynamo_operator.status.diagnosis import diagnose
 from dynamo_operator.status.gang import gang_views
 from dynamo_operator.status.graph import GraphStatus, graph_status
@@ -45,7 +46,11 @@ def graph_state(
     status = {
         **found.status,
         **rolling_update_status(graph, rollout),
-        "conditions": [*found.status["conditions"], *([suspended] if suspended else [])],
+        "conditions": [
+            *found.status["conditions"],
+            *configuration_warning(graph),
+            *([suspended] if suspended else []),
+        ],
         "restart": msgspec.to_builtins(step.restart.status) if step.restart.status else None,
         "replicas": scale.replicas,
         "selector": graph_selector(graph, scale.covered),

@@ -152,6 +152,17 @@ MEANINGS = (
         "See the reason of `Ready`. Take the last edit back, or set a longer time if the model needs it.",
     ),
     Meaning(
+        *(_GRAPH, "ConfigurationWarning", "True", GraphReason.INOPERATIVE),
+        "Something in the spec is accepted and cannot work as written: a container that ends at once, a port "
+        "that is missing, an Ingress without class. `Ready` does not depend on it.",
+        "Change the fields that the message names.",
+    ),
+    Meaning(
+        *(_GRAPH, "ConfigurationWarning", "False", GraphReason.NO_WARNING),
+        "There was such a warning, and the spec has been corrected. Most graphs never have this condition.",
+        "Nothing.",
+    ),
+    Meaning(
         *(_GRAPH, "Progressing", "Unknown", PauseReason.GRAPH_PAUSED),
         "The annotation `nvidia.com/paused` is `true`: nothing is written for the graph, and the rest of its "
         "status is from before.",

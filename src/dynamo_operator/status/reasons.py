@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class GraphReason(StrEnum):
-    """Reasons of a graph's `Ready` and `Progressing`.
+    """Reasons of a graph's `Ready`, `Progressing` and `ConfigurationWarning`.
 
     Source: specification `controllers` 2.9, `beyond` F1 and F12.
     """
@@ -36,6 +36,8 @@ class GraphReason(StrEnum):
     UPDATE_COMPLETE = "update_complete"
     DEADLINE_EXCEEDED = "progress_deadline_exceeded"
     NOT_ALLOWED = "exposure_not_allowed"
+    INOPERATIVE = "will_not_work_as_written"
+    NO_WARNING = "no_warning"
 
 
 class ComponentReason(StrEnum):

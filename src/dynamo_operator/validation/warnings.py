@@ -16,6 +16,7 @@ from dynamo_operator.api.resources import ResourceItem, Resources
 from dynamo_operator.validation import Problem
 from dynamo_operator.validation.annotations import update_warnings
 from dynamo_operator.validation.graph import service_path
+from dynamo_operator.validation.inoperative import component_inoperative, graph_inoperative
 from dynamo_operator.validation.surroundings import UNKNOWN, Surroundings
 from dynamo_operator.validation.syntax import nearest
 from dynamo_operator.validation.volumes import containers_of
@@ -43,6 +44,7 @@ def graph_warnings(
         used = names.dynamo_namespace(at.namespace, at.name)
         yield from _namespace_ignored(service, used, path, shown)
         yield from _spec_warnings(service, path, surroundings)
+    yield from graph_inoperative(graph)
     yield from _claim_warnings(graph, surroundings)
     yield from _shared_name_warnings(graph, surroundings)
 
@@ -59,6 +61,7 @@ def component_warnings(
         return
     yield from _deprecated(component.spec, "spec", "spec")
     yield from _spec_warnings(component.spec, "spec", surroundings)
+    yield from component_inoperative(component)
     for index, mount in enumerate(component.spec.volume_mounts):
         yield from _unknown_claim(mount.name, f"spec.volumeMounts[{index}].name", surroundings)
 
@@ -104,12 +107,6 @@ def _spec_warnings(spec: ComponentSpec, path: str, surroundings: Surroundings) -
         yield from _probe_warnings(spec.liveness_probe, f"{path}.livenessProbe")
         at = f"{path}.extraPodSpec.mainContainer.livenessProbe"
         yield from _probe_warnings(main.get("livenessProbe"), at)
-    way = spec.ingress
-    if way and way.enabled and not (way.ingress_controller_class_name or way.use_virtual_service):
-        message = (
-            "no Ingress is made without a class: the operator's default class is for frontends"
-        )
-        yield Problem(f"{path}.ingress.ingressControllerClassName", f"{message} that say nothing")
     for field, default in _OVERRIDDEN.items():
         if pod.get(field):
             message = f"takes the place of the operator's default, {default}"
@@ -138,10 +135,12 @@ def _probe_warnings(probe: Any, path: str) -> Iterator[Problem]:
     """A liveness probe that restarts a model server after one slow answer."""
     if not isinstance(probe, Mapping):
         return
-    period, misses = probe.get("periodSeconds") or 10, probe.get("failureThreshold") or 3
-    if period * misses < _LEAST_LIVENESS_SECONDS:
+    # A check that waits longer for its answer than until the next one takes that long.
+    each = max(probe.get("periodSeconds") or 10, probe.get("timeoutSeconds") or 1)
+    seconds = each * (probe.get("failureThreshold") or 3)
+    if seconds < _LEAST_LIVENESS_SECONDS:
         message = (
-            f"restarts the container after {period * misses} s without an answer, and a model that "
+            f"restarts the container after {seconds} s without an answer, and a model that "
             f"is busy may be silent that long: use at least {_LEAST_LIVENESS_SECONDS} s"
         )
         yield Problem(path, message)

@@ -20,7 +20,7 @@ def warned(new: Object, **known: Any) -> tuple[str, ...]:
 
 
 def pod(image: str) -> Object:
-    return {"extraPodSpec": {"mainContainer": {"image": image}}}
+    return {"extraPodSpec": {"mainContainer": {"image": image, "args": ["run"]}}}
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,9 @@ run on each node for itself. The sizes stand in the user's command. Source: spec
 """
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import Enum
-from itertools import pairwise
 
 from dynamo_operator.api.entry_point import is_shell
+from dynamo_operator.api.vllm_sizes import Mode, mode, parallelism
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.render.backends import noop
 from dynamo_operator.render.group import Node, Part, Reference, shell_line, users_parts
@@ -27,10 +24,6 @@ STARTS_LEADER_LAST = False
 _RAY_PORT = 6379
 _DATA_PARALLEL_PORT = 13445
 _RAY_EXECUTOR = ("--distributed-executor-backend", "ray")
-_TENSOR = ("--tensor-parallel-size", "-tp")
-_PIPELINE = ("--pipeline-parallel-size", "-pp")
-_DATA = ("--data-parallel-size", "-dp")
-_NUMBER = re.compile(r"[1-9]\d{0,8}", re.ASCII)
 _STARTS_PYTHON = re.compile(r"python[0-9.]*\s", re.ASCII)
 _ENDS_A_SIMPLE_COMMAND = "|&;\n'\""
 
@@ -48,13 +41,13 @@ def container(container: Object, plan: ComponentPlan) -> Object:
 
 def launch(container: Object, plan: ComponentPlan, node: Node) -> Object:
     """The container as a part of a Ray cluster, as some of the ranks, or as it is."""
-    wanted = _parallelism(container)
-    match _mode(plan.gpus, wanted):
-        case _Mode.RAY:
+    wanted = parallelism(container)
+    match mode(plan.gpus, wanted):
+        case Mode.RAY:
             started = _ray_leader(container) if node.is_leader else _ray_worker(container, node)
-        case _Mode.DATA_PARALLEL:
+        case Mode.DATA_PARALLEL:
             started = with_flags(container, _ranks(plan.gpus // wanted.cut, node), "vllm")
-        case _Mode.ALONE:
+        case Mode.ALONE:
             started = container
     return started if node.is_leader else without_probes(started)
 
@@ -64,61 +57,13 @@ def leader_service(plan: ComponentPlan) -> LeaderService | None:
 
     Source: vLLM, `HANDSHAKE_TIMEOUT_MINS` of `vllm/v1/engine/core.py`, is 5.
     """
-    match _mode(plan.gpus, _parallelism(plan.main_container)):
-        case _Mode.RAY:
+    match mode(plan.gpus, parallelism(plan.main_container)):
+        case Mode.RAY:
             return LeaderService(_RAY_PORT, is_ray=True)
-        case _Mode.DATA_PARALLEL:
+        case Mode.DATA_PARALLEL:
             return LeaderService(_DATA_PARALLEL_PORT)
-        case _Mode.ALONE:
+        case Mode.ALONE:
             return None
-
-
-class _Mode(Enum):
-    ALONE = "each node for itself"
-    RAY = "one model over all nodes"
-    DATA_PARALLEL = "copies of a model over all nodes"
-
-
-@dataclass(frozen=True, slots=True)
-class _Parallelism:
-    """Over how many GPUs a model is cut, and how many copies of it there are."""
-
-    cut: int
-    copies: int
-
-
-def _mode(gpus: int, wanted: _Parallelism) -> _Mode:
-    if gpus and wanted.cut > gpus:
-        return _Mode.RAY
-    is_spread = gpus and wanted.cut * wanted.copies > gpus
-    return _Mode.DATA_PARALLEL if is_spread else _Mode.ALONE
-
-
-def _parallelism(container: Object) -> _Parallelism:
-    flags = _flags(container)
-    return _Parallelism(_size(flags, _TENSOR) * _size(flags, _PIPELINE), _size(flags, _DATA))
-
-
-def _words(container: Object) -> list[str]:
-    """The words of command and arguments, whether they stand alone or inside a script."""
-    texts = [*container.get("command", ()), *container.get("args", ())]
-    return [word.strip("'\"") for text in texts for word in text.split()]
-
-
-def _flags(container: Object) -> list[tuple[str, str]]:
-    """The words that may be flags, each with the word that follows it."""
-    pairs = pairwise([*_words(container), ""])
-    return [pair for pair in pairs if pair[0].startswith(("-", "_"))]
-
-
-def _size(flags: Sequence[tuple[str, str]], names: Sequence[str]) -> int:
-    """The number that the first of these flags gives, as `--flag 2` or `--flag=2`; else 1."""
-    for word, following in flags:
-        flag, has_value, value = word.partition("=")
-        number = value if has_value else following
-        if flag.replace("_", "-") in names and _NUMBER.fullmatch(number):
-            return int(number)
-    return 1
 
 
 def _ray_leader(container: Object) -> Object:

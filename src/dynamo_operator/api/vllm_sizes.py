@@ -1,0 +1,65 @@
+"""How a vLLM command spreads a model over GPUs: the sizes that it names, and what follows from them."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from itertools import pairwise
+from typing import Any
+
+_TENSOR = ("--tensor-parallel-size", "-tp")
+_PIPELINE = ("--pipeline-parallel-size", "-pp")
+_DATA = ("--data-parallel-size", "-dp")
+_NUMBER = re.compile(r"[1-9]\d{0,8}", re.ASCII)
+
+
+class Mode(Enum):
+    """What the nodes of one replica do together."""
+
+    ALONE = "each node for itself"
+    RAY = "one model over all nodes"
+    DATA_PARALLEL = "copies of a model over all nodes"
+
+
+@dataclass(frozen=True, slots=True)
+class Parallelism:
+    """Over how many GPUs a model is cut, and how many copies of it there are."""
+
+    cut: int = 1
+    copies: int = 1
+
+
+def mode(gpus: int, wanted: Parallelism) -> Mode:
+    """What nodes with that many GPUs each do. Source: specification `rendering` 9.4."""
+    if gpus and wanted.cut > gpus:
+        return Mode.RAY
+    is_spread = gpus and wanted.cut * wanted.copies > gpus
+    return Mode.DATA_PARALLEL if is_spread else Mode.ALONE
+
+
+def parallelism(container: Mapping[str, Any]) -> Parallelism:
+    """The sizes in a container's command and arguments."""
+    flags = _flags(container)
+    return Parallelism(_size(flags, _TENSOR) * _size(flags, _PIPELINE), _size(flags, _DATA))
+
+
+def _words(container: Mapping[str, Any]) -> list[str]:
+    """The words of command and arguments, whether they stand alone or inside a script."""
+    texts = [*(container.get("command") or ()), *(container.get("args") or ())]
+    return [word.strip("'\"") for text in texts for word in text.split()]
+
+
+def _flags(container: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The words that may be flags, each with the word that follows it."""
+    pairs = pairwise([*_words(container), ""])
+    return [pair for pair in pairs if pair[0].startswith(("-", "_"))]
+
+
+def _size(flags: Sequence[tuple[str, str]], names: Sequence[str]) -> int:
+    """The number that the first of these flags gives, as `--flag 2` or `--flag=2`; else 1."""
+    for word, following in flags:
+        flag, has_value, value = word.partition("=")
+        number = value if has_value else following
+        if flag.replace("_", "-") in names and _NUMBER.fullmatch(number):
+            return int(number)
+    return 1

@@ -21,6 +21,7 @@ from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.types.meta import Condition, Resource, condition
 from dynamo_operator.lifecycle.request import Reason as RequestReason
 from dynamo_operator.lifecycle.request import Type as RequestType
+from dynamo_operator.status import configuration
 from dynamo_operator.status.pause import PauseReason, is_paused
 from dynamo_operator.status.reasons import ComponentReason, GraphReason
 from dynamo_operator.status.scaling import ScalingReason
@@ -189,6 +190,10 @@ def _late(stated: Stated) -> list[Service]:
     return every if reasons and is_about_them else []
 
 
+_BAD_WHEN_TRUE = ("Suspended", configuration.TYPE)
+"""Conditions that are there to say that something is unusual."""
+
+
 def _bad_conditions(stated: Stated) -> Iterator[Condition]:
     """Those that a reader has to know of, the one first that says most."""
     first = summary(stated)
@@ -197,7 +202,7 @@ def _bad_conditions(stated: Stated) -> Iterator[Condition]:
     order = sorted(stated.status.conditions, key=lambda it: (it.type != "Valid", it != first))
     for each in order:
         is_bad = each.status == "False"
-        if each.type == "Suspended":
+        if each.type in _BAD_WHEN_TRUE:
             is_bad = each.status != "False"
         elif each == first:
             is_bad = each.status != "True"

@@ -174,6 +174,18 @@ def test_a_suspended_graph() -> None:
     assert (advice("suspended"),) == found.advice
 
 
+def test_what_cannot_work_as_written_is_part_of_why() -> None:
+    warned = a_condition("ConfigurationWarning", "True", "will_not_work_as_written", "w: no args")
+    found = told(a_graph(unready("pods_crashing", "w crashes"), warned))
+    assert "w: no args" in text(found)
+    assert advice("will_not_work_as_written", "ConfigurationWarning", "True") in found.advice
+
+
+def test_a_warning_that_is_over_is_not_spoken_of() -> None:
+    over = a_condition("ConfigurationWarning", "False", "no_warning", "fine")
+    assert 1 == len(told(a_graph(READY, over)).said)
+
+
 def test_a_graph_that_was_suspended_is_as_ready_as_any() -> None:
     resumed = a_condition("Suspended", "False", "resumed")
     assert 1 == len(told(a_graph(READY, resumed)).said)

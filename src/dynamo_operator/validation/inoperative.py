@@ -5,7 +5,7 @@ The Go operator accepts all of it, so nothing is refused. Each rule speaks only 
 warnings also stand in the status, for as long as the spec is so (`status/configuration.py`).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from dynamo_operator.api.component import DynamoComponentDeployment, DynamoComponentDeploymentSpec
@@ -91,7 +91,7 @@ def _entry_point(
         yield from _joined_flags(args, path)
 
 
-def _joined_flags(args: list[str], path: str) -> Iterator[Problem]:
+def _joined_flags(args: Sequence[str], path: str) -> Iterator[Problem]:
     """Arguments with several flags, where no shell takes them apart."""
     for index, each in enumerate(args):
         if several_flags(each):

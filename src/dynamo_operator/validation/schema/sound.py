@@ -31,23 +31,24 @@ def _remove(document: Any, path: str) -> None:
     """Removes a key, or empties a list item; a path that leads nowhere changes nothing."""
     value, rest = document, path
     while rest:
-        key: str | int | None
         if isinstance(value, dict):
             key = next((each for each in _steps(rest) if each in value), None)
-            taken = len(key) if key is not None else 0
-        else:
-            found = _INDEX.match(rest)
-            is_there = found and isinstance(value, list) and int(found[1]) < len(value)
-            key, taken = (int(found[1]), found.end()) if found and is_there else (None, 0)
-        if key is None:
-            return
-        rest = rest[taken:].removeprefix(".")
-        if rest:
+            if key is None:
+                return
+            rest = rest[len(key) :].removeprefix(".")
+            if not rest:
+                del value[key]
+                return
             value = value[key]
-        elif isinstance(value, dict):
-            del value[key]
-        else:
-            value[key] = None
+            continue
+        found = _INDEX.match(rest)
+        if found is None or not isinstance(value, list) or int(found[1]) >= len(value):
+            return
+        index, rest = int(found[1]), rest[found.end() :].removeprefix(".")
+        if not rest:
+            value[index] = None
+            return
+        value = value[index]
 
 
 def _steps(path: str) -> Iterator[str]:

@@ -72,6 +72,7 @@ long: .venv/.synced ## All faults in full: every crash point, 200 sequences of e
 	@FUZZ_MANIFESTS=5000 $(RUN) pytest --timeout=0 tests/unit/admission/test_odd_manifests.py
 	@FUZZ_MANIFESTS=5000 $(RUN) pytest --timeout=0 tests/cluster/admission -k odd_manifests
 	@DYNAMO_TEST_LONG=1 $(RUN) pytest tests/faults $(ARGS)
+	@DYNAMO_TEST_LONG=1 $(RUN) pytest --timeout=0 tests/adversary/test_storm.py
 
 # Only a machine that says in so many words that it cannot be a node goes without: an error of ours must not pass for that.
 real: .venv/.synced ## The tests on real pods, or the reason why this machine cannot run them

@@ -152,7 +152,10 @@ def test_profiling_that_looks_for_gpus_may_read_nodes_without_anybody_binding_it
     }
     named = (f"{flag}={name}" for flag, name in roles.items())
     more = (*CLUSTER_WIDE_FLAGS, *named, "--operator-image=dynamo-operator:test")
-    account = f"system:serviceaccount:{world.namespace}:dgdr-profiling-job"
+    elsewhere = World(
+        world.server, world.tls, "default"
+    )  # in its own namespace it refuses requests
+    account = f"system:serviceaccount:{elsewhere.namespace}:dgdr-profiling-job"
 
     def may_read_nodes() -> bool:
         try:
@@ -164,9 +167,10 @@ def test_profiling_that_looks_for_gpus_may_read_nodes_without_anybody_binding_it
     with OperatorProcess(kubeconfig, tmp_path / "log", flags(world.namespace, *more)) as operator:
         operator.ready()
         assert not may_read_nodes()
-        world.create(REQUEST, a_request(enableGpuDiscovery=True))
-        world.until(may_read_nodes)
-    world.delete(REQUEST, "chat")
+        elsewhere.create(REQUEST, a_request(enableGpuDiscovery=True))
+        elsewhere.until(may_read_nodes)
+        elsewhere.delete(REQUEST, "chat")
+        elsewhere.until(lambda: not may_read_nodes())
 
 
 @pytest.mark.parametrize("role", ["cluster-admin", "edit"])

@@ -182,6 +182,8 @@ class Store(Generic[R]):
         _log.warning("object does not fit its type", error=str(error))
         if error.key is None:
             return  # broken beyond a name
+        # Its traceback would keep the frames that read the object, and with them all of its text.
+        error.__traceback__ = error.__cause__ = error.__context__ = None
         if self._listing is not None:
             self._listing.broken[error.key] = error
             return

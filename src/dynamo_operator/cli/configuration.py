@@ -202,6 +202,8 @@ def _contradictions(settings: Settings) -> Iterator[tuple[str, str]]:
         yield "modelExpressUrl", f"expected a URL such as http://model-express:8001, got {url!r}"
     if not 1 <= settings.render.worker_liveness_failures <= _INT32:
         yield "workerLivenessFailures", f"must be from 1 to {_INT32}"
+    if not 0 <= settings.render.worker_drain_period_seconds <= _INT32:
+        yield "workerDrainPeriod", f"must be from 0 to {_INT32}"
     if settings.render.largest_object_bytes < 0:
         yield "largestObjectBytes", "must not be negative; 0 means no limit"
     if settings.resync_period_seconds < 1:

@@ -9,6 +9,7 @@ from typing import Any
 
 from dynamo_operator.api import labels
 from dynamo_operator.kube.kind import Object
+from dynamo_operator.render.components.plain import TERMINATION_GRACE_SECONDS
 from dynamo_operator.render.container import main_container
 from dynamo_operator.render.group import Node
 from dynamo_operator.render.leader_wait import wait_containers, wait_volumes
@@ -17,7 +18,6 @@ from dynamo_operator.render.seams import ComponentPlan
 from dynamo_operator.render.volumes import volumes
 
 _FS_GROUP = 1000
-_TERMINATION_GRACE_SECONDS = 60
 
 
 def pod_template(
@@ -37,7 +37,7 @@ def pod_spec(plan: ComponentPlan, node: Node | None, *, is_debug: bool = False) 
     account = {"serviceAccountName": plan.service_account} if plan.service_account else {}
     defaults: Object = {
         "restartPolicy": "Always",
-        "terminationGracePeriodSeconds": _TERMINATION_GRACE_SECONDS,
+        "terminationGracePeriodSeconds": TERMINATION_GRACE_SECONDS,
         **account,
         **roles,
     }

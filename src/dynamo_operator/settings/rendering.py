@@ -51,6 +51,16 @@ class RenderSettings(Section, frozen=True, kw_only=True):
             ("worker-liveness-failures",),
         ),
     ] = 1
+    worker_drain_period_seconds: Annotated[
+        int,
+        Setting(
+            "How long a terminating worker keeps serving while frontends notice that it has left "
+            "Kubernetes discovery: a `preStop` sleep in workers that have no `preStop` of their own, at most "
+            "half of their grace period. Needs Kubernetes 1.30; 0s adds none. Workers that run get it when "
+            "their pods change for another reason.",
+            ("worker-drain-period",),
+        ),
+    ] = 10
     mpi_secret_name: Annotated[
         str,
         Setting(

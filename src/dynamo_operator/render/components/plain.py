@@ -6,6 +6,9 @@ from dynamo_operator.render.seams import ComponentPlan
 SHELL = ("/bin/sh", "-c")
 SYSTEM_PORT = 9090
 
+TERMINATION_GRACE_SECONDS = 60
+"""How long a pod may take to stop, unless its spec says otherwise. Source: docs/reference."""
+
 
 def container(plan: ComponentPlan) -> Object:  # noqa: ARG001  # the shape of a role
     """A container that hands its arguments to a shell."""

@@ -13,12 +13,6 @@ ADDRESS_OF_NATS = "nats://nats.messaging:4222"
 AT_ONCE = {"exec": {"command": ["true"]}}
 """A probe that succeeds, for containers in which the runtime does not run."""
 
-LEAVES_QUIETLY = {"preStop": {"sleep": {"seconds": 5}}}
-"""A worker that is to end is taken from discovery at once, but the runtime ends as soon as it is told to.
-
-Frontends need a moment to notice; a request that reaches the worker in between would be lost.
-"""
-
 
 def container(*command: str, image: str = RUNTIME, **fields: Any) -> Object:
     """A main container with this command."""
@@ -53,7 +47,7 @@ def worker(
     words = " ".join(("--model-path /model --speedup-ratio 10", *arguments))
     endpoint = f"dyn://$DYN_NAMESPACE.{component}.generate"
     line = f"exec python3 -m dynamo.mocker {words} --endpoint {endpoint}"
-    main = container("/bin/sh", "-c", line, lifecycle=LEAVES_QUIETLY)
+    main = container("/bin/sh", "-c", line)
     return {
         "componentType": "worker",
         "replicas": 1,

@@ -139,6 +139,7 @@ def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
         ({"resync-period": "0"}, "resyncPeriod"),
         ({"worker-liveness-failures": "0"}, "workerLivenessFailures"),
         ({"worker-liveness-failures": "2147483648"}, "workerLivenessFailures"),
+        ({"worker-drain-period": "2147483648s"}, "workerDrainPeriod"),
         ({"largest-object-bytes": "-1"}, "largestObjectBytes"),
     ],
 )
@@ -190,6 +191,7 @@ def _sample(key: str) -> str:
         "probeProfile": "documented",
         "workerRollout": "managed",
         "workerLivenessFailures": "3",
+        "workerDrainPeriod": "20s",
         "largestObjectBytes": "1000",
         "mpiSecretMade": "true",
         "groveTerminationDelay": "1m",

@@ -12,6 +12,7 @@ import msgspec
 from dynamo_operator.api import labels
 from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.api.roles import is_worker
 from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.client import FIELD_MANAGER, Client
 from dynamo_operator.kube.contained import content_of
@@ -29,6 +30,7 @@ from dynamo_operator.lifecycle.adoption import (
     spec_digest,
     with_kept_templates,
 )
+from dynamo_operator.lifecycle.draining import starts_to_drain, without_new_drain
 from dynamo_operator.lifecycle.implied_requests import may_have_more_requests, with_live_requests
 from dynamo_operator.validation.schema import defaulted
 
@@ -64,6 +66,39 @@ async def adopted_set(
     if live is not None and is_of_earlier_operator(live.metadata.annotations):
         origin = await _set_origin(graph, live, client)
     return tuple(_adopted(each, cache, origin) for each in wanted)
+
+
+def may_start_to_drain(component: DynamoComponentDeployment, cache: Cache) -> bool:
+    """Whether workers of a component run that have no `preStop`."""
+    if not is_worker(component.spec):
+        return False
+    types = (Deployment, LeaderWorkerSet)
+    owned = cache.owned_by(component.metadata.uid, types, component.metadata.namespace)
+    return any(b'"preStop"' not in _spec(each) for each in owned)
+
+
+def set_starts_to_drain(wanted: Iterable[Object], cache: Cache) -> bool:
+    """Whether a set of Grove runs pods without a `preStop` that are to get one."""
+    return any(
+        starts_to_drain(each, _spec(live))
+        for each in wanted
+        if (live := _live(each, cache)) is not None
+    )
+
+
+def without_new_drains(
+    wanted: Iterable[Object], undrained: Iterable[Object], cache: Cache
+) -> Iterator[Object]:
+    """The objects to apply, without drain periods that would be the only reason to restart pods.
+
+    `undrained` are the same objects in the same order, rendered without drain periods.
+    """
+    for ours, earlier in zip(wanted, undrained, strict=True):
+        live = _live(ours, cache)
+        if live is not None and starts_to_drain(ours, _spec(live)):
+            yield without_new_drain(ours, earlier, content_of(live))
+        else:
+            yield ours
 
 
 def component_origin(component: DynamoComponentDeployment) -> Origin:
@@ -113,9 +148,20 @@ def _is_carried_out(component: DynamoComponentDeployment) -> bool:
     return not observed or observed >= component.metadata.generation
 
 
-def _adopted(wanted: Object, cache: Cache, origin: Origin) -> Object:
+def _live(wanted: Object, cache: Cache) -> Resource | None:
+    """The workload as it is. None means: it does not exist, or is of another kind."""
     type_ = _WORKLOADS.get(wanted["kind"])
-    live = cache.get(type_, key_of(wanted)) if type_ else None
+    return cache.get(type_, key_of(wanted)) if type_ else None
+
+
+def _spec(live: Resource) -> bytes:
+    """The spec in JSON; "" where the cache does not keep it as text."""
+    spec = getattr(live, "spec", None)
+    return bytes(spec) if isinstance(spec, msgspec.Raw) else b""
+
+
+def _adopted(wanted: Object, cache: Cache, origin: Origin) -> Object:
+    live = _live(wanted, cache)
     if live is None:
         return wanted
     if not has_kept_templates(live.metadata.annotations):
@@ -125,8 +171,7 @@ def _adopted(wanted: Object, cache: Cache, origin: Origin) -> Object:
 
 def _with_live_requests(wanted: Object, live: Resource) -> Object:
     """A workload of ours, with what an earlier version of ours wrote and what means the same."""
-    spec = getattr(live, "spec", None)
-    if not isinstance(spec, msgspec.Raw) or not may_have_more_requests(wanted, bytes(spec)):
+    if not may_have_more_requests(wanted, _spec(live)):
         return wanted
     return with_live_requests(wanted, content_of(live))
 

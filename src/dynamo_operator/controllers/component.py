@@ -1,16 +1,22 @@
 """Controller of DynamoComponentDeployment: one component, one workload, the objects around it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
 from typing import ClassVar
 
+import msgspec
+
 from dynamo_operator.api import names
 from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.api.optional_apis import LEADER_WORKER_SET, withheld_text
-from dynamo_operator.controllers.adoption import adopted_workloads
+from dynamo_operator.controllers.adoption import (
+    adopted_workloads,
+    may_start_to_drain,
+    without_new_drains,
+)
 from dynamo_operator.controllers.exposure import component_exposure
 from dynamo_operator.controllers.gather import fact_watches, gather
 from dynamo_operator.controllers.heavy import Heavy
@@ -18,6 +24,7 @@ from dynamo_operator.controllers.opening import to_reconcile
 from dynamo_operator.controllers.pods import PodIndex, component_pod_watch
 from dynamo_operator.controllers.report import outcome, report, soonest
 from dynamo_operator.controllers.sound import Sound
+from dynamo_operator.facts import Facts
 from dynamo_operator.kube.applied import Applied, together
 from dynamo_operator.kube.apply import Applier
 from dynamo_operator.kube.cache import Cache
@@ -125,13 +132,11 @@ class ComponentController:
             wanted=component_shared_objects(component, facts, self.settings),
             types=self.shares,
         )
-        around, workloads = await self.heavy.do(
-            component, component_parts, component, facts, self.settings
-        )
+        around, workloads = await self._rendered(component, facts)
         exposure = component_exposure(component, around, self.settings)
         owned = await self.applier.apply(
             component,
-            wanted=chain(exposure.wanted, adopted_workloads(component, workloads, self.cache)),
+            wanted=chain(exposure.wanted, workloads),
             owns=self.owns,
             spared=exposure.spared,
             reduced=reduced,
@@ -146,6 +151,20 @@ class ComponentController:
         stored = await patch_status(self.writer, component, status, pace=self.pace)
         report(self.recorder, component, stored, applied=applied)
         return soonest(outcome(applied), diagnosis.again_seconds)
+
+    async def _rendered(
+        self, component: DynamoComponentDeployment, facts: Facts
+    ) -> tuple[Iterable[Object], Iterable[Object]]:
+        """What is around the workloads, and these. Pods that run keep a template that need not change."""
+        parts = partial(self.heavy.do, component, component_parts, component, facts)
+        around, workloads = await parts(self.settings)
+        kept = adopted_workloads(component, workloads, self.cache)
+        if may_start_to_drain(component, self.cache):
+            _, undrained = await parts(
+                msgspec.structs.replace(self.settings, worker_drain_period_seconds=0)
+            )
+            kept = without_new_drains(kept, undrained, self.cache)
+        return around, kept
 
     def _pods(self, component: DynamoComponentDeployment) -> tuple[Pod, ...]:
         """The pods of the workloads that serve; a debug copy is not waited for."""

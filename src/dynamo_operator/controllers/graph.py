@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar
 
+import msgspec
+
 from dynamo_operator.api import labels
 from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.api.graph import DynamoGraphDeployment
@@ -12,7 +14,12 @@ from dynamo_operator.api.optional_apis import GROVE, withheld_text
 from dynamo_operator.api.provider import GROVE as GROVE_PROVIDER
 from dynamo_operator.api.provider import is_on_grove, recorded
 from dynamo_operator.controllers.adapters import adapter_watch, keep_adapters
-from dynamo_operator.controllers.adoption import adopted_components, adopted_set
+from dynamo_operator.controllers.adoption import (
+    adopted_components,
+    adopted_set,
+    set_starts_to_drain,
+    without_new_drains,
+)
 from dynamo_operator.controllers.exposure import graph_exposure
 from dynamo_operator.controllers.gang import gang_watches, members, old_provider_left, scale
 from dynamo_operator.controllers.gather import claim_watch, gather_for_graph, orchestrator_watches
@@ -210,10 +217,7 @@ class GraphController:
         models = replace(self.shared, marker=(labels.MANAGED_BY, labels.MANAGER))
         once = OnceCreator(self.writer, self.cache)
         settings = self.settings
-        rendered = await self.heavy.do(
-            graph, graph_objects, graph, facts, settings, rollout.workers
-        )
-        exposure = graph_exposure(graph, await self._adopted(graph, rendered), settings)
+        exposure = graph_exposure(graph, await self._wanted(graph, rollout, facts), settings)
         parts = [
             await old_provider_left(graph, self.cache, self.writer),
             await once.create(
@@ -244,13 +248,24 @@ class GraphController:
             parts.append(await scale(graph, members(graph, self.cache), self.writer))
         return exposure.reported(together(parts))
 
-    async def _adopted(
-        self, graph: DynamoGraphDeployment, rendered: Sequence[Object]
+    async def _wanted(
+        self, graph: DynamoGraphDeployment, rollout: Rollout, facts: Facts
     ) -> Sequence[Object]:
-        """The objects to apply: what an earlier operator has made keeps its pod templates."""
-        if is_on_grove(graph):
-            return await adopted_set(graph, rendered, self.cache, self.applier.client)
-        return adopted_components(rendered, self.cache)
+        """The objects to apply. Pods that run keep their template where it need not change."""
+
+        async def rendered(settings: RenderSettings) -> Sequence[Object]:
+            return await self.heavy.do(
+                graph, graph_objects, graph, facts, settings, rollout.workers
+            )
+
+        found = await rendered(self.settings)
+        if not is_on_grove(graph):
+            return adopted_components(found, self.cache)
+        kept = await adopted_set(graph, found, self.cache, self.applier.client)
+        if not set_starts_to_drain(kept, self.cache):
+            return kept
+        undrained = msgspec.structs.replace(self.settings, worker_drain_period_seconds=0)
+        return tuple(without_new_drains(kept, await rendered(undrained), self.cache))
 
     async def _recorded(
         self, graph: DynamoGraphDeployment, record: Mapping[str, str]

@@ -28,7 +28,7 @@ async def test_the_good_are_loaded_in_one_round_and_only_the_others_are_asked_ag
         for each in workers.values():
             await stack.enter_async_context(each.serving())
         session = await stack.enter_async_context(adapter_session())
-        api = AdapterApi(session, timeout_seconds=0.5, dial=lambda each: workers[of[each]].base)
+        api = AdapterApi(session, timeout_seconds=5, dial=lambda each: workers[of[each]].base)
         first = plan(WANTED, ends, now=START)
         known = await asyncio.gather(*(work_at(api, each, START) for each in first.work))
     assert 70 == sum(each.loaded == WANTED for each in known)

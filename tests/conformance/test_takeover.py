@@ -65,9 +65,11 @@ def test_what_differs_is_in_the_list_of_deviations() -> None:
     for mode in MODES:
         for case, units in outcomes(mode).items():
             for each in units:
-                if each.fate is Fate.KEPT:
+                # Row P15 touches every case with workers.
+                other = {path for path in paths(each) if not path.endswith("[main].lifecycle")}
+                if each.fate is Fate.KEPT and other:
                     kept[case] += 1
-                    where.setdefault(case, set()).update(paths(each))
+                    where.setdefault(case, set()).update(other)
     assert RENDERED_OTHERWISE.keys() == kept.keys(), (kept, where)
 
 

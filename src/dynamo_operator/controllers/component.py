@@ -154,7 +154,7 @@ class ComponentController:
 
     async def _rendered(
         self, component: DynamoComponentDeployment, facts: Facts
-    ) -> tuple[Iterable[Object], Iterable[Object]]:
+    ) -> tuple[Sequence[Object], Iterable[Object]]:
         """What is around the workloads, and these. Pods that run keep a template that need not change."""
         parts = partial(self.heavy.do, component, component_parts, component, facts)
         around, workloads = await parts(self.settings)

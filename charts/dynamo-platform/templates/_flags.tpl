@@ -24,7 +24,7 @@ put together as values and written by `toYaml`, so that no text of a user can be
   (list "discovery-backend" $operator.discoveryBackend)
   (list "probe-profile" $dynamo.probeProfile)
   (list "worker-liveness-failures" (int $dynamo.workerLivenessFailures | toString))
-  (list "worker-drain-period" (semverCompare ">=1.30-0" .Capabilities.KubeVersion.Version | ternary $dynamo.workerDrainPeriod "0s"))
+  (list "worker-drain-period" (include "dynamo.workerDrainPeriod" .))
   (list "worker-rollout" $dynamo.workerRollout)
   (list "disruption-budget-max-unavailable" ($dynamo.disruptionBudgetMaxUnavailable | toString))
   (list "grove-termination-delay" $dynamo.groveTerminationDelay)

@@ -6,6 +6,11 @@
 {{- if or (eq $value "true") (and (eq $value "auto") ((index . 0).Capabilities.APIVersions.Has "monitoring.coreos.com/v1")) }}true{{ end }}
 {{- end }}
 
+{{- /* How long workers drain: the `sleep` action of a `preStop` needs Kubernetes 1.30. */ -}}
+{{- define "dynamo.workerDrainPeriod" -}}
+{{- semverCompare ">=1.30-0" .Capabilities.KubeVersion.Version | ternary (index .Values "dynamo-operator").dynamo.workerDrainPeriod "0s" }}
+{{- end }}
+
 {{- /* Whether the operator may use a project: `list ROOT KEY`, with the key below `optionalApis`. */ -}}
 {{- define "dynamo.grants" -}}
 {{- $operator := index (index . 0).Values "dynamo-operator" }}

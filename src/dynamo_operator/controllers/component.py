@@ -1,6 +1,6 @@
 """Controller of DynamoComponentDeployment: one component, one workload, the objects around it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial

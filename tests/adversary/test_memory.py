@@ -42,7 +42,7 @@ def test_graphs_over_the_limit_cost_less_than_they_have_bytes() -> None:
                     store.hear(Changed(decode(DynamoGraphDeployment, text, most)))
                 except TooLarge as error:
                     store.hear(Broken(error))
-            del text
+                del text
             gc.collect()
             used, _ = tracemalloc.get_traced_memory()
         finally:

@@ -183,7 +183,7 @@ class Server:
     meanwhile is sent before that. With `is_jittered` they are upper bounds, drawn anew each time.
     """
 
-    STREAMS_LISTS = True
+    STREAMS_LISTS: bool = True
 
     def __init__(self, seed: int = 0) -> None:
         self.storage = Storage()

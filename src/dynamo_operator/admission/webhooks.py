@@ -93,14 +93,7 @@ def webhooks(
         return skips(asked) or bool(own and asked != own)
 
     informers, keeper = _certificate_source(client, cache, namespace, chosen)
-    taken = shared_names(cache)
-
-    def circumstances(request: Request) -> Circumstances:
-        around = surroundings(cache, request.namespace, taken)
-        if is_large(request):  # judged in a process that does not have the cache
-            around = copied(cache, request.namespace, taken)
-        return Circumstances(settings.render, request.user_info.username, identity.user, around)
-
+    circumstances = _circumstances(identity, cache, settings)
     file = Path(chosen.client_ca) if chosen.client_ca else None
     clients = Clients(file, chosen.client_name)
     certificate = Certificate(asks_clients=file is not None)
@@ -118,6 +111,21 @@ def webhooks(
     upkeep = Upkeep(identity, keeper, configuration, server, certificate, informers, clients)
     servers = (server, workers, upkeep)
     return Webhooks(informers, servers, upkeep.synced, upkeep.ready, certificate)
+
+
+def _circumstances(
+    identity: Identity, cache: Cache, settings: Settings
+) -> Callable[[Request], Circumstances]:
+    """What tells for a review who asks, and what else the cluster has."""
+    taken = shared_names(cache)
+
+    def circumstances(request: Request) -> Circumstances:
+        around = surroundings(cache, request.namespace, taken)
+        if is_large(request):  # judged in a process that does not have the cache
+            around = copied(cache, request.namespace, taken)
+        return Circumstances(settings.render, request.user_info.username, identity.user, around)
+
+    return circumstances
 
 
 def _certificate_source(

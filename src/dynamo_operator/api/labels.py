@@ -384,19 +384,10 @@ SWITCHES = frozenset(
         RESTART_AT,
     )
 )
-"""Annotations of a service that speak to the operator. They stay off pods, which must not roll for
-them.
-"""
+"""Annotations of a service that are meant for the operator. They stay off pods, so that no pod restarts."""
 
-BOOKKEEPING = frozenset(
-    (
-        LAST_APPLIED_HASH,
-        OWNER_GENERATION,
-        LAST_APPLIED_GENERATION,
-        ADOPTED_SPEC,
-        ADOPTED_TEMPLATES,
-    )
-)
+_APPLIED = (LAST_APPLIED_HASH, OWNER_GENERATION, LAST_APPLIED_GENERATION)
+BOOKKEEPING = frozenset((*_APPLIED, ADOPTED_SPEC, ADOPTED_TEMPLATES))
 """Annotations that belong to one object and are never handed on."""
 
 MANAGER = "dynamo-operator"

@@ -1,9 +1,9 @@
 """Kubernetes Events about our objects: what we did, told to whoever runs `kubectl describe`.
 
 An Event must never delay or fail a reconcile, nor precede the status it speaks of. So it is kept
-back until the reconcile has returned (`held`), merged with others of the same reason, and then
-written by a task of its own. While many reconciles begin, what went well is told later: each Event takes
-from the API server what a graph that is not ready yet could use. What went wrong is told at once.
+back until the reconcile has returned (`held`), merged with others of the same reason, and written by a task
+of its own. While many reconciles begin, good news waits: each Event takes from the API server what a graph
+that is not ready yet could use. Bad news never waits.
 
 One (object, component, type, reason) is one Event object for as long as the API server keeps it: its name
 is a hash of these, so that a restart finds it again.
@@ -44,8 +44,7 @@ _log = structlog.get_logger()
 
 COLLECT_SECONDS: Final = 0.3
 PATIENCE_SECONDS: Final = 300.0
-"""How long an Event of something that went well waits for quieter times. A thousand graphs that are made at
-once keep a small control plane busy for about as long."""
+"""How long good news waits. A thousand new graphs keep a small control plane busy for about as long."""
 PENDING_LIMIT: Final = 10_000
 """Of graphs of three services, what a thousand of them tell when they are made."""
 WRITTEN_LIMIT: Final = 16_384
@@ -54,9 +53,8 @@ MESSAGE_LIMIT: Final = 1024
 ATTEMPTS: Final = 5
 LONGEST_PAUSE_SECONDS: Final = 60.0
 """An API server that asks for a longer pause than this gets this one."""
-BURST: Final = 25
-REFILL_SECONDS: Final = 300.0
-"""BURST and REFILL_SECONDS: requests per object. Source: specification `controllers` 1.3."""
+BURST, REFILL_SECONDS = 25, 300.0
+"""Requests per object, and the time after which it may have as many again."""
 
 
 @dataclass(slots=True)

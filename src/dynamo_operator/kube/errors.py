@@ -3,6 +3,7 @@
 OperatorError
 ├─ ConfigError            unusable kubeconfig, settings or certificate: exit with one clear line
 ├─ Unreachable            no answer: connection refused, TLS failure, timeout
+│  └─ Untrusted           its certificate is not one that we trust; waiting does not help
 ├─ ApiError               the API server answered with an error
 │  ├─ Unauthorized 401 · Forbidden 403 · NotFound 404 · Conflict 409 · Expired 410 · Invalid 400 and 422
 │  └─ Throttled 429 · ServerFailure 5xx
@@ -30,6 +31,10 @@ class ConfigError(OperatorError):
 
 class Unreachable(OperatorError):
     """The API server gave no answer; whether a write took effect is unknown."""
+
+
+class Untrusted(Unreachable):
+    """The certificate of the API server is not valid for its address, or not signed by a CA that we trust."""
 
 
 @dataclass(eq=False)

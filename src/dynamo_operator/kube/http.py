@@ -14,7 +14,7 @@ from typing import Self
 import aiohttp
 
 from dynamo_operator.kube.auth import Credentials
-from dynamo_operator.kube.errors import ConfigError, Unreachable
+from dynamo_operator.kube.errors import ConfigError, Unreachable, Untrusted
 from dynamo_operator.kube.transport import Answer, Request
 
 CONNECT_SECONDS = 10.0
@@ -106,7 +106,9 @@ class AiohttpTransport:
                 proxy=self.credentials.proxy,
             )
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise Unreachable(f"{server}: {_why(error, request)}") from error
+            is_untrusted = isinstance(error, aiohttp.ClientConnectorCertificateError)
+            failure = Untrusted if is_untrusted else Unreachable
+            raise failure(f"{server}: {_why(error, request)}") from error
         lower = {name.lower(): value for name, value in response.headers.items()}
         return Answer(
             response.status, lower, _Body(response, server, request), partial(_end, response)

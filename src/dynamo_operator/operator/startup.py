@@ -24,6 +24,7 @@ from dynamo_operator.kube.errors import (
     ServerFailure,
     Throttled,
     Unreachable,
+    Untrusted,
 )
 from dynamo_operator.kube.manager import Health
 from dynamo_operator.kube.queue import Backoff
@@ -64,12 +65,14 @@ async def patiently(act: Callable[[], Awaitable[T]]) -> T:
     """What `act` returns, tried again for as long as the API server does not answer.
 
     Raises:
-        OperatorError: it refused, or `PATIENCE_SECONDS` are over.
+        OperatorError: it refused, it cannot be trusted, or `PATIENCE_SECONDS` are over.
     """
     deadline, failures = asyncio.get_running_loop().time() + PATIENCE_SECONDS, 0
     while True:
         try:
             return await act()
+        except Untrusted:
+            raise  # a wrong CA or address does not become right by itself
         except (Unreachable, ServerFailure, Throttled) as error:
             failures += 1
             pause = _PAUSES.seconds(failures, random.random())  # noqa: S311  # spreads load

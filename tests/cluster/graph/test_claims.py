@@ -85,6 +85,11 @@ def test_a_graph_waits_for_a_claim_that_it_does_not_make(world: World) -> None:
     world.eventually(GRAPH, "chat", is_ready)
 
 
+def is_going(claim: Object | None) -> bool:
+    """Whether a claim is deleted, or waits for its finalizers."""
+    return claim is None or "deletionTimestamp" in claim["metadata"]
+
+
 def test_a_retained_claim_outlives_its_graph(world: World) -> None:
     kept, late = made("kept") | {"retain": True}, made("late")
     world.create(GRAPH, with_claims(kept, late, made("gone")))
@@ -96,6 +101,6 @@ def test_a_retained_claim_outlives_its_graph(world: World) -> None:
     freed = world.eventually(CLAIM, "late", lambda it: not it["metadata"].get("ownerReferences"))
     assert "1Gi" == freed["spec"]["resources"]["requests"]["storage"]
     world.delete(GRAPH, "chat")
-    world.eventually(CLAIM, "gone", lambda it: "deletionTimestamp" in it["metadata"])
+    world.until(lambda: is_going(world.get(CLAIM, "gone")))
     for name in ("kept", "late"):
         assert "deletionTimestamp" not in world.eventually(CLAIM, name)["metadata"]

@@ -9,7 +9,7 @@ import yaml
 
 from cluster.conftest import ControlPlane
 from cluster.graph.test_graph import COMPONENT, GRAPH
-from cluster.operator_process import OFF
+from cluster.operator_process import OFF, OperatorProcess
 from cluster.world import World
 from dynamo_operator.controlplane.instance import Instance
 from dynamo_operator.controlplane.ports import free_ports
@@ -38,13 +38,13 @@ def changed(kubeconfig: Path, target: Path, **cluster: str) -> Path:
     return target
 
 
-def test_an_api_server_that_is_down(kinds: ControlPlane, tmp_path: Path) -> None:
+def test_an_api_server_that_is_down_is_waited_for(kinds: ControlPlane, tmp_path: Path) -> None:
     (port,) = free_ports(1)
-    server = f"https://127.0.0.1:{port}"
-    ended = started(changed(kinds.kubeconfig, tmp_path / "config", server=server))
-    assert 3 == ended.returncode
-    (line,) = errors(ended)
-    assert f"127.0.0.1:{port}" in line
+    config = changed(kinds.kubeconfig, tmp_path / "config", server=f"https://127.0.0.1:{port}")
+    with OperatorProcess(config, tmp_path / "operator.log") as operator:
+        operator.says("waiting for the API server")
+        assert f"127.0.0.1:{port}" in operator.log.read_text(encoding="utf-8")
+        assert 0 == operator.stop()
 
 
 def test_a_certificate_that_nobody_signed(kinds: ControlPlane, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from dynamo_operator.admission.identity import subject_of
 from dynamo_operator.controlplane.ports import free_ports
 from dynamo_operator.kube.client import Client
-from dynamo_operator.kube.errors import ConfigError, Forbidden, Unreachable
+from dynamo_operator.kube.errors import ConfigError, Forbidden, Unreachable, Untrusted
 from dynamo_operator.kube.transport import Answer, Request
 from dynamo_operator.operator.startup import PATIENCE_SECONDS, patiently, prepared, until_stopped
 from dynamo_operator.settings import HealthSettings, RenderSettings, Settings
@@ -137,3 +137,14 @@ async def test_a_busy_port_of_the_probes_is_said_at_once() -> None:
     async with taken:
         with pytest.raises(ConfigError, match="cannot listen: Address already in use"):
             await until_stopped(asyncio.Event().wait(), asyncio.Event(), settings)
+
+
+@on_simulated_clock
+async def test_a_certificate_that_is_not_trusted_is_not_waited_for() -> None:
+    async def refused() -> None:
+        raise Untrusted("certificate verify failed")
+
+    began = asyncio.get_running_loop().time()
+    with pytest.raises(Untrusted):
+        await patiently(refused)
+    assert began == asyncio.get_running_loop().time()

@@ -1,12 +1,15 @@
 """Requests that reached the API server, from its audit log."""
 
 import json
+import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
+
+from cluster.world import PATIENCE_SECONDS
 
 _STREAMS = ("watch", "list")
 
@@ -36,6 +39,23 @@ class Audit:
             for verb, resource, where in self._requests(since)
             if namespace in ("", where) and verb not in _STREAMS and resource != "leases"
         )
+
+    def falls_silent(
+        self,
+        namespace: str,
+        *,
+        for_seconds: float = 3.0,
+        within_seconds: float = PATIENCE_SECONDS,
+    ) -> None:
+        """Return when the operator has sent nothing about a namespace for a while; fails with the calls."""
+        deadline = time.monotonic() + within_seconds
+        while True:
+            since = self.now()
+            time.sleep(for_seconds)
+            sent = self.calls(namespace=namespace, since=since)
+            if not sent:
+                return
+            assert time.monotonic() < deadline, sent
 
     def _requests(self, since: str) -> Iterator[tuple[str, str, str]]:
         with self.log.open(encoding="utf-8") as lines:

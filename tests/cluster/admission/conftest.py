@@ -93,7 +93,7 @@ def install(
             ),
         )
         with process:
-            process.ready(within_seconds=60)  # it may start while others load the machine
+            process.ready()
             process.says("webhooks are ready")
             yield Installation(process, port, wanted.name, asker)
         if registers:

@@ -11,6 +11,7 @@ import pytest
 from cluster.admission.asking import Asker
 from cluster.admission.conftest import Install
 from cluster.admission.front import front
+from cluster.world import PATIENCE_SECONDS
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.kube.kind import Kind
 from reviews.rows import graph
@@ -26,6 +27,13 @@ class Load:
     asker: Asker
     applied: int = 0
     refused: list[str] = field(default_factory=list)
+
+    def reaches(self, applied: int) -> None:
+        """Return when that many have been applied."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while self.applied < applied:
+            assert time.monotonic() < deadline, f"{self.applied} of {applied}"
+            time.sleep(0.1)
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -59,11 +67,12 @@ def test_certificates_of_two_replicas_change_while_objects_are_applied(install: 
     ):
         load, seen = Load(first.asker), {first.certificate()}
         with load.running():
-            deadline = time.monotonic() + 45
+            deadline = time.monotonic() + PATIENCE_SECONDS
             while len(seen) < 2 and time.monotonic() < deadline:
                 time.sleep(0.2)
                 seen.add(first.certificate())
-            time.sleep(3)  # the new certificate is used for a while
+            load.reaches(load.applied + 50)  # the new certificate is used for a while
+            load.reaches(101)
         assert second.process.ended is None
     assert [] == load.refused
     assert 2 == len(seen)
@@ -83,7 +92,8 @@ def test_replicas_are_replaced_one_by_one_while_objects_are_applied(install: Ins
             third = stack.enter_context(install(url_port=service.port, registers=False))
             service.backends = [third.port]
             second.process.stop()
-            time.sleep(2)
+            load.reaches(load.applied + 30)
+            load.reaches(101)
     assert [] == load.refused
     assert load.applied > 100
 

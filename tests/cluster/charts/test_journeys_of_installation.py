@@ -203,7 +203,7 @@ def test_j03_install_for_the_whole_cluster(
     with installed(online, world, WEBHOOKS):
         kinds.kubectl(
             *("rollout", "status", f"deployment/{DEPLOYMENT}", f"--namespace={world.namespace}"),
-            "--timeout=60s",
+            "--timeout=90s",
         )
         with serving(kinds, world, tmp_path / "log") as (address, _):
             world.until(lambda: status(f"{address}/readyz") == 200)

@@ -164,7 +164,7 @@ def scene(
         prometheus.until(lambda which: len(up(which)) == 2, within_seconds=90)
         live(kinds, world, "again")
         prometheus.until(
-            lambda which: which.query("count_over_time(up[1m]) > 3"), within_seconds=30
+            lambda which: which.query("count_over_time(up[1m]) > 3"), within_seconds=90
         )
         authority = (folder / "ca.crt").read_text("utf-8")
         yield Scene(prometheus, namespace, ports[:2], token, authority)

@@ -81,5 +81,5 @@ def test_what_is_forbidden_is_called_so_with_its_value_and_is_used_once_it_is_gr
         assert VALUE in (tmp_path / "log").read_text(encoding="utf-8")
         install(Installation(world.namespace, {*features, Feature.LEADER_WORKER_SET}))
         for name in ("g-w-0", "alone-0"):
-            world.eventually(SETS, name, within_seconds=60)
+            world.eventually(SETS, name)
             world.eventually(PLACES, name)

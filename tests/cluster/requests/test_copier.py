@@ -105,7 +105,7 @@ def test_results_arrive_byte_for_byte_with_labels_and_an_owner(
         (tmp_path / "data" / name).write_text(HOSTILE, encoding="utf-8")
     ends(world, 0)
     copier = run()
-    _, said = copier.communicate(timeout=60)
+    _, said = copier.communicate(timeout=90)
     assert 0 == copier.returncode, said
     found = world.get(CONFIG_MAP, "dgdr-output-chat")
     assert found is not None
@@ -137,7 +137,7 @@ def test_the_status_arrives_while_the_profiler_runs_and_stays_beside_the_results
         world.until(partial(has, world, told))
     (folder / "config_with_planner.yaml").write_text("a: b", encoding="utf-8")
     ends(world, 0)
-    _, said = copier.communicate(timeout=60)
+    _, said = copier.communicate(timeout=90)
     assert 0 == copier.returncode, said
     found = world.get(CONFIG_MAP, "dgdr-output-chat")
     assert found is not None
@@ -150,7 +150,7 @@ def test_it_ends_when_the_profiler_has_failed_and_leaves_the_blame_there(
     (tmp_path / "data" / "config_with_planner.yaml").write_text("half", encoding="utf-8")
     ends(world, 2)
     copier = run()
-    _, said = copier.communicate(timeout=60)
+    _, said = copier.communicate(timeout=90)
     assert 0 == copier.returncode
     assert "the profiler ended with exit code 2: nothing is copied" in said
     assert world.get(CONFIG_MAP, "dgdr-output-chat") is None
@@ -161,7 +161,7 @@ def test_it_fails_when_there_are_no_results(
 ) -> None:
     ends(world, 0)
     copier = run()
-    _, said = copier.communicate(timeout=60)
+    _, said = copier.communicate(timeout=90)
     assert 1 == copier.returncode
     assert "has not written" in said
 
@@ -173,7 +173,7 @@ def test_results_that_no_config_map_holds_are_refused_at_once(
         (tmp_path / "data" / name).write_text("x" * 600_000, encoding="utf-8")
     ends(world, 0)
     copier = run(COPIER_PAUSE_SECONDS="600")
-    _, said = copier.communicate(timeout=60)
+    _, said = copier.communicate(timeout=90)
     assert 1 == copier.returncode
     assert "the results have 1200000 bytes, and a ConfigMap holds 1048576" in said
     assert world.get(CONFIG_MAP, "dgdr-output-chat") is None
@@ -188,7 +188,7 @@ def test_results_of_an_earlier_run_on_the_same_claim_are_no_results(
     world.patch(PODS, "pod", {"status": {"startTime": "2026-01-01T00:00:00Z"}}, "status")
     ends(world, 0)
     copier = run("fresh")
-    _, said = copier.communicate(timeout=60)
+    _, said = copier.communicate(timeout=90)
     assert 1 == copier.returncode
     assert "has not written" in said
 
@@ -197,6 +197,6 @@ def test_it_does_not_wait_for_ever_for_an_api_server_that_says_nothing(
     run: Callable[..., "subprocess.Popen[str]"],
 ) -> None:
     copier = run(HOSTNAME="no-such-pod", COPIER_TRIES="2", COPIER_PAUSE_SECONDS="1")
-    _, said = copier.communicate(timeout=60)
+    _, said = copier.communicate(timeout=90)
     assert 1 == copier.returncode
     assert "has not told for 2 seconds whether the profiler runs" in said

@@ -120,8 +120,12 @@ def _spec_warnings(spec: ComponentSpec, path: str, surroundings: Surroundings) -
 
 
 def _image_warnings(image: Any, path: str) -> Iterator[Problem]:
-    """An image that may be another one tomorrow."""
-    if not isinstance(image, str) or not image or "@" in image:
+    """An image that may be another one tomorrow.
+
+    Manifests are often checked before a tool such as envsubst fills them in: what stands in place of
+    "${IMAGE}" may well have a tag.
+    """
+    if not isinstance(image, str) or not image or "@" in image or image.endswith("}"):
         return
     _, colon, tag = image.rpartition("/")[2].partition(":")
     if not colon:

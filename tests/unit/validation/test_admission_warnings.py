@@ -30,6 +30,17 @@ def test_an_image_with_a_version_is_fine(image: str) -> None:
     assert () == warned(with_service(**pod(image)))
 
 
+@pytest.mark.parametrize("image", ["${IMAGE}", "registry.example.com/${IMAGE}", "r/x:${VERSION}"])
+def test_an_image_yet_to_be_filled_in_is_fine(image: str) -> None:
+    assert () == warned(with_service(**pod(image)))
+
+
+@pytest.mark.parametrize("image", ["${REGISTRY}/x", "${REGISTRY}/x:latest"])
+def test_an_image_that_may_change_in_any_registry_is_a_warning(image: str) -> None:
+    (text,) = warned(with_service(**pod(image)))
+    assert text.startswith(f'{W}.extraPodSpec.mainContainer.image: "{image}"')
+
+
 @pytest.mark.parametrize(
     ("written", "meant"), [("fronted", "frontend"), ("Worker", "worker"), ("decoder", "decode")]
 )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from adversary.tenant import Tenant, accept_requests
-from cluster.admission.conftest import Install, Installation, account, asker, install
+from cluster.admission.conftest import Install, Installation
 from cluster.conditions import condition
 from cluster.conftest import ControlPlane
 from cluster.operator_process import OperatorProcess
@@ -27,7 +27,6 @@ from cluster.requests.playing import (
 from cluster.world import World
 from dynamo_operator.kube.kind import Object
 
-__all__ = ["account", "asker", "install"]
 pytestmark = pytest.mark.cluster
 
 PROFILING = tuple(each for each in FLAGS if each != "--graphs-elsewhere")

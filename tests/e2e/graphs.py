@@ -13,6 +13,19 @@ ADDRESS_OF_NATS = "nats://nats.messaging:4222"
 AT_ONCE = {"exec": {"command": ["true"]}}
 """A probe that succeeds, for containers in which the runtime does not run."""
 
+PATIENT = {
+    "httpGet": {"path": "/live", "port": "system"},
+    "periodSeconds": 5,
+    "timeoutSeconds": 4,
+    "failureThreshold": 24,
+}
+PATIENT_FRONTEND = {**PATIENT, "httpGet": {"path": "/live", "port": "http"}}
+"""Liveness probes of a worker and a frontend for tests that count requests.
+
+By the default ones, the kubelet kills a worker that has missed a single check, and a frontend that has missed
+three of a second each, with all requests. On a machine with a load of 20, that happens to pods that are well.
+"""
+
 
 def container(*command: str, image: str = RUNTIME, **fields: Any) -> Object:
     """A main container with this command."""

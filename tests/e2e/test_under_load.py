@@ -4,6 +4,7 @@ import json
 import os
 import signal
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,7 @@ from e2e.cluster import (
     processes,
 )
 from e2e.conftest import Report, fresh
-from e2e.graphs import OTHER_RUNTIME, frontend, graph, worker
+from e2e.graphs import OTHER_RUNTIME, PATIENT, PATIENT_FRONTEND, frontend, graph, worker
 from e2e.load import Load
 
 GRAPH = DynamoGraphDeployment.KIND
@@ -43,15 +44,24 @@ disagrees with the worker about the first message on a new connection. Seen in 2
 """
 LONG = 512
 """Tokens of an answer that takes so long that workers have running requests whenever they are told to end."""
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")
 def calm(cluster: RealCluster) -> Iterator[World]:
     """A namespace with a graph that serves, for tests after which all of it is as it was."""
     with fresh(cluster) as found:
-        serving(cluster, found, graph("calm"))
+        serving(
+            cluster,
+            found,
+            graph("calm", Frontend=frontend(livenessProbe=PATIENT_FRONTEND), Worker=counted()),
+        )
         yield found
+
+
+def counted(**fields: Any) -> Object:
+    """A worker whose requests are counted: only what a test does ends it, not a machine that is slow."""
+    return worker(livenessProbe=PATIENT, **fields)
 
 
 def serving(cluster: RealCluster, world: World, body: Object) -> str:
@@ -63,11 +73,20 @@ def serving(cluster: RealCluster, world: World, body: Object) -> str:
     return address(world, frontend_service)
 
 
+def restarts(world: World) -> set[int]:
+    """How often the containers of a graph's pods were started again."""
+    return {count for _, count in identities(world).values()}
+
+
 def test_workers_scale_from_1_to_3_to_1_to_0_to_1_and_no_accepted_request_is_lost(
     cluster: RealCluster, world: World, report: Report
 ) -> None:
-    sized = worker(scalingAdapter={"enabled": True})
-    at = serving(cluster, world, graph("sized", Frontend=frontend(), Worker=sized))
+    sized = counted(scalingAdapter={"enabled": True})
+    at = serving(
+        cluster,
+        world,
+        graph("sized", Frontend=frontend(livenessProbe=PATIENT_FRONTEND), Worker=sized),
+    )
 
     def scale(replicas: int) -> None:
         cluster.kubectl(
@@ -81,8 +100,10 @@ def test_workers_scale_from_1_to_3_to_1_to_0_to_1_and_no_accepted_request_is_los
         load.wait_for(10)
         scale(3)
         load.wait_for(30)
+        assert {0} == restarts(world)
         scale(1)
         load.wait_for(30)
+        assert {0} == restarts(world)
         gone = load.sent
         scale(0)
         world.until(lambda: not models(cluster.inside, at))
@@ -105,8 +126,8 @@ def test_a_managed_rollout_of_another_image_fails_no_request(
 ) -> None:
     managed = {"nvidia.com/worker-rollout": "managed"}
     # This runtime knows no prefix of namespaces; a frontend without one finds all workers of its graph.
-    finds_all = frontend("--namespace", "")
-    body = graph("rolled", annotations=managed, Frontend=finds_all, Worker=worker(replicas=2))
+    finds_all = frontend("--namespace", "", livenessProbe=PATIENT_FRONTEND)
+    body = graph("rolled", annotations=managed, Frontend=finds_all, Worker=counted(replicas=2))
     at = serving(cluster, world, body)
     before = {each["metadata"]["name"] for each in pods(world, "Worker")}
     new = {"image": OTHER_RUNTIME}
@@ -128,7 +149,13 @@ def test_a_managed_rollout_of_another_image_fails_no_request(
 def test_a_killed_worker_comes_back_and_the_others_go_on(
     cluster: RealCluster, world: World, report: Report
 ) -> None:
-    at = serving(cluster, world, graph("pair", Frontend=frontend(), Worker=worker(replicas=2)))
+    at = serving(
+        cluster,
+        world,
+        graph(
+            "pair", Frontend=frontend(livenessProbe=PATIENT_FRONTEND), Worker=counted(replicas=2)
+        ),
+    )
     victim = pods(world, "Worker")[0]["metadata"]["name"]
     with Load(cluster.inside, at) as load:
         load.wait_for(10)
@@ -164,7 +191,12 @@ def test_a_restarted_kubelet_disturbs_nothing(
 def test_a_killed_operator_ends_what_it_began(
     cluster: RealCluster, world: World, report: Report
 ) -> None:
-    at = serving(cluster, world, graph("orphan"))
+    at = serving(
+        cluster,
+        world,
+        graph("orphan", Frontend=frontend(livenessProbe=PATIENT_FRONTEND), Worker=counted()),
+    )
+    before = identities(world)
     # Not the frontend: a new one is ready before it has found a worker, and answers 404 until then.
     edit = {"spec": {"services": {"Worker": {"replicas": 2}}}}
     operators = processes(cluster, "dynamo-operator")
@@ -178,6 +210,8 @@ def test_a_killed_operator_ends_what_it_began(
         world.eventually(GRAPH, "orphan", is_ready, within_seconds=150)
         load.wait_for(10)
     report(load.tally())
+    after = identities(world)
+    assert before == {name: after.get(name) for name in before}
     assert 0 == load.tally().failed
     assert 2 == len(pods(world, "Worker"))
 

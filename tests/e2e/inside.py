@@ -11,10 +11,8 @@ from typing import Any, TypeVar
 from dynamo_operator.controlplane.forward import enter
 
 T = TypeVar("T")
-_TIMEOUT_SECONDS = 90.0
-"""How long an answer may take on a busy machine; a lost request has none, however long one waits."""
-_THREADS = 600
-"""At most: a load of six requests a second that nobody answers must not hold up other ones."""
+_TIMEOUT_SECONDS = 30.0
+_THREADS = 48
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ _FINALIZERS = {
 """What to do about a finalizer, by its beginning."""
 
 _OTHERS = "A finalizer is taken away by the program that set it: does that program run?"
-_LINK = re.compile(r"\[[^]]*\]\(([^)]*)\)")
+_LINK = re.compile(r"\[[^][]*\]\(([^()]*)\)")
 """A link of a page of docs/, which the texts of the table are written for."""
 
 

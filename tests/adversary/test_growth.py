@@ -1,0 +1,65 @@
+"""Patterns take time in proportion to their text; `growth` says how that is measured.
+
+No pattern is listed by hand: they are found in all modules that read what others write, so a new one is
+measured too. Hostile documents and scripts are in `test_hostile_documents.py`.
+"""
+
+import re
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+from adversary.growth import QUICK_SECONDS, Work, is_steep, seconds
+from adversary.hostile_texts import hostile_texts, patterns
+
+PATTERNS = patterns()
+LETTERS, LONGER, SLOW_SECONDS = 3000, 4000, 0.001
+"""Of a text for a pattern: at the first size the square is seen, from the second on the slope is taken."""
+
+
+@pytest.mark.parametrize("where", PATTERNS)
+def test_a_pattern_takes_time_like_the_length_of_its_text(where: str) -> None:
+    pattern, uses = PATTERNS[where]
+    for text in hostile_texts(pattern, LETTERS):
+        for use in uses:
+            if seconds(partial(use, text), runs=2) < SLOW_SECONDS:
+                continue
+            body = text[:-1]
+
+            def longer(size: int, body: str = body, use: Callable[[str], object] = use) -> Work:
+                grown = body * (size // len(body)) + "\x00"
+                return lambda: use(grown)
+
+            assert not is_steep(longer, LONGER), text[:40]
+
+
+def test_a_pattern_that_goes_back_and_forth_would_be_found() -> None:
+    """The patterns that this test is for, as they were."""
+    old = (
+        re.compile(r"(\S*/)?python[0-9.]*\s+[^|&;]*dynamo\.trtllm", re.ASCII),
+        re.compile(r"python[0-9.]*\s[^|&;\n'\"]*dynamo\.vllm[^|&;\n'\"]*\Z", re.ASCII),
+    )
+    for pattern in old:
+        texts = hostile_texts(pattern, LETTERS)
+        slow = next(
+            text for text in texts if seconds(partial(pattern.search, text)) >= SLOW_SECONDS
+        )
+
+        def longer(size: int, text: str = slow, pattern: re.Pattern[str] = pattern) -> Work:
+            grown = text[:size] + "\x00"
+            return lambda: pattern.search(grown)
+
+        assert is_steep(longer, 600)
+
+
+def test_quick_work_is_told_from_work_that_grows_with_the_square() -> None:
+    def square(size: int) -> Work:
+        return lambda: [1 for one in range(size) for two in range(size) if one == two]
+
+    def line(size: int) -> Work:
+        return lambda: [1 for one in range(size * 400) if one < 0]
+
+    assert seconds(square(500)) > QUICK_SECONDS
+    assert is_steep(square, 500)
+    assert not is_steep(line, 500)

@@ -12,7 +12,7 @@ from typing import Any
 import dynamo_operator
 
 _OF_COMMAND_LINES = ("__main__", "cli", "controlplane", "installation")
-_GENERIC = ("a", "1", " ", "/", ".", "-", "\x00")
+_GENERIC = (" ", "/", "a", "1", ".")
 
 
 def modules() -> Iterator[Any]:
@@ -86,7 +86,7 @@ def _written(code: str) -> Iterator[tuple[int, str, re.Pattern[str]]]:
 def hostile_texts(pattern: re.Pattern[str], length: int) -> Iterator[str]:
     """Texts of about that length: pieces of what the pattern matches, in turns, behind its beginning."""
     words, letters = _pieces(_parser.parse(pattern.pattern, pattern.flags))
-    pieces = list(dict.fromkeys((*words, *letters, *_GENERIC)))[:6]
+    pieces = list(dict.fromkeys((*words[:2], *_GENERIC, *letters)))[:8]
     pumps = [*pieces, *(f"{one}{two}" for one in pieces for two in pieces if one != two)]
     for pump in pumps:
         body = pump * (length // len(pump))

@@ -41,16 +41,14 @@ def test_a_pattern_that_goes_back_and_forth_would_be_found() -> None:
         re.compile(r"python[0-9.]*\s[^|&;\n'\"]*dynamo\.vllm[^|&;\n'\"]*\Z", re.ASCII),
     )
     for pattern in old:
-        texts = hostile_texts(pattern, LETTERS)
-        slow = next(
-            text for text in texts if seconds(partial(pattern.search, text)) >= SLOW_SECONDS
-        )
 
-        def longer(size: int, text: str = slow, pattern: re.Pattern[str] = pattern) -> Work:
+        def longer(size: int, text: str, pattern: re.Pattern[str] = pattern) -> Work:
             grown = text[:size] + "\x00"
             return lambda: pattern.search(grown)
 
-        assert is_steep(longer, 600)
+        texts = hostile_texts(pattern, LETTERS)
+        slow = (each for each in texts if seconds(partial(pattern.search, each)) >= SLOW_SECONDS)
+        assert any(is_steep(partial(longer, text=each), 600) for each in slow)
 
 
 def test_quick_work_is_told_from_work_that_grows_with_the_square() -> None:

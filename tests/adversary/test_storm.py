@@ -29,7 +29,7 @@ from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.stall import MESSAGE as STALL
 from dynamo_operator.kube.types.coordination import Lease
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.cluster
 
 GRAPH = DynamoGraphDeployment.KIND
 IS_LONG = os.environ.get("DYNAMO_TEST_LONG") == "1"

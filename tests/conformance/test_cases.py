@@ -29,7 +29,7 @@ PLAYED = {
     "flagsgrove": ("*",),
 }
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.cluster
 
 
 def chosen(mode: str) -> list[Case]:

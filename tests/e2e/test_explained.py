@@ -17,7 +17,7 @@ from e2e.conftest import fresh
 from e2e.graphs import AT_ONCE, container, graph, idle_frontend, worker
 
 GRAPH = DynamoGraphDeployment.KIND
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.cluster
 
 NOBODY_HAS_THIS = "localhost/nobody-has-this:1"
 LAST_WORDS = "echo weights are not readable >/dev/termination-log; exit 7"

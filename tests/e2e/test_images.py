@@ -26,7 +26,7 @@ ENV PATH=/opt/greeter:$PATH
 USER 65532:65532
 ENTRYPOINT ["/bin/cat", "/opt/greeter/text"]
 """
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.cluster
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from e2e.cluster import (
 from e2e.graphs import ADDRESS_OF_NATS, frontend, graph, idle_frontend, worker
 
 GRAPH = DynamoGraphDeployment.KIND
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.cluster
 
 
 def managers(world: World) -> list[Object]:

@@ -17,7 +17,7 @@ DRAIN_SECONDS = 8
 """A worker serves for half of such a grace period before its process receives SIGTERM."""
 ENDING_SECONDS = 4
 """What the process needs after that: half of what is left, so that a busy machine does not end it early."""
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.cluster
 
 
 def host_path(cluster: RealCluster, name: str) -> None:

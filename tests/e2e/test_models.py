@@ -16,7 +16,7 @@ GRAPH = DynamoGraphDeployment.KIND
 MODEL = DynamoModel.KIND
 PROGRAM = Path(__file__).with_name("lora_worker.py")
 LORAS = {"name": "DYN_LORA_ENABLED", "value": "true"}
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.cluster
 
 
 def listed(cluster: RealCluster, world: World) -> list[set[str]]:

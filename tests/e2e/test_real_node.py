@@ -13,7 +13,7 @@ from dynamo_operator.controlplane.real_node import namespaces
 from dynamo_operator.kube.errors import ConfigError
 
 GROUPS = Path("/sys/fs/cgroup")
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.cluster
 
 
 @pytest.fixture(scope="module")

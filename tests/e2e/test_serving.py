@@ -20,7 +20,7 @@ GRAPH = DynamoGraphDeployment.KIND
 METADATA = DynamoWorkerMetadata.KIND
 ALLOWED_SECONDS = 10  # what the operator may add to what the pods themselves need
 OF_PODS = ("ServiceAccount", "Role", "RoleBinding", "Service", "Deployment")
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.cluster
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from e2e.cluster import SOURCES, RealCluster
 
 PAGE = SOURCES / "docs" / "try-it.md"
 MANIFESTS = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.cluster
 
 
 def test_the_page_has_manifests() -> None:

@@ -44,7 +44,7 @@ disagrees with the worker about the first message on a new connection. Seen in 2
 """
 LONG = 512
 """Tokens of an answer that takes so long that workers have running requests whenever they are told to end."""
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.cluster
 
 
 @pytest.fixture(scope="module")

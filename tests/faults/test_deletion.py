@@ -47,14 +47,12 @@ def outlives_its_namespace(stage: Stage, seconds: float | None) -> None:
         world.until(lambda: is_quite_ready(world))
 
 
-@pytest.mark.timeout(240)
 def test_a_namespace_may_vanish_while_a_graph_is_made_and_while_it_runs(stage: Stage) -> None:
     moments = (0.0, 0.1, 0.3, 0.6, None)
     with ThreadPoolExecutor() as pool:
         list(pool.map(lambda seconds: outlives_its_namespace(stage, seconds), moments))
 
 
-@pytest.mark.timeout(240)
 def test_a_foreground_deletion_ends_in_seconds_and_nothing_is_made_anew(stage: Stage) -> None:
     with namespace(stage.proxy) as world, stage.nursery.operator(world.namespace):
         world.create(GRAPH, a_graph())
@@ -67,7 +65,6 @@ def test_a_foreground_deletion_ends_in_seconds_and_nothing_is_made_anew(stage: S
         assert EMPTY == ending(world).content
 
 
-@pytest.mark.timeout(240)
 def test_nothing_is_made_for_a_graph_that_waits_for_its_end(stage: Stage) -> None:
     """As under a GitOps tool that holds the graph with a finalizer of its own while it prunes."""
     with namespace(stage.proxy) as world, stage.nursery.operator(world.namespace):
@@ -87,7 +84,6 @@ def test_nothing_is_made_for_a_graph_that_waits_for_its_end(stage: Stage) -> Non
         world.until(lambda: EMPTY == ending(world).content)
 
 
-@pytest.mark.timeout(240)
 def test_what_is_orphaned_stays_and_is_left_alone(stage: Stage) -> None:
     with namespace(stage.proxy) as world, stage.nursery.operator(world.namespace):
         world.create(GRAPH, a_graph())
@@ -106,7 +102,6 @@ def test_what_is_orphaned_stays_and_is_left_alone(stage: Stage) -> None:
         assert written == len(stage.proxy.writes_in(world.namespace))
 
 
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize("propagation", ["Background", "Foreground"])
 def test_a_graph_that_is_deleted_and_made_again_at_once_is_made_whole(
     propagation: str, stage: Stage

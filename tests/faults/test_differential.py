@@ -163,7 +163,7 @@ def proxy(kinds: ControlPlane, tls: ssl.SSLContext, tmp_path: Path) -> Iterator[
             assert '"level": "error"' not in operator.log.read_text(encoding="utf-8")
 
 
-@pytest.mark.timeout(120 + 10 * SEQUENCES)
+@pytest.mark.timeout(600 + 30 * SEQUENCES)
 def test_edits_end_as_the_last_spec_created_afresh(proxy: Proxy, measured: list[str]) -> None:
     with ThreadPoolExecutor(AT_ONCE) as pool:
         told = [each for each in pool.map(lambda n: difference(proxy, n), range(SEQUENCES)) if each]

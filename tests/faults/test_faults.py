@@ -19,7 +19,6 @@ GRAPHS = ("one", "two", "three")
 pytestmark = pytest.mark.cluster
 
 
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_faults_delay_the_end_and_do_not_change_it(
     seed: int, world: World, kinds: ControlPlane, tmp_path: Path

@@ -187,7 +187,6 @@ def test_the_graph_goes_on_when_the_name_is_free(played: Played) -> None:
     assert all(played.ready.values()), played.ready
 
 
-@pytest.mark.timeout(240)
 def test_what_an_earlier_graph_of_the_same_name_left_is_waited_for(
     proxy: Proxy, tmp_path: Path
 ) -> None:

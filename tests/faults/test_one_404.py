@@ -41,7 +41,6 @@ def is_watch_of_deployments(request: web.Request) -> bool:
     return "watch" in request.query and request.path.endswith("/deployments")
 
 
-@pytest.mark.timeout(240)
 def test_one_404_on_a_watch_changes_no_status(
     world: World, kinds: ControlPlane, tmp_path: Path
 ) -> None:

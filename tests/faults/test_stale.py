@@ -92,7 +92,6 @@ def lived_through(office: Office, lag: Lag | None) -> tuple[Ending, Counter[str]
             return ending(world), births_and_deaths(world, since=since)
 
 
-@pytest.mark.timeout(300)
 def test_late_news_lead_to_the_same_end_by_the_same_way(office: Office) -> None:
     with ThreadPoolExecutor() as pool:
         played = pool.map(partial(lived_through, office), (None, *LAGS.values()))
@@ -132,7 +131,6 @@ def believing_old_lists(office: Office, edit: Callable[[World], object], lag: La
         return " ".join(wrong) or before.difference(ending(world, with_history=False))
 
 
-@pytest.mark.timeout(300)
 def test_an_operator_that_starts_with_old_lists_disturbs_nothing_and_ends_right(
     office: Office,
 ) -> None:

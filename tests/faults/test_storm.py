@@ -70,7 +70,6 @@ def lived_through(storm: Storm, operators: Nursery, *, is_on: bool) -> tuple[int
         return len(storm.writes_in(world.namespace)), ending(world)
 
 
-@pytest.mark.timeout(240)
 def test_a_storm_changes_nothing_and_costs_at_most_twice_the_writes(
     storm: Storm, operators: Nursery, measured: list[str]
 ) -> None:

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
-import pytest
-
 from cluster.admission.asking import Asker
 from cluster.admission.conftest import Install
 from cluster.admission.front import front
@@ -58,7 +56,6 @@ class Load:
                 thread.join()
 
 
-@pytest.mark.timeout(240)  # two processes start, and a certificate lives for 12 s
 def test_certificates_of_two_replicas_change_while_objects_are_applied(install: Install) -> None:
     short = "--webhook-certificate-life=12s"
     with (
@@ -79,7 +76,6 @@ def test_certificates_of_two_replicas_change_while_objects_are_applied(install: 
     assert load.applied > 100
 
 
-@pytest.mark.timeout(240)  # three processes start, one after the other
 def test_replicas_are_replaced_one_by_one_while_objects_are_applied(install: Install) -> None:
     with front() as service, ExitStack() as stack:
         first = stack.enter_context(install(url_port=service.port))

@@ -14,7 +14,7 @@ from dynamo_operator.cli.dev import app
 from dynamo_operator.controlplane.instance import Instance
 from dynamo_operator.kube.errors import Unreachable
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.cluster
 
 STARTER = """
 import sys

@@ -92,7 +92,6 @@ def versions(world: World) -> dict[str, str]:
     }
 
 
-@pytest.mark.timeout(600)
 def test_killed_at_random_moments_it_always_ends_the_same(
     world: World, lone_operator: OperatorProcess
 ) -> None:

@@ -77,7 +77,6 @@ def test_one_of_two_operators_leads_and_the_other_takes_over(
             world.eventually(GRAPH, "chat", is_ready)
 
 
-@pytest.mark.timeout(240)
 def test_a_leader_that_loses_its_lease_ends(
     world: World, kinds: ControlPlane, tmp_path: Path
 ) -> None:

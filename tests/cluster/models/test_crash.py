@@ -17,7 +17,7 @@ from cluster.operator_process import OperatorProcess
 from cluster.world import World
 from simulated.lora_fleet import Fleet
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.cluster
 
 OLD, NEW = "s3://my-bucket/my-lora", "s3://my-bucket/my-lora-v2"
 

@@ -55,7 +55,6 @@ def _no_pods_yet(world: World) -> None:
     world.create(QUOTAS, {"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}})
 
 
-@pytest.mark.timeout(240)
 def test_the_first_request_is_asked_watched_and_read(
     world: World, player: Player, kubectl: Callable[..., str], tmp_path: Path
 ) -> None:
@@ -71,7 +70,6 @@ def test_the_first_request_is_asked_watched_and_read(
     assert "generated" == yaml.safe_load(kubectl(*read))["metadata"]["name"]
 
 
-@pytest.mark.timeout(240)
 def test_the_second_request_is_applied_under_the_name_that_it_asks_for(
     world: World, player: Player
 ) -> None:

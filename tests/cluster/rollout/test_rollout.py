@@ -277,7 +277,6 @@ def test_a_service_that_is_recreated_never_has_old_and_new_pods_together(
     world.eventually(GRAPH, "chat", is_ready)
 
 
-@pytest.mark.timeout(240)
 def test_killed_again_and_again_a_rollout_ends_all_the_same(
     world: World, operator: OperatorProcess
 ) -> None:

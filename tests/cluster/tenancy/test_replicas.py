@@ -55,7 +55,6 @@ def seconds_until_reconciled(world: World, name: str, since: float) -> float:
     return time.monotonic() - since
 
 
-@pytest.mark.timeout(240)
 def test_after_a_leader_is_killed_the_standby_acts_within_20_seconds(
     world: World, replicas: tuple[OperatorProcess, OperatorProcess]
 ) -> None:
@@ -64,7 +63,6 @@ def test_after_a_leader_is_killed_the_standby_acts_within_20_seconds(
     assert seconds_until_reconciled(world, "chat", time.monotonic()) < 20
 
 
-@pytest.mark.timeout(240)
 def test_after_a_leader_is_stopped_the_standby_acts_within_3_seconds(
     world: World, replicas: tuple[OperatorProcess, OperatorProcess]
 ) -> None:
@@ -73,7 +71,6 @@ def test_after_a_leader_is_stopped_the_standby_acts_within_3_seconds(
     assert seconds_until_reconciled(world, "chat", time.monotonic()) < 3
 
 
-@pytest.mark.timeout(240)
 def test_a_second_installation_says_that_another_one_leads_and_is_not_ready(
     world: World, kinds: ControlPlane, tmp_path: Path
 ) -> None:

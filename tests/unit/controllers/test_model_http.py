@@ -9,8 +9,6 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
-import pytest
-
 from dynamo_operator import operator
 from dynamo_operator.controllers.scope import scope_of
 from dynamo_operator.kube.client import Client
@@ -44,7 +42,6 @@ def trouble_of(number: int) -> Trouble:
     return kinds[number // BAD] if number < 3 * BAD else Trouble.NONE
 
 
-@pytest.mark.timeout(240)
 async def test_a_hundred_pods_of_which_thirty_are_of_no_use() -> None:
     cluster = Cluster()
     cluster.has_pods(COUNT, network="127.0.9")

@@ -30,15 +30,18 @@ demo: .venv/.synced ## Local control plane, operator and a graph that becomes re
 
 test: lint types unit cluster real ## Everything CI runs
 
-fmt: .venv/.synced ## Format the code
+fmt: .venv/.synced ## Format the code, lower the baseline of words
 	@$(RUN) ruff format .
 	@$(RUN) ruff check --fix .
+	@$(RUN) python tools/words.py --tighten
 
-lint: .venv/.synced ## Style, layers and dependencies
+lint: .venv/.synced ## Style, layers, dependencies, spelling and words
 	@$(RUN) ruff format --check .
 	@$(RUN) ruff check .
 	@$(RUN) lint-imports
 	@$(RUN) deptry src
+	@$(RUN) codespell
+	@$(RUN) python tools/words.py
 
 types: .venv/.synced ## mypy strict and pyright
 	@$(RUN) mypy

@@ -1,0 +1,206 @@
+"""Fail on phrases that may not come back, with file, line and what to write instead.
+
+`tools/words.toml` lists the phrases. `tools/words-baseline.txt` counts those that are left from
+before, by phrase and area; a count may only fall. `--tighten` lowers it, and removes the file when
+nothing is left. `--left` lists them by file.
+"""
+
+import io
+import re
+import subprocess
+import sys
+import tokenize
+import tomllib
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+PHRASES = Path(__file__).with_name("words.toml")
+BASELINE = Path(__file__).with_name("words-baseline.txt")
+# recorded objects of the reference operator, and files that Helm and uv write
+NOT_OURS = re.compile(r"^(tests/conformance/cases|tests/golden/.*\.yaml|examples/reference)")
+TEXT_OF_CHARTS = (".yaml", ".tpl", ".txt", ".json", ".md")
+TEXT_TOKENS = (tokenize.STRING, tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE", -1))
+CODE_BLOCK = re.compile(r"^( *)```.*?^\1```", re.MULTILINE | re.DOTALL)
+QUOTED = re.compile(r"``[^`]*``|`[^`]*`")
+LOOK_BEHIND = re.compile(r"\(\?<![^)]*\)")
+PLACEHOLDER = re.compile(r"\{[^{}]*\}")
+
+
+class Phrase(NamedTuple):
+    """One entry of the list."""
+
+    name: str
+    pattern: re.Pattern[str]
+    write: str
+
+
+class Hit(NamedTuple):
+    """A phrase at a line of a file; `area` is the row of the baseline that it counts for."""
+
+    path: str
+    line: int
+    phrase: Phrase
+    words: str
+
+    @property
+    def area(self) -> str:
+        """Charts, tests, docs or code: stays the same when a file moves."""
+        if self.path.startswith("charts/"):
+            return "charts"
+        if "tests/" in self.path:
+            return "tests"
+        return "docs" if self.path.endswith(".md") else "code"
+
+    def __str__(self) -> str:
+        return f'{self.path}:{self.line}: "{self.words}": write {self.phrase.write}'
+
+
+def phrases() -> list[Phrase]:
+    """The list, in its order."""
+    entries = tomllib.loads(PHRASES.read_text(encoding="utf-8"))
+    return [
+        Phrase(name, compiled(entry["pattern"]), entry["write"]) for name, entry in entries.items()
+    ]
+
+
+def compiled(pattern: str) -> re.Pattern[str]:
+    """The expression; a space is any white space, and in a look-behind, of fixed width, one character."""
+    spaced = LOOK_BEHIND.sub(lambda match: match[0].replace(" ", r"\s"), pattern)
+    return re.compile(spaced.replace(" ", r"\s+"), re.IGNORECASE)
+
+
+def blanked(pattern: re.Pattern[str], text: str) -> str:
+    """The text with every match replaced by spaces; lines keep their numbers."""
+    return pattern.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+
+
+def passages(path: str, text: str) -> Iterator[tuple[int, str]]:
+    """Each piece of prose with the number of its first line."""
+    if not path.endswith(".py"):
+        prose = blanked(CODE_BLOCK, text) if path.endswith(".md") else text
+        yield 1, blanked(QUOTED, prose)
+        return
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in TEXT_TOKENS or " " not in token.string:
+            continue  # a string without a space is a name, not a message
+        yield token.start[0], blanked(PLACEHOLDER, blanked(QUOTED, token.string))
+
+
+def hits(path: str, text: str, wanted: list[Phrase]) -> list[Hit]:
+    """Every phrase of the list in one file, by line."""
+    hits_of_file = [
+        Hit(path, first + passage.count("\n", 0, match.start()), phrase, " ".join(match[0].split()))
+        for first, passage in passages(path, text)
+        for phrase in wanted
+        for match in phrase.pattern.finditer(passage)
+    ]
+    return sorted(hits_of_file, key=lambda hit: (hit.line, hit.words))
+
+
+def git(*arguments: str) -> str:
+    """What git prints; empty where there is no git or no repository."""
+    try:
+        answer = subprocess.run(  # noqa: S603  fixed arguments
+            ["git", *arguments],  # noqa: S607  the git that developers use
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return answer.stdout
+
+
+def files() -> list[str]:
+    """Tracked and new files that have prose of ours; everything in the folder where there is no git."""
+    names = git("ls-files", "--cached", "--others", "--exclude-standard").splitlines()
+    if not names:
+        names = [str(path.relative_to(ROOT)) for path in ROOT.rglob("*") if path.is_file()]
+    return [
+        name
+        for name in sorted(set(names))
+        if (name.endswith((".py", ".md")) or name.startswith("charts/"))
+        and name.endswith((".py", *TEXT_OF_CHARTS))
+        and not name.startswith(".")
+        and not NOT_OURS.match(name)
+        and (ROOT / name).is_file()
+    ]
+
+
+def baseline() -> Counter[tuple[str, str]]:
+    """How often a phrase may still be in an area."""
+    if not BASELINE.exists():
+        return Counter()
+    rows = [line.split() for line in BASELINE.read_text(encoding="utf-8").splitlines()]
+    return Counter({(phrase, area): int(count) for phrase, area, count in rows})
+
+
+def write_baseline(counts: Counter[tuple[str, str]]) -> None:
+    """Keep the counts; without any, remove the file."""
+    rows = [f"{phrase} {area} {count}\n" for (phrase, area), count in sorted(counts.items())]
+    if rows:
+        BASELINE.write_text("".join(rows), encoding="utf-8")
+    else:
+        BASELINE.unlink(missing_ok=True)
+
+
+def added_since_baseline() -> set[tuple[str, int]]:
+    """Lines that are new since the baseline was last committed, as file and line number."""
+    commit = git("log", "-1", "--format=%H", "--", str(BASELINE)).strip()
+    lines: set[tuple[str, int]] = set()
+    path = ""
+    for line in git("diff", "--unified=0", "--no-renames", commit).splitlines() if commit else ():
+        if line.startswith("+++ b/"):
+            path = line.removeprefix("+++ b/")
+        elif head := re.match(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@", line):
+            first = int(head[1])
+            lines |= {(path, first + offset) for offset in range(int(head[2] or 1))}
+    return lines
+
+
+def too_many(every: list[Hit], allowed: Counter[tuple[str, str]]) -> list[Hit]:
+    """The hits to report: of each phrase that an area has more often than allowed, the newest."""
+    counts = Counter((hit.phrase.name, hit.area) for hit in every)
+    over = {key for key, count in counts.items() if count > allowed[key]}
+    candidates = [hit for hit in every if (hit.phrase.name, hit.area) in over]
+    if not any(allowed[key] for key in over):
+        return candidates
+    new_lines = added_since_baseline()
+    newest = [hit for hit in candidates if (hit.path, hit.line) in new_lines]
+    covered = {(hit.phrase.name, hit.area) for hit in newest}
+    return newest + [hit for hit in candidates if (hit.phrase.name, hit.area) not in covered]
+
+
+def main(arguments: list[str]) -> int:
+    """Print what is wrong, and return 1 if anything is."""
+    wanted = phrases()
+    every = [
+        hit
+        for name in files()
+        for hit in hits(name, (ROOT / name).read_text(encoding="utf-8"), wanted)
+    ]
+    allowed = baseline()
+    counts = Counter((hit.phrase.name, hit.area) for hit in every)
+    if "--left" in arguments:
+        for path, count in Counter(hit.path for hit in every).most_common():
+            print(f"{count:5} {path}")
+        print(f"{len(every):5} in all")
+        return 0
+    if "--tighten" in arguments:
+        write_baseline(counts & allowed)
+        return 0
+    wrong = too_many(every, allowed)
+    for hit in wrong:
+        print(hit)
+    lower = sum((allowed - counts).values())
+    if lower and not wrong:
+        print(f"words: {lower} phrases fewer than the baseline allows; `make fmt` lowers it")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

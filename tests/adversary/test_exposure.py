@@ -14,6 +14,7 @@ from dynamo_operator.kube.applied import Obstacle
 from dynamo_operator.render.component import component_objects
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.validation.exposure import exposure_problems
+from dynamo_operator.validation.inoperative import component_inoperative
 
 OPERATOR = RenderSettings(virtual_service_gateway="istio-system/public")
 NGINX = "nginx.ingress.kubernetes.io/"
@@ -54,6 +55,18 @@ def test_the_operators_own_gateway_and_listed_ones_are_allowed() -> None:
     assert [] == places(in_mesh("team-b/gateway"), listed)
     assert ["spec.ingress.virtualServiceGateway"] == places(in_mesh("mesh"), listed)
     assert [] == places(in_mesh("mesh"), RenderSettings(allowed_gateways="mesh"))
+
+
+@pytest.mark.parametrize("gateway", ["", None])
+def test_no_route_without_a_gateway_which_would_be_one_of_the_whole_mesh(
+    gateway: str | None,
+) -> None:
+    found = component({"useVirtualService": True, "virtualServiceGateway": gateway})
+    settings = RenderSettings(virtual_service_gateway="istio-system/public", allowed_gateways="*")
+    objects = component_objects(found, Facts(istio_served=True), settings)
+    assert "VirtualService" not in {each["kind"] for each in objects}
+    (said,) = component_inoperative(found)
+    assert "spec.ingress.virtualServiceGateway" == said.path
 
 
 def test_a_route_inside_the_mesh_counts_in_its_own_namespace_only() -> None:

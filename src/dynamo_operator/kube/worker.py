@@ -317,6 +317,12 @@ async def _done(job: _Job, process: Process) -> bool:
     if outcome == "memory":
         job.ended("memory")
         return False  # not all of it may have been given back
-    if not job.future.done():
-        job.future.set_result(value) if outcome == "result" else job.future.set_exception(value)
+    if job.future.done():
+        return True
+    if outcome == "result":
+        job.future.set_result(value)
+    else:
+        error, text = value
+        error.add_note(f"in the worker process:\n{text}")
+        job.future.set_exception(error)
     return True

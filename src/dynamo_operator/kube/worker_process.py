@@ -10,12 +10,15 @@ import resource
 import signal
 import socket
 import sys
+import traceback
 from contextlib import suppress
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
 LENGTH_BYTES = 8
+_FRAMES = 50
+"""Innermost calls of a traceback that are passed on."""
 _NICENESS = 5
 """The event loop has the processor first."""
 
@@ -42,7 +45,11 @@ def _frame_from(stream: BufferedReader) -> bytes:
 
 
 def _answer(content: bytes) -> bytes:
-    """A pickled pair: one of `result`, `error` and `memory`, and the value or the exception."""
+    """A pickled pair of an outcome and its value.
+
+    The outcomes are `result` with what the function returned, `error` with the exception and the text of its
+    traceback, and `memory` with None.
+    """
     seconds, memory_bytes, recursion_limit, call = pickle.loads(content)  # noqa: S301 - of our own parent
     sys.setrecursionlimit(recursion_limit)
     function, args = pickle.loads(call)  # noqa: S301 - imports what it needs, before the limits count
@@ -51,19 +58,23 @@ def _answer(content: bytes) -> bytes:
         return pickle.dumps(("result", function(*args)), pickle.HIGHEST_PROTOCOL)
     except MemoryError:
         return pickle.dumps(("memory", None))
-    except Exception as error:  # noqa: BLE001  # whatever it is, the caller has to know
+    except Exception as error:  # noqa: BLE001 - any function may run here; the caller raises the same exception
         return _failure(error)
     finally:
         _unlimit()
 
 
 def _failure(error: Exception) -> bytes:
+    """The exception for the caller. Pickle leaves tracebacks and causes out, so their text goes along."""
+    text = "".join(traceback.format_exception(error, limit=-_FRAMES))
     try:
-        text = pickle.dumps(("error", error))
-        pickle.loads(text)  # noqa: S301 - some exceptions can be written and not read
-    except Exception:  # noqa: BLE001
-        return pickle.dumps(("error", RuntimeError(f"{type(error).__name__}: {error}")))
-    return text
+        answer = pickle.dumps(("error", (error, text)))
+        pickle.loads(answer)  # noqa: S301 - some exceptions can be written and not read
+    except Exception:  # noqa: BLE001 - `__reduce__` and `__init__` of any exception run here; its text has no such
+        # part that fails, and says the type, the message and where it was raised.
+        summary = traceback.format_exception_only(error)[-1].strip()
+        return pickle.dumps(("error", (RuntimeError(summary), text)))
+    return answer
 
 
 def _limit(seconds: float, memory_bytes: int) -> None:

@@ -1,5 +1,6 @@
 """Objects that are rendered when they are read: a component may have a thousand that are almost the same."""
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import overload
@@ -7,14 +8,14 @@ from typing import overload
 from dynamo_operator.kube.kind import Object
 
 
-@dataclass(frozen=True, slots=True)
-class Together(Sequence[Object]):
-    """The objects of all parts, one after the other. Each is rendered anew whenever it is read."""
+class OnDemand(Sequence[Object]):
+    """A sequence that renders each of its objects anew whenever it is read."""
 
-    parts: tuple[Sequence[Object], ...]
+    __slots__ = ()
 
-    def __len__(self) -> int:
-        return sum(map(len, self.parts))
+    @abstractmethod
+    def _rendered(self, index: int) -> Object:
+        """The object at the index, which is at least 0 and below the length."""
 
     @overload
     def __getitem__(self, index: int) -> Object: ...
@@ -24,10 +25,25 @@ class Together(Sequence[Object]):
 
     def __getitem__(self, index: int | slice) -> Object | tuple[Object, ...]:
         if isinstance(index, slice):
-            return tuple(self[each] for each in range(*index.indices(len(self))))
-        left = index + len(self) if index < 0 else index
+            return tuple(self._rendered(number) for number in range(*index.indices(len(self))))
+        length = len(self)
+        if not -length <= index < length:
+            raise IndexError(index)
+        return self._rendered(index % length)
+
+
+@dataclass(frozen=True, slots=True)
+class Together(OnDemand):
+    """The objects of all parts, one after the other."""
+
+    parts: tuple[Sequence[Object], ...]
+
+    def __len__(self) -> int:
+        return sum(map(len, self.parts))
+
+    def _rendered(self, index: int) -> Object:
         for part in self.parts:
-            if 0 <= left < len(part):
-                return part[left]
-            left -= len(part)
+            if index < len(part):
+                return part[index]
+            index -= len(part)
         raise IndexError(index)

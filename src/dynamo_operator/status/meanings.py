@@ -154,7 +154,8 @@ MEANINGS = (
     Meaning(
         *(_GRAPH, "ConfigurationWarning", "True", GraphReason.INOPERATIVE),
         "Something in the spec is accepted and cannot work as written: a container that ends at once, a port "
-        "that is missing, an Ingress without class. `Ready` does not depend on it.",
+        "that is missing, an Ingress without class, a VirtualService without gateway. `Ready` does not "
+        "depend on it.",
         "Change the fields that the message names.",
     ),
     Meaning(

@@ -150,10 +150,17 @@ def _several_nodes(
 
 
 def _way_in(spec: DynamoComponentDeploymentSpec, path: str) -> Iterator[Problem]:
-    """Ingresses that are not created, or not for the host that is meant."""
+    """Ingresses and VirtualServices that are not created, or not for the host that is meant."""
     wanted = spec.ingress
     if wanted is None or not wanted.enabled:
         return
+    if wanted.use_virtual_service and not wanted.virtual_service_gateway:
+        # Istio takes a VirtualService without gateways for one of the whole mesh, so none is created.
+        message = (
+            "no VirtualService is created without a gateway: the operator's default gateway is for frontends "
+            'that have no ingress of their own (expected a name, for example "istio-system/public")'
+        )
+        yield Problem(f"{path}.virtualServiceGateway", message)
     if not (wanted.ingress_controller_class_name or wanted.use_virtual_service):
         message = (
             "no Ingress is created without a class: the operator's default class is for frontends that "

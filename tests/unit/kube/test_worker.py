@@ -1,7 +1,9 @@
 """A bounded worker returns what a function returns, ends what takes too much, and lets tenants take turns."""
 
 import asyncio
+import json
 import re
+import textwrap
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -33,6 +35,36 @@ def test_a_result_and_an_exception_come_back_and_one_process_serves_both() -> No
             with pytest.raises(ValueError, match="invalid literal"):
                 await work.submit(int, ("x",), tenant="a")
             assert work.processes == 1
+
+    asyncio.run(scenario())
+
+
+def test_an_exception_says_where_it_was_raised_in_the_process() -> None:
+    async def scenario() -> None:
+        async with workers() as work:
+            with pytest.raises(json.JSONDecodeError) as raised:
+                await work.submit(json.loads, ("{",), tenant="a")
+            assert "in raw_decode" in "".join(raised.value.__notes__)
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("text", ["return 'what failed'", "raise KeyError"])
+def test_an_exception_that_cannot_be_pickled_loses_neither_type_nor_cause(text: str) -> None:
+    code = f"""
+    class Own(Exception):
+        def __str__(self):
+            {text}
+    raise Own from ValueError('the cause')
+    """
+
+    async def scenario() -> None:
+        async with workers() as work:
+            with pytest.raises(RuntimeError, match="Own") as raised:
+                await work.submit(exec, (textwrap.dedent(code),), tenant="a")
+            assert "ValueError: the cause" in "".join(raised.value.__notes__)
+            assert "return" not in text or "what failed" in str(raised.value)
+            assert 3 == await work.submit(len, ("abc",), tenant="a")
 
     asyncio.run(scenario())
 

@@ -56,6 +56,16 @@ WRONG = [
         "from command to args",
     ),
     (way(host="h"), "no Ingress is created without a class"),
+    (way(host="h", useVirtualService=True), "no VirtualService is created without a gateway"),
+    (
+        way(
+            host="h",
+            useVirtualService=True,
+            virtualServiceGateway="",
+            ingressControllerClassName="n",
+        ),
+        "ingress.virtualServiceGateway: no VirtualService is created",
+    ),
     (way(host="h.example.org", ingressControllerClassName="n"), '"h.example.org.local"'),
 ]
 
@@ -78,6 +88,7 @@ FINE = [
     service({**VLLM, "args": ["--data-parallel-size=16"]}, **NODES),
     service({"command": ["python3", "-m", "dynamo.sglang"]}, **NODES),
     way(host="h", ingressControllerClassName="n"),
+    way(host="h", useVirtualService=True, virtualServiceGateway="istio-system/public"),
     way(host="h.a", hostSuffix="b", ingressControllerClassName="n"),
     service({"args": ["run"]}, ingress={"enabled": False, "host": "a.b"}),
 ]
@@ -112,6 +123,17 @@ def test_admission_says_it_of_graphs_and_of_components() -> None:
         found = verdict(new)
         assert found.allowed
         assert any("neither command nor args" in each for each in found.warnings)
+
+
+def test_admission_and_the_status_say_that_a_gateway_is_missing() -> None:
+    ingress = {"enabled": True, "host": "h", "useVirtualService": True}
+    main = {"image": "r/x:1", "args": ["run"]}
+    found = verdict(component(ingress=ingress, extraPodSpec={"mainContainer": main}))
+    assert found.allowed
+    (warning,) = found.warnings
+    assert warning.startswith("spec.ingress.virtualServiceGateway: no VirtualService")
+    (warned,) = configuration_warning(stored(way(host="h", useVirtualService=True)))
+    assert "spec.services.w.ingress.virtualServiceGateway" in warned.message
 
 
 def stored(one: Object, *conditions: Condition) -> DynamoGraphDeployment:

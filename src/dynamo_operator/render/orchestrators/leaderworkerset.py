@@ -5,9 +5,8 @@ scale-down is ours, and so that every group has one PodGroup of its own name. So
 `rendering` 10.6.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import overload
 
 import msgspec
 
@@ -21,6 +20,7 @@ from dynamo_operator.render.group import Hosts, Node, Reference
 from dynamo_operator.render.pod import pod_template
 from dynamo_operator.render.seams import ComponentPlan
 from dynamo_operator.render.shell import Fragment
+from dynamo_operator.render.together import OnDemand
 
 _SCHEDULER = "volcano"
 
@@ -74,7 +74,7 @@ def hosts(nodes: int) -> Hosts:
 
 
 @dataclass(frozen=True, slots=True)
-class Groups(Sequence[Object]):
+class Groups(OnDemand):
     """The objects of all groups of a component, each rendered when it is read.
 
     They share the pod templates, which are nearly all of their size. `digest` stands for both templates.
@@ -94,19 +94,9 @@ class Groups(Sequence[Object]):
     def __len__(self) -> int:
         return 2 * self.replicas
 
-    @overload
-    def __getitem__(self, index: int) -> Object: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Object, ...]: ...
-
-    def __getitem__(self, index: int | slice) -> Object | tuple[Object, ...]:
-        if isinstance(index, slice):
-            return tuple(self[each] for each in range(*index.indices(len(self))))
-        if not -len(self) <= index < len(self):
-            raise IndexError(index)
-        number, kind = divmod(index % len(self), 2)
-        return self._leader_worker_set(number) if kind else self._pod_group(number)
+    def _rendered(self, index: int) -> Object:
+        group, is_leader_worker_set = divmod(index, 2)
+        return self._leader_worker_set(group) if is_leader_worker_set else self._pod_group(group)
 
     def _pod_group(self, index: int) -> Object:
         """The pods that Volcano places together or not at all."""

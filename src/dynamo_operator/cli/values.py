@@ -22,7 +22,7 @@ _UNIT_SECONDS = {
     "m": 60.0,
     "h": 3600.0,
 }
-_PART = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
+_PART = re.compile(r"(\d++(?:\.\d*+)?|\.\d++)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
 
 
 def from_text(field: Field, text: str) -> Any:
@@ -79,10 +79,12 @@ def duration_seconds(text: str) -> float:
     rest = text[1:] if text[:1] in {"+", "-"} else text
     if rest == "0":
         return 0.0
-    parts = _PART.findall(rest)
-    if not parts or rest != "".join(number + unit for number, unit in parts):
+    seconds, at = 0.0, 0
+    while part := _PART.match(rest, at):  # a search would start anew at every digit
+        seconds, at = seconds + float(part[1]) * _UNIT_SECONDS[part[2]], part.end()
+    if not rest or at < len(rest):
         raise ValueError(f"expected a duration such as 15m or 1h30m, got {text!r}")
-    return sign * sum(float(number) * _UNIT_SECONDS[unit] for number, unit in parts)
+    return sign * seconds
 
 
 def nearest(word: str, known: tuple[str, ...]) -> str:

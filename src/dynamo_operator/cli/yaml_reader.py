@@ -38,7 +38,7 @@ _LARGEST = 2**64 - 1
 _SMALLEST = -(2**63)
 _TAG = "tag:yaml.org,2002:"
 _PLAIN = "plain"
-_STEP = re.compile(r'\.?(?:(?P<word>[A-Za-z_][\w-]*)|\[(?P<index>\d+)\]|\["(?P<quoted>.*?)"\])')
+_STEP = re.compile(r'\.*+(?:\["(.*?)"\]|\[(?!")([^]]*+)\]|([^.[]++))', re.DOTALL)
 _TYPES: dict[str, tuple[type, ...]] = {
     "null": (type(None),),
     "bool": (bool,),
@@ -226,15 +226,22 @@ def _place(source: str, node: yaml.Node) -> str:
 def _node_at(node: yaml.Node, path: str) -> yaml.Node:
     """The key or item at a path such as `metadata.labels["a/b"]`, or the deepest parent there is."""
     found, inside = node, node
-    for match in _STEP.finditer(path):
-        key, index = match["quoted"] or match["word"], match["index"]
-        if key is not None and isinstance(inside, yaml.MappingNode):
-            pairs = [pair for pair in inside.value if pair[0].value == key]
-        elif index is not None and isinstance(inside, yaml.SequenceNode):
-            pairs = [(item, item) for item in inside.value[int(index) : int(index) + 1]]
+    for step in _steps(path):
+        if isinstance(inside, yaml.MappingNode):
+            pairs = [pair for pair in inside.value if pair[0].value == step]
+        elif isinstance(inside, yaml.SequenceNode) and step.isdecimal() and len(step) <= _LONGEST:
+            pairs = [(item, item) for item in inside.value[int(step) : int(step) + 1]]
         else:
             break
         if not pairs:
             break
         found, inside = pairs[-1]
     return found
+
+
+def _steps(path: str) -> Iterator[str]:
+    """The keys and indices of a path, up to a bracket that is not closed."""
+    at = 0
+    while step := _STEP.match(path, at):  # a search would start anew at every bracket
+        yield step[step.lastindex or 0]
+        at = step.end()

@@ -105,8 +105,8 @@ def test_no_problem_hides_another_and_all_come_in_the_order_of_their_lines(
         (10, "error", f"{said}.replicas"),
         (11, "error", f"{said}.serviceNam"),
         (13, "error", f"{said}.resources.limits.nvidia.com/gpu"),
-        (13, "error", f"{said}.resources.limits.rdma/ib"),
         (14, "error", f"{said}.resources.limits.gpu"),
+        (16, "error", f"{said}.resources.limits.rdma/ib"),
         (19, "warning", f"{said}.extraPodSpec.mainContainer.image"),
         (20, "error", f"{said}.extraPodSpec.mainContainer.env"),
     ] == [(int(each["place"].rsplit(":", 2)[1]), each["level"], each["path"]) for each in found]

@@ -61,7 +61,7 @@ _ROWS: tuple[tuple[str, Callable[[Figures], str]], ...] = (
         lambda it: f"{it.resync_change_p50_ms:.0f}, {it.resync_change_max_ms:.0f}",
     ),
     (
-        "… while every object is looked at again at once",
+        "… while every object is reconciled at once",
         lambda it: f"{it.at_once_change_p50_ms:.0f}, {it.at_once_change_max_ms:.0f}",
     ),
     (

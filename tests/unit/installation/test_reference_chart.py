@@ -7,15 +7,16 @@ from typing import Any
 
 import yaml
 
-from dynamo_operator.installation.granted import GRANTED
+from dynamo_operator.installation.granted import GRANTED, PROFILING_NODES
 from dynamo_operator.installation.permissions import RULES
 from dynamo_operator.installation.rule import Rule
+from dynamo_operator.render.rbac import discovery_objects
 
 ROOT = Path(__file__).parents[3]
 FACTS = yaml.safe_load((ROOT / "tests/conformance/reference_chart.yaml").read_text("utf-8"))
 ROWS = set(
     re.findall(
-        r"^\| ([A-Z]+\d+) \|", (ROOT / "docs/deviations.md").read_text("utf-8"), re.MULTILINE
+        r"^\| ([A-Z]+\d+[a-z]?) \|", (ROOT / "docs/deviations.md").read_text("utf-8"), re.MULTILINE
     )
 )
 MONITORED = ROOT / "tests/golden/charts/monitoring/objects.yaml"
@@ -40,24 +41,72 @@ def differing_values() -> Iterator[str]:
             yield key
 
 
-def normal(rules: Iterable[Rule]) -> set[tuple[str, str]]:
+Right = tuple[str, str]
+"""A verb, and the group and resource that it is for, with "(named)" if that is for single objects."""
+NAMED = " (named)"
+
+
+def rights(rules: Iterable[Rule]) -> set[Right]:
     """Each verb with what it is for."""
     return {
-        (verb, f"{rule.group}/{resource}")
+        (verb, f"{rule.group}/{resource}{NAMED if rule.names else ''}")
         for rule in rules
         for resource in rule.resources
         for verb in rule.verbs
     }
 
 
-def differing_rules() -> Iterator[str]:
-    ours = {each.name: normal(each.rules) for each in GRANTED} | {"manager": normal(RULES)}
+def discovery_rights() -> set[Right]:
+    """What the operator grants to the pods of a graph."""
+    [role] = [each for each in discovery_objects("n", "g") if each["kind"] == "Role"]
+    return {
+        (verb, f"{group}/{resource}")
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def written(lines: Iterable[str]) -> list[Right]:
+    """The rights of lines as the file has them."""
+    found: list[Right] = []
+    for line in lines:
+        verbs, _, what = line.partition(" ")
+        group, _, resources = what.removesuffix(NAMED).partition("/")
+        suffix = NAMED if what.endswith(NAMED) else ""
+        for verb in FACTS["verbs"].get(verbs, verbs.split(",")):
+            found += [(verb, f"{group}/{each}{suffix}") for each in resources.split(",")]
+    return found
+
+
+def our_rights() -> dict[str, set[Right]]:
+    """What each account of ours may do. Hooks have none."""
+    found = {each.name: rights(each.rules) for each in GRANTED}
+    found["dgdr-profiling"] |= rights(PROFILING_NODES)
+    hooks = ("ssh-keygen", "webhook-cert-gen", "webhook-ca-inject")
+    return {
+        **found,
+        **{name: set[Right]() for name in hooks},
+        "operator": rights(RULES),
+        "discovery": discovery_rights(),
+    }
+
+
+def is_held(right: Right, holder: set[Right]) -> bool:
+    """Whether the rights hold this one; what holds for all objects holds for named ones."""
+    verb, what = right
+    return right in holder or (verb, what.removesuffix(NAMED)) in holder
+
+
+def differing_rights() -> Iterator[tuple[str, str, Right]]:
+    """Accounts with a right that ours lacks, or that only ours has. The wildcard is a right of its own."""
+    ours = our_rights()
     assert set(ours) == set(FACTS["rules"])
-    for name, lines in FACTS["rules"].items():
-        pairs = [line.split(" ", 1) for line in lines]
-        theirs = {(verb, what) for verbs, what in pairs for verb in verbs.split(",")}
-        if ours[name] != theirs:
-            yield f"rules {name}"
+    for account, lines in FACTS["rules"].items():
+        theirs = set(written(lines))
+        yield from ((account, "fewer", it) for it in theirs if not is_held(it, ours[account]))
+        yield from ((account, "more", it) for it in ours[account] if not is_held(it, theirs))
 
 
 def monitors() -> dict[str, dict[str, Any]]:
@@ -90,13 +139,25 @@ def differing_monitors() -> Iterator[str]:
 
 
 def test_each_difference_of_the_charts_has_a_row_and_no_row_is_left_over() -> None:
-    found = {*differing_values(), *differing_rules(), *differing_monitors()}
+    found = {*differing_values(), *differing_monitors()}
     assert set(FACTS["differs"]) == found
 
 
+def test_each_right_that_differs_is_explained_once_and_no_explanation_is_left_over() -> None:
+    explained = [
+        (entry["account"], side, right)
+        for entry in FACTS["differing_rules"]
+        for side in ("fewer", "more")
+        for right in written(entry.get(side, ()))
+    ]
+    assert sorted(differing_rights()) == sorted(explained)
+    assert all(entry["why"].endswith(".") for entry in FACTS["differing_rules"])
+
+
 def test_each_of_these_rows_is_in_the_page() -> None:
-    assert set(FACTS["differs"].values()) <= ROWS
+    named = {*FACTS["differs"].values(), *(entry["row"] for entry in FACTS["differing_rules"])}
+    assert named <= ROWS
 
 
 def test_our_rules_have_no_wildcard() -> None:
-    assert not [pair for pair in normal(RULES) if "*" in pair[0] + pair[1]]
+    assert not [right for held in our_rights().values() for right in held if "*" in "".join(right)]

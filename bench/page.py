@@ -42,7 +42,7 @@ _ROWS: tuple[tuple[str, Callable[[Figures], str]], ...] = (
     ("… of them Events", lambda it: f"{it.events / it.graphs:.1f}"),
     ("reconciles per graph", lambda it: f"{it.reconciles / it.graphs:.1f}"),
     (
-        "last Deployment available → graph says so, p50, p99 (ms)",
+        "last Deployment available → graph is ready, p50, p99 (ms)",
         lambda it: f"{it.status_p50_ms:.0f}, {it.status_p99_ms:.0f}",
     ),
     ("API server, CPU (s)", lambda it: f"{it.server_cpu_seconds:.1f}"),

@@ -24,7 +24,7 @@ NOT_OURS = re.compile(r"^(tests/conformance/cases|tests/golden/.*\.yaml|examples
 TEXT_OF_CHARTS = (".yaml", ".tpl", ".txt", ".json", ".md")
 TEXT_TOKENS = (tokenize.STRING, tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE", -1))
 CODE_BLOCK = re.compile(r"^( *)```.*?^\1```", re.MULTILINE | re.DOTALL)
-QUOTED = re.compile(r"``[^`]*``|`[^`]*`")
+QUOTED = re.compile(r"``[^`]*``|`[^`]*`|\]\([^)\s]*\)")  # code, and targets of links
 LOOK_BEHIND = re.compile(r"\(\?<![^)]*\)")
 PLACEHOLDER = re.compile(r"\{[^{}]*\}")
 

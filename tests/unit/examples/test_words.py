@@ -35,6 +35,7 @@ def test_comments_docstrings_and_messages_are_read(line: str) -> None:
 @pytest.mark.parametrize(
     ("path", "text"),
     [
+        ("docs/page.md", "[decision 29](decisions/0029-operator-account.md)\n"),
         ("docs/page.md", "`spec.claims` and\n\n```sh\nkubectl get claims\n```\n"),
         (
             "docs/page.md",

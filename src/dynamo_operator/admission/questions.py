@@ -24,8 +24,8 @@ REFILL_SECONDS: Final = 3.0
 """A client may ask BURST questions, and one more each REFILL_SECONDS."""
 
 KEPT_SECONDS: Final = 10.0
-_MOST: Final = 1024
-"""Clients, and answers, that are remembered."""
+MOST_REMEMBERED: Final = 1024
+"""Clients, and answers."""
 
 
 class TooManyQuestions(OperatorError):
@@ -51,6 +51,11 @@ class Questions:
         self._answers: OrderedDict[bytes, tuple[bool, float]] = OrderedDict()
         self._budgets: OrderedDict[str, _Budget] = OrderedDict()
 
+    @property
+    def remembered(self) -> tuple[int, int]:
+        """How many answers and clients are remembered."""
+        return len(self._answers), len(self._budgets)
+
     async def allowed(self, spec: Object, client: str) -> bool:
         """Whether the API server allows what the spec of a `SubjectAccessReview` describes.
 
@@ -71,14 +76,14 @@ class Questions:
             review = await self._client.create(SubjectAccessReview, asked)
         self._answers[key] = review.status.allowed, _now() + KEPT_SECONDS
         self._answers.move_to_end(key)
-        if len(self._answers) > _MOST:
+        if len(self._answers) > MOST_REMEMBERED:
             self._answers.popitem(last=False)
         return review.status.allowed
 
     def _spend(self, client: str) -> None:
         budget = self._budgets.setdefault(client, _Budget(BURST, _now()))
         self._budgets.move_to_end(client)
-        if len(self._budgets) > _MOST:
+        if len(self._budgets) > MOST_REMEMBERED:
             self._budgets.popitem(last=False)
         budget.left = min(BURST, budget.left + (_now() - budget.at) / REFILL_SECONDS)
         budget.at = _now()

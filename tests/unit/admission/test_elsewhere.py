@@ -12,6 +12,7 @@ from dynamo_operator.admission.elsewhere import PATH, Elsewhere
 from dynamo_operator.admission.questions import (
     BURST,
     KEPT_SECONDS,
+    MOST_REMEMBERED,
     REFILL_SECONDS,
     Questions,
     TooManyQuestions,
@@ -156,3 +157,28 @@ async def test_320_reviews_of_a_stranger_are_at_most_20_questions() -> None:
     assert [] == refused
     seconds = asyncio.get_running_loop().time() - started
     assert len(reviews.asked) <= BURST + 1 + seconds / REFILL_SECONDS
+
+
+async def test_nothing_is_asked_about_a_request_that_is_refused_anyway() -> None:
+    reviews = Reviews()
+    path = path_of(DynamoGraphDeploymentRequest.KIND)
+    wanted = asked_for(backend="none", deploymentOverrides={"namespace": "open"})
+    async with running(elsewhere=Elsewhere(Questions(Client(reviews)))) as there:
+        _, body = await there.post(path, review(wanted, user="alice"))
+    assert not json.loads(body)["response"]["allowed"]
+    assert [] == reviews.asked
+
+
+@on_simulated_clock
+async def test_answers_and_clients_are_remembered_within_bounds() -> None:
+    reviews = Reviews()
+    questions = Questions(Client(reviews))
+    for number in range(MOST_REMEMBERED + 10):
+        assert not await questions.allowed(
+            spec(f"u{number}"), f"10.0.{number // 250}.{number % 250}"
+        )
+    assert (MOST_REMEMBERED, MOST_REMEMBERED) == questions.remembered
+    await questions.allowed(spec(f"u{MOST_REMEMBERED}"), "10.9.9.9")
+    assert MOST_REMEMBERED + 10 == len(reviews.asked)
+    await questions.allowed(spec("u0"), "10.9.9.9")
+    assert MOST_REMEMBERED + 11 == len(reviews.asked)

@@ -48,15 +48,19 @@ class Heavy:
         self._ended: Recent[tuple[bytes, float]] = Recent(_REMEMBERED)
 
     async def do(
-        self, owner: Resource, function: Callable[..., Iterable[T]], *args: Any
+        self,
+        owner: Resource,
+        function: Callable[..., Iterable[T]],
+        *args: Any,
+        more_bytes: int = 0,
     ) -> tuple[T, ...]:
-        """What `function(*args)` gives, for that object.
+        """What `function(*args)` gives, for that object; `more_bytes` is what else it reads.
 
         Raises:
             WorkEnded: it took too much time or memory.
             WorkBusy: there is too much such work now.
         """
-        if self._workers is None or weight_bytes(owner) <= IN_PLACE_BYTES:
+        if self._workers is None or weight_bytes(owner) + more_bytes <= IN_PLACE_BYTES:
             return tuple(function(*args))
         with place_given_up():
             pieces = await self._workers.submit(
@@ -70,6 +74,18 @@ class Heavy:
             found += [pickle.loads(each) for each in piece]  # noqa: S301 - of our own worker
             await asyncio.sleep(0)
         return tuple(found)
+
+    async def one(
+        self, owner: Resource, function: Callable[..., T], *args: Any, more_bytes: int = 0
+    ) -> T:
+        """What `function(*args)` returns, for that object; `more_bytes` is what else it reads.
+
+        Raises:
+            WorkEnded: it took too much time or memory.
+            WorkBusy: there is too much such work now.
+        """
+        found: tuple[T, ...] = await self.do(owner, alone, function, args, more_bytes=more_bytes)
+        return found[0]
 
     async def reconciled(
         self,
@@ -96,6 +112,11 @@ class Heavy:
             self._ended.put(uid, (fingerprint_of(found), now + AGAIN_SECONDS))
             await report(found, f"Not processed: {error}. What runs stays as it is.")
             return Again(AGAIN_SECONDS)
+
+
+def alone(function: Callable[..., T], args: tuple[Any, ...]) -> tuple[T]:
+    """What the function returns, as the one thing that is given."""
+    return (function(*args),)
 
 
 def in_pieces(function: Callable[..., Iterable[Any]], args: tuple[Any, ...]) -> list[list[bytes]]:

@@ -5,12 +5,16 @@ One reconcile does one act and writes one status, which wakes the next. The hard
 the same end.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import ClassVar
 
 from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.api.request import DynamoGraphDeploymentRequest
+from dynamo_operator.api.request import (
+    DynamoGraphDeploymentRequest,
+    DynamoGraphDeploymentRequestSpec,
+)
 from dynamo_operator.controllers.finalizer import without_finalizer
 from dynamo_operator.controllers.report import CONFLICT_RETRY_SECONDS, REJECTED_RETRY_SECONDS
 from dynamo_operator.controllers.request_acts import Hindered, RequestActs
@@ -34,6 +38,7 @@ from dynamo_operator.kube.types.batch import Job
 from dynamo_operator.kube.types.core import ServiceAccount
 from dynamo_operator.kube.types.meta import Condition, Resource
 from dynamo_operator.kube.types.rbac import RoleBinding
+from dynamo_operator.kube.worker import WorkEnded
 from dynamo_operator.lifecycle.request import (
     Act,
     Facts,
@@ -47,6 +52,7 @@ from dynamo_operator.lifecycle.request_digest import is_signed
 from dynamo_operator.lifecycle.request_graph import completed, target, with_names
 from dynamo_operator.lifecycle.request_output import (
     BadOutput,
+    Found,
     Progress,
     found,
     progress,
@@ -107,6 +113,12 @@ class RequestController:
         if request.spec is None:
             await self._tell(request, status.refused(request, ("spec is required",)))
             return DONE
+        return await self.facts.heavy.reconciled(request, self._reconcile, self._too_expensive)
+
+    async def _too_expensive(self, request: DynamoGraphDeploymentRequest, text: str) -> None:
+        await self._tell(request, status.too_expensive(request, text))
+
+    async def _reconcile(self, request: DynamoGraphDeploymentRequest) -> Outcome:
         at = stage(request)
         if accepted_spec(request).enable_gpu_discovery and not may_search(request):
             await self.acts.nodes.withdraw()
@@ -222,7 +234,7 @@ class RequestController:
         said = _said(facts)
         try:
             return await self._record(request, facts, said)
-        except BadOutput as error:
+        except (BadOutput, WorkEnded) as error:
             text = str(error)
         except Invalid as error:
             text = f"the API server does not keep what profiling has found: {error.message}"
@@ -239,12 +251,12 @@ class RequestController:
             raise BadOutput(text)
         at = target(request, spec)
         await self._check_origin(request, facts, at.namespace)
-        output = found(
-            facts.output.data, name, is_mocked=spec.use_mocker, name=request.metadata.name
-        )
-        output = output.completed(completed(output.graph, spec, placement(spec.profiling_config)))
+        data, heavy = facts.output.data, self.facts.heavy
+        size = sum(map(len, data.values()))
+        output = await heavy.one(request, read_output, request, spec, data, more_bytes=size)
         renamed = await self.acts.taken_names(request, output.config_maps, at.namespace)
-        output = output.renamed(with_names(output.graph, renamed), renamed)
+        if renamed:
+            output = await heavy.one(request, with_new_names, output, renamed, more_bytes=size)
         require_small(output.config_maps)
         warnings = [("DocumentsIgnored", each) for each in output.warnings]
         if not spec.auto_apply:
@@ -312,6 +324,26 @@ class RequestController:
             for reason, text, is_warning in (*told.events, *late):
                 self.recorder.event(request, reason=reason, message=text, warning=is_warning)
         return DONE
+
+
+def read_output(
+    request: DynamoGraphDeploymentRequest,
+    spec: DynamoGraphDeploymentRequestSpec,
+    data: Mapping[str, str],
+) -> Found:
+    """What profiling has found, with what the user wants of it beyond that.
+
+    Raises:
+        BadOutput: there is no graph in it that can be used.
+    """
+    name = status.output_name(request)
+    output = found(data, name, is_mocked=spec.use_mocker, name=request.metadata.name)
+    return output.completed(completed(output.graph, spec, placement(spec.profiling_config)))
+
+
+def with_new_names(output: Found, renamed: Mapping[str, str]) -> Found:
+    """The same with new names of ConfigMaps, by the old ones."""
+    return output.renamed(with_names(output.graph, renamed), renamed)
 
 
 def _said(facts: Facts) -> Progress:

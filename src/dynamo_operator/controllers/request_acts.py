@@ -77,7 +77,9 @@ class RequestActs:
         await self._forget(request)
         await self._account(request, spec)
         base = await self._base(request, spec)
-        wanted = profiling_job(request, spec, self.settings, base)
+        wanted = await self.facts.heavy.one(
+            request, profiling_job, request, spec, self.settings, base
+        )
         owners = {"ownerReferences": [controller_reference(request)]}
         body = {**wanted, "metadata": wanted["metadata"] | owners}
         wish = Wish(request.metadata.uid, Job.KIND.name, job_key(request))
@@ -182,7 +184,11 @@ class RequestActs:
         given = profiling.config_map_ref
         live = await self.facts.live(Output, Key(namespace, given.name)) if given else None
         text = live.data.get(given.key) if live is not None and given is not None else None
-        done = completed_base(text, spec, placement(profiling)) if text else None
+        if not text:
+            return None
+        done = await self.facts.heavy.one(
+            request, completed_base, text, spec, placement(profiling), more_bytes=len(text)
+        )
         if done is None:
             return None
         ours = ConfigMapReference(

@@ -6,7 +6,7 @@ at the API server.
 """
 
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
@@ -19,6 +19,7 @@ from dynamo_operator.api.request import (
     DynamoGraphDeploymentRequestSpec,
 )
 from dynamo_operator.controllers.cross_namespace import Grants, not_granted
+from dynamo_operator.controllers.heavy import Heavy
 from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.client import Client
 from dynamo_operator.kube.controller import Watches
@@ -66,6 +67,7 @@ class RequestFacts:
     settings: RenderSettings
     grants: Grants
     """Which namespaces accept graphs from requests in others."""
+    heavy: Heavy = field(default_factory=Heavy)
 
     async def at(self, request: DynamoGraphDeploymentRequest, stage: Stage) -> Facts:
         """What the stage asks for.
@@ -91,8 +93,7 @@ class RequestFacts:
         spec = request.spec
         if spec is None:
             return ("spec is required",)
-        size = profiler_config_bytes(spec, request.metadata.namespace)
-        found = [str(each) for each in request_problems(request, self.settings, size)]
+        found = await self.heavy.do(request, spec_problems, request, self.settings)
         at = target(request, spec)
         if refusal := await self.refusal(request, at.namespace):
             return (*found, refusal)  # nothing else: it would tell what is in that namespace
@@ -174,6 +175,15 @@ class RequestFacts:
             graph = self.cache.get(DynamoGraphDeployment, at)
             if graph is not None and not is_of_request(request, graph):
                 yield taken_graph(at)
+
+
+def spec_problems(
+    request: DynamoGraphDeploymentRequest, settings: RenderSettings
+) -> tuple[str, ...]:
+    """What is wrong with the spec, whatever it names."""
+    spec = request.spec
+    size = profiler_config_bytes(spec, request.metadata.namespace) if spec is not None else 0
+    return tuple(str(each) for each in request_problems(request, settings, size))
 
 
 def taken_graph(at: Key) -> str:

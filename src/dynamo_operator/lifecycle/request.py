@@ -71,6 +71,7 @@ class Reason(StrEnum):
     PAUSED = "Paused"
     UNREADABLE = "DecodeFailed"
     TOO_LARGE = "TooLarge"
+    TOO_EXPENSIVE = "TooExpensive"
     NEW = "New"
 
 

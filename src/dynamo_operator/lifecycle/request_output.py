@@ -29,6 +29,8 @@ _NODES_LIMIT = 200_000
 _NUMBER_LIMIT = 64
 """Characters of a number. What is longer is none that Kubernetes takes, and takes long to read."""
 _SMALLEST, _LARGEST = -(2**63), 2**64 - 1
+_STATUS_LIMIT = 16 * 1024
+"""Characters of what a profiler says of its progress, a few lines. A longer text is not read."""
 _TEXT_LIMIT = 200
 _NAMED = 10
 
@@ -102,6 +104,8 @@ def found(data: Mapping[str, str], config_map: str, *, is_mocked: bool, name: st
 def progress(data: Mapping[str, str]) -> Progress:
     """What the profiler says of itself; nothing if it does not, or not in a form that can be read."""
     text = data.get(STATUS_FILE, "")
+    if len(text) > _STATUS_LIMIT:  # it is read again and again, in the event loop
+        return Progress()
     try:
         said: Any = yaml.load(text, Loader=_Loader)  # noqa: S506  a safe loader
     except _UNREADABLE:

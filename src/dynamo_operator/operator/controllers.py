@@ -142,7 +142,7 @@ def control_requests(parts: Parts) -> None:
     settings = parts.settings.render
     accepts_all = parts.settings.webhooks.graphs_elsewhere
     grants = Grants(parts.client, accepts_all, bool(settings.restricted_namespace))
-    facts = RequestFacts(parts.client, parts.cache, settings, grants)
+    facts = RequestFacts(parts.client, parts.cache, settings, grants, parts.heavy)
     role = settings.dgdr_profiling_nodes_cluster_role_name
     nodes = NodeReaders(parts.client, parts.writer, parts.cache, role)
     acts = RequestActs(parts.writer, facts, parts.shared(labels.APP_MANAGED_BY), settings, nodes)

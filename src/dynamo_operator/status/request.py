@@ -25,7 +25,7 @@ MESSAGE_LIMIT = 4096
 """Characters of a condition's message. The API server takes eight times as many."""
 
 _RUNNING = "Profiling is in progress"
-_HELD = (Reason.PAUSED, Reason.UNREADABLE, Reason.TOO_LARGE)
+_HELD = (Reason.PAUSED, Reason.UNREADABLE, Reason.TOO_LARGE, Reason.TOO_EXPENSIVE)
 """Nothing is done for a request of which `Succeeded` says this, and it is said anew when that is over."""
 _EXPLAINING = frozenset(GraphReason) - {
     GraphReason.ALL_READY,
@@ -265,6 +265,12 @@ def paused(request: DynamoGraphDeploymentRequest, text: str) -> Told:
     """Nothing is done until somebody says so."""
     held = _condition(request, Type.SUCCEEDED, "Unknown", Reason.PAUSED, text)
     return Told({"conditions": [held]}, (("Paused", text, False),))
+
+
+def too_expensive(request: DynamoGraphDeploymentRequest, text: str) -> Told:
+    """Nothing is done until the spec changes, or after a while."""
+    held = _condition(request, Type.SUCCEEDED, "False", Reason.TOO_EXPENSIVE, text)
+    return Told({"conditions": [held]}, (("TooExpensive", text, True),))
 
 
 def change_rejected(

@@ -6,6 +6,7 @@ step that failed: each failure is told where it happens, and `Succeeded` only ha
 
 from dynamo_operator.api.request import DynamoGraphDeploymentRequest
 from dynamo_operator.lifecycle.request import Reason, State, Type
+from dynamo_operator.status import shared_texts as texts
 from dynamo_operator.status.meanings import Meaning
 
 _REQUEST = DynamoGraphDeploymentRequest.KIND.name
@@ -152,5 +153,6 @@ REQUEST_MEANINGS = (
         "changed, and a Job that runs stays as it is.",
         "Make the request smaller, or have an administrator raise `largestObjectBytes`.",
     ),
+    Meaning(*(*_SUCCEEDED, "False", Reason.TOO_EXPENSIVE), texts.TOO_EXPENSIVE, texts.SIMPLIFY),
 )
 """In the order of a request's life: each step's condition, then the one that sums them up."""

@@ -63,6 +63,7 @@ def everything_told() -> Iterator[Told]:
             yield status.lost(request)
             yield status.settled(request)
             yield status.paused(request, "paused")
+            yield status.too_expensive(request, "too expensive")
         yield status.resaid(a_request(state))
 
 

@@ -30,7 +30,7 @@ class Refused(AssertionError):
 
 @dataclass(slots=True)
 class Tenant:
-    """An account of one namespace; `run` is kubectl with its token."""
+    """A ServiceAccount of one namespace; `run` is kubectl with its token."""
 
     plane: ControlPlane
     namespace: str
@@ -38,7 +38,7 @@ class Tenant:
     _kubeconfig: Path | None = field(default=None, init=False)
 
     def create(self) -> "Tenant":
-        """Create the account."""
+        """Create the ServiceAccount."""
         where = f"--namespace={self.namespace}"
         self.plane.kubectl("create", "serviceaccount", self.name, where)
         return self
@@ -95,7 +95,7 @@ def apply(plane: ControlPlane, *objects: Object) -> None:
 
 @contextmanager
 def cluster_wide(world: World, plane: ControlPlane, log: Path, *flags: str) -> Iterator[Path]:
-    """An operator whose account, in that namespace, has exactly the chart's roles; yields its kubeconfig."""
+    """Yield the kubeconfig of an operator whose ServiceAccount has exactly the chart's roles there."""
     features = {Feature.CLUSTER_WIDE, Feature.WEBHOOKS, Feature.OWN_CERTIFICATE, Feature.OWN_BUNDLE}
     apply(plane, *Installation(world.namespace, features).objects())
     kubeconfig = plane.instance.service_account_kubeconfig(world.namespace, ACCOUNT)

@@ -1,4 +1,4 @@
-"""What accounts that the operator gives to pods are worth, with real tokens and the chart's roles."""
+"""Permissions of the ServiceAccounts of pods, with real tokens and the roles of the chart."""
 
 from pathlib import Path
 
@@ -58,7 +58,7 @@ def of(kind: object, body: Object) -> Object:
 
 
 def running_as(account: str) -> Object:
-    """A graph whose frontend names that account."""
+    """A graph whose frontend names that ServiceAccount."""
     pod = {"mainContainer": {"image": "runtime:1"}, "serviceAccountName": account}
     service = {"componentType": "frontend", "replicas": 1, "extraPodSpec": pod}
     return a_graph("chat", Frontend=service)

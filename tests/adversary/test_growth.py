@@ -1,7 +1,7 @@
 """Patterns take time in proportion to their text; `growth` says how that is measured.
 
 No pattern is listed by hand: they are found in all modules, those of the command line too, so a new one is
-measured by itself. Hostile documents and scripts are in `test_hostile_documents.py`.
+measured automatically. Hostile documents and scripts are in `test_hostile_documents.py`.
 """
 
 import re

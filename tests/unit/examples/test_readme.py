@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from dynamo_operator.api.crd import custom_resource_definitions
+
 ROOT = Path(__file__).parents[3]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 LINK = re.compile(r"\]\((?!https?://|#)([^)#]+)(?:#[^)]*)?\)")
@@ -41,3 +43,14 @@ def test_every_folder_of_cluster_tests_is_run() -> None:
     parts = " ".join(re.findall(r"addprefix tests/cluster/,([a-z ]+)\)", makefile)).split()
     folders = sorted({each.parent.name for each in (ROOT / "tests/cluster").glob("*/test_*.py")})
     assert folders == sorted(parts)
+
+
+def test_every_term_of_the_glossary_has_one_line_and_a_link() -> None:
+    text = (ROOT / "docs/glossary.md").read_text(encoding="utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    terms = [row for row in rows if not row.startswith("| term ")]
+    assert [] == [row for row in terms if not LINK.search(row) or row.count("|") != 3]
+    for crd in custom_resource_definitions():
+        names = crd["spec"]["names"]
+        for name in (names["kind"], *names.get("shortNames", ())):
+            assert re.search(rf"\b{name}\b", text), name

@@ -1,9 +1,9 @@
-# Every check that a developer or CI runs is one recipe here. `make demo` and `make test` need only python3.
+# One recipe for each check that a developer or CI runs. `make demo` and `make test` need only python3.
 PYTHON ?= python3
 UV := .make/bin/uv
 RUN := $(UV) run --locked --no-sync
-# Each has a control plane of its own: what one installs there must not be what another finds.
-# The long ones first: two run at a time, and none should be left alone at the end.
+# Each has a separate control plane, so that the CRDs and objects of one do not affect another.
+# Long ones first: two run at a time, and a long one should not run alone at the end.
 PARTS := tests/faults tests/adversary $(addprefix tests/cluster/,graph charts) tests/conformance $(addprefix tests/cluster/,journeys rollout takeover multinode requests models scaling admission controlplane tenancy kube permissions profiler gang api epp)
 JOBS ?= 2
 ENGINE ?= buildah
@@ -77,7 +77,7 @@ long: .venv/.synced ## All faults in full: every crash point, 200 sequences of e
 	@DYNAMO_TEST_LONG=1 $(RUN) pytest tests/faults $(ARGS)
 	@DYNAMO_TEST_LONG=1 $(RUN) pytest --timeout=0 tests/adversary/test_storm.py
 
-# Only a machine that says in so many words that it cannot be a node goes without: an error of ours must not pass for that.
+# Skipped only if `dev support` reports that this machine cannot be a node; any other error fails.
 real: .venv/.synced ## The tests on real pods, or the reason why this machine cannot run them
 	@said=$$($(RUN) dynamoctl dev support 2>&1); case "$$?: $$said" in \
 		0:*) $(MAKE) --no-print-directory e2e ;; \

@@ -50,7 +50,7 @@ def test_names_and_plain_english_are_left_alone(path: str, text: str) -> None:
 
 def test_only_what_exceeds_the_baseline_fails() -> None:
     every = TOOL["hits"]("docs/page.md", "a wish\n", TOOL["phrases"]())
-    assert TOOL["too_many"](every, Counter({("wish", "docs"): 1})) == []
+    assert TOOL["too_many"](every, Counter({("wish", "docs/page.md"): 1})) == []
     assert TOOL["too_many"](every, Counter({("wish", "code"): 1})) == every
 
 
@@ -62,10 +62,10 @@ def test_the_baseline_only_falls_and_goes_when_it_is_empty(
     monkeypatch.setitem(names, "BASELINE", path)
     monkeypatch.setitem(names, "files", lambda: ["page.md"])
     monkeypatch.setitem(names, "ROOT", tmp_path)
-    path.write_text("told docs 3\n", encoding="utf-8")
+    path.write_text("told page.md 3\n", encoding="utf-8")
     (tmp_path / "page.md").write_text("told, and a wish\n", encoding="utf-8")
     assert TOOL["main"](["--tighten"]) == 0
-    assert path.read_text(encoding="utf-8") == "told docs 1\n"
+    assert path.read_text(encoding="utf-8") == "told page.md 1\n"
     assert TOOL["main"]([]) == 1
     (tmp_path / "page.md").write_text("clean\n", encoding="utf-8")
     TOOL["main"](["--tighten"])

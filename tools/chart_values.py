@@ -28,18 +28,17 @@ _README_HEAD = """\
 
 <!-- Written by `make docs` from values.yaml. -->
 
-The Kubernetes operator for NVIDIA Dynamo inference graphs. Install the chart `dynamo-crds` first; how to
-install, upgrade and remove both, and what is different from the reference chart, is in
-[install.md](../../docs/install.md).
+The Kubernetes operator for NVIDIA Dynamo inference graphs. Install the chart `dynamo-crds` first.
+[install.md](../../docs/install.md) covers installation, upgrade, removal and the differences from the
+reference chart.
 
 ```bash
 helm install dynamo-crds charts/dynamo-crds --namespace default
 helm install dynamo-platform charts/dynamo-platform --namespace dynamo-system --create-namespace
 ```
 
-Rendering depends on values only: the chart asks no cluster, runs nothing but `helm test` beside the
-operator, and needs one image. A value that is not in this list is refused, and text in a value is never
-anything but text.
+Rendering depends on values only: the chart does no cluster lookups, runs only `helm test` besides the
+operator, and needs one image. It refuses unknown values and never interprets text in a value.
 
 ## Values
 
@@ -49,7 +48,7 @@ _PAGE_HEAD = """\
 
 <!-- Written by `make docs`. Change the texts in `charts/dynamo-platform/values.yaml`. -->
 
-A value that is not in this list is refused. Names are those of the reference chart where it has the value.
+The chart refuses unknown values. Where the reference chart has a value, its name is the same.
 
 """
 
@@ -123,7 +122,7 @@ def schema(chart: Path = CHART) -> dict[str, Any]:
         **_object(),
     }
     if chart != CHART:
-        root["properties"]["global"] = {"description": "As in the chart that this one is in."}
+        root["properties"]["global"] = {"description": "As in the parent chart."}
     for value in values(chart):
         place = root
         for key in value.path[:-1]:
@@ -152,7 +151,7 @@ def _object() -> dict[str, Any]:
 
 def table() -> str:
     """The values as a table."""
-    rows = ["| key | default | what it is for |", "|---|---|---|"]
+    rows = ["| key | default | description |", "|---|---|---|"]
     for value in _shown():
         if not value.is_group:
             choices = value.more.get("enum")

@@ -12,12 +12,12 @@ HEAD = """\
 
 <!-- Written by `make docs`. Change the texts in `src/dynamo_operator/settings/`. -->
 
-The operator reads its settings once, at start, from three places. A flag is stronger than the
-settings file, the file is stronger than the environment, and all are stronger than the default.
-Every mistake in any of them is reported at once, one line each, and the operator does not start.
+The operator reads its settings once, at start. Flags override the settings file, the file overrides
+environment variables, and those override the defaults. If any setting is invalid, the operator reports
+all errors, one per line, and does not start.
 
-The file is YAML and is named with `--config`; `dynamoctl render --settings` takes the same file. A dot
-in a key below is one level of nesting. A key that is not in this list is an error.
+`--config` names the settings file, which is YAML; `dynamoctl render --settings` accepts the same file. A
+dot in a key below is one level of nesting. Unknown keys are errors.
 
 ```yaml
 natsAddress: nats://nats.dynamo-system:4222
@@ -28,20 +28,20 @@ logging:
   format: json
 ```
 
-Flags are written as Go programs take them: `--flag=value`, `--flag value`, `-flag value`; a boolean
-needs no value; the last of several wins. Durations are `90s`, `15m`, `1h30m`.
+Flags follow Go's syntax: `--flag=value`, `--flag value`, `-flag value`; a boolean needs no value; the last
+of several wins. Durations are written `90s`, `15m`, `1h30m`.
 
 """
 
 
 def page() -> str:
     """The page."""
-    lines = [HEAD.rstrip(), "", *_settings(), "", "## Flags that are no setting", "", *_others()]
+    lines = [HEAD.rstrip(), "", *_settings(), "", "## Other flags", "", *_others()]
     return "\n".join(lines) + "\n"
 
 
 def _settings() -> list[str]:
-    rows = ["| key | flag | takes | default | what it is for |", "|---|---|---|---|---|"]
+    rows = ["| key | flag | type | default | description |", "|---|---|---|---|---|"]
     for field in fields():
         names = ", ".join(f"`--{name}`" for name in field.setting.flags)
         text = field.setting.text
@@ -58,16 +58,16 @@ def _takes(field: Field) -> str:
     if field.is_duration:
         return "duration"
     if field.type_ is int and not field.is_duration:
-        return "whole number"
+        return "integer"
     if field.type_ is bool:
         return "boolean"
     if get_origin(field.type_) is Literal:
         return ", ".join(f"`{choice}`" for choice in get_args(field.type_))
-    return "text"
+    return "string"
 
 
 def _others() -> list[str]:
-    rows = ["| flag | what it is for |", "|---|---|"]
+    rows = ["| flag | description |", "|---|---|"]
     for flag in flags():
         if flag.field is None:
             text = f"Accepted, without effect: {flag.unused}." if flag.unused else flag.text

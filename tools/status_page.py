@@ -12,53 +12,53 @@ from dynamo_operator.status.request_meanings import REQUEST_MEANINGS
 
 PAGE = Path(__file__).parents[1] / "docs" / "status.md"
 HEAD = """\
-# Status: what it says, and what to do
+# Status: conditions, reasons and remedies
 
 <!-- Written by `make docs`. Change the texts in `src/dynamo_operator/status/*meanings.py`. -->
 
-Begin with `dynamoctl why NAME`: it says what holds a graph up, with the advice of this page for just that
-([cli.md](cli.md)). Without it, take `kubectl get dgd -o wide`: it shows state, services that are ready,
-reason and message. The message names each service that is not ready, with the pod that is worst off:
+Start with `dynamoctl why NAME`: it reports what blocks a graph, with the matching remedy from this page
+([cli.md](cli.md)). Without it, use `kubectl get dgd -o wide`: state, ready services, reason and message. The
+message names each service that is not ready, with its worst pod:
 
     Decode: 3/4 ready; pod chat-decode-x7k2p container main ImagePullBackOff: no such tag | Prefill: …
 
-A condition speaks of the generation in its `observedGeneration`; `lastTransitionTime` moves only when
-`status` flips. `kubectl wait --for=condition=Ready dgd/NAME` does not return before the newest spec runs
+A condition describes the generation in its `observedGeneration`; `lastTransitionTime` changes only when
+`status` flips. `kubectl wait --for=condition=Ready dgd/NAME` returns only when the newest spec runs
 everywhere.
 
-`status.state` of a graph is `initializing` until anything has been seen of a workload, `successful` when
-`Ready` is true, `failed` when nothing will change without somebody's action (a mistake, a taken name, a
-refusal), else `pending`. `status.observedGeneration` is the newest spec that was carried out without an
-obstacle: it stays behind while a spec is refused as a whole, or an object cannot be written. Which spec a
-condition speaks of, one that was refused for instance, is in the condition's own `observedGeneration`.
-There is no reason `waiting_for_model_cache`: nothing here fills a model cache before workers start, so
-nothing would know. A worker that loads its model is `pods_not_ready`, a claim without a volume
-`insufficient_capacity`. `status.progress` is the best that was reached on the way to the newest spec; it is
-gone once the graph is ready.
+`status.state` of a graph is `initializing` until the operator has observed a workload, `successful` when
+`Ready` is true, `failed` when only a change by a user helps (an invalid spec, a taken name, a refusal), else
+`pending`. `status.observedGeneration` is the newest spec that the operator applied without an obstacle: it
+lags while a spec is refused as a whole or an object cannot be written. The generation that a condition
+describes, including a refused one, is in the condition's own `observedGeneration`.
+The reason `waiting_for_model_cache` does not exist, because no model cache is filled before workers start. A
+worker that loads its model is `pods_not_ready`, a PVC without a volume `insufficient_capacity`.
+`status.progress` is the highest number of ready replicas on the way to the newest spec; it disappears once
+the graph is ready.
 
-A pod gets the first reason that fits: `insufficient_capacity`, `image_pull_failed`, `config_error`,
+A pod gets the first reason that applies: `insufficient_capacity`, `image_pull_failed`, `config_error`,
 `pods_crashing`, `pods_not_ready`. A service has the reason of its worst pod, in the same order. A
 service without replicas is ready.
 """
 REQUEST = """\
-`Succeeded` sums the other conditions up: when the request has failed it has the reason of the step that
-failed. `kubectl get dgdr -o wide` shows that reason and `status.message`. See [requests.md](requests.md).
+`Succeeded` sums up the other conditions: for a failed request it has the reason of the failed step.
+`kubectl get dgdr -o wide` shows that reason and `status.message`. See [requests.md](requests.md).
 """
 INTRODUCTIONS = {DynamoGraphDeploymentRequest.KIND.name: (REQUEST,)}
 PROMISE = """\
 ## What Ready promises, and what it does not
 
-`Ready` says that the pods are: all of the newest spec run, in the wanted number, and their probes succeed.
-What that means for whoever asks is the runtime's to say:
+`Ready` means that the desired number of pods of the newest spec run and their probes succeed. What that means
+for clients depends on the runtime:
 
-- A worker is ready when its endpoint is: it has loaded its model and takes requests
+- A worker is ready when its endpoint is: it has loaded its model and accepts requests
   (`DYN_SYSTEM_USE_ENDPOINT_HEALTH_STATUS`).
-- A frontend is ready as soon as it listens. It may know no worker yet, and for some seconds after the last
-  one became ready it still may not: its `/health` answers with success and an empty list of instances,
-  and a request gets 404.
-- Nothing here sends a request to a model. That a worker's answers are any good, `Ready` does not say.
+- A frontend is ready as soon as it listens. It may not know any worker yet, even some seconds after the
+  last one became ready: its `/health` then reports success with an empty list of instances, and a request
+  gets 404.
+- The operator sends no request to a model. `Ready` says nothing about the quality of its answers.
 
-So ask the frontend itself before you send it users. A model is served when it is listed:
+Query the frontend before you route users to it. It lists the models that it serves:
 
     kubectl port-forward service/NAME-frontend 8000 &
     curl --silent localhost:8000/v1/models     # {"object":"list","data":[{"id":"MODEL",…}]}
@@ -66,8 +66,8 @@ So ask the frontend itself before you send it users. A model is served when it i
 SERVICE = """\
 ## A service's status
 
-`status.services.NAME` of a graph, and `status.service` of a component. A field that is absent is not
-known; it never means zero.
+`status.services.NAME` of a graph, and `status.service` of a component. An absent field is unknown; it never
+means zero.
 """
 
 

@@ -447,7 +447,7 @@ def model_rows() -> Iterator[Row]:
     yield Row("M4", lora(""), refused="spec.source.uri must be specified when modelType is 'lora'")
     for uri in ("hf://org/x@rev", "s3://bucket/x", "file:///models/x"):
         yield Row("M5", lora(uri))
-    yield Row("M5", lora("s3://"), warnings=("spec.source.uri: there is nothing behind s3://",))
+    yield Row("M5", lora("s3://"), warnings=("spec.source.uri: missing name or path after s3://",))
     for uri in ("https://x/y", "S3://x"):
         yield Row(
             "M5",

@@ -44,7 +44,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 URI = "s3://vault/legal-v2"
 
 DONE = Reply(Ending.DONE)
-UNABLE = Reply(Ending.UNABLE, "cannot manage adapters: status 404")
+UNABLE = Reply(Ending.UNABLE, "cannot manage LoRAs: status 404")
 
 
 @dataclass

@@ -74,7 +74,7 @@ class Configuration:
         await self.client.apply(
             ValidatingWebhookConfiguration, wanted, force=True, uid=found.metadata.uid
         )
-        _log.info("webhook authorities written", configuration=self.name)
+        _log.info("wrote the webhook CA bundles", configuration=self.name)
 
 
 def _host(entry: Webhook) -> str:

@@ -72,10 +72,10 @@ class Elsewhere:
                 allowed = await self.questions.allowed(asked, client)
             except OperatorError as error:
                 what = f"whether you may create {kind.name}s in {wanted}"
-                message = f"{PATH}: {what} could not be asked: {error}"
+                message = f"{PATH}: could not check {what}: {error}"
                 return (Problem(PATH, message, ProblemKind.FORBIDDEN),)
             if not allowed:
-                message = f"{PATH} is {wanted}, and you may not create {kind.name}s there"
+                message = f"{PATH} is {wanted}, where you may not create {kind.name}s"
                 return (Problem(PATH, message, ProblemKind.FORBIDDEN),)
         return ()
 

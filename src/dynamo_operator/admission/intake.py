@@ -61,7 +61,7 @@ class Intake:
             ):
                 yield
         except NothingLeft:
-            raise NotTaken(503, "too much is under way, try again") from None
+            raise NotTaken(503, "too many requests in progress, try again") from None
 
     @staticmethod
     async def read(http: web.Request) -> bytes:
@@ -74,9 +74,9 @@ class Intake:
             async with asyncio.timeout(_BODY_SECONDS):
                 return await http.read()
         except TimeoutError:
-            raise NotTaken(408, "the body did not come in time") from None
+            raise NotTaken(408, "timed out reading the body") from None
         except (web.RequestPayloadError, ConnectionError) as error:
-            raise NotTaken(400, f"the body did not come: {error}") from error
+            raise NotTaken(400, f"failed to read the body: {error}") from error
 
 
 def _size(http: web.Request) -> int:
@@ -91,7 +91,7 @@ def _size(http: web.Request) -> int:
         raise NotTaken(415, "the body must not be compressed")
     size = http.content_length
     if size is None:
-        raise NotTaken(411, "the length of the body must be said before it comes")
+        raise NotTaken(411, "missing Content-Length")
     if size > LARGEST_BODY:
-        raise NotTaken(413, f"the body has more than {LARGEST_BODY} bytes")
+        raise NotTaken(413, f"the body exceeds {LARGEST_BODY} bytes")
     return size

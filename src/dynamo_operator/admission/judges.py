@@ -88,7 +88,7 @@ class Judges:
                     judge, args, tenant=tenant, seconds=JUDGE_SECONDS
                 )
             except WorkEnded as error:
-                problem = Problem("document", f"the object is too expensive to judge: {error}")
+                problem = Problem("document", f"the object is too expensive to validate: {error}")
                 return Verdict((problem,), reason="too_expensive")
         return found
 

@@ -90,7 +90,7 @@ class SecretKeeper:
                 }
                 await self.client.merge_patch(self.type_, self.key, patch, uid=found.metadata.uid)
         except Conflict:
-            _log.info("another replica was sooner", secret=str(self.key))
+            _log.info("another replica was faster", secret=str(self.key))
             return None
         _log.info("certificate", what=decision.what, secret=str(self.key))
         return None

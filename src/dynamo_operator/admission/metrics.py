@@ -15,20 +15,20 @@ class WebhookMetrics:
         labels = ("resource_type", "operation")
         self._seconds = Histogram(
             "dynamo_operator_webhook_duration_seconds",
-            "How long reviews took.",
+            "Duration of admission reviews.",
             labels,
             buckets=_BUCKETS,
             registry=registry,
         )
         self._requests = Counter(
             "dynamo_operator_webhook_requests_total",
-            "Reviews that ended; result is allowed or denied.",
+            "Completed admission reviews; result is allowed or denied.",
             (*labels, "result"),
             registry=registry,
         )
         self._denials = Counter(
             "dynamo_operator_webhook_denials_total",
-            "Objects that were refused, by the reason of the first problem.",
+            "Refused objects, by the reason of the first problem.",
             (*labels, "reason"),
             registry=registry,
         )

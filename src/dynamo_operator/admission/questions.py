@@ -88,7 +88,7 @@ class Questions:
         budget.left = min(BURST, budget.left + (_now() - budget.at) / REFILL_SECONDS)
         budget.at = _now()
         if budget.left < 1:
-            raise TooManyQuestions("too many questions about users came from the same address")
+            raise TooManyQuestions("too many questions about users from the same address")
         budget.left -= 1
 
 

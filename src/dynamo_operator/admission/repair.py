@@ -35,5 +35,5 @@ class RepairPace:
             await asyncio.sleep(max(0.0, self._last + wait - now))
         self._in_a_row = min(self._in_a_row + 1, 10)
         if self._in_a_row == _QUARREL:
-            _log.warning("somebody keeps taking the caBundle of the webhooks away")
+            _log.warning("another client keeps removing the caBundle of the webhooks")
         self._last = asyncio.get_running_loop().time()

@@ -68,13 +68,13 @@ def request_in(body: bytes) -> Request:
     try:
         review = _REVIEWS.decode(body)
     except UNREADABLE as error:
-        raise NotAReview(f"no AdmissionReview: {error}") from error
+        raise NotAReview(f"invalid AdmissionReview: {error}") from error
     if (review.api_version, review.kind) != (API_VERSION, KIND):
         raise NotAReview(
-            f"expected {KIND} of {API_VERSION}, found {review.kind} of {review.api_version}"
+            f"expected {KIND} of {API_VERSION}, got {review.kind} of {review.api_version}"
         )
     if not review.request.uid:
-        raise NotAReview("the request has no uid")
+        raise NotAReview("missing uid of the request")
     return review.request
 
 

@@ -108,7 +108,9 @@ class WebhookServer:
                 response = web.Response(status=error.status, text=f"{error}\n")
                 response.force_close()  # what comes after it is of no interest
             except (TimeoutError, WorkBusy):
-                response = web.Response(status=503, text="too much is under way, try again\n")
+                response = web.Response(
+                    status=503, text=("too many requests in progress, try again\n")
+                )
             except NotAReview as error:
                 response = web.Response(status=400, text=f"{error}\n")
             if self._is_ending:

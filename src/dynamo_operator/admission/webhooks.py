@@ -42,9 +42,9 @@ from dynamo_operator.settings import Settings, WebhookSettings
 from dynamo_operator.validation.surroundings import Surroundings
 
 _NOT_OWN_BUNDLE = (
-    "a restricted operator may not write the caBundle of a ValidatingWebhookConfiguration, by which it "
-    "could have requests of the whole cluster shown to itself: use cert-manager or external, or switch "
-    "webhooks off"
+    "a restricted operator may not write the caBundle of a ValidatingWebhookConfiguration, with "
+    "which it could intercept requests of the whole cluster: use cert-manager or external, or "
+    "disable webhooks"
 )
 
 

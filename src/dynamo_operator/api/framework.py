@@ -36,7 +36,9 @@ def framework(spec: DynamoComponentDeploymentSpec) -> Framework:
         return Framework()
     explicit = spec.backend_framework or ""
     if explicit and explicit not in NAMES:
-        return Framework(problem=f'"{explicit}" is no backend framework; use {", ".join(NAMES)}')
+        return Framework(
+            problem=(f'unknown backend framework "{explicit}" (expected {", ".join(NAMES)})')
+        )
     command = " ".join(_words(spec))
     found = _started(command)
     if len(found) > 1:

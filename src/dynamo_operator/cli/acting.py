@@ -18,7 +18,6 @@ from dynamo_operator.api.roles import has_adapter
 from dynamo_operator.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.cli.cluster_options import Where
 from dynamo_operator.cli.errors import visible
-from dynamo_operator.cli.explanation import NOUNS
 from dynamo_operator.cli.named import GRAPHS, STATED
 from dynamo_operator.cli.place import place
 from dynamo_operator.cli.wishes import (
@@ -50,7 +49,9 @@ def scale(name: str, replicas: int, where: Where) -> None:
     """
     graph, slash, service = name.rpartition("/")
     if not slash or not graph or not service:
-        raise CycloptsError(f"{name!r} is no service: expected GRAPH/SERVICE, such as chat/Decode")
+        raise CycloptsError(
+            f"invalid target {name!r}: expected GRAPH/SERVICE, for example chat/Decode"
+        )
     asyncio.run(_scale(graph, service, replicas, where))
 
 
@@ -94,17 +95,16 @@ async def _scale(name: str, service: str, replicas: int, where: Where) -> None:
 async def _scale_as_read(
     reading: Reading, graph: DynamoGraphDeployment, service: str, replicas: int
 ) -> None:
-    subject = f"service {service} of"
     if not has_adapter(service_of(graph, service)):
         wish = replicas_by_graph(graph, service, replicas)
         await _fulfil(reading.client, graph, wish)
-        _tell(graph, wish, subject)
+        _tell(graph, wish)
         return
     kind, namespace = DynamoGraphDeploymentScalingAdapter, graph.metadata.namespace
     adapter = adapter_of(graph, service, await reading.all(kind, namespace=namespace))
     wish = replicas_by_adapter(adapter, replicas)
     await _fulfil(reading.client, adapter, wish)
-    _tell(graph, wish, subject)
+    _tell(graph, wish)
     _tell_obstacles(adapter)
 
 
@@ -135,10 +135,9 @@ async def _fulfil(client: Client, stated: Stated, wish: Wish) -> None:
         )
 
 
-def _tell(stated: Stated, wish: Wish, subject: str = "", besides: Collection[str] = ()) -> None:
-    """Say what was done, and what is in its way, but for these annotations."""
-    head = " ".join(filter(None, (subject, f"the {NOUNS[type(stated)]} {stated.key}")))
-    print(visible(f"{head[0].upper()}{head[1:]} {wish.said}."))
+def _tell(stated: Stated, wish: Wish, besides: Collection[str] = ()) -> None:
+    """Print what was done, and what blocks it, except these annotations."""
+    print(visible(f"{wish.said}."))
     _tell_obstacles(stated, besides)
 
 

@@ -30,14 +30,14 @@ def scale(
 ) -> None:
     """Set the replicas of a service, through its scaling adapter where it has one.
 
-    An autoscaler that looks after the adapter sets its own number again.
+    An autoscaler that controls the adapter overwrites this number.
 
     Parameters
     ----------
     name
-        A graph and the key of one of its services, such as chat/Decode.
+        Graph and the key of one of its services, for example chat/Decode.
     replicas
-        How many the service is to have.
+        The desired number.
     """
     from dynamo_operator.cli import acting
 
@@ -45,14 +45,14 @@ def scale(
 
 
 def suspend(name: _Name, /, *, where: Where = HERE) -> None:
-    """Take all services of a graph to zero replicas, workers first.
+    """Scale all services of a graph to zero, workers first.
 
     The spec keeps its numbers; volumes, Services and configuration stay.
 
     Parameters
     ----------
     name
-        The graph: NAME or dgd/NAME.
+        Graph: NAME or dgd/NAME.
     """
     from dynamo_operator.cli import acting
 
@@ -60,12 +60,12 @@ def suspend(name: _Name, /, *, where: Where = HERE) -> None:
 
 
 def resume(name: _Name, /, *, where: Where = HERE) -> None:
-    """Give a suspended graph its replicas back, frontends first.
+    """Restore the replicas of a suspended graph, frontends first.
 
     Parameters
     ----------
     name
-        The graph: NAME or dgd/NAME.
+        Graph: NAME or dgd/NAME.
     """
     from dynamo_operator.cli import acting
 
@@ -89,14 +89,14 @@ def _status(
     where: Where = HERE,
     output: Annotated[Literal["text", "json"], Parameter(name=["--output", "-o"])] = "text",
 ) -> int:
-    """Print how a graph stands on each change, until it is ready: `dynamoctl status --watch`.
+    """Print the status of a graph on each change until it is ready: `dynamoctl status --watch`.
 
     Parameters
     ----------
     name
-        A graph, or another object of ours as KIND/NAME: dgd, dcd, dgdsa, dm or dgdr.
+        Graph, or KIND/NAME for another kind: dgd, dcd, dgdsa, dm or dgdr.
     output
-        `text` is for people, `json` for machines.
+        Output format: `text` for people, `json` for machines.
     """
     from dynamo_operator.cli.looking import print_status
 
@@ -104,15 +104,15 @@ def _status(
 
 
 def _pause(name: _Name, /, *, where: Where = HERE) -> None:
-    """Have the operator write nothing for an object, until it is resumed.
+    """Pause the reconciliation of an object until `rollout resume`.
 
-    Pods that run go on, and Kubernetes goes on with what is written already. A
+    Running pods keep running, and Kubernetes keeps working on existing objects. A
     paused graph can be edited and deleted.
 
     Parameters
     ----------
     name
-        A graph, or another object of ours as KIND/NAME: dgd, dcd, dgdsa, dm or dgdr.
+        Graph, or KIND/NAME for another kind: dgd, dcd, dgdsa, dm or dgdr.
     """
     from dynamo_operator.cli import acting
 
@@ -120,12 +120,12 @@ def _pause(name: _Name, /, *, where: Where = HERE) -> None:
 
 
 def _resume(name: _Name, /, *, where: Where = HERE) -> None:
-    """End the pause of an object; what has changed meanwhile is rolled out at once.
+    """Resume the reconciliation of an object and roll out pending changes at once.
 
     Parameters
     ----------
     name
-        A graph, or another object of ours as KIND/NAME: dgd, dcd, dgdsa, dm or dgdr.
+        Graph, or KIND/NAME for another kind: dgd, dcd, dgdsa, dm or dgdr.
     """
     from dynamo_operator.cli import acting
 
@@ -135,13 +135,13 @@ def _resume(name: _Name, /, *, where: Where = HERE) -> None:
 def _restart(name: _Name, /, *, where: Where = HERE) -> None:
     """Restart the services of a graph, in the order of `spec.restart.strategy`.
 
-    It sets `spec.restart.id` to the time. Not while a managed rollout is under
-    way, which replaces the workers anyway.
+    It sets `spec.restart.id` to the current time. It is refused during a managed
+    rollout, which replaces the workers anyway.
 
     Parameters
     ----------
     name
-        The graph: NAME or dgd/NAME.
+        Graph: NAME or dgd/NAME.
     """
     from dynamo_operator.cli import acting
 
@@ -149,16 +149,16 @@ def _restart(name: _Name, /, *, where: Where = HERE) -> None:
 
 
 def uninstall(*, dry_run: bool = False, where: Where = HERE) -> int:
-    """Remove the finalizers that nothing serves after the operator is gone, and say what remains.
+    """Remove the finalizers of a removed operator and list what remains.
 
-    Run it after the operator was removed. Without --namespace it does so in all
-    namespaces. It deletes nothing: no graph, no volume claim, no definition. Ends
-    with 1, and removes nothing, while an operator still runs there.
+    Run it after `helm uninstall`. Without --namespace it covers all namespaces. It
+    deletes nothing: no graph, no PVC, no CRD. While an operator still runs there,
+    it exits with 1 and changes nothing.
 
     Parameters
     ----------
     dry_run
-        Print what would be done.
+        Print what would change, without changing it.
     """
     from dynamo_operator.cli.uninstall import uninstall as remove_finalizers
 

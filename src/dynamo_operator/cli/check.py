@@ -91,8 +91,13 @@ async def _seen(name: str, finding: Awaitable[Finding]) -> Finding:
     try:
         return await finding
     except Forbidden as error:
-        text = f"may not be looked at: {error.message}"
-        return Finding(name, Verdict.WARNING, text, "ask somebody who may")
+        text = f"cannot read it: {error.message}"
+        return Finding(
+            name,
+            Verdict.WARNING,
+            text,
+            ("run it with an account that can, or ask an administrator"),
+        )
 
 
 async def _equipment(reading: Reading) -> AsyncIterator[Finding]:
@@ -114,7 +119,7 @@ async def _definitions(reading: Reading, options: Options) -> AsyncIterator[Find
     try:
         present = {each.metadata.name: each for each in await reading.all(Definition)}
     except Forbidden as error:
-        text = f"may not be looked at: {error.message}"
+        text = f"cannot read it: {error.message}"
         yield Finding(kinds.DEFINITIONS, Verdict.WARNING, text)
         return
     ours = [each.KIND for each in RESOURCES]

@@ -10,26 +10,26 @@ from cyclopts import Parameter
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What to look at.
+    """What to check.
 
     Parameters
     ----------
     kubeconfig
-        Kubeconfig file. Without it, the one that kubectl takes.
+        Kubeconfig file (default: kubectl's).
     context
-        Context in it.
+        Context in the kubeconfig (default: the current one).
     is_before
-        It is no fault that our kinds are not there yet; an operator that leads already is one.
+        Accept missing CRDs, and warn about an operator that already leads.
     is_before_upgrade
-        Try, without changing anything, what an upgrade to this version would change.
+        Preview what an upgrade to this version would change (read-only).
     is_self
-        Look only at what an operator's account can say of itself, as `helm test` does.
+        Check only what an operator's own ServiceAccount can see, as `helm test` does.
     expects_webhooks
-        It is a fault if nobody refuses a graph with a mistake.
+        Fail if no webhook refuses an invalid graph.
     account
-        ServiceAccount of an operator, whose permissions are looked at.
+        Check the permissions of this operator's ServiceAccount.
     namespace
-        Namespace to look at: its quota and pull secrets; that of an operator, if it works in one only.
+        Check quota and pull secrets of this namespace; with a restricted operator, the one it watches.
     """
 
     kubeconfig: Annotated[Path | None, Parameter(metavar="FILE")] = None

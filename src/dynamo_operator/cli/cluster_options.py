@@ -15,11 +15,11 @@ class Where:
     Parameters
     ----------
     namespace
-        Its namespace. Without it, that of the context, else `default`.
+        Namespace (default: the context's, else `default`).
     context
-        Context in the kubeconfig file.
+        Context in the kubeconfig (default: the current one).
     kubeconfig
-        Kubeconfig file. Without it, the one that kubectl takes.
+        Kubeconfig file (default: kubectl's).
     """
 
     namespace: Annotated[

@@ -66,7 +66,7 @@ def from_file(file: Path, problems: list[ConfigError]) -> dict[str, Any]:
         problems += (error for error in mistakes.exceptions if isinstance(error, ConfigError))
         return {}
     if len(found) > 1:
-        problems.append(ConfigError(found[1].place(""), "a settings file has one document"))
+        problems.append(ConfigError(found[1].place(""), "expected one document in a settings file"))
     return _from_document(found[0], problems) if found else {}
 
 
@@ -80,7 +80,7 @@ def text_of(file: Path) -> str:
     except OSError as error:
         raise ConfigError(str(file), error.strerror or str(error)) from error
     except UnicodeDecodeError as error:
-        raise ConfigError(str(file), "not a text in UTF-8") from error
+        raise ConfigError(str(file), "expected UTF-8 text") from error
 
 
 def _from_document(document: Document, problems: list[ConfigError]) -> dict[str, Any]:
@@ -205,12 +205,12 @@ def _contradictions(settings: Settings) -> Iterator[tuple[str, str]]:
     if not 0 <= settings.render.worker_drain_period_seconds <= _INT32:
         yield "workerDrainPeriod", f"must be from 0 to {_INT32}"
     if settings.render.largest_object_bytes < 0:
-        yield "largestObjectBytes", "must not be negative; 0 means no limit"
+        yield "largestObjectBytes", "must not be negative (0 means no limit)"
     if settings.resync_period_seconds < 1:
         yield "resyncPeriod", "must be at least 1s"
     election = settings.leader_election
     if election.enabled and not election.id:
-        yield "leaderElection.id", "must not be empty when leader election is on"
+        yield "leaderElection.id", "missing (leader election is on)"
     durations = (
         int(election.lease_duration_seconds),  # a Lease has whole seconds
         election.renew_deadline_seconds,

@@ -89,12 +89,13 @@ class _Copier:
     async def run(self, *, is_fresh: bool) -> int:
         """Copy until the profiler has ended; the exit code."""
         if is_fresh and not await self._learn_when_it_began():
-            return _failed(f"the API server does not tell when pod {self.pod.name} began")
+            return _failed(f"the API server does not report when pod {self.pod.name} started")
         code = await self._profiler_code()
         if code is None:
             seconds = f"{self.tries * self.pause_seconds:g}"
             return _failed(
-                f"the API server has not told for {seconds} seconds whether the profiler runs"
+                f"no answer from the API server for {seconds} seconds: cannot see whether the "
+                "profiler runs"
             )
         await self._report_progress()
         if code:
@@ -103,9 +104,9 @@ class _Copier:
         files = dict(self._files(_RESULTS))
         if RESULTS_FILE not in files:
             path = self.folder / RESULTS_FILE
-            return _failed(f"the profiler ended with exit code 0 and has not written {path}")
+            return _failed(f"the profiler ended with exit code 0 but did not write {path}")
         if (size := sum(map(len, files.values()))) > _MOST:
-            text = f"the results have {size} bytes, and a ConfigMap holds {_MOST}"
+            text = f"the results have {size} bytes; a ConfigMap holds {_MOST}"
             return _failed(f"{text}: nothing is copied")
         return await self._save(files)
 
@@ -120,9 +121,9 @@ class _Copier:
                 await asyncio.sleep(self.pause_seconds)
             else:
                 _sign(files)
-                _say(f"the results are in ConfigMap {self.output.name}")
+                _say(f"saved the results in ConfigMap {self.output.name}")
                 return 0
-        return _failed(f"the ConfigMap {self.output.name} could not be written; see above")
+        return _failed(f"failed to write ConfigMap {self.output.name}; see above")
 
     async def _learn_when_it_began(self) -> bool:
         for _ in range(self.tries):
@@ -162,7 +163,7 @@ class _Copier:
         try:
             await self._write(files)
         except (OperatorError, UnicodeDecodeError) as error:
-            _say(f"{STATUS_FILE} could not be saved: {error}")
+            _say(f"failed to save {STATUS_FILE}: {error}")
         else:
             self.reported = digest
 
@@ -211,7 +212,7 @@ def _sign(files: Mapping[str, bytes]) -> None:
     try:
         log.write_text("".join(lines), encoding="utf-8")
     except OSError as error:
-        _say(f"the digests of the results could not be reported: {error}")
+        _say(f"failed to report the digests of the results: {error}")
 
 
 def _say(text: str) -> None:

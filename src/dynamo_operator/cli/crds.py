@@ -12,7 +12,7 @@ from dynamo_operator.cli.yaml_writer import write_json, write_yaml
 from dynamo_operator.kube.errors import ConfigError
 from dynamo_operator.kube.types.meta import Resource
 
-app = application("crds", "Print our CustomResourceDefinitions.")
+app = application("crds", "Print the CustomResourceDefinitions.")
 
 
 @app.default
@@ -25,9 +25,9 @@ def crds(
     Parameters
     ----------
     kinds:
-        Kinds, plurals or short names, such as `dgd`. Without any, all are printed.
+        Kinds, plurals or short names, for example `dgd` (default: all).
     output:
-        `yaml` prints a stream of documents, `json` one list.
+        Output format: `yaml` prints a stream of documents, `json` one List.
     """
     definitions = [custom_resource_definition(each) for each in selected(kinds)]
     write = write_yaml if output == "yaml" else write_json
@@ -52,5 +52,5 @@ def selected(names: Sequence[str]) -> tuple[type[Resource], ...]:
     for name in names:
         if name.lower() not in known:
             kinds = ", ".join(resource.KIND.name for resource in RESOURCES)
-            raise ConfigError("dynamoctl crds", f'no kind is called "{name}"; there are {kinds}')
+            raise ConfigError("dynamoctl crds", f'unknown kind "{name}" (expected one of {kinds})')
     return tuple(dict.fromkeys(known[name.lower()] for name in names)) or RESOURCES

@@ -46,11 +46,11 @@ def demo(graph: Path, /, *, name: str = "demo", keep: bool = False) -> None:
     Parameters
     ----------
     graph:
-        A file with one DynamoGraphDeployment.
+        File with one DynamoGraphDeployment.
     name:
-        The instance. It is made, and removed at the end.
+        Instance to create, and to remove at the end.
     keep:
-        Leave the control plane running, to look around with kubectl. The operator stops all the same.
+        Keep the control plane running for kubectl. The operator stops in any case.
     """
     wanted = _graph(graph)
     instance = Instance(name)
@@ -123,7 +123,7 @@ async def _must_not_end(process: asyncio.subprocess.Process, log: Path) -> None:
     code = await process.wait()
     text = await asyncio.to_thread(log.read_text, encoding="utf-8", errors="replace")
     lines = text.splitlines()
-    raise DemoError(f"the operator ended with code {code}: {lines[-1] if lines else 'no output'}")
+    raise DemoError(f"the operator exited with code {code}: {lines[-1] if lines else 'no output'}")
 
 
 async def _ready(client: Client, wanted: Object, progress: Progress) -> DynamoGraphDeployment:

@@ -16,8 +16,10 @@ from dynamo_operator.controlplane.machine import require_node_support
 from dynamo_operator.controlplane.progress import shown
 from dynamo_operator.kube.errors import ConfigError
 
-app = application("dev", "Local control planes: real API server and controllers, fake GPU nodes.")
-_kinds = application("crds", "Kinds of other projects on a local control plane.")
+app = application(
+    "dev", ("Run local control planes: real API server and controllers, fake GPU nodes.")
+)
+_kinds = application("crds", "Install the CRDs of other projects in a local control plane.")
 app.command(_kinds)
 app.command("dynamo_operator.cli.demo:demo", name="demo")
 
@@ -26,7 +28,7 @@ NodeCount = Annotated[int | None, Parameter(validator=validators.Number(gte=0, l
 
 @app.command
 def build() -> None:
-    """Find the programs of the control plane, or build them. Takes minutes the first time."""
+    """Find or build the programs of the control plane. The first build takes minutes."""
     with shown() as progress:
         binaries = find(progress)
     for name, path in binaries.items():
@@ -35,28 +37,28 @@ def build() -> None:
 
 @app.command
 def support() -> None:
-    """Say whether this machine can be a real node. Installs Debian packages that are missing."""
+    """Check whether this machine supports a real node. Installs missing Debian packages."""
     with shown() as progress:
         require_node_support(progress)
-    print("this machine can be a real node")
+    print("this machine supports a real node")
 
 
 @app.command
 def up(
     name: str = DEFAULT_NAME, /, *, nodes: NodeCount = None, real: bool = False, crds: str = ""
 ) -> None:
-    """Start a control plane, or whatever of it does not run.
+    """Start a control plane, or those of its processes that do not run.
 
     Parameters
     ----------
     name:
-        The instance. Several run side by side.
+        Instance. Several run side by side.
     nodes:
-        Fake nodes with 8 GPUs each. Default: as before; 4 for a new instance.
+        Number of fake nodes with 8 GPUs each (default: unchanged; 4 for a new instance).
     real:
-        One real node that runs containers, in namespaces of its own. Needs root.
+        Add one real node that runs containers, in namespaces of its own. Requires root.
     crds:
-        Kinds of other projects to install, separated by commas: see `crds install`.
+        CRDs of other projects to install, comma-separated: see `crds install`.
     """
     instance = Instance(name)
     with shown() as progress:
@@ -70,17 +72,19 @@ def up(
 def execute(
     *command: Annotated[str, Parameter(allow_leading_hyphen=True)], instance: str = DEFAULT_NAME
 ) -> None:
-    """Run a command in the network of a real node, where Services and pods are reached.
+    """Run a command in the network of a real node, which reaches Services and pods.
 
     Parameters
     ----------
     command:
-        The command and its arguments, after `--`.
+        Command and arguments, after `--`.
     instance:
-        The instance.
+        Instance.
     """
     if not command:
-        raise ConfigError("dev exec", "needs a command, as in: dev exec -- curl http://10.96.0.1")
+        raise ConfigError(
+            "dev exec", ("missing command, for example: dev exec -- curl http://10.96.0.1")
+        )
     words = [*Instance(instance).entering, *command]
     os.execvp(words[0], words)  # noqa: S606 - what the user asks for
 
@@ -89,18 +93,18 @@ def execute(
 def image(
     source: Path = Path(), /, *, name: str, output: Path, label: list[str] | None = None
 ) -> None:
-    """Build an image from a Containerfile, without a container engine or a registry. Needs root.
+    """Build an image from a Containerfile, without a container engine or a registry. Requires root.
 
     Parameters
     ----------
     source:
-        The folder with the Containerfile, and with all that it copies.
+        Folder with the Containerfile and the files it copies.
     name:
-        What the image is called, such as `localhost/dynamo-operator:0.1.0`.
+        Name of the image, for example `localhost/dynamo-operator:0.1.0`.
     output:
-        The OCI archive to write.
+        OCI archive to write.
     label:
-        A label as NAME=VALUE. May be repeated.
+        Label as NAME=VALUE. Repeatable.
     """
     labels = dict(_label(each) for each in label or ())
     with shown() as progress:
@@ -110,14 +114,14 @@ def image(
 
 @app.command
 def load(file: Path, /, *, instance: str = DEFAULT_NAME) -> None:
-    """Give a real node the images in an OCI archive.
+    """Load the images of an OCI archive into a real node.
 
     Parameters
     ----------
     file:
-        The archive, such as `dynamoctl dev image` writes.
+        Archive, as written by `dynamoctl dev image`.
     instance:
-        The instance.
+        Instance.
     """
     with shown() as progress:
         progress.step(f"loading {file.name}")
@@ -126,14 +130,14 @@ def load(file: Path, /, *, instance: str = DEFAULT_NAME) -> None:
 
 @app.command
 def down(name: str | None = None, /, *, all: bool = False) -> None:  # noqa: A002 - the flag's name
-    """Stop a control plane and remove it with all its data.
+    """Stop a control plane and delete all its data.
 
     Parameters
     ----------
     name:
-        The instance.
+        Instance.
     all:
-        Every instance.
+        Stop every instance.
     """
     if all and name:
         raise ConfigError("dev down", "takes a name or --all, not both")
@@ -145,12 +149,12 @@ def down(name: str | None = None, /, *, all: bool = False) -> None:  # noqa: A00
 
 @app.command
 def status(name: str | None = None, /) -> ExitCode:
-    """Show the processes of one control plane, or of all. Exit code 1 if not everything runs.
+    """Show the processes of control planes. Exits with 1 if one does not run.
 
     Parameters
     ----------
     name:
-        The instance. Default: all.
+        Instance (default: all).
     """
     made = (instance for instance in Instance.all() if instance.exists)
     chosen = made if name is None else [Instance(name)]
@@ -159,14 +163,14 @@ def status(name: str | None = None, /) -> ExitCode:
 
 @app.command
 def kubeconfig(name: str = DEFAULT_NAME, /, *, content: bool = False) -> None:
-    """Print the path of the administrator's kubeconfig file.
+    """Print the path of the administrator's kubeconfig.
 
     Parameters
     ----------
     name:
-        The instance.
+        Instance.
     content:
-        Print the file itself.
+        Print the file's content instead.
     """
     path = Instance(name).kubeconfig
     print(path.read_text() if content else path, end="" if content else "\n")
@@ -174,14 +178,14 @@ def kubeconfig(name: str = DEFAULT_NAME, /, *, content: bool = False) -> None:
 
 @_kinds.command
 def install(*names: str, instance: str = DEFAULT_NAME) -> None:
-    """Install kinds of other projects: grove, inferencepool, istio, kai, lws, podgroup.
+    """Install CRDs of other projects: grove, inferencepool, istio, kai, lws, podgroup.
 
     Parameters
     ----------
     names:
-        Which ones. Default: all.
+        Projects (default: all).
     instance:
-        The instance.
+        Instance.
     """
     with shown() as progress:
         Instance(instance).install_crds(names or optional_crds.NAMES, progress=progress)
@@ -190,7 +194,7 @@ def install(*names: str, instance: str = DEFAULT_NAME) -> None:
 def _label(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals:
-        raise ConfigError(f"--label {text}", "must be NAME=VALUE")
+        raise ConfigError(f"--label {text}", "invalid label (expected NAME=VALUE)")
     return name, value
 
 

@@ -25,6 +25,7 @@ from dynamo_operator.status import configuration
 from dynamo_operator.status.pause import PauseReason, is_paused
 from dynamo_operator.status.reasons import ComponentReason, GraphReason
 from dynamo_operator.status.scaling import ScalingReason
+from dynamo_operator.status.shared_texts import NO_ACTION
 from dynamo_operator.status.standing import (
     Stated,
     is_behind,
@@ -62,17 +63,17 @@ _OF_SERVICES = frozenset(
 )
 """Reasons that stand for those of services, beside these themselves."""
 
-_CHECK = "`dynamoctl check` says whether an operator runs and leads, and what it lacks."
-_AGAIN = f"Ask again in a minute. If nothing has changed: {_CHECK}"
+_CHECK = "Run `dynamoctl check`: it reports whether an operator runs and leads, and what it lacks."
+_AGAIN = f"Repeat in a minute. If nothing has changed: {_CHECK}"
 _FINALIZERS = {
-    f"{GROUP}/": f"The operator takes its own finalizer away within a minute. {_CHECK}",
+    f"{GROUP}/": f"The operator removes its own finalizer within a minute. {_CHECK}",
     "foregroundDeletion": (
-        "It goes when all that it owns is gone: `dynamoctl tree` shows what is left of a graph."
+        "It disappears with the last object it owns; `dynamoctl tree` shows what is left of a graph."
     ),
 }
 """What to do about a finalizer, by its beginning."""
 
-_OTHERS = "A finalizer is taken away by the program that set it: does that program run?"
+_OTHERS = "The program that set a finalizer removes it: check that it is running."
 _LINK = re.compile(r"\[[^][]*\]\(([^()]*)\)")
 """A link of a page of docs/, which the texts of the table are written for."""
 
@@ -87,7 +88,7 @@ class Explanation:
 
 def explanation(stated: Stated, *, now: datetime, changed_at: str | None = None) -> Explanation:
     """Why the object is not ready, or that it is. None means: it is not known when the spec was changed."""
-    named = f"The {NOUNS[type(stated)]} {stated.key}"
+    named = str(stated.key)
     if stated.metadata.deletion_timestamp:
         return _deletion(stated, named, now)
     if not stated.status.conditions:
@@ -95,9 +96,9 @@ def explanation(stated: Stated, *, now: datetime, changed_at: str | None = None)
     found = summary(stated)
     time = found.last_transition_time if found else None
     if is_ready(stated):
-        return Explanation((f"{named} is ready{since(time, now)}.", *_pause(stated)[0]))
+        return Explanation((_standing(named, "ready", since(time, now)), *_pause(stated)[0]))
     is_old_news = found is not None and found.status == "True"
-    said = [f"{named} is not ready{'' if is_old_news else since(time, now)}."]
+    said = [_standing(named, "not ready", "" if is_old_news else since(time, now))]
     advice: list[str] = []
     for texts, remedies in (
         _pause(stated),
@@ -107,6 +108,12 @@ def explanation(stated: Stated, *, now: datetime, changed_at: str | None = None)
         said += texts
         advice += remedies
     return Explanation(tuple(dict.fromkeys(said)), tuple(dict.fromkeys(advice)))
+
+
+def _standing(named: str, standing: str, since_then: str) -> str:
+    if not since_then:
+        return f"{named} is {standing}."
+    return f"{named} has {'not ' * standing.startswith('not ')}been ready{since_then}."
 
 
 def changed_at(raw: Object) -> str | None:
@@ -122,8 +129,8 @@ def _deletion(stated: Stated, named: str, now: datetime) -> Explanation:
     metadata = stated.metadata
     head = f"{named} is being deleted{since(metadata.deletion_timestamp, now)}."
     if not metadata.finalizers:
-        return Explanation((head, "Nothing holds it up."), (_AGAIN,))
-    text = f"It is there until these finalizers are gone: {', '.join(metadata.finalizers)}."
+        return Explanation((head, "No finalizer blocks the deletion."), (_AGAIN,))
+    text = f"These finalizers block the deletion: {', '.join(metadata.finalizers)}."
     advice = [
         remedy
         for start, remedy in _FINALIZERS.items()
@@ -134,9 +141,7 @@ def _deletion(stated: Stated, named: str, now: datetime) -> Explanation:
 
 def _unseen(stated: Stated, named: str, now: datetime) -> Explanation:
     created = stated.metadata.creation_timestamp
-    said = (
-        f"It was made{ago(created, now)}, and no operator has looked at it yet: it has no status."
-    )
+    said = f"It was created{ago(created, now)}, but no operator has reconciled it yet: it has no status."
     advice = _CHECK if _is_long_ago(created, now) else _AGAIN
     return Explanation((f"{named} is not ready.", said, *_pause(stated)[0]), (advice,))
 
@@ -150,8 +155,8 @@ def _behind(stated: Stated, changed_at: str | None, now: datetime) -> tuple[list
         return [], []
     newest, seen = stated.metadata.generation, seen_generation(stated)
     text = (
-        f"Its newest spec (generation {newest}) has not been looked at yet; "
-        f"the status is about generation {seen}."
+        f"No operator has reconciled its newest spec (generation {newest}) yet; "
+        f"the status describes generation {seen}."
     )
     if changed_at is None or not _is_long_ago(changed_at, now):
         return [text], [_AGAIN]
@@ -170,7 +175,7 @@ def _troubles(stated: Stated, now: datetime) -> tuple[list[str], list[str]]:
             continue  # the services tell the rest, each with the advice for just that
         advice += remedies
         if each.message:
-            said.append(f"In the operator's words: {each.message}")
+            said.append(f"The operator reports: {each.message}")
     progress = condition(stated.status.conditions, "Progressing")
     if progress is not None and progress.reason == GraphReason.UPDATING:
         said.append(f"Progress: {progress.message}.")
@@ -217,11 +222,11 @@ def _service(service: Service, now: datetime) -> str:
         f"{service.ready_of_newest} of {service.wanted} replicas of the newest spec are ready"
     )
     if not service.blocked_pods:
-        return f"{head}; {service.message or 'no pod says why'}"
+        return f"{head}; {service.message or 'no pod reports a cause'}"
     pod, *others = service.blocked_pods
     container = f", container {pod.container}" if pod.container else ""
     message = f": {pod.message}" if pod.message else ""
-    restarts = f", started again {pod.restarts} times" if pod.restarts else ""
+    restarts = f", restarted {pod.restarts} times" if pod.restarts else ""
     more = f" (and {len(others)} more such pods)" if others else ""
     time = since(pod.since, now)
     return f"{head}; pod {pod.name}{container}: {pod.reason}{time}{restarts}{message}{more}"
@@ -243,12 +248,12 @@ def _told(stated: Stated, said: Condition) -> tuple[list[str], list[str]]:
     row = meaning(stated.KIND.name, said)
     if row is None:
         return [f"{said.type} is {said.status}: {said.reason}."], [_unknown(said.reason)]
-    advice = [] if row.advice == "Nothing." else [_shown(row.advice)]
+    advice = [] if row.advice == NO_ACTION else [_shown(row.advice)]
     return [f"{said.type} is {said.status}, {said.reason}: {_shown(row.text)}"], advice
 
 
 def _unknown(reason: str) -> str:
-    return f"This version does not know the reason {reason}; docs/status.md of the operator's does."
+    return f"Unknown reason {reason}: see docs/status.md of the operator's version."
 
 
 def _shown(text: str) -> str:

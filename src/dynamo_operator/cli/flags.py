@@ -57,16 +57,17 @@ class Flag:
 
 def flags() -> Iterator[Flag]:
     """Every flag, in the order of `--help`."""
-    yield Flag((CONFIG,), "Settings file (YAML).")
+    yield Flag((CONFIG,), "Read settings from this YAML file.")
     for field in fields():
         setting = field.setting
         text = setting.text
         if get_origin(field.type_) is Literal:
-            text += f" One of {', '.join(f'`{choice}`' for choice in get_args(field.type_))}."
+            text += f" Choices: {', '.join(f'`{choice}`' for choice in get_args(field.type_))}."
         yield Flag(setting.flags, text, field.type_ is bool, field, setting.pending)
     yield Flag(
         (DEVEL,),
-        "`true` stands for `--log-level=debug --log-format=console`, `false` for `info` and `json`.",
+        "Log for development: `true` means `--log-level=debug --log-format=console`, `false` "
+        "means `info` and `json`.",
         is_boolean=True,
     )
     yield Flag(("enable-http2",), "", is_boolean=True, unused="the servers speak HTTP/1.1 only")
@@ -74,7 +75,7 @@ def flags() -> Iterator[Flag]:
         ("virtual-service-supports-https",),
         "",
         is_boolean=True,
-        unused="nothing that is rendered depends on it",
+        unused="no rendered object depends on it",
     )
     yield Flag(("zap-stacktrace-level",), "", unused="only bugs are logged with a traceback")
 

@@ -15,8 +15,8 @@ def print_manifests(choices: Choices, *, prints: bool) -> None:
     Raises: ConfigError if it was not asked to print: it does nothing else.
     """
     if not prints:
-        advice = "add --print, and hand the output to: kubectl apply --server-side -f -"
-        raise ConfigError("dynamoctl install", f"changes no cluster itself; {advice}")
+        advice = "add --print and pipe the output into: kubectl apply --server-side -f -"
+        raise ConfigError("dynamoctl install", f"does not change a cluster; {advice}")
     write_yaml(manifests(choices), sys.stdout)
 
 
@@ -31,7 +31,8 @@ def print_images(registry: str, output: str) -> None:
         return
     if not registry:
         raise ConfigError(
-            "dynamoctl images", "--output=pairs needs --registry, where to copy them to"
+            "dynamoctl images",
+            ("--output=pairs requires --registry, the registry to copy the images to"),
         )
     for source, target in zip(images(version()), images(version(), registry), strict=True):
         print(f"{source} {target}")

@@ -35,14 +35,14 @@ def given(paths: tuple[str, ...], files: tuple[str, ...]) -> list[str]:
     Raises: CycloptsError.
     """
     if not (paths or files):
-        raise CycloptsError(msg="no file given: expected FILE or --filename FILE")
+        raise CycloptsError(msg="missing file: expected FILE or --filename FILE")
     return [*paths, *files]
 
 
 def app(program: str = "dynamoctl") -> App:
     """The commands, under the name of the program as it was called."""
     tool = application(
-        program, "Look at, change, check and try out NVIDIA Dynamo graphs on Kubernetes."
+        program, "Inspect, change, check and try out NVIDIA Dynamo graphs on Kubernetes."
     )
     tool.command(why)
     tool.command(status)
@@ -55,7 +55,9 @@ def app(program: str = "dynamoctl") -> App:
     tool.command(lint)
     package = "dynamo_operator.cli"
     tool.command(f"{package}.crds:app", name="crds", help="Print the CustomResourceDefinitions.")
-    tool.command(f"{package}.dev:app", name="dev", help="Local control planes to try things on.")
+    tool.command(
+        f"{package}.dev:app", name="dev", help=("Run local control planes to try things on.")
+    )
     tool.command(install)
     tool.command(acting_commands.uninstall)
     tool.command(images)
@@ -72,17 +74,17 @@ def why(
     where: Where = HERE,
     output: Annotated[Literal["text", "json"], Parameter(name=["--output", "-o"])] = "text",
 ) -> int:
-    """Say why a graph is not ready: what holds it up, since when, and what to do.
+    """Explain why a graph is not ready: the cause, since when, and what to do.
 
-    Ends with 0 if it is ready, with 1 if it is not or is not there, with 3 if
-    the cluster does not answer.
+    Exits with 0 if it is ready, 1 if it is not ready or not found, 3 if the
+    cluster does not answer.
 
     Parameters
     ----------
     name
-        A graph, or another object of ours as KIND/NAME: dgd, dcd, dgdsa, dm or dgdr.
+        Graph, or KIND/NAME for another kind: dgd, dcd, dgdsa, dm or dgdr.
     output
-        `text` is for people, `json` for machines.
+        Output format: `text` for people, `json` for machines.
     """
     from dynamo_operator.cli.looking import print_reasons
 
@@ -97,19 +99,19 @@ def status(
     watch: Annotated[bool, Parameter(name=["--watch", "-w"])] = False,
     output: Annotated[Literal["text", "json"], Parameter(name=["--output", "-o"])] = "text",
 ) -> int:
-    """Print how a graph stands: its services, and its conditions.
+    """Show the status of a graph: its services and conditions.
 
-    Ends with 0 if it is ready, with 1 if it is not or is not there, with 3 if
-    the cluster does not answer.
+    Exits with 0 if it is ready, 1 if it is not ready or not found, 3 if the
+    cluster does not answer.
 
     Parameters
     ----------
     name
-        A graph, or another object of ours as KIND/NAME: dgd, dcd, dgdsa, dm or dgdr.
+        Graph, or KIND/NAME for another kind: dgd, dcd, dgdsa, dm or dgdr.
     watch
-        Print it again on each change, until it is ready.
+        Print it again on each change until it is ready.
     output
-        `text` is for people, `json` for machines.
+        Output format: `text` for people, `json` for machines.
     """
     from dynamo_operator.cli.looking import print_status
 
@@ -123,18 +125,18 @@ def tree(
     where: Where = HERE,
     output: Annotated[Literal["text", "json"], Parameter(name=["--output", "-o"])] = "text",
 ) -> int:
-    """Print all objects of a graph down to its pods, what is ready, and what blocks a pod.
+    """Show all objects of a graph down to its pods, their readiness, and what blocks a pod.
 
-    A kind that you may not list is named on stderr and left out. Ends with 0 if
-    the graph is ready, with 1 if it is not or is not there, with 3 if the
-    cluster does not answer.
+    Kinds that you cannot list are named on stderr and left out. Exits with 0 if
+    the graph is ready, 1 if it is not ready or not found, 3 if the cluster does
+    not answer.
 
     Parameters
     ----------
     name
-        The graph: NAME or dgd/NAME.
+        Graph: NAME or dgd/NAME.
     output
-        `text` is for people, `json` for machines.
+        Output format: `text` for people, `json` for machines.
     """
     from dynamo_operator.cli.looking import print_tree
 
@@ -151,27 +153,26 @@ def render(
     ] = "",
     output: Annotated[Literal["yaml", "json"], Parameter(name=["--output", "-o"])] = "yaml",
 ) -> None:
-    """Print the objects that the operator would make, without a cluster.
+    """Print the objects that the operator would create, without a cluster.
 
-    The same code as in the operator makes them, of graphs and of components.
-    Other objects are printed as they are. Nothing is printed when anything is
-    wrong. Left out is what only a cluster knows: owner references with their
-    uids, and the pull secrets found there.
+    It renders graphs and components with the operator's own code and prints other
+    objects unchanged. On any error it prints no object. It leaves out what only a
+    cluster knows: owner references with their uids, and discovered pull secrets.
 
     Parameters
     ----------
     paths
-        YAML or JSON files, folders of such files, or `-` for standard input.
+        YAML or JSON files, folders of such files, or `-` for stdin.
     files
-        The same, as kubectl takes it. May be repeated.
+        File, folder or `-`, as for kubectl. Repeatable.
     orchestrator
-        What the cluster has beside Deployments, for graphs on several nodes.
+        Orchestrator of multinode services in the cluster.
     settings
-        Settings file of the operator. Without one, the settings of a default installation.
+        Settings file of the operator (default: those of a default installation).
     namespace
-        Namespace of objects that name none. An object that names another one is an error.
+        Namespace of objects that name none (default: `default`); naming another one is an error.
     output
-        `yaml` prints one document for each object, `json` a list.
+        Output format: `yaml` prints one document per object, `json` one List.
     """
     gc.disable()  # the process ends before there is any garbage worth looking for
     from dynamo_operator.cli.render import print_objects
@@ -198,22 +199,22 @@ def lint(
 ) -> int:
     """Check manifests offline with the rules of the webhooks.
 
-    Prints all problems and all warnings, and a summary on stderr. Ends with 1
-    if anything would be refused; warnings alone are fine. Objects of other
-    kinds are not checked.
+    It prints all errors and warnings, and a summary on stderr. Exits with 1 if the
+    webhooks would refuse anything; warnings alone are fine. It skips objects of
+    other kinds.
 
     Parameters
     ----------
     paths
-        YAML or JSON files, folders of such files, or `-` for standard input.
+        YAML or JSON files, folders of such files, or `-` for stdin.
     files
-        The same, as kubectl takes it. May be repeated.
+        File, folder or `-`, as for kubectl. Repeatable.
     settings
-        Settings file of the operator. Without one, the settings of a default installation.
+        Settings file of the operator (default: those of a default installation).
     namespace
-        Namespace of objects that name none.
+        Namespace of objects that name none (default: `default`).
     output
-        `table` is for people, `sarif` for code hosts that annotate changes.
+        Output format: `table` for people, `json`, or `sarif` for code hosts that annotate changes.
     """
     from dynamo_operator.cli import lint as command
 
@@ -231,25 +232,25 @@ def install(
     operator_only: bool = False,
     withhold: Annotated[tuple[_OptionalApi, ...], Parameter(show_default=False)] = (),
 ) -> None:
-    """Print the objects of an installation, for `kubectl apply --server-side -f -`.
+    """Print the objects of an installation for `kubectl apply --server-side -f -`.
 
-    They are those of the charts with their defaults. For any other choice use
-    the charts.
+    They equal the charts with default values; use the charts to change any other
+    value.
 
     Parameters
     ----------
     print_
-        Print them. It does nothing else.
+        Print the objects (the only mode).
     namespace
         Namespace of the operator.
     image
-        Image of the operator. Without it, the one of this version.
+        Image of the operator (default: this version's).
     restricted
-        Let the operator work in its namespace only.
+        Restrict the operator to its namespace.
     operator_only
-        Leave out the namespace and the definitions, to go back to an older version or to delete.
+        Leave out the namespace and the CRDs, for a rollback or a deletion.
     withhold
-        API of another project that the operator may not use, even where it is installed. Repeatable.
+        Grant no permissions for this optional API, even where it is installed. Repeatable.
     """
     from dynamo_operator.cli.install import print_manifests
     from dynamo_operator.installation.manifests import Choices
@@ -263,14 +264,14 @@ def images(
     registry: Annotated[str, Parameter(metavar="HOST", show_default=False)] = "",
     output: Annotated[Literal["names", "pairs"], Parameter(name=["--output", "-o"])] = "names",
 ) -> None:
-    """Print the images that an installation may pull, one per line.
+    """List the images that an installation may pull, one per line.
 
     Parameters
     ----------
     registry
-        Registry that takes the place of theirs, as the chart's `global.imageRegistry`.
+        Replace their registry by this one, as the chart's `global.imageRegistry` does.
     output
-        `pairs` has each image and its name in that registry, for a tool that copies them.
+        Output format: `pairs` adds each image's name in that registry, for a copy tool.
     """
     from dynamo_operator.cli.install import print_images
 
@@ -282,15 +283,15 @@ def check(
     options: Options = UNLIMITED,
     output: Annotated[Literal["text", "json"], Parameter(name=["--output", "-o"])] = "text",
 ) -> int:
-    """Look at a cluster and say what it lacks. Nothing is changed.
+    """Check a cluster for missing prerequisites (read-only).
 
-    Each line says ok, warning or fail, and what to do. Ends with 1 if anything
-    fails, with 3 if the cluster does not answer.
+    Each line is ok, warning or fail, with the remedy. Exits with 1 if any check
+    fails, 3 if the cluster does not answer.
 
     Parameters
     ----------
     output
-        `text` is for people, `json` for machines.
+        Output format: `text` for people, `json` for machines.
     """
     from dynamo_operator.cli.check import print_findings
 
@@ -302,18 +303,18 @@ def profiler(
     profile_config: Annotated[str, Parameter(metavar="TEXT", allow_leading_hyphen=True)],
     enable_gpu_discovery: bool = False,
 ) -> None:
-    """Find a graph for a model and its latency targets by formulas, without a GPU.
+    """Estimate a graph for a model and its latency targets, without a GPU.
 
-    An analytic estimate: nothing is measured. It takes the place of Dynamo's
-    profiler in the Job of a DynamoGraphDeploymentRequest, and writes the files
-    that one must write into `output_dir`. Ends with 1 if the targets cannot be met.
+    It uses formulas and measures nothing. It replaces Dynamo's profiler in the Job
+    of a DynamoGraphDeploymentRequest and writes the same files into `output_dir`.
+    Exits with 1 if no graph meets the targets.
 
     Parameters
     ----------
     profile_config
-        The configuration, as YAML or JSON; docs/profiler.md names its keys.
+        Configuration as YAML or JSON; docs/profiler.md lists its keys.
     enable_gpu_discovery
-        Take the GPUs of the cluster's nodes, not those that the configuration names.
+        Use the GPUs of the cluster's nodes instead of those in the configuration.
     """
     from dynamo_operator.cli import profiler as command
 

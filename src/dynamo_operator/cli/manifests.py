@@ -69,7 +69,7 @@ def manifests(files: Sequence[str]) -> list[Manifest]:
             except ExceptionGroup as group:
                 mistakes += group.exceptions
     if not found and not mistakes:
-        mistakes.append(ConfigError(", ".join(files), "no objects there"))
+        mistakes.append(ConfigError(", ".join(files), "no objects found"))
     if mistakes:
         raise ExceptionGroup("manifests", mistakes)
     return found
@@ -85,7 +85,7 @@ def _sources(file: str) -> Sequence[str]:
         return [file]
     found = [str(each) for each in sorted(folder.iterdir()) if each.suffix in _SUFFIXES]
     if not found:
-        raise ConfigError(file, "no YAML or JSON file there")
+        raise ConfigError(file, "no YAML or JSON file found")
     return found
 
 
@@ -102,7 +102,7 @@ def _standard_input() -> str:
     try:
         return sys.stdin.buffer.read().decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ConfigError("<stdin>", "not a text in UTF-8") from error
+        raise ConfigError("<stdin>", "expected UTF-8 text") from error
 
 
 def _unlisted(document: Document) -> Iterator[Manifest]:
@@ -114,5 +114,7 @@ def _unlisted(document: Document) -> Iterator[Manifest]:
     for index, each in entries:
         prefix = "" if index is None else f"items[{index}]"
         if not isinstance(each, dict):
-            raise ConfigError(document.place(prefix), "expected an object with apiVersion and kind")
+            raise ConfigError(
+                document.place(prefix), ("expected an object with apiVersion and kind")
+            )
         yield Manifest(each, document, prefix)

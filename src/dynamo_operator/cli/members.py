@@ -125,7 +125,7 @@ async def _listed(
             found += page.items
             notes += (str(each) for each in page.broken)
     except Forbidden as error:
-        notes.append(f"{type_.KIND} may not be listed: {error.message}")
+        notes.append(f"cannot list {type_.KIND}: {error.message}")
     except NotFound:  # the group is there, this kind or version of it is not
         return [], []
     return found, notes

@@ -35,13 +35,15 @@ def named(text: str, types: tuple[type[S], ...]) -> tuple[type[S], str]:
     """
     kind, slash, name = text.rpartition("/")
     if not _NAME.fullmatch(name) or "/" in kind or (slash and not kind):
-        raise CycloptsError(f"{text!r} is no name: expected NAME or KIND/NAME, such as dgd/chat")
+        raise CycloptsError(
+            f"invalid name {text!r} (expected NAME or KIND/NAME, for example dgd/chat)"
+        )
     if not slash:
         return types[0], name
     found = next((each for each in types if kind.lower() in _names(each)), None)
     if found is None:
         known = ", ".join(each.DEFINITION.short_names[0] for each in types)
-        raise CycloptsError(f"{kind!r} is not one of the kinds that this command takes: {known}")
+        raise CycloptsError(f"unsupported kind {kind!r} (expected one of {known})")
     return found, name
 
 

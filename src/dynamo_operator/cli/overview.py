@@ -30,11 +30,11 @@ def overview(stated: Stated, *, now: datetime) -> list[str]:
     # A deletion counts as a new generation, which needs no look.
     notes = [] if metadata.deletion_timestamp else [_about(stated)]
     if is_paused(stated):
-        notes.append("It is paused: nothing is written for it.")
+        notes.append("Reconciliation is paused: the operator writes nothing for this object.")
     if metadata.deletion_timestamp:
         held = ", ".join(metadata.finalizers) or "nothing"
         asked = ago(metadata.deletion_timestamp, now)
-        notes.append(f"It is being deleted, asked for{asked}; held up by: {held}.")
+        notes.append(f"Deletion was requested{asked}; blocked by: {held}.")
     return [*lines, "", *notes]
 
 
@@ -86,9 +86,9 @@ def _row(service: Service) -> tuple[str, ...]:
 def _about(stated: Stated) -> str:
     newest, seen = stated.metadata.generation, seen_generation(stated)
     if not is_behind(stated):
-        return f"The newest spec (generation {newest}) has been looked at."
-    about = f"the status is about generation {seen}" if seen else "there is no status"
-    return f"The newest spec (generation {newest}) has not been looked at yet: {about}."
+        return f"Status is up to date (generation {newest})."
+    about = f"the status describes generation {seen}" if seen else "there is no status"
+    return f"Status is behind generation {newest}: {about}."
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:

@@ -38,12 +38,12 @@ class Place(Generic[S]):
             if (error.details or {}).get("name") == self.key.name:
                 raise self.missing() from None
             kind = self.type_.KIND
-            raise Missing(f"{kind} is not served; `dynamoctl check` says what is there") from None
+            raise Missing(f"{kind} is not served; `dynamoctl check` reports what is") from None
 
     def missing(self) -> Missing:
         """That the object is not there."""
         return Missing(
-            f"there is no {NOUNS[self.type_]} {self.key.name} in namespace {self.key.namespace}"
+            f"{NOUNS[self.type_]} {self.key.name} not found in namespace {self.key.namespace}"
         )
 
 

@@ -56,7 +56,9 @@ def rendered(
         place = manifest.document.place(manifest.prefix)
         first = places.setdefault(identity(document), place)
         if first != place:
-            problems.append(manifest.problem("metadata.name", f"the same object as at {first}"))
+            problems.append(
+                manifest.problem("metadata.name", (f"duplicate object, first defined at {first}"))
+            )
         if document["kind"] not in RENDERED:
             objects["as it is", str(index)] = manifest.value
         for each in expansion.objects:
@@ -73,7 +75,7 @@ def _in_namespace(manifest: Manifest, namespace: str) -> tuple[Object, list[Conf
         return manifest.value, []
     own = metadata.get("namespace")
     if own and namespace and own != namespace:
-        message = f'"{own}" is not the namespace "{namespace}" of the command line'
+        message = f'f\'"{own}" does not match the namespace "{namespace}" of the command line\''
         return manifest.value, [manifest.problem("metadata.namespace", message)]
     chosen = own or namespace or _DEFAULT_NAMESPACE
     return {**manifest.value, "metadata": {**metadata, "namespace": chosen}}, []

@@ -77,7 +77,7 @@ async def serve(
             loop.remove_signal_handler(each)
             signal.signal(each, signal.SIG_DFL)
         on_stop()
-        log.info("stopping; a second signal ends at once", signal=number.name)
+        log.info("stopping; a second signal exits at once", signal=number.name)
 
     for each in _STOPPING:
         loop.add_signal_handler(each, stopping, each)

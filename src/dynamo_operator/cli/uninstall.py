@@ -60,7 +60,7 @@ async def _uninstall(where: Where, *, is_dry: bool) -> ExitCode:
         for line in (*_remaining(found), *await _cluster_objects(reading)):
             print(visible(line))
         for kind in found.unseen:
-            print(visible(f"note: {kind} may not be listed by you"), file=sys.stderr)
+            print(visible(f"note: you cannot list {kind}"), file=sys.stderr)
     return ExitCode.OK
 
 
@@ -73,9 +73,10 @@ async def _running(reading: Reading, namespace: str) -> str:
     for each in found:
         if not namespace or each.namespace in ("", namespace):
             return (
-                f"an operator still runs in namespace {each.account.namespace} and would add its finalizer "
-                "again; delete the models while it runs, so that adapters are unloaded (kubectl delete dm "
-                "--all --all-namespaces), and then the operator (helm uninstall)"
+                f"an operator is still running in namespace {each.account.namespace} and would "
+                "add its finalizer again; delete the models while it runs, so that it unloads "
+                "LoRAs (kubectl delete dm --all --all-namespaces), then the operator (helm "
+                "uninstall)"
             )
     return ""
 
@@ -117,16 +118,16 @@ def _tell_release(found: Resource, *, is_dry: bool) -> None:
     if isinstance(found, DynamoModel):
         loaded = sum(bool(each.loaded_name or each.tried_name) for each in found.status.endpoints)
         if loaded:
-            print(f"  {loaded} worker(s) keep its adapter until they restart")
+            print(f"  {loaded} worker(s) keep its LoRA until they restart")
 
 
 def _remaining(found: _Found) -> list[str]:
     if not found.counts:
-        return ["no objects of our kinds remain"]
+        return ["no objects of Dynamo kinds remain"]
     counts = ", ".join(f"{count} {kind}" for kind, count in sorted(found.counts.items()))
     return [
         f"remaining: {counts}",
-        "  their pods keep running; kubectl delete removes both, and volume claims without `retain`",
+        "  their pods keep running; kubectl delete removes both, and PVCs without `retain`",
     ]
 
 
@@ -138,12 +139,12 @@ async def _cluster_objects(reading: Reading) -> list[str]:
             if any(hook.name.endswith(_GROUP_SUFFIX) for hook in each.webhooks):
                 name = each.metadata.name
                 found.append(f"remaining: ValidatingWebhookConfiguration {name}")
-                found.append("  without its operator it refuses writes of our kinds: delete it")
+                found.append("  without its operator it refuses writes of Dynamo kinds: delete it")
         if await reading.one(Lease, _ELECTION) is not None:
             found.append(f"remaining: Lease {_ELECTION.name} in namespace {_ELECTION.namespace}")
     except Forbidden as error:
         print(visible(f"note: {error}"), file=sys.stderr)
     return [
         *found,
-        "CustomResourceDefinitions are not touched: deleting them deletes every object of our kinds",
+        "CRDs are kept: deleting them deletes every object of their kinds",
     ]

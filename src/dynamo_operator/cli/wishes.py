@@ -22,10 +22,10 @@ from dynamo_operator.validation.syntax import nearest
 from dynamo_operator.validation.update import ROLLING
 
 _MARKS = {
-    labels.PAUSED: ("paused", "rollout resume"),
-    labels.SUSPEND: ("suspended", "resume"),
+    labels.PAUSED: ("paused", "rollout resume", "Pausing"),
+    labels.SUSPEND: ("suspended", "resume", "Suspending"),
 }
-"""Annotations that keep the operator from work: what the object is then, and the command that ends it."""
+"""Annotations that stop the operator's work: the object's state, the command that ends it, the verb."""
 
 
 class Unwritable(OperatorError):
@@ -34,7 +34,7 @@ class Unwritable(OperatorError):
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """A merge patch of one object, and what it means. None means: it is so already."""
+    """A merge patch of one object (None: nothing to change), and a sentence for the user without its dot."""
 
     patch: Object | None
     said: str
@@ -48,9 +48,9 @@ def service_of(graph: DynamoGraphDeployment, name: str) -> ComponentSpec:
     """
     services = graph.spec.services
     if name not in services:
-        known = f"; it has {', '.join(sorted(services))}" if services else ""
+        known = f" (services: {', '.join(sorted(services))})" if services else ""
         hint = nearest(name, services)
-        raise Unwritable(f"the graph {graph.key} has no service {name}{hint or known}")
+        raise Unwritable(f"graph {graph.key}: service {name} not found{hint or known}")
     return services[name]
 
 
@@ -72,20 +72,21 @@ def adapter_of(
         if is_of_graph and each.spec is not None and each.spec.dgd_ref.service_name == service:
             return each
     raise Unwritable(
-        f"service {service} of the graph {graph.key} is scaled by a scaling adapter, which is not there "
-        "yet; the operator makes it"
+        f"the scaling adapter of service {service} of graph {graph.key} does not exist yet; the "
+        "operator creates it"
     )
 
 
 def replicas_by_adapter(adapter: DynamoGraphDeploymentScalingAdapter, replicas: int) -> Wish:
     """So many replicas, asked of the adapter."""
     before = None if adapter.spec is None else adapter.spec.replicas
-    by = f"by its scaling adapter {adapter.metadata.name}"
+    ref = None if adapter.spec is None else adapter.spec.dgd_ref
+    place = f"{adapter.metadata.namespace}/"
+    service = f"{place}{ref.name}/{ref.service_name}" if ref else f"{place}{adapter.metadata.name}"
+    by = f" through scaling adapter {adapter.metadata.name}"
     if before == replicas:
-        return Wish(None, f"is already to have {_count(replicas)}, {by}")
-    return Wish(
-        {"spec": {"replicas": replicas}}, f"is to have {_count(replicas)}, {before} before, {by}"
-    )
+        return Wish(None, f"{service} is already set to {_count(replicas)}{by}")
+    return Wish({"spec": {"replicas": replicas}}, _scaling(service, before, replicas, by))
 
 
 def replicas_by_graph(graph: DynamoGraphDeployment, service: str, replicas: int) -> Wish:
@@ -99,30 +100,31 @@ def replicas_by_graph(graph: DynamoGraphDeployment, service: str, replicas: int)
     has_number = as_configured(graph, service).replicas is not None
     before = base_replicas(graph, service) * factor
     if before == replicas and (has_number or factor != 1):
-        return Wish(None, f"is already to have {_count(replicas)}")
+        return Wish(None, f"{graph.key}/{service} is already set to {_count(replicas)}")
     own, rest = divmod(replicas, factor) if factor else (0, 1)
     if rest:
         raise Unwritable(
-            f"spec.replicas of the graph {graph.key} is {factor}, and multiplies the replicas of {service}: "
-            f"{replicas} is no multiple of {factor}"
+            f"spec.replicas of graph {graph.key} is {factor} and multiplies the replicas of "
+            f"{service}: {replicas} is not a multiple of {factor}"
         )
-    was = before if has_number or factor != 1 else "no number"
-    by = "" if factor == 1 else f": {own} times spec.replicas, which is {factor}"
+    was = before if has_number or factor != 1 else None
+    by = "" if factor == 1 else f" ({own} \N{MULTIPLICATION SIGN} spec.replicas {factor})"
     version = {"resourceVersion": graph.metadata.resource_version}
     # The version keeps a service that is gone by now from being made again, of nothing but a number.
     patch = {"metadata": version, "spec": {"services": {service: {"replicas": own}}}}
-    return Wish(patch, f"is to have {_count(replicas)}, {was} before{by}")
+    return Wish(patch, _scaling(f"{graph.key}/{service}", was, replicas, by))
 
 
 def marked(stated: Stated, key: str, *, is_on: bool) -> Wish:
     """The annotation with the value `true`, or no such annotation."""
-    word, _ = _MARKS[key]
+    word, _, verb = _MARKS[key]
+    subject = f"{NOUNS[type(stated)]} {stated.key}"
     present = stated.metadata.annotations.get(key)
     wanted = "true" if is_on else None
     if present == wanted:
-        return Wish(None, f"is {'already' if is_on else 'not'} {word}")
+        return Wish(None, f"{subject.capitalize()} is {'already' if is_on else 'not'} {word}")
     patch = {"metadata": {"annotations": {key: wanted}}}
-    return Wish(patch, f"is to be {word}" if is_on else f"is no longer to be {word}")
+    return Wish(patch, f"{verb if is_on else 'Resuming'} {subject}")
 
 
 def restarted(graph: DynamoGraphDeployment, now: datetime) -> Wish:
@@ -134,13 +136,12 @@ def restarted(graph: DynamoGraphDeployment, now: datetime) -> Wish:
     rolling = graph.status.rolling_update
     if rolling is not None and rolling.phase in ROLLING:
         raise Unwritable(
-            f"the workers of the graph {graph.key} are being replaced anyway; ask again when the rollout is "
-            "complete, for which `dynamoctl rollout status` waits"
+            f"the workers of graph {graph.key} are already being replaced; retry when the rollout "
+            "is complete (`dynamoctl rollout status` waits for it)"
         )
     identity = now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return Wish(
-        {"spec": {"restart": {"id": identity}}}, f"is to restart (spec.restart.id {identity})"
-    )
+    said = f"Restarting graph {graph.key} (spec.restart.id {identity})"
+    return Wish({"spec": {"restart": {"id": identity}}}, said)
 
 
 def obstacles(stated: Stated, besides: Collection[str] = ()) -> Iterator[str]:
@@ -149,9 +150,14 @@ def obstacles(stated: Stated, besides: Collection[str] = ()) -> Iterator[str]:
     kind = type(stated).DEFINITION.short_names[0]
     if stated.metadata.deletion_timestamp:
         yield f"the {noun} {name} is being deleted"
-    for key, (word, command) in _MARKS.items():
+    for key, (word, command, _) in _MARKS.items():
         if key not in besides and stated.metadata.annotations.get(key) == "true":
             yield f"the {noun} {name} is {word}; `dynamoctl {command} {kind}/{name}` ends that"
+
+
+def _scaling(service: str, before: int | None, replicas: int, by: str) -> str:
+    origin = "" if before is None else f"from {before} "
+    return f"Scaling {service} {origin}to {_count(replicas)}{by}"
 
 
 def _count(replicas: int) -> str:

@@ -151,14 +151,14 @@ class _Reading:
     def value(self, node: yaml.Node) -> Any:
         self._values += 1
         if self._values > _MOST_VALUES:
-            message = "its aliases make more values than Kubernetes takes"
+            message = "its aliases expand to more values than Kubernetes accepts"
             raise ExceptionGroup(self.source, [ConfigError(self.source, message)])
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node)
         if any(node is each for each in self._open):
-            return self._mistake(node, "an alias of a value inside itself")
+            return self._mistake(node, "an alias refers to a value that contains it")
         if len(self._open) >= DEPTH_LIMIT:
-            return self._mistake(node, f"its aliases nest it more than {DEPTH_LIMIT} deep")
+            return self._mistake(node, f"its aliases nest deeper than {DEPTH_LIMIT} levels")
         self._open.append(node)
         try:
             if isinstance(node, yaml.MappingNode):
@@ -174,9 +174,9 @@ class _Reading:
             return text
         value = scalar(text)
         if tag != _PLAIN and not isinstance(value, _TYPES.get(tag, ())):
-            return self._mistake(node, f"{text!r} cannot be read as {node.tag.replace(_TAG, '!!')}")
+            return self._mistake(node, f"cannot read {text!r} as {node.tag.replace(_TAG, '!!')}")
         if isinstance(value, float) and not math.isfinite(value):
-            return self._mistake(node, f"{text} is no number that Kubernetes takes")
+            return self._mistake(node, f"invalid number {text} (outside the range of Kubernetes)")
         return value
 
     def _mapping(self, node: yaml.MappingNode) -> dict[str, Any]:
@@ -188,7 +188,7 @@ class _Reading:
                 continue
             key = self._key(key_node)
             if key in own:
-                self._mistake(key_node, f"key {key!r} is there twice")
+                self._mistake(key_node, f"duplicate key {key!r}")
             own[key] = self.value(value_node)
         return {**merged, **own}
 
@@ -197,13 +197,13 @@ class _Reading:
         value = self.value(node)
         parts = value if isinstance(value, list) else [value]
         if not all(isinstance(part, dict) for part in parts):
-            self._mistake(node, "`<<` takes a mapping or a list of mappings")
+            self._mistake(node, "`<<` expects a mapping or a list of mappings")
             return {}
         return {key: each for part in reversed(parts) for key, each in part.items()}
 
     def _key(self, node: yaml.Node) -> str:
         if not isinstance(node, yaml.ScalarNode):
-            self._mistake(node, "a key must be a string")
+            self._mistake(node, "expected a string as key")
             return ""
         value = self._scalar(node)
         if value is None:

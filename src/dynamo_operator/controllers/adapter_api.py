@@ -28,7 +28,7 @@ _CONNECT_SECONDS: Final = 10.0
 _UNABLE: Final = frozenset(
     (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED)
 )
-_NOT_ENABLED: Final = "; is DYN_LORA_ENABLED true in this worker?"
+_NOT_ENABLED: Final = "; check that DYN_LORA_ENABLED is true in this worker"
 
 
 class AdapterApi:
@@ -59,13 +59,13 @@ class AdapterApi:
         limit = self._timeout_seconds if timeout_seconds is None else timeout_seconds
         if {".", ".."} & set(call.name.split("/")):
             # Clients and servers shorten such a path, so it could not be unloaded.
-            text = f"{call.name} cannot be the name of an adapter: a part of it is a dot or two"
+            text = f"invalid LoRA name {call.name} (a part of it is one or two dots)"
             return Reply(Ending.FAILED, _short(text))
         try:
             async with asyncio.timeout(limit):
                 return await self._send(self._dial(address), call)
         except aiohttp.ServerTimeoutError:
-            text = "no connection: nobody takes it at that address"
+            text = "connection refused or unreachable"
         except TimeoutError:
             text = f"no answer within {limit:g} seconds"
         except (aiohttp.ClientError, OSError) as error:
@@ -123,14 +123,14 @@ def understood(verb: Verb, status: int, body: bytes) -> Reply:
     if status in _UNABLE:
         is_route = "route not found" in message.lower()
         hint = _NOT_ENABLED if is_route else f": {message}" if message else ""
-        return Reply(Ending.UNABLE, _short(f"cannot manage adapters: status {status}{hint}"))
+        return Reply(Ending.UNABLE, _short(f"cannot manage LoRAs: status {status}{hint}"))
     if status // 100 != 2:  # noqa: PLR2004  # the class of all successes
         return Reply(
             Ending.FAILED, f"status {status}: {message}" if message else f"status {status}"
         )
     outcome = said.get("status")
     if isinstance(outcome, str) and outcome.lower() != "success":
-        return Reply(Ending.FAILED, message or f"the worker says: {_short(outcome)}")
+        return Reply(Ending.FAILED, message or f"the worker reports: {_short(outcome)}")
     return Reply(Ending.DONE, loaded=_names(said.get("loras")) if verb is Verb.LIST else None)
 
 

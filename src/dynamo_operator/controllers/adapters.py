@@ -187,7 +187,7 @@ async def _attempt(
     key = key_of(wanted)
     live = cache.get(type_, key)
     if live is None and (unreadable := cache.broken(type_, key)):
-        text = f"{type_.KIND.name} {key.name} cannot be read: {unreadable.message}"
+        text = f"cannot read {type_.KIND.name} {key.name}: {unreadable.message}"
         raise Obstructed(Blocked(Obstacle.REJECTED, type_.KIND.name, key.name, text))
     if live is None:
         wish = Wish(graph.metadata.uid, type_.KIND.name, key)

@@ -66,7 +66,8 @@ class Grants:
 def not_granted(source: str, target: str, missing: tuple[str, ...]) -> str:
     """The message about a namespace that does not accept graphs from requests in `source`."""
     return (
-        f"spec.deploymentOverrides.namespace: namespace {target} does not accept graphs from requests in "
-        f"{source} (expected a RoleBinding in {target} that lets the group system:serviceaccounts:{source} "
-        f"create {' and '.join(missing)}): leave the field out, or ask an administrator of {target}"
+        f"spec.deploymentOverrides.namespace: namespace {target} does not accept graphs from "
+        f"requests in {source} (expected a RoleBinding in {target} that allows the group "
+        f"system:serviceaccounts:{source} to create {' and '.join(missing)}): remove the field, "
+        f"or ask an administrator of {target}"
     )

@@ -80,7 +80,7 @@ def _without(
             continue
         text = "; ".join(map(str, refused[name]))
         blocked.append(
-            Blocked(Obstacle.NOT_ALLOWED, kind, name, f"{kind} {name} is withheld: {text}")
+            Blocked(Obstacle.NOT_ALLOWED, kind, name, f"{kind} {name} is not created: {text}")
         )
     # One whose kind changed in the same edit stays too: traffic ends only when all of it is allowed again.
     spared = frozenset((kind, Key(namespace, name)) for kind in _OUTSIDE for name in refused)

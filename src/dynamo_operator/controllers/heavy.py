@@ -110,7 +110,7 @@ class Heavy:
             if self._metrics is not None:
                 self._metrics.work_ended(found.KIND.name, error.cause)
             self._ended.put(uid, (fingerprint_of(found), now + AGAIN_SECONDS))
-            await report(found, f"Not processed: {error}. What runs stays as it is.")
+            await report(found, f"Not processed: {error}. Running pods keep running.")
             return Again(AGAIN_SECONDS)
 
 

@@ -139,7 +139,7 @@ class ModelCalls:
         await self._opened.wait()
         async with self._places.place(namespace):
             if self._caller is None or not self.may_call(namespace):
-                return Reply(Ending.FAILED, "this operator may not act any more")
+                return Reply(Ending.FAILED, "this operator may no longer act")
             loop = asyncio.get_running_loop()
             started = loop.time()
             reply = await self._caller.call(address, call, timeout_seconds=timeout_seconds)

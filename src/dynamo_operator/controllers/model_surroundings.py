@@ -52,7 +52,9 @@ class Surroundings:
     def lack(self) -> str:
         """Why there are no endpoints, as far as can be seen from here."""
         if other := self._other_model():
-            return f"its hash is that of {other}, which is served here: rename one of them"
+            return (
+                f"its hash collides with that of {other}, which is served here: rename one of them"
+            )
         service = self.cache.get(Service, self._service_key())
         if service is None:
             served = sorted(self._served())
@@ -60,10 +62,10 @@ class Surroundings:
                 return "no component in this namespace has a modelRef"
             known = ", ".join(served[:_NAMED])
             more = f" and {len(served) - _NAMED} more" if len(served) > _NAMED else ""
-            return f"no component in this namespace has that modelRef.name; there is: {known}{more}"
+            return f"no component in this namespace has that modelRef.name (found: {known}{more})"
         count = sum(1 for _ in self._pods())
         if count:
-            return f"its components have {count} pod(s), none of which has an address yet"
+            return f"its components have {count} pod(s), none with an address yet"
         return "its components have no pods"
 
     def ready_pods(self, endpoints: tuple[Endpoint, ...]) -> int:

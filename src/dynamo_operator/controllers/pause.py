@@ -26,5 +26,9 @@ async def report_paused(
         status["progress"] = None  # a pause is no lack of progress
     stored = await patch_status(writer, found, status)
     if stored is not found:
-        recorder.event(found, reason="Paused", message=f"{labels.PAUSED} is true: nothing is done")
+        recorder.event(
+            found,
+            reason="Paused",
+            message=(f"{labels.PAUSED} is true: the operator writes nothing"),
+        )
     return DONE

@@ -224,8 +224,8 @@ class RequestController:
     async def _vanished(self, request: DynamoGraphDeploymentRequest, facts: Facts) -> Outcome:
         name = request.status.profiling_job_name or "of the request"
         text = (
-            f"profiling job {name} is gone and has left no results: it was deleted before they were "
-            "read. Create a new DGDR to profile again"
+            f"profiling job {name} was deleted before the operator read its results. Create a new "
+            "DGDR to profile again"
         )
         told = status.profiling_failed(request, text, _said(facts), _now())
         return await self._tell(request, told)
@@ -237,7 +237,7 @@ class RequestController:
         except (BadOutput, WorkEnded) as error:
             text = str(error)
         except Invalid as error:
-            text = f"the API server does not keep what profiling has found: {error.message}"
+            text = f"the API server does not store the profiling results: {error.message}"
         told = status.not_generated(request, unread(text, said), said, _now())
         return await self._tell(request, told)
 
@@ -282,8 +282,8 @@ class RequestController:
         pods = await self.facts.live_pods(request)
         if not is_signed(facts.job, pods, data) and namespace != request.metadata.namespace:
             raise BadOutput(
-                f"no pod of the profiling Job reports the digests of the results, without which nothing is "
-                f"created in namespace {namespace}"
+                "no pod of the profiling Job reports the digests of the results, which are "
+                f"required to create objects in namespace {namespace}"
             )
 
     async def _create(self, request: DynamoGraphDeploymentRequest) -> Outcome:

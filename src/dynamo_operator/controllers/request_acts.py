@@ -72,7 +72,7 @@ class RequestActs:
             OperatorError: the API server could not be reached or failed.
         """
         if not (self.settings.operator_image or self.settings.profiling_copier_image):
-            text = "the image of the container that saves the results is missing (expected "
+            text = "missing image of the container that saves the results (expected "
             raise Hindered(f"{text}--operator-image or --profiling-copier-image)")
         await self._forget(request)
         await self._account(request, spec)
@@ -170,8 +170,8 @@ class RequestActs:
             return
         if stale.metadata.labels.get(labels.REQUEST) != names.label_value(request.metadata.name):
             text = (
-                f"ConfigMap {key.name} exists and holds no results of profiling; it is left alone: "
-                "rename or delete it"
+                f"ConfigMap {key.name} exists and is not from profiling; the operator leaves it "
+                "alone: rename or delete it"
             )
             raise Hindered(text, is_taken=True)
         await self.writer.delete(Output, key, uid=stale.metadata.uid)
@@ -239,7 +239,7 @@ class RequestActs:
         elif _is_own(request, live):
             await self.writer.apply(Output, body, force=True, uid=live.metadata.uid)
         else:
-            raise Hindered("it exists and belongs to another; it is left alone")
+            raise Hindered("it exists and has another owner; the operator leaves it alone")
 
 
 def _is_own(request: DynamoGraphDeploymentRequest, live: Resource) -> bool:

@@ -112,7 +112,7 @@ class RequestFacts:
         if namespace == source:
             return ""
         if spec is None or namespace != target(request, spec).namespace:
-            return f"status names namespace {namespace}, and the spec does not"
+            return f"status names namespace {namespace}, but the spec does not"
         missing = await self.grants.missing(source, namespace)
         return not_granted(source, namespace, missing) if missing else ""
 
@@ -189,8 +189,9 @@ def spec_problems(
 def taken_graph(at: Key) -> str:
     """That the name of the graph belongs to another."""
     return (
-        f"DynamoGraphDeployment {at.name} exists in namespace {at.namespace} and was not made by this "
-        "request; it is left alone: delete it, or set spec.deploymentOverrides.name"
+        f"DynamoGraphDeployment {at.name} exists in namespace {at.namespace} and was not created "
+        "by this request; the operator leaves it alone: delete it, or set "
+        "spec.deploymentOverrides.name"
     )
 
 

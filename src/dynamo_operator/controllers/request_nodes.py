@@ -47,7 +47,10 @@ class NodeReaders:
         try:
             await self._write(self._wanted(request))
         except (NotFound, Forbidden) as error:
-            return f"profiling may not read nodes, which spec.enableGpuDiscovery needs: {error.message}"
+            return (
+                "profiling may not read nodes, which spec.enableGpuDiscovery requires: "
+                f"{error.message}"
+            )
         return ""
 
     async def withdraw(self) -> None:

@@ -163,9 +163,9 @@ class ScalingController:
         service = spec.dgd_ref.service_name
         text = f"Scaled service {service} from {before} to {spec.replicas} replicas"
         if found.status.desired_replicas == spec.replicas:
-            text += f": its number is that of {found.KIND.name} {found.metadata.name}; scale that"
+            text += f": {found.KIND.name} {found.metadata.name} owns its number; scale that instead"
         elif who := found.metadata.replicas_set_by:
-            text += f", as {who} asked"
+            text += f", requested by {who}"
         for each in (found, graph):
             self.recorder.event(each, reason="Scaled", message=text)
 

@@ -120,9 +120,9 @@ async def report_unreadable(
         return DONE
     generation = bare.metadata.generation
     is_large = isinstance(error, TooLarge)
-    text, reason = f"The newest state cannot be read: {error.message}", bare.REASON
+    text, reason = f"Cannot read the object: {error.message}", bare.REASON
     if is_large:
-        text, reason = f"Not processed: {error.message}. What runs stays as it is.", bare.TOO_LARGE
+        text, reason = f"Not processed: {error.message}. Running pods keep running.", bare.TOO_LARGE
     text = cut(text, _MESSAGE_LIMIT)
     status: Object = {
         "conditions": [

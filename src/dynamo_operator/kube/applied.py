@@ -203,14 +203,16 @@ def taken(live: Resource, owner: Resource) -> Blocked:
     kind, name, controller = live.KIND.name, live.metadata.name, live.metadata.controller
     if controller is not None and _is_predecessor(controller, owner):
         text = (
-            f"{kind} {name} belongs to an earlier {controller.kind} {controller.name} and is going"
+            f"{kind} {name} belongs to an earlier {controller.kind} {controller.name} and is "
+            "being deleted"
         )
         return Blocked(Obstacle.PREDECESSOR, kind, name, text)
     holder = (
         f"{controller.kind} {controller.name} (uid {controller.uid})" if controller else "nobody"
     )
     text = (
-        f"{kind} {name} exists and is controlled by {holder}; it is left alone: rename or delete it"
+        f"{kind} {name} exists and is controlled by {holder}; the operator leaves it alone: "
+        "rename or delete it"
     )
     return Blocked(Obstacle.NAME_CONFLICT, kind, name, text)
 
@@ -218,8 +220,8 @@ def taken(live: Resource, owner: Resource) -> Blocked:
 def contest(live: Resource) -> str:
     """That somebody else undoes what is applied to an object."""
     return (
-        f"{live.KIND.name} {live.metadata.name} is changed by somebody else each time that it "
-        "is applied; it is left as it is for a minute (see its managedFields)"
+        f"another client reverts {live.KIND.name} {live.metadata.name} each time the operator "
+        "applies it; the operator leaves it alone for a minute (see its managedFields)"
     )
 
 

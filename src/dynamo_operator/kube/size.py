@@ -52,4 +52,4 @@ def key_in(text: bytes | Raw) -> Key:
 
 def too_large(size: int, most: int) -> str:
     """What to say about an object of that size, in bytes."""
-    return f"the object has {size} bytes, the limit is {most}"
+    return f"the object has {size} bytes (limit {most})"

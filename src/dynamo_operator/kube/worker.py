@@ -134,11 +134,11 @@ class _Job:
 
     def _text(self, cause: Cause) -> str:
         if cause == "time":
-            return f"the work took more than {self.seconds:g} s of processor time and was ended"
+            return f"exceeded the limit of {self.seconds:g} s of processor time"
         if cause == "memory":
             limit = self.memory_bytes // 1024 // 1024
-            return f"the work took more than {limit} MiB of memory and was ended"
-        return "the process that did the work ended unexpectedly"
+            return f"exceeded the limit of {limit} MiB of memory"
+        return "the worker process exited unexpectedly"
 
 
 class Workers:
@@ -216,11 +216,11 @@ class Workers:
     def _add(self, job: _Job) -> None:
         own = self._waiting.get(job.tenant, ())
         if self._is_closed or len(own) >= self._bounds.waiting_of_one:
-            raise WorkBusy("too much expensive work waits; tried again soon")
+            raise WorkBusy("too much expensive work is queued; retrying soon")
         if self.waiting >= self._bounds.waiting:
             most = max(self._waiting.values(), key=len)
             if len(most) <= len(own) + 1:
-                raise WorkBusy("too much expensive work waits; tried again soon")
+                raise WorkBusy("too much expensive work is queued; retrying soon")
             _give_way(most.pop())
         self._waiting.setdefault(job.tenant, deque()).append(job)
         self._added.set()
@@ -290,7 +290,7 @@ class Workers:
 
 def _give_way(job: _Job) -> None:
     if not job.future.done():
-        job.future.set_exception(WorkBusy("the work gave way to that of others; tried again soon"))
+        job.future.set_exception(WorkBusy("the work yielded to that of others; retrying soon"))
 
 
 async def _done(job: _Job, process: Process) -> bool:

@@ -36,7 +36,7 @@ class ShallowLoader(yaml.CSafeLoader):
         if self._depth > DEPTH_LIMIT:
             mark = current_node.start_mark if current_node is not None else None
             raise yaml.MarkedYAMLError(
-                problem=f"nested more than {DEPTH_LIMIT} deep", problem_mark=mark
+                problem=f"nested deeper than {DEPTH_LIMIT} levels", problem_mark=mark
             )
 
     def ascend_resolver(self) -> None:

@@ -256,7 +256,7 @@ def _told(endpoint: Endpoint, loaded: Container[str], now: datetime) -> Endpoint
     endpoint = replace(endpoint, checked_at=now, is_doubted=False)
     if had is None or had.name in loaded:
         return endpoint
-    return replace(endpoint, loaded=None, message="the worker has lost the adapter")
+    return replace(endpoint, loaded=None, message="the worker has lost the LoRA")
 
 
 def _untold(endpoint: Endpoint, now: datetime) -> Endpoint:

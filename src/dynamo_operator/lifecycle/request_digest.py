@@ -31,8 +31,8 @@ def is_signed(job: Job | None, pods: Iterable[JobPod], data: Mapping[str, str]) 
     }
     if found not in reports:
         raise BadOutput(
-            "the output ConfigMap does not hold what the profiling Job wrote (the digests that its pod "
-            "reported differ): it was changed by another"
+            "the output ConfigMap differs from what the profiling Job wrote (the digests that "
+            "its pod reported do not match): something else changed it"
         )
     return True
 

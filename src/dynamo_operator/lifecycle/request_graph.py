@@ -137,7 +137,7 @@ def _of_form(form: type[Form], parent: Object, name: str, path: str) -> Form:
     """A field that is to be a list or a mapping; an empty one if it is not set."""
     found = parent.get(name) or form()
     if not isinstance(found, form):
-        raise BadOutput(f"{path}.{name} is no {_FORMS[form]}")
+        raise BadOutput(f"{path}.{name} is not a {_FORMS[form]}")
     return found
 
 

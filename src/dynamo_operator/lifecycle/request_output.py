@@ -67,7 +67,7 @@ class Found:
         if not self.ignored:
             return ()
         said = ", ".join(self.ignored[:_NAMED])
-        return (f"Only ConfigMaps are created beside the graph; left out: {said}",)
+        return (f"Only ConfigMaps are created with the graph; skipped: {said}",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +128,8 @@ def require_small(config_maps: Iterable[Object]) -> None:
     size = len(msgspec.json.encode(tuple(config_maps)))
     if size > ADDITIONAL_LIMIT_BYTES:
         raise BadOutput(
-            f"ConfigMaps beside the graph have {size} bytes as JSON; a status holds "
-            f"{ADDITIONAL_LIMIT_BYTES}: reduce them, or store them separately"
+            f"ConfigMaps of the graph have {size} bytes as JSON (limit {ADDITIONAL_LIMIT_BYTES}, "
+            "so that they fit in the status): reduce them, or store them separately"
         )
 
 
@@ -153,7 +153,7 @@ def documents(file: str, text: str) -> Iterator[Object]:
         raise
     except _UNREADABLE as error:
         text = " ".join(str(error).split())
-        raise BadOutput(f"failed to extract DGD from {file}: it is no YAML: {text}") from error
+        raise BadOutput(f"failed to extract DGD from {file}: invalid YAML: {text}") from error
 
 
 def _graph(file: str, document: Object, name: str) -> Object:
@@ -177,7 +177,10 @@ def _graph(file: str, document: Object, name: str) -> Object:
         raise BadOutput(f"failed to extract DGD from {file}: {text}") from error
     size = len(msgspec.json.encode(graph))
     if size > _GRAPH_LIMIT_BYTES:
-        text = f"it has {size} bytes as JSON; a status holds {_GRAPH_LIMIT_BYTES}"
+        text = (
+            f"it has {size} bytes as JSON (limit {_GRAPH_LIMIT_BYTES}, so that it fits in the "
+            "status)"
+        )
         raise BadOutput(f"failed to extract DGD from {file}: {text}")
     if not read.spec.services:
         text = "failed to convert to DynamoGraphDeployment: spec.services is empty"
@@ -201,7 +204,7 @@ def _bounded(file: str, document: Object) -> None:
         if count > _NODES_LIMIT:
             raise BadOutput(f"failed to extract DGD from {file}: more than {_NODES_LIMIT} values")
         if depth > DEPTH_LIMIT:
-            text = f"nested more than {DEPTH_LIMIT} deep"
+            text = f"nested deeper than {DEPTH_LIMIT} levels"
             raise BadOutput(f"failed to extract DGD from {file}: {text}")
         match each:
             case dict():
@@ -237,7 +240,7 @@ class _Loader(ShallowLoader):
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         super().flatten_mapping(node)
         if len(node.value) > _NODES_LIMIT:  # merges of merges grow without end
-            raise _unusable(node, f"`<<` brings more than {_NODES_LIMIT} values")
+            raise _unusable(node, f"`<<` expands to more than {_NODES_LIMIT} values")
 
 
 def _unusable(node: yaml.Node, text: str) -> yaml.MarkedYAMLError:
@@ -256,7 +259,9 @@ def _checked(construct: Callable[[Any, Any], Any], what: str) -> Callable[[Any, 
         except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError):
             value = math.nan
         if not math.isfinite(value) or not (isinstance(value, float) or value in _NUMBERS):
-            raise _unusable(node, f"{text[:_NUMBER_LIMIT]!r} is no {what} that Kubernetes takes")
+            raise _unusable(
+                node, (f"invalid {what} {text[:_NUMBER_LIMIT]!r} (not accepted by Kubernetes)")
+            )
         return value
 
     return checked

@@ -46,7 +46,7 @@ def suspension(graph: DynamoGraphDeployment, observed: Observed) -> Suspension:
         return Suspension()
     waiting = _frontends_to_come(graph, observed) if stored.status != "False" else []
     if not waiting:
-        text = "All services have the replicas that the spec gives them"
+        text = "All services have the replicas of the spec"
         return Suspension(condition=_condition(graph, "False", SuspensionReason.RESUMED, text))
     text = f"Workers wait for: {', '.join(waiting)}"
     return Suspension(
@@ -62,15 +62,15 @@ def _suspended(graph: DynamoGraphDeployment, observed: Observed) -> Suspension:
     """
     workers, services = _workers(graph), frozenset(graph.spec.services)
     if left := _with_replicas(workers, observed):
-        text = f"Replicas are going, workers first: {', '.join(left)}"
+        text = f"Scaling to zero, workers first: {', '.join(left)}"
         found = _condition(graph, "Unknown", SuspensionReason.SUSPENDING, text)
         added = {key for key in services if key not in observed or not observed[key].exists}
         return Suspension(is_wanted=True, zero=workers | added, condition=found)
     if left := _with_replicas(services, observed):
-        text = f"Replicas are going: {', '.join(left)}"
+        text = f"Scaling to zero: {', '.join(left)}"
         found = _condition(graph, "Unknown", SuspensionReason.SUSPENDING, text)
         return Suspension(is_wanted=True, zero=services, condition=found)
-    text = f"No service has replicas; take the annotation {labels.SUSPEND} away to go on"
+    text = f"All services have zero replicas; remove the annotation {labels.SUSPEND} to resume"
     found = _condition(graph, "True", SuspensionReason.SUSPENDED, text)
     return Suspension(is_wanted=True, zero=services, condition=found)
 

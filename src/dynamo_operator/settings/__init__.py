@@ -50,22 +50,22 @@ class Settings(Section, frozen=True, kw_only=True):
     kubeconfig: Annotated[
         str,
         Setting(
-            "Kubeconfig file. Empty means the variable KUBECONFIG, else the pod's service account, "
-            "else `~/.kube/config`.",
+            "Use this kubeconfig file (default: KUBECONFIG, else the pod's ServiceAccount, else "
+            "`~/.kube/config`).",
             ("kubeconfig",),
         ),
     ] = ""
     resync_period_seconds: Annotated[
         float,
         Setting(
-            "How long it takes on average until an object is looked at again, though no change was told.",
+            "Mean resync period.",
             ("resync-period",),
         ),
     ] = 600.0
     operator_version: Annotated[
         str,
         Setting(
-            "Version that the operator says it has. Empty means that of the package.",
+            "Report this operator version (default: the package's).",
             ("operator-version",),
         ),
     ] = ""

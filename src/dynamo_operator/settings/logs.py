@@ -24,7 +24,7 @@ class LoggingSettings(Section, frozen=True, kw_only=True):
     level: Annotated[
         Level,
         Setting(
-            "The least severe level that is logged.",
+            "Log entries of this level and above.",
             ("log-level", "zap-log-level"),
             spelling=_level,
         ),
@@ -32,12 +32,12 @@ class LoggingSettings(Section, frozen=True, kw_only=True):
     format: Annotated[
         LogFormat,
         Setting(
-            "`console` is for people, `json` for machines, `auto` is console on a terminal and json "
-            "elsewhere.",
+            "Format log entries: `console` for people, `json` for machines, `auto` picks console "
+            "on a terminal and json elsewhere.",
             ("log-format", "zap-encoder"),
         ),
     ] = "auto"
     time_format: Annotated[
         TimeFormat,
-        Setting("How the time of an entry is written.", ("log-time-format", "zap-time-encoding")),
+        Setting("Format timestamps of log entries.", ("log-time-format", "zap-time-encoding")),
     ] = "rfc3339"

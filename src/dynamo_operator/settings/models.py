@@ -12,23 +12,23 @@ class ModelSettings(Section, frozen=True, kw_only=True):
     calls: Annotated[
         Literal["auto", "always", "never"],
         Setting(
-            "Whether workers are called. `auto` calls them only from a pod of their own cluster: elsewhere "
-            "the addresses of pods may belong to other machines. `always` is for an operator outside whose "
-            "network reaches the pods.",
+            "Call workers to load and unload LoRAs. `auto` calls only from a pod of the same "
+            "cluster, because elsewhere pod addresses may belong to other machines; `always` "
+            "suits an operator outside whose network reaches the pods.",
             ("model-calls",),
         ),
     ] = "auto"
     call_timeout_seconds: Annotated[
         float,
         Setting(
-            "How long a worker may take to load or unload an adapter, downloads included.",
+            "Wait this long for a worker to load or unload a LoRA, download included.",
             ("model-call-timeout",),
         ),
     ] = 120.0
     calls_at_once: Annotated[
         int,
         Setting(
-            "How many workers are asked at the same time, for each DynamoModel.",
+            "Limit concurrent worker calls per DynamoModel.",
             ("model-calls-at-once",),
         ),
     ] = 20

@@ -10,119 +10,119 @@ class RenderSettings(Section, frozen=True, kw_only=True):
 
     nats_address: Annotated[
         str,
-        Setting("Address of NATS, given to every component as `NATS_SERVER`.", ("natsAddr",)),
+        Setting("Set `NATS_SERVER` in every component to this address.", ("natsAddr",)),
     ] = ""
     etcd_address: Annotated[
         str,
-        Setting("Address of etcd, given to every component as `ETCD_ENDPOINTS`.", ("etcdAddr",)),
+        Setting("Set `ETCD_ENDPOINTS` in every component to this address.", ("etcdAddr",)),
     ] = ""
     model_express_url: Annotated[
         str,
         Setting(
-            "URL of Model Express, given to every component as `MODEL_EXPRESS_URL`.",
+            "Set `MODEL_EXPRESS_URL` in every component to this URL.",
             ("model-express-url",),
         ),
     ] = ""
     prometheus_endpoint: Annotated[
         str,
         Setting(
-            "URL of Prometheus, given to every component as `PROMETHEUS_ENDPOINT`.",
+            "Set `PROMETHEUS_ENDPOINT` in every component to this URL.",
             ("prometheus-endpoint",),
         ),
     ] = ""
     discovery_backend: Annotated[
         Literal["kubernetes", "etcd"],
-        Setting("How components find each other.", ("discovery-backend",)),
+        Setting("Select how components discover each other.", ("discovery-backend",)),
     ] = "kubernetes"
     probe_profile: Annotated[
         Literal["http", "documented"],
         Setting(
-            "Default probes: `http` needs nothing inside the image, `documented` follows the API "
-            "reference to the letter and needs curl and jq there.",
+            "Select the default probes: `http` needs nothing in the image; `documented` follows "
+            "the API reference to the letter and needs curl and jq in the image.",
             ("probe-profile",),
         ),
     ] = "http"
     worker_liveness_failures: Annotated[
         int,
         Setting(
-            "How many checks in a row a worker has to miss before it is restarted, by its default "
-            "liveness probe, which checks each 5 s. A change restarts all workers that have no probe "
-            "of their own, in the way that each is updated.",
+            "Set `failureThreshold` of the workers' default liveness probe, which runs every 5 "
+            "s. Changing it rolls all workers without a liveness probe of their own.",
             ("worker-liveness-failures",),
         ),
     ] = 1
     worker_drain_period_seconds: Annotated[
         int,
         Setting(
-            "How long a terminating worker keeps serving while frontends notice that it has left "
-            "Kubernetes discovery: a `preStop` sleep in workers that have no `preStop` of their own, at most "
-            "half of their grace period. Needs Kubernetes 1.30; 0s adds none. Workers that run get it when "
-            "their pods change for another reason.",
+            "Keep a terminating worker serving this long while frontends see it leave Kubernetes "
+            "discovery: a `preStop` sleep for workers without a `preStop` of their own, capped "
+            "at half their grace period. Requires Kubernetes 1.30; `0s` adds none. Running "
+            "workers get it when their pods change for another reason.",
             ("worker-drain-period",),
         ),
     ] = 10
     mpi_secret_name: Annotated[
         str,
         Setting(
-            "Secret with the SSH keys that TensorRT-LLM workers of several nodes share.",
+            "Name the Secret with the SSH keys of multinode TensorRT-LLM workers.",
             ("mpi-run-ssh-secret-name",),
         ),
     ] = ""
     mpi_secret_namespace: Annotated[
         str,
         Setting(
-            "Namespace of the Secret that is copied, where the keys are not made.",
+            "Copy the SSH Secret from this namespace when the operator does not generate the keys.",
             ("mpi-run-ssh-secret-namespace",),
         ),
     ] = ""
     mpi_secret_made: Annotated[
         bool,
         Setting(
-            "Make that Secret, with new keys, in each namespace whose graphs need it. Otherwise the "
-            "keys of the one Secret are copied to all of them, and whoever reads one copy may log in "
-            "to such pods everywhere.",
+            "Generate the SSH Secret with new keys in each namespace whose graphs need it. "
+            "Otherwise the operator copies one Secret to all of them, and a reader of any copy "
+            "can log in to such pods everywhere.",
             ("mpi-run-ssh-keygen",),
         ),
     ] = False
     grove_termination_delay_seconds: Annotated[
         int,
         Setting(
-            "How long Grove waits before it ends a gang that lost its quorum. 0 leaves it to Grove.",
+            "Set the time Grove waits before it terminates a gang that lost its quorum. 0 keeps "
+            "Grove's default.",
             ("grove-termination-delay",),
         ),
     ] = 900
     virtual_service_gateway: Annotated[
         str,
         Setting(
-            "Istio gateway of VirtualServices. Without one, no VirtualService is made.",
+            "Create VirtualServices with this Istio gateway. Empty creates none.",
             ("istio-virtual-service-gateway",),
         ),
     ] = ""
     ingress_class_name: Annotated[
         str,
         Setting(
-            "Ingress class of frontends. With one, each frontend gets an Ingress by default.",
+            "Create an Ingress of this class for each frontend by default.",
             ("ingress-controller-class-name",),
         ),
     ] = ""
     ingress_tls_secret_name: Annotated[
         str,
         Setting(
-            "Secret with the certificate of Ingresses that name none.",
+            "Use this TLS Secret for Ingresses that name none.",
             ("ingress-controller-tls-secret-name",),
         ),
     ] = ""
     ingress_host_suffix: Annotated[
         str,
         Setting(
-            "Domain of Ingresses that name no host. Empty means `local`.",
+            "Use this domain for Ingresses without a host (default: `local`).",
             ("ingress-host-suffix",),
         ),
     ] = ""
     allowed_gateways: Annotated[
         str,
         Setting(
-            "Istio gateways that graphs may name beside that one, with commas. `*` stands for all but "
+            "Allow graphs these other Istio gateways, comma-separated. `*` allows all but "
             "`mesh`, which routes traffic inside the mesh and must be listed by name.",
             ("istio-allowed-gateways",),
         ),
@@ -130,122 +130,126 @@ class RenderSettings(Section, frozen=True, kw_only=True):
     ingress_allowed_classes: Annotated[
         str,
         Setting(
-            "Ingress classes that graphs may name beside `--ingress-controller-class-name`, with commas. "
-            "Empty means any.",
+            "Allow graphs these Ingress classes besides `--ingress-controller-class-name`, "
+            "comma-separated. Empty allows any.",
             ("ingress-allowed-classes",),
         ),
     ] = ""
     ingress_allowed_host_suffixes: Annotated[
         str,
         Setting(
-            "Domains in which the hosts of Ingresses and VirtualServices must be, beside "
-            "`--ingress-host-suffix`, with commas. Empty means any outside the cluster's own domain.",
+            "Allow Ingress and VirtualService hosts in these domains besides "
+            "`--ingress-host-suffix`, comma-separated. Empty allows any outside the cluster "
+            "domain.",
             ("ingress-allowed-host-suffixes",),
         ),
     ] = ""
     ingress_allowed_annotations: Annotated[
         str,
         Setting(
-            "Annotations that graphs may set on their Ingress or VirtualService, with commas; an entry may "
-            "end in `*`. Empty means any. Annotations that pass configuration to a controller as text, "
-            "such as `nginx.ingress.kubernetes.io/configuration-snippet`, must be listed in full.",
+            "Allow these annotations on Ingresses and VirtualServices, comma-separated; an entry "
+            "may end in `*`. Empty allows any. Annotations that pass configuration to a "
+            "controller as text, such as `nginx.ingress.kubernetes.io/configuration-snippet`, "
+            "must be listed in full.",
             ("ingress-allowed-annotations",),
         ),
     ] = ""
     cluster_domain: Annotated[
         str,
         Setting(
-            "Domain of the cluster's DNS, in which no Ingress or VirtualService may have its host.",
+            "Set the cluster's DNS domain. Ingress and VirtualService hosts in it are refused.",
             ("cluster-domain",),
         ),
     ] = "cluster.local"
     planner_cluster_role_name: Annotated[
         str,
         Setting(
-            "ClusterRole bound to planners, one RoleBinding per namespace. Empty binds none.",
+            "Bind this ClusterRole to planners, one RoleBinding per namespace. Empty binds none.",
             ("planner-cluster-role-name",),
         ),
     ] = ""
     epp_cluster_role_name: Annotated[
         str,
         Setting(
-            "ClusterRole bound to endpoint pickers, one RoleBinding per namespace.",
+            "Bind this ClusterRole to endpoint pickers, one RoleBinding per namespace.",
             ("epp-cluster-role-name",),
         ),
     ] = ""
     dgdr_profiling_cluster_role_name: Annotated[
         str,
         Setting(
-            "ClusterRole bound to profiling Jobs, one RoleBinding per namespace.",
+            "Bind this ClusterRole to profiling Jobs, one RoleBinding per namespace.",
             ("dgdr-profiling-cluster-role-name",),
         ),
     ] = ""
     dgdr_profiling_nodes_cluster_role_name: Annotated[
         str,
         Setting(
-            "ClusterRole that reads nodes, and ClusterRoleBinding of the same name in which the accounts "
-            "of profiling Jobs with `enableGpuDiscovery` are listed. Empty lists none.",
+            "Bind this ClusterRole, which reads nodes, through the ClusterRoleBinding of the "
+            "same name to the ServiceAccounts of profiling Jobs with `enableGpuDiscovery`. Empty "
+            "binds none.",
             ("dgdr-profiling-nodes-cluster-role-name",),
         ),
     ] = ""
     operator_image: Annotated[
         str,
         Setting(
-            "The operator's own image, for the container that saves what profiling finds.",
+            "Use this image, the operator's own, for the container that saves profiling results.",
             ("operator-image",),
         ),
     ] = ""
     profiling_copier_image: Annotated[
         str,
         Setting(
-            "Image with a POSIX shell and kubectl that takes the place of the operator's own in that "
-            "container.",
+            "Use this image with a POSIX shell and kubectl for that container instead of the "
+            "operator's.",
             ("profiling-copier-image",),
         ),
     ] = ""
     worker_rollout: Annotated[
         Literal["native", "managed"],
         Setting(
-            "How workers of new graphs are replaced: `native` by their Deployments, `managed` as "
-            "generations that find only each other, which needs Dynamo 1.0 or newer.",
+            "Select how workers of new graphs roll out: `native` by their Deployments, `managed` "
+            "as revisions that discover only each other (requires Dynamo 1.0 or newer).",
             ("worker-rollout",),
         ),
     ] = "native"
     disruption_budget_max_unavailable: Annotated[
         str,
         Setting(
-            "Pods that an eviction may take at a time, a number or a percentage, from services with "
-            "several replicas that say nothing themselves. Empty means no limit.",
+            "Limit concurrent evictions (a number or a percentage) of services with several "
+            "replicas and no budget of their own. Empty sets no limit.",
             ("disruption-budget-max-unavailable",),
         ),
     ] = ""
     restricted_namespace: Annotated[
         str,
         Setting(
-            "Work in this namespace only. Empty means the whole cluster.", ("restrictedNamespace",)
+            "Watch only this namespace (default: the whole cluster).", ("restrictedNamespace",)
         ),
     ] = ""
     largest_object_bytes: Annotated[
         int,
         Setting(
-            "Size in bytes, as JSON and without status and managed fields, above which an object of a "
-            "Dynamo kind is refused and not processed; what runs for it stays as it is. A component may have "
-            "an eighth more than a graph. 0 means no limit.",
+            "Refuse objects of Dynamo kinds above this size: bytes of JSON without status and "
+            "managed fields. Their running workloads stay as they are. A component may be one "
+            "eighth larger than a graph. 0 sets no limit.",
             ("largest-object-bytes",),
         ),
     ] = 256 * 1024
     operator_account: Annotated[
         str,
         Setting(
-            "The operator's own account, as `NAMESPACE/NAME`, which no graph may run as. Empty means: "
-            "the API server is asked at start, and if it does not say, the operator's own token.",
+            "Refuse graphs that run as this ServiceAccount, the operator's own, as "
+            "`NAMESPACE/NAME` (default: from the API server at start, else from the operator's "
+            "token).",
             ("operator-account",),
         ),
     ] = ""
     debugger_image: Annotated[
         str,
         Setting(
-            "Image of the container that debug mode adds.",
+            "Use this image for the container that debug mode adds.",
             ("debugger-image",),
             environment="INTERNAL_IMAGES_DEBUGGER",
         ),

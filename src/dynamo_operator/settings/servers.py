@@ -10,7 +10,7 @@ class MetricsSettings(Section, frozen=True, kw_only=True):
 
     bind_address: Annotated[
         str,
-        Setting("Where `/metrics` listens. `0` turns it off.", ("metrics-bind-address",)),
+        Setting("Serve `/metrics` on this address. `0` disables it.", ("metrics-bind-address",)),
     ] = ":8080"
     secure: Annotated[
         bool,
@@ -19,27 +19,28 @@ class MetricsSettings(Section, frozen=True, kw_only=True):
     access: Annotated[
         Literal["reviewed", "anybody"],
         Setting(
-            "Who may read metrics over TLS: `reviewed` is whoever the API server lets `get` the path "
-            "`/metrics`, known by a bearer token. Without TLS it is anybody.",
+            "Select who may read metrics over TLS: `reviewed` requires a bearer token that RBAC "
+            "allows to `get` the path `/metrics`. Without TLS, everyone may.",
             ("metrics-access",),
         ),
     ] = "reviewed"
     secret_name: Annotated[
         str,
         Setting(
-            "Secret in which the operator keeps their certificate, with the authority that scrapers "
-            "trust in `ca.crt`. Empty means a certificate made at start, which nobody can verify.",
+            "Keep the metrics certificate in this Secret, with the CA that scrapers trust in "
+            "`ca.crt`. Empty creates a certificate at start that clients cannot verify.",
             ("metrics-secret-name",),
         ),
     ] = ""
     service_name: Annotated[
         str,
-        Setting("Service through which metrics are read.", ("metrics-service-name",)),
+        Setting("Name the Service for metrics.", ("metrics-service-name",)),
     ] = "dynamo-platform-dynamo-operator"
     certificate_folder: Annotated[
         str,
         Setting(
-            "Folder with `tls.crt` and `tls.key` of others, in place of that Secret.",
+            "Read the metrics certificate from `tls.crt` and `tls.key` in this folder instead of "
+            "that Secret.",
             ("metrics-cert-dir",),
         ),
     ] = ""
@@ -51,7 +52,7 @@ class HealthSettings(Section, frozen=True, kw_only=True):
     bind_address: Annotated[
         str,
         Setting(
-            "Where `/healthz` and `/readyz` listen. `0` turns them off.",
+            "Serve `/healthz` and `/readyz` on this address. `0` disables them.",
             ("health-probe-bind-address",),
         ),
     ] = ":8081"
@@ -66,74 +67,77 @@ class WebhookSettings(Section, frozen=True, kw_only=True):
     ] = False
     bind_address: Annotated[
         str,
-        Setting("Where they listen, over TLS.", ("webhook-bind-address",)),
+        Setting("Serve webhooks on this address, over TLS.", ("webhook-bind-address",)),
     ] = ":9443"
     certificates: Annotated[
         Literal["self", "cert-manager", "external"],
         Setting(
-            "Who makes the certificate: `self` is the operator, in a Secret that it keeps fresh; "
-            "with the others it comes as files, and they fill the `caBundle`. A restricted operator "
-            "needs one of the others: it may not write what the whole cluster asks.",
+            "Select the source of the certificate: `self` lets the operator issue and rotate it "
+            "in a Secret; the others mount files and fill the `caBundle`. A restricted operator "
+            "needs one of the others, because it may not write a cluster-wide webhook "
+            "configuration.",
             ("webhook-certificates",),
         ),
     ] = "self"
     certificate_folder: Annotated[
         str,
         Setting(
-            "Folder with `tls.crt` and `tls.key`, where they are files.", ("webhook-cert-dir",)
+            "Read `tls.crt` and `tls.key` from this folder when the certificate comes as files.",
+            ("webhook-cert-dir",),
         ),
     ] = "/tmp/k8s-webhook-server/serving-certs"  # noqa: S108  # the reference's, a mounted Secret
     certificate_life_seconds: Annotated[
         float,
         Setting(
-            "How long a certificate of `self` lives. It is replaced when a third of it is left.",
+            "Issue `self` certificates for this long. The operator renews one when a third of it "
+            "is left.",
             ("webhook-certificate-life",),
         ),
     ] = 7776000.0
     secret_name: Annotated[
         str,
-        Setting("Secret of `self`.", ("webhook-secret-name",)),
+        Setting("Name the Secret of the `self` certificate.", ("webhook-secret-name",)),
     ] = "webhook-server-cert"  # noqa: S105  # a name
     service_name: Annotated[
         str,
-        Setting("Service through which the webhooks are called.", ("webhook-service-name",)),
+        Setting("Name the Service for webhooks.", ("webhook-service-name",)),
     ] = "dynamo-platform-dynamo-operator-webhook-service"
     client_ca: Annotated[
         str,
         Setting(
-            "File with the CA certificates of the API server's client certificate for webhooks. Then a "
-            "connection without a certificate of that CA is refused. Empty means that anybody may connect.",
+            "Refuse webhook connections without a client certificate of a CA in this file. Empty "
+            "accepts every client.",
             ("webhook-client-ca",),
         ),
     ] = ""
     client_name: Annotated[
         str,
         Setting(
-            "Common name that the client certificate must have. Empty means any of that CA.",
+            "Require this common name in the client certificate. Empty accepts any of that CA.",
             ("webhook-client-name",),
         ),
     ] = ""
     namespace: Annotated[
         str,
         Setting(
-            "Namespace of the Services and Secrets of webhooks and metrics. Empty means the operator's "
-            "own.",
+            "Set the namespace of the Services and Secrets of webhooks and metrics (default: the "
+            "operator's own).",
             ("webhook-namespace",),
         ),
     ] = ""
     configuration_name: Annotated[
         str,
         Setting(
-            "ValidatingWebhookConfiguration whose `caBundle` is looked after.",
+            "Maintain the `caBundle` of this ValidatingWebhookConfiguration.",
             ("webhook-configuration-name",),
         ),
     ] = "dynamo-platform-dynamo-operator-validating"
     graphs_elsewhere: Annotated[
         bool,
         Setting(
-            "Create the graphs of DynamoGraphDeploymentRequests in whatever namespace they name. Otherwise "
-            "RBAC of that namespace has to let all ServiceAccounts of the request's namespace create "
-            "DynamoGraphDeployments and ConfigMaps.",
+            "Create graphs of DynamoGraphDeploymentRequests in any namespace they name. "
+            "Otherwise RBAC of that namespace must allow all ServiceAccounts of the request's "
+            "namespace to create DynamoGraphDeployments and ConfigMaps.",
             ("graphs-elsewhere",),
         ),
     ] = False

@@ -11,38 +11,38 @@ class LeaderElectionSettings(Section, frozen=True, kw_only=True):
     enabled: Annotated[
         bool,
         Setting(
-            "Act only while holding a Lease, so that several operators may run.", ("leader-elect",)
+            "Act only while holding a Lease, so that several operators can run.", ("leader-elect",)
         ),
     ] = False
     id: Annotated[
         str,
-        Setting("Name of the Lease.", ("leader-election-id",)),
+        Setting("Name the Lease of the leader.", ("leader-election-id",)),
     ] = "dynamo.nvidia.com"
     namespace: Annotated[
         str,
         Setting(
-            "Namespace of the Lease. Empty means the operator's own.",
+            "Set the namespace of that Lease (default: the operator's own).",
             ("leader-election-namespace",),
         ),
     ] = ""
     lease_duration_seconds: Annotated[
         float,
         Setting(
-            "After how long others may take the Lease of a leader that went silent.",
+            "Let another replica take the Lease this long after its last renewal.",
             ("leader-election-lease-duration",),
         ),
     ] = 15.0
     renew_deadline_seconds: Annotated[
         float,
         Setting(
-            "How long a leader that cannot renew goes on before it stops.",
+            "Stop a leader that could not renew its Lease for this long.",
             ("leader-election-renew-deadline",),
         ),
     ] = 10.0
     retry_period_seconds: Annotated[
         float,
         Setting(
-            "How often the Lease is renewed, or tried for.",
+            "Renew or try to acquire the Lease at this interval.",
             ("leader-election-retry-period",),
         ),
     ] = 2.0
@@ -54,14 +54,14 @@ class NamespaceScopeSettings(Section, frozen=True, kw_only=True):
     lease_duration_seconds: Annotated[
         float,
         Setting(
-            "How long that Lease counts without renewal. With a restricted namespace only.",
+            "Set the duration of the Lease that claims the restricted namespace.",
             ("namespace-scope-lease-duration",),
         ),
     ] = 30.0
     renew_interval_seconds: Annotated[
         float,
         Setting(
-            "How often that Lease is renewed. With a restricted namespace only.",
+            "Renew that Lease at this interval.",
             ("namespace-scope-lease-renew-interval",),
         ),
     ] = 10.0

@@ -110,7 +110,7 @@ def _obstacle(component: DynamoComponentDeployment | None) -> str | None:
     if available is None:
         return _PAUSED if is_held else "it has no status yet"
     if _is_behind(component):
-        return _PAUSED if is_held else "its newest spec has not been observed yet"
+        return _PAUSED if is_held else "the operator has not observed its newest spec yet"
     return None if available.status == "True" else available.message
 
 

@@ -23,6 +23,8 @@ def configuration_warning(graph: DynamoGraphDeployment) -> tuple[Condition, ...]
     status, reason = (
         ("True", GraphReason.INOPERATIVE) if found else ("False", GraphReason.NO_WARNING)
     )
-    text = fitted(found, _MESSAGE_LIMIT) if found else "The spec has no known reason not to work"
+    text = (
+        fitted(found, _MESSAGE_LIMIT) if found else ("The spec has no known configuration problem")
+    )
     generation = graph.metadata.generation
     return (Condition(TYPE, status, reason, text, observed_generation=generation),)

@@ -67,7 +67,7 @@ def unavailable_status(graph: DynamoGraphDeployment, provider: str, forbidden: s
 
     `forbidden` says what is installed and may not be used; "" means that the provider is not installed.
     """
-    text = f'The workload provider "{provider}", which is recorded for this graph, is not available'
+    text = f'The workload provider "{provider}" of this graph is not available'
     text = f"{text}: {forbidden}" if forbidden else text
     return stopped_status(graph, State.FAILED, GraphReason.PROVIDER_UNAVAILABLE, text)
 
@@ -242,7 +242,7 @@ def _progressing(
         text = "The graph is suspended"
     if done.progress is not None and zeroed is not None:
         status, reason = "True", GraphReason.UPDATING
-        text = f"The graph is being suspended, since {done.progress.since}"
+        text = f"Suspending the graph, since {done.progress.since}"
     elif done.progress is not None:
         reached, wanted = done.progress, sum(each.wanted for each in services.values())
         status, reason = "True", GraphReason.UPDATING

@@ -96,25 +96,25 @@ def _obstacles(group: Group) -> Iterator[str]:
     """What is not as it should be, in the order in which a rollout gets there."""
     pods = group.pods
     if pods is None:
-        yield "it does not exist yet, or is being deleted"
+        yield "it does not exist yet or is being deleted"
         return
     status = pods.status
     spec = msgspec.json.decode(pods.spec, type=LeaderWorkerSetSpec)
     wanted, leaders = spec.replicas, group.leaders
     observed = status.observed_generation
     if observed is not None and observed < pods.metadata.generation:
-        yield "its newest spec has not been observed yet"
+        yield "its controller has not observed the newest spec yet"
     if wanted == 0:
         return
     if not status.conditions or leaders is None:
-        yield "it has not been observed yet"
+        yield "its controller has not observed it yet"
         return
     if _digest(spec.leader_worker_template.leader_template) != _digest(leaders.spec.template):
-        yield "its newest spec has not been observed yet"
+        yield "its controller has not observed the newest spec yet"
     is_stale = leaders.status.observed_generation < leaders.metadata.generation
     updated = 0 if is_stale else min(leaders.status.updated_replicas, status.updated_replicas)
     if _is_true(pods, "UpdateInProgress") or updated < wanted:
-        yield f"its pods are not of the newest spec yet{_placement(group.placement)}"
+        yield f"its pods do not run the newest spec yet{_placement(group.placement)}"
     if status.ready_replicas < wanted:
         yield f"its pods are not ready{_placement(group.placement)}"
     if not _is_true(pods, "Available"):

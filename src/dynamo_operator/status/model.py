@@ -21,7 +21,7 @@ from dynamo_operator.status.pause import pause_over
 from dynamo_operator.validation import Problem
 
 WAITING = "waiting for pod"
-RESTARTED = "a container was started again; what the worker has is being looked up"
+RESTARTED = "a container restarted; querying the LoRAs of the worker"
 
 _MESSAGE_LIMIT = 1024
 
@@ -239,7 +239,9 @@ def _endpoints_ready(
     total, ready = len(infos), sum(each.ready for each in infos)
     covered = sum(each.fallback_covered for each in infos)
     if seen.holder:
-        text = f"Adapter {spec.model_name} of {spec.base_model_name} is that of DynamoModel {seen.holder}"
+        text = (
+            f"LoRA {spec.model_name} of {spec.base_model_name} belongs to DynamoModel {seen.holder}"
+        )
         found = "False", ModelReason.CONFLICT, text
     elif not total:
         text = f"{_no_slices(spec)}; {seen.lack}" if seen.lack else _no_slices(spec)
@@ -248,7 +250,7 @@ def _endpoints_ready(
         text = f"Found {total} endpoint(s) for base model"
         found = "True", ModelReason.DISCOVERED, text
     elif ready + covered == total and not left_out:
-        also = f"; {covered} prefill worker(s) cannot manage adapters" if covered else ""
+        also = f"; {covered} prefill worker(s) cannot manage LoRAs" if covered else ""
         found = "True", ModelReason.ALL_READY, f"All {ready} endpoint(s) are ready{also}"
     elif seen.silence:
         text = f"Found {ready} ready endpoint(s) out of {total} total; {seen.silence}"
@@ -263,7 +265,7 @@ def _endpoints_ready(
 def _left_out(count: int) -> str:
     if not count:
         return ""
-    return f"; {count} endpoint(s) are left alone: the status has no room for them"
+    return f"; skipped {count} endpoint(s): the status has no room for them"
 
 
 def _cause(infos: Sequence[EndpointInfo]) -> str:

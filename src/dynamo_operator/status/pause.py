@@ -23,7 +23,7 @@ class PauseReason(StrEnum):
     COMPONENT_NOT_PAUSED = "NotPaused"
 
 
-_TEXT = f"{labels.PAUSED} is true: nothing is written for this object"
+_TEXT = f"{labels.PAUSED} is true: the operator writes nothing for this object"
 
 
 def is_paused(object_: Resource) -> bool:
@@ -53,5 +53,5 @@ def pause_over(found: DynamoComponentDeployment | DynamoModel) -> tuple[Conditio
         return ()
     generation = found.metadata.generation
     what = "model" if isinstance(found, DynamoModel) else "component"
-    text, reason = f"The {what} is reconciled", PauseReason.COMPONENT_NOT_PAUSED
+    text, reason = f"Reconciliation of the {what} has resumed", PauseReason.COMPONENT_NOT_PAUSED
     return (Condition(_COMPONENT_TYPE, "False", reason, text, observed_generation=generation),)

@@ -121,10 +121,10 @@ def _unstarted(pod: Pod, now: datetime) -> Verdict:
     startable = condition(pod.status.conditions, STARTABLE)
     if startable is not None:
         is_unstarted = startable.status == "False"
-        text = "the node cannot mount its volumes or connect it to the network"
+        text = "the node has failed to mount its volumes or set up its network"
     else:
         is_unstarted = _is_creating(pod)
-        text = "the node mounts its volumes, connects it to the network or pulls images"
+        text = "the node has been mounting its volumes, setting up its network or pulling images"
     if not is_unstarted:
         return Verdict()
     scheduled = condition(pod.status.conditions, SCHEDULED)
@@ -183,13 +183,13 @@ def _not_ready(pod: Pod) -> Blockage:
     for each in pod.status.init_container_statuses:
         # One that ends is ready when it has succeeded; one that runs on, when it has started.
         if not each.ready and not each.started:
-            return _of(each, *_pending(each, "it runs, and has to end first", since), since)
+            return _of(each, *_pending(each, "it has not completed", since), since)
     for each in pod.status.container_statuses:
         if not each.ready:
             return _of(each, *_pending(each, _probe(each), since), since)
     if not pod.status.container_statuses:
         node = pod.spec.node_name
-        text = f"the node has not started it yet; is the kubelet on {node} alive?"
+        text = f"the node has not started it yet; check the kubelet on {node}"
         return Blockage(GraphReason.PODS_NOT_READY, word, text, since=since)
     text = f"{_gate(found)}{_since(since)}"
     return Blockage(GraphReason.PODS_NOT_READY, word, text, since=since)
@@ -202,9 +202,9 @@ def _pending(
     waiting, before = status.state.waiting, status.last_state.terminated
     if waiting is not None:
         said = _head(waiting.message)
-        text = f"it is being created{_since(since)}{f': {said}' if said else ''}"
+        text = f"it has been waiting{_since(since)}{f': {said}' if said else ''}"
         return GraphReason.PODS_NOT_READY, waiting.reason or "Waiting", text
-    earlier = f"; before, it ended with exit code {before.exit_code}" if before else ""
+    earlier = f"; it previously exited with code {before.exit_code}" if before else ""
     return GraphReason.PODS_NOT_READY, "NotReady", f"{running}{_since(since)}{earlier}"
 
 
@@ -213,15 +213,15 @@ def _probe(status: ContainerStatus) -> str:
         case False:
             return "its startup probe has not succeeded"
         case True:
-            return "its readiness probe does not succeed"
+            return "its readiness probe has been failing"
         case _:
-            return "it runs and is not ready"
+            return "it has not been ready"
 
 
 def _gate(ready: Condition | None) -> str:
     """Why a pod is not ready whose containers are: a gate of its own, or a node that is not heard of."""
     said = _head(ready.message) if ready else ""
-    return said or "its containers are ready, and it is not"
+    return said or "its containers are ready, but the pod has not been ready"
 
 
 def _of(

@@ -57,8 +57,8 @@ def _apis(graph: DynamoGraphDeployment, facts: Facts) -> Iterator[Missing]:
             yield Missing(State.FAILED, GraphReason.API_FORBIDDEN, forbidden)
             return
         text = (
-            f"the API of InferencePools ({InferencePool.KIND.group}) is not served: an endpoint picker "
-            "needs the Gateway API inference extension"
+            f"the API of InferencePools ({InferencePool.KIND.group}) is not served: an endpoint "
+            "picker requires the Gateway API inference extension"
         )
         yield Missing(State.FAILED, GraphReason.FAILED, text)
 
@@ -66,8 +66,8 @@ def _apis(graph: DynamoGraphDeployment, facts: Facts) -> Iterator[Missing]:
 def _keys(facts: Facts) -> Iterator[Missing]:
     if facts.missing_ssh_keys:
         text = (
-            f"Secret {facts.missing_ssh_keys} does not exist, or may not be read: it holds the SSH keys "
-            "with which TensorRT-LLM runs on several nodes"
+            f"Secret {facts.missing_ssh_keys} not found or not readable: it holds the SSH keys "
+            "for multinode TensorRT-LLM"
         )
         yield Missing(State.FAILED, GraphReason.FAILED, text)
 
@@ -85,8 +85,5 @@ def _queue(graph: DynamoGraphDeployment, facts: Facts) -> Iterator[Missing]:
 def _claims(graph: DynamoGraphDeployment, facts: Facts) -> Iterator[Missing]:
     for claim in graph.spec.pvcs:
         if not claim.create and claim.name not in facts.claims:
-            text = (
-                f"PersistentVolumeClaim {claim.name} does not exist: "
-                "create it, or set create: true to have it made"
-            )
+            text = f"PersistentVolumeClaim {claim.name} not found: create it, or set create: true"
             yield Missing(State.PENDING, GraphReason.SOME_NOT_READY, text)

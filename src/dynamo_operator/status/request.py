@@ -62,7 +62,7 @@ def accepted(request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentR
     text = "DGDR initialized successfully"
     valid = _condition(request, Type.VALIDATION, "True", Reason.ACCEPTED, "The spec is valid")
     again = [
-        _condition(request, each, "Unknown", Reason.STARTED_ANEW, "The spec was changed")
+        _condition(request, each, "Unknown", Reason.STARTED_ANEW, "The spec has changed")
         for each in (Type.PROFILING, Type.GENERATED, Type.DEPLOYED)
         if condition(request.status.conditions, each)
     ]
@@ -88,7 +88,7 @@ def accepted(request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentR
 
 def waiting(request: DynamoGraphDeploymentRequest, text: str) -> Told:
     """The Job is not made yet, because something is left of an earlier one."""
-    text = f"Profiling waits for an earlier Job to be gone: {text}"
+    text = f"Profiling waits for an earlier Job to terminate: {text}"
     held = _condition(request, Type.PROFILING, "False", Reason.WAITING, text)
     return Told(_status(request, State.PENDING, held, message=text))
 

@@ -38,13 +38,13 @@ def failure(end: Condition, pods: Iterable[JobPod], said: Progress) -> str:
     if details:
         text += f". Details: {details}"
     if said.message and said.has_failed and said.message.rstrip("…") not in text:
-        text += f". The profiler says: {said.message}"
+        text += f". The profiler reports: {said.message}"
     return text
 
 
 def unread(reason: str, said: Progress) -> str:
     """Why there is no result although the Job has ended well."""
-    return f"{reason}. The profiler says: {said.message}" if said.message else reason
+    return f"{reason}. The profiler reports: {said.message}" if said.message else reason
 
 
 def left_over(job: Job | None, pods: Sequence[str]) -> str:
@@ -52,7 +52,7 @@ def left_over(job: Job | None, pods: Sequence[str]) -> str:
     if job is not None:
         return f"Job {job.metadata.name} is being deleted"
     names = fitted(pods, _NAMES_CHARACTERS, between=", ")
-    return f"{len(pods)} of its pods {'has' if len(pods) == 1 else 'have'} not ended: {names}"
+    return f"{len(pods)} of its pods {'has' if len(pods) == 1 else 'have'} not terminated: {names}"
 
 
 def obstacle(pods: Iterable[JobPod], now: datetime) -> tuple[str, float | None]:

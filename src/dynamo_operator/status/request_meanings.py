@@ -15,143 +15,149 @@ _PROFILING = (_REQUEST, Type.PROFILING)
 _GENERATED = (_REQUEST, Type.GENERATED)
 _DEPLOYED = (_REQUEST, Type.DEPLOYED)
 _SUCCEEDED = (_REQUEST, Type.SUCCEEDED)
-_ANEW = "Change the spec, and the request starts anew; or make a new request."
-_WAIT = "Nothing. `kubectl get dgdr -w` shows each step."
+_ANEW = "Change the spec to restart the request, or create a new request."
+_WAIT = "No action needed. `kubectl get dgdr -w` shows each step."
 
 REQUEST_MEANINGS = (
-    Meaning(*_VALIDATION, "True", Reason.ACCEPTED, "The spec has no mistakes.", "Nothing."),
+    Meaning(*_VALIDATION, "True", Reason.ACCEPTED, "The spec is valid.", texts.NO_ACTION),
     Meaning(
         *(*_VALIDATION, "False", Reason.VALIDATION_FAILED),
-        "The spec has mistakes, is too large, or names a ConfigMap, a key, a claim or a graph that it cannot "
-        "have; the message has a line for each. Nothing was made.",
-        "Correct the spec, or make what is missing: it is looked at again every 2 minutes.",
+        "The spec is invalid, too large, or references a ConfigMap, key, PVC or graph that is "
+        "missing or not allowed; the message has a line for each. Nothing was created.",
+        "Correct the spec, or create what is missing; the operator retries every 2 minutes.",
     ),
     Meaning(
         *(*_PROFILING, "False", Reason.WAITING),
-        "The Job is not made yet: an earlier one of that name, or pods of it, are still there and could "
-        "write over what the next ones find. The message names them.",
-        "Nothing, for as long as a pod needs to end. One that stays has a finalizer, or a node that is gone: "
-        "`kubectl describe pod NAME`; if its node is gone for good, `kubectl delete pod NAME --force`.",
+        "The operator waits to create the Job: an earlier Job of that name or its pods still "
+        "exist and could overwrite new results. The message names them.",
+        "No action needed while a pod terminates. A pod that stays has a finalizer or a lost "
+        "node: `kubectl describe pod NAME`; if its node is gone for good, `kubectl delete pod "
+        "NAME --force`.",
     ),
     Meaning(
         *(*_PROFILING, "False", Reason.PROFILING_RUNNING),
-        "The Job is there. The message says what it waits for, if it waits: a node, an image, a Secret, "
-        "a claim.",
-        "Nothing, while `status.profilingPhase` moves; measuring takes hours. Else give the pod what the "
-        "message names. To cancel, delete the Job.",
+        "The Job exists. The message says what it waits for, if anything: a node, an image, a "
+        "Secret, a PVC.",
+        "No action needed while `status.profilingPhase` advances; measuring takes hours. "
+        "Otherwise provide what the message names. To cancel, delete the Job.",
     ),
     Meaning(
         *(*_PROFILING, "False", Reason.JOB_CREATION_FAILED),
-        "The API server refuses the Job, its account or the account's binding; the message has its words: a "
-        "quota, a policy, a ClusterRole that is missing.",
-        "Clear the cause away; tried again every 2 minutes.",
+        "The API server refuses the Job, its ServiceAccount or RoleBinding; the message quotes "
+        "it: a quota, a policy, a missing ClusterRole.",
+        "Fix the cause; the operator retries every 2 minutes.",
     ),
     Meaning(
         *(*_PROFILING, "False", Reason.NAME_CONFLICT),
-        "A Job `profile-NAME` or a ConfigMap `dgdr-output-NAME` belongs to somebody else.",
-        "Rename or delete it; looked at again every 2 minutes.",
+        "The Job `profile-NAME` or the ConfigMap `dgdr-output-NAME` exists and has another owner.",
+        "Rename or delete it; the operator retries every 2 minutes.",
     ),
     Meaning(
         *(*_PROFILING, "False", Reason.PROFILING_FAILED),
-        "The profiler or the copier failed, its pod was taken away too often, or the Job passed its deadline "
-        "or was deleted. The message quotes pod, container, exit code and the end of the log.",
-        f"Do what the quoted words ask for. {_ANEW}",
+        "The profiler or the copier failed, its pod was evicted too often, or the Job exceeded "
+        "its deadline or was deleted. The message has pod, container, exit code and the end of "
+        "the log.",
+        f"Fix what the log reports. {_ANEW}",
     ),
     Meaning(
         *(*_PROFILING, "True", Reason.PROFILING_COMPLETED),
-        "The Job has ended well.",
-        "Nothing.",
+        "The Job succeeded.",
+        texts.NO_ACTION,
     ),
     Meaning(
         *(*_PROFILING, "Unknown", Reason.STARTED_ANEW),
-        "The spec was changed, and what was said of the earlier one counts no more. `SpecGenerated` and "
+        "The spec changed, so earlier results no longer count. `SpecGenerated` and "
         "`DeploymentReady` have this reason too.",
-        "Nothing.",
+        texts.NO_ACTION,
     ),
     Meaning(
         *(*_GENERATED, "True", Reason.GENERATED),
-        "The graph that profiling found is in `status.generatedDeployment`.",
-        "Without `autoApply`: look at it, and apply it. ConfigMaps that could not be made are in "
-        "`status.message`.",
+        "The generated graph is in `status.generatedDeployment`.",
+        "Without `autoApply`, review and apply it. `status.message` lists ConfigMaps that the "
+        "operator could not create.",
     ),
     Meaning(
         *(*_GENERATED, "False", Reason.GENERATION_FAILED),
-        "The Job has ended well, and its output is missing, too large, or no graph; the message names the "
-        "file and the place.",
+        "The Job succeeded, but its output is missing, too large or not a valid graph; the "
+        "message names the file and the position.",
         f"See the profiler's log; with `outputPVC` all of its files are kept. {_ANEW}",
     ),
     Meaning(
         *(*_DEPLOYED, "False", Reason.DEPLOYMENT_CREATED),
-        "The graph was made and is not ready yet; the message has the graph's own reason if that tells more.",
+        "The graph was created and is not ready yet; the message adds the graph's own reason if "
+        "it has one.",
         "Wait while the model loads; see the graph's `Ready`.",
     ),
-    Meaning(*_DEPLOYED, "True", Reason.DEPLOYMENT_READY, "The graph is ready.", "Nothing."),
+    Meaning(*_DEPLOYED, "True", Reason.DEPLOYMENT_READY, "The graph is ready.", texts.NO_ACTION),
     Meaning(
         *(*_DEPLOYED, "False", Reason.DEPLOYMENT_CREATION_FAILED),
-        "The API server or an admission webhook refuses the graph, or its namespace is not there, or does "
-        "not accept graphs from this one; the message has the words.",
-        f"Clear the cause away; tried again every 2 minutes. {_ANEW}",
+        "The API server or an admission webhook refuses the graph, or its namespace is missing "
+        "or does not accept graphs from this one; the message quotes the refusal.",
+        f"Fix the cause; the operator retries every 2 minutes. {_ANEW}",
     ),
     Meaning(
         *(*_DEPLOYED, "False", Reason.NAME_CONFLICT),
-        "A graph of that name that the request did not make was there when profiling ended.",
-        "Delete that graph; looked at again every 2 minutes.",
+        "A graph of that name existed when profiling completed; the request did not create it.",
+        "Delete that graph; the operator retries every 2 minutes.",
     ),
     Meaning(
         *(*_DEPLOYED, "False", Reason.DEPLOYMENT_DEGRADED),
-        "The graph was ready and is not any more; the message has its reason.",
-        "See the graph's `Ready`. The request is ready again when the graph is.",
+        "The graph was ready and no longer is; the message has its reason.",
+        "See the graph's `Ready`. The request becomes ready again with the graph.",
     ),
     Meaning(
         *(*_DEPLOYED, "False", Reason.DEPLOYMENT_FAILED),
-        "The graph says that it has failed, which it leaves only if somebody acts; its reason is repeated.",
+        "The graph has failed and needs a change to recover; the message repeats its reason.",
         "See the graph's `Ready`, and edit the graph; the request follows it.",
     ),
     Meaning(
         *(*_DEPLOYED, "False", Reason.DEPLOYMENT_DELETED),
-        "Somebody deleted the graph. It is not made again.",
-        "To have it back, apply `status.generatedDeployment`, or make a new request.",
+        "The graph was deleted. The operator does not recreate it.",
+        "To restore it, apply `status.generatedDeployment`, or create a new request.",
     ),
-    Meaning(*_SUCCEEDED, "Unknown", State.PENDING, "The Job is about to be made.", _WAIT),
+    Meaning(
+        *_SUCCEEDED, "Unknown", State.PENDING, "The operator is about to create the Job.", _WAIT
+    ),
     Meaning(*_SUCCEEDED, "Unknown", State.PROFILING, "Profiling is in progress.", _WAIT),
     Meaning(
         *(*_SUCCEEDED, "Unknown", State.DEPLOYING),
-        "The graph is being made, or is not ready; see `DeploymentReady`.",
+        "The operator is creating the graph, or the graph is not ready; see `DeploymentReady`.",
         _WAIT,
     ),
     Meaning(
         *(*_SUCCEEDED, "True", State.READY),
-        "There is a graph; with `autoApply` it is ready.",
-        "Nothing. Without `autoApply`: apply `status.generatedDeployment`.",
+        "The graph exists; with `autoApply` it is ready.",
+        "No action needed. Without `autoApply`, apply `status.generatedDeployment`.",
     ),
     Meaning(
         *(*_SUCCEEDED, "False", State.FAILED),
-        "The request has failed under an earlier operator, which has left no condition that says why. Every "
-        "other failure has the reason of the step that failed.",
-        "See the request's events and the Job. Make a new request.",
+        "The request failed under an earlier operator that left no condition with the cause. "
+        "Every other failure has the reason of the failed step.",
+        "See the request's Events and the Job. Create a new request.",
     ),
     Meaning(
         *(*_SUCCEEDED, "Unknown", Reason.PAUSED),
-        "The annotation `nvidia.com/paused` is `true`: nothing is made or read for the request. A Job that "
-        "runs goes on.",
-        "Take the annotation away, as `dynamoctl rollout resume` does, to go on.",
+        "The annotation `nvidia.com/paused` is `true`: the operator creates and reads nothing "
+        "for the request. A running Job continues.",
+        "To resume, run `dynamoctl rollout resume dgdr/NAME` or remove the annotation.",
     ),
     Meaning(
         *(*_SUCCEEDED, "Unknown", Reason.NEW),
-        "The request was paused before anything was done, and goes on now.",
-        "Nothing.",
+        "The request was paused before its first step and now continues.",
+        texts.NO_ACTION,
     ),
     Meaning(
         *(*_SUCCEEDED, "False", Reason.UNREADABLE),
-        "The newest state does not fit the schema that this version of the operator knows; the message says "
-        "where. Nothing was changed, and a Job that runs goes on.",
-        "Correct the field that the message names, or run the operator that belongs to these CRDs.",
+        "The object does not match this operator version's schema; the message names the field. "
+        "Nothing was changed; a running Job continues.",
+        "Correct the field that the message names, or run the operator version that belongs to "
+        "these CRDs.",
     ),
     Meaning(
         *(*_SUCCEEDED, "False", Reason.TOO_LARGE),
-        "The request has more bytes than the operator processes; the message names both numbers. Nothing was "
-        "changed, and a Job that runs stays as it is.",
-        "Make the request smaller, or have an administrator raise `largestObjectBytes`.",
+        "The request exceeds the size limit; the message has both numbers. Nothing was changed; "
+        "a running Job continues.",
+        "Make the request smaller, or ask an administrator to raise `largestObjectBytes`.",
     ),
     Meaning(*(*_SUCCEEDED, "False", Reason.TOO_EXPENSIVE), texts.TOO_EXPENSIVE, texts.SIMPLIFY),
 )

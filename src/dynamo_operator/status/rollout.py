@@ -59,14 +59,17 @@ def replacing(rollout: Rollout) -> dict[str, str]:
 def _why_still_there(old: Member, rollout: Rollout) -> str:
     side, going = old.side, rollout.leaving.get(old.name, 0)
     if is_paused(old.component) and (side.replicas or side.pods or going):
-        return f"it is of an older generation and paused (annotation {labels.PAUSED}), so its pods stay"
+        return (
+            f"it belongs to an older revision and is paused (annotation {labels.PAUSED}), so "
+            "its pods stay"
+        )
     if not side.replicas and (left := max(side.pods, going)):
-        return f"its last pods are on their way out ({left})"
+        return f"its last pods are terminating ({left})"
     if not side.replicas:
-        return "it has no pods any more, and goes when all services have been replaced"
+        return "it has no pods left and is deleted once all services are replaced"
     heirs = (each.name for each in rollout.generations.successors if each.service == old.service)
-    generation = f"generation {rollout.target_hash} of the workers" if rollout.target_hash else ""
-    return f"{next(heirs, generation) or 'its successor'} is taking over from it"
+    generation = f"worker revision {rollout.target_hash}" if rollout.target_hash else ""
+    return f"{next(heirs, generation) or 'its successor'} is replacing it"
 
 
 def with_old_generations(

@@ -69,12 +69,12 @@ def hold(
     name, key = spec.dgd_ref.name, spec.dgd_ref.service_name
     found: tuple[ScalingReason, str] | None = None
     if _says(adapter, labels.PAUSED):
-        found = ScalingReason.PAUSED, f"{labels.PAUSED} is true: the adapter does nothing"
+        found = ScalingReason.PAUSED, f"{labels.PAUSED} is true: the operator ignores this adapter"
     elif graph is None:
-        found = ScalingReason.GRAPH_NOT_FOUND, f"There is no DynamoGraphDeployment {name}"
+        found = ScalingReason.GRAPH_NOT_FOUND, f"DynamoGraphDeployment {name} not found"
     elif key not in graph.spec.services:
         known = ", ".join(sorted(graph.spec.services))
-        text = f"Graph {name} has no service {key}; it has: {known}"
+        text = f"Graph {name} has no service {key} (services: {known})"
         found = ScalingReason.SERVICE_NOT_FOUND, text
     elif not has_adapter(graph.spec.services[key]):
         text = f"spec.services.{key}.scalingAdapter.enabled of graph {name} is not true"
@@ -82,11 +82,11 @@ def hold(
     elif not is_made_by(graph, adapter):
         rightful = names.component_name(name, key)
         text = f"Service {key} of graph {name} is scaled by the adapter {rightful} that the operator makes"
-        found = ScalingReason.SUPERSEDED, f"{text}; this one does nothing: delete it"
+        found = ScalingReason.SUPERSEDED, f"{text}; delete this one, which has no effect"
     elif _says(graph, labels.PAUSED):
         found = ScalingReason.PAUSED, f"{labels.PAUSED} is true on graph {name}"
     elif _says(graph, labels.SUSPEND):
-        found = ScalingReason.SUSPENDED, f"Graph {name} is suspended; the number is kept for later"
+        found = ScalingReason.SUSPENDED, f"Graph {name} is suspended; the adapter keeps its number"
     return Hold(*found) if found else None
 
 
@@ -138,7 +138,7 @@ def acting_status(
         ready = _condition(adapter, "True", why)
     else:
         # No count here: it is in `replicas`, and each new text would be one more write.
-        why = Hold(ScalingReason.SCALING, f"{whole} is on its way to {_replicas(wanted)}")
+        why = Hold(ScalingReason.SCALING, f"{whole} is scaling to {_replicas(wanted)}")
         ready = _condition(adapter, "False", why)
     status |= {"desiredReplicas": wanted, "conditions": [ready]}
     return status | ({"lastScaleTime": scaled_at} if scaled_at else {})

@@ -1,54 +1,61 @@
 """Texts that rows of several kinds share, in the table of `status.meanings`."""
 
-TAKEN = "An object that should be ours exists and is controlled by another, or by nobody."
+NO_ACTION = "No action needed."
+TAKEN = (
+    "An object with the name that the operator needs exists, but another owner or none controls it."
+)
 RENAME = (
-    "Rename or delete the object that the message names; it is looked at again every 10 seconds."
+    "Rename or delete the object that the message names; the operator retries every 10 seconds."
 )
 REFUSED = (
     "The API server or an admission webhook refuses an object: a quota, a policy, an invalid value."
 )
-FIX = "Remove the cause that the message gives in the API server's words; tried again every 2 minutes."
+FIX = (
+    "Fix the cause, which the message quotes from the API server; the operator retries every 2 "
+    "minutes."
+)
 NOT_ALLOWED = (
-    "The administrator does not allow the gateway, host, ingress class or annotation that the message names. "
-    "The Ingress or VirtualService is not created; one that exists stays as it is. Pods are not affected."
+    "The administrator does not allow the gateway, host, ingress class or annotation that the "
+    "message names. The operator does not create the Ingress or VirtualService, and leaves an "
+    "existing one as it is. Pods are not affected."
 )
 ALLOW = (
     "Change the field that the message names, or ask the administrator to allow it; "
     "`docs/security.md` lists the settings."
 )
 WITHHELD = (
-    "The API of another project that is needed is installed, but the operator may not read it: an "
-    "administrator has withheld it. The message names the API and the chart value."
+    "A required optional API is installed, but an administrator has withheld the permission to "
+    "read it. The message names the API and the chart value."
 )
 GRANT = (
-    "Set the chart value that the message names, `dynamo-operator.optionalApis.*`, to true, or grant the "
-    "operator's ServiceAccount the rules in [permissions.md](permissions.md). No restart is needed."
+    "Set the chart value that the message names, `dynamo-operator.optionalApis.*`, to true, or "
+    "grant the operator's ServiceAccount the rules in [permissions.md](permissions.md). No "
+    "restart is needed."
 )
-INSTALL = "Install LeaderWorkerSet and Volcano; the work goes on by itself then."
+INSTALL = "Install LeaderWorkerSet and Volcano; the operator then continues."
 MISTAKES = (
-    "The spec has mistakes; the message lists all of them with their paths. Nothing was changed."
+    "The spec is invalid; the message lists all errors with their paths. Nothing was changed."
 )
 
 UNREADABLE = (
-    "The newest state does not fit the schema that this version of the operator knows; the message says "
-    "where. Nothing was changed, and what runs goes on."
+    "The object does not match this operator version's schema; the message names the field. "
+    "Nothing was changed; running pods keep running."
 )
 REWRITE = (
-    "Correct the field that the message names, or run the operator that belongs to these CRDs."
+    "Correct the field that the message names, or run the operator version that belongs to these "
+    "CRDs."
 )
 
 TOO_LARGE = (
-    "The object has more bytes than the operator processes; the message names both numbers. Nothing was "
-    "changed, and what runs stays as it is."
+    "The object exceeds the size limit; the message has both numbers. Nothing was changed; "
+    "running pods keep running."
 )
 SHRINK = (
-    "Move large values into ConfigMaps or files of the image, or have an administrator raise "
+    "Move large values into ConfigMaps or files of the image, or ask an administrator to raise "
     "`largestObjectBytes`."
 )
 TOO_EXPENSIVE = (
-    "Validating or rendering the object took more processor time or memory than one object may take, and was "
-    "ended. Nothing was changed, and what runs stays as it is."
+    "Validating or rendering the object exceeded the limit of processor time or memory per "
+    "object. Nothing was changed; running pods keep running."
 )
-SIMPLIFY = (
-    "Make the object smaller. The operator tries again when it changes, and every 30 minutes."
-)
+SIMPLIFY = "Make the object smaller. The operator retries when it changes, and every 30 minutes."

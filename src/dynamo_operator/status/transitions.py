@@ -41,12 +41,12 @@ def _restart(before: DynamoGraphDeployment, after: DynamoGraphDeployment) -> Ite
     if was == (new.observed_id, new.phase):
         return
     if new.phase == "Restarting":
-        yield Happening("RestartStarted", f'Restart "{new.observed_id}" began')
+        yield Happening("RestartStarted", f'Restart "{new.observed_id}" started')
     elif new.phase == "Superseded":
-        text = f'Restart "{new.observed_id}" gives way to the rolling update of the workers'
+        text = f'Restart "{new.observed_id}" is superseded by the rolling update of the workers'
         yield Happening("RestartSuperseded", text, is_warning=True)
     elif new.phase == "Completed" and was[1] == "Restarting":
-        yield Happening("RestartCompleted", f'Restart "{new.observed_id}" is complete')
+        yield Happening("RestartCompleted", f'Restart "{new.observed_id}" completed')
 
 
 def _rolling_update(
@@ -55,8 +55,8 @@ def _rolling_update(
     old, new = before.status.rolling_update, after.status.rolling_update
     if new is None or (old and (old.phase, old.to_hash) == (new.phase, new.to_hash)):
         return
-    none = "of no generation"
-    change = f"workers {new.from_hash or none} by {new.to_hash or f'those {none}'}"
+    none = "without a revision"
+    change = f"workers {new.from_hash or none} with {new.to_hash or f'those {none}'}"
     if new.phase == "InProgress":
         yield Happening("RollingUpdateStarted", f"Replacing {change}")
     elif new.phase == "Completed" and old is not None:

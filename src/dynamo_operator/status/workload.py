@@ -32,7 +32,7 @@ class Readiness:
 NO_DEPLOYMENT = Readiness(
     is_ready=False,
     reason=ComponentReason.DEPLOYMENT_NOT_READY,
-    message="Deployment is not ready: it does not exist yet, or is being deleted",
+    message="Deployment is not ready: it does not exist yet or is being deleted",
 )
 
 
@@ -73,7 +73,7 @@ def _deployment_obstacle(deployment: Deployment, spec: DeploymentSpec) -> str | 
             f"{status.updated_replicas} of {wanted} replicas are updated",
         ),
         (older > 0, f"{older} replicas of an older revision remain"),
-        (status.replicas > wanted, f"{status.replicas - wanted} replicas too many remain"),
+        (status.replicas > wanted, f"{status.replicas - wanted} surplus replicas remain"),
         (
             status.available_replicas < wanted,
             f"{status.available_replicas} of {wanted} replicas are available",

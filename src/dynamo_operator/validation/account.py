@@ -29,7 +29,7 @@ def account_problems(
 
 def _refusal(name: str, spec: ComponentSpec, namespace: str, settings: RenderSettings) -> str:
     if name and f"{namespace}/{name}" == settings.operator_account:
-        return "is the account of the operator itself, which no pod may have"
+        return "is the operator's own ServiceAccount, which no pod may use"
     if name == PROFILING_SERVICE_ACCOUNT:
         return "is the ServiceAccount of profiling Jobs, which no graph may use"
     if name == PLANNER_SERVICE_ACCOUNT and spec.component_type != _PLANNER:

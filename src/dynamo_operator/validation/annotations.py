@@ -45,7 +45,8 @@ def graph_metadata_problems(graph: DynamoGraphDeploymentSpec) -> Iterator[Proble
     ):
         for key in sorted(reserved & found.keys()):
             message = (
-                f"the operator sets or reads it itself; reserved are {', '.join(sorted(reserved))}"
+                "reserved: the operator sets or reads it (reserved keys: "
+                f"{', '.join(sorted(reserved))})"
             )
             yield Problem(f"spec.{field}[{key}]", message, ProblemKind.FORBIDDEN)
 
@@ -75,8 +76,8 @@ def discovery_problems(annotations: Mapping[str, str], path: str) -> Iterator[Pr
     if value is not None and value not in _BACKENDS:
         yield Problem(
             f"{path}[{labels.DISCOVERY_BACKEND}]",
-            f'"{value}" is no discovery backend: expected etcd or kubernetes'
-            f"{nearest(value, _BACKENDS)}",
+            f'unknown discovery backend "{value}" (expected etcd or '
+            f"kubernetes{nearest(value, _BACKENDS)})",
             ProblemKind.NOT_SUPPORTED,
         )
 
@@ -87,8 +88,7 @@ def rollout_problems(annotations: Mapping[str, str], path: str) -> Iterator[Prob
     if value is not None and value not in MODES:
         yield Problem(
             f"{path}[{labels.WORKER_ROLLOUT}]",
-            f'"{value}" is no way to replace workers: expected managed or native'
-            f"{nearest(value, MODES)}",
+            f'unknown rollout mode "{value}" (expected managed or native{nearest(value, MODES)})',
             ProblemKind.NOT_SUPPORTED,
         )
 
@@ -98,7 +98,7 @@ def switch_problems(annotations: Mapping[str, str], path: str) -> Iterator[Probl
     for key in (labels.PAUSED, labels.SUSPEND):
         value = annotations.get(key)
         if value not in (None, "true", "false"):
-            message = f'"{value}" is neither on nor off: expected true or false'
+            message = f'invalid value "{value}" (expected true or false)'
             yield Problem(f"{path}[{key}]", message, ProblemKind.NOT_SUPPORTED)
 
 
@@ -109,19 +109,19 @@ def update_warnings(spec: ComponentSpec, path: str) -> Iterator[Problem]:
     if not way:
         return
     if way not in _STRATEGIES:
-        message = f'"{way}" is no way to replace pods, so it is RollingUpdate'
+        message = f'unknown strategy "{way}", using RollingUpdate'
         yield Problem(
-            at, f"{message}: expected {' or '.join(_STRATEGIES)}{nearest(way, _STRATEGIES)}"
+            at, f"{message} (expected {' or '.join(_STRATEGIES)}{nearest(way, _STRATEGIES)})"
         )
     elif way == _RECREATE and spec.nodes > 1:
-        yield Problem(at, "has no effect on a component over several nodes")
+        yield Problem(at, "has no effect on a multinode component")
     elif way == _RECREATE:
         extra = spec.extra_pod_metadata.annotations if spec.extra_pod_metadata else {}
         places = (("annotations", spec.annotations), ("extraPodMetadata.annotations", extra))
         for place, given in places:
             for key in (labels.MAX_SURGE, labels.MAX_UNAVAILABLE):
                 if key in given:
-                    yield Problem(f"{path}.{place}[{key}]", "has no effect together with Recreate")
+                    yield Problem(f"{path}.{place}[{key}]", "has no effect with Recreate")
 
 
 def _update_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
@@ -137,7 +137,7 @@ def _update_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
         match = _BOUND.fullmatch(text or "25%")
         if match is None:
             yield Problem(
-                at, f'"{text}" is no bound: expected a number or a percentage such as 25%'
+                at, f'invalid bound "{text}" (expected a number or a percentage, for example 25%)'
             )
             return
         number = int(match["number"])
@@ -146,4 +146,6 @@ def _update_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
         amounts.append(number)
     if not any(amounts):
         at = f"{path}.annotations[{labels.MAX_UNAVAILABLE}]"
-        yield Problem(at, "surge and unavailable must not both be 0: no pod could be replaced")
+        yield Problem(
+            at, ("maxSurge and maxUnavailable must not both be 0: no pod could be replaced")
+        )

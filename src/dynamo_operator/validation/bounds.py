@@ -29,7 +29,7 @@ def first_problems(problems: Iterable[Problem], most: int) -> tuple[Problem, ...
     found = list(islice(problems, most + 1))
     if len(found) <= most:
         return tuple(sorted(found, key=_order))
-    more = Problem("spec", f"has more than {most} problems; the others are not listed")
+    more = Problem("spec", f"more than {most} problems; the others are not listed")
     return (*sorted(found[: most - 1], key=_order), more)
 
 
@@ -60,4 +60,4 @@ def graph_size_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
 
 
 def _too_long(what: str, limit: int) -> str:
-    return f"{what} has at most {limit} characters"
+    return f"{what} must have at most {limit} characters"

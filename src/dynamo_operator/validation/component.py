@@ -101,7 +101,7 @@ def _size_problems(spec: DynamoComponentDeploymentSpec, path: str) -> Iterator[P
     elif spec.replicas is not None and spec.replicas > _MAX_REPLICAS:
         yield Problem(f"{path}.replicas", f"must be between 0 and {_MAX_REPLICAS}")
     if spec.model_ref is not None and not spec.model_ref.name:
-        yield Problem(f"{path}.modelRef.name", "a name is required", ProblemKind.REQUIRED)
+        yield Problem(f"{path}.modelRef.name", "missing name", ProblemKind.REQUIRED)
     if spec.env_from_secret:
         yield from name_problems(spec.env_from_secret, f"{path}.envFromSecret", "a Secret")
 
@@ -128,7 +128,7 @@ def host_problems(wanted: IngressSpec, path: str) -> Iterator[Problem]:
     """One problem if prefix, host and suffix do not add up to a host name."""
     host = f"{wanted.host_prefix or ''}{wanted.host}.{wanted.host_suffix or 'local'}"
     if not is_subdomain(host.removeprefix("*.")):
-        yield Problem(path, f'"{host}" is no host name')
+        yield Problem(path, f'invalid host name "{host}"')
 
 
 def _claim_problems(
@@ -145,5 +145,5 @@ def _claim_problems(
         for index, claim in enumerate(claims):
             name = claim.get("name")
             if not name or name not in known:
-                message = f'"{name or ""}" is not in extraPodSpec.resourceClaims'
+                message = f'"{name or ""}" not found in extraPodSpec.resourceClaims'
                 yield Problem(f"{place}.claims[{index}].name", message)

@@ -24,10 +24,10 @@ def deployment_config_problems(envs: Iterable[Any], path: str) -> Iterator[Probl
         try:
             config = json.loads(entry.get("value") or "")
         except ValueError as error:
-            yield Problem(at, f"expected JSON: {error}")
+            yield Problem(at, f"invalid JSON: {error}")
             continue
         except RecursionError:
-            yield Problem(at, "expected JSON: it is nested too deeply")
+            yield Problem(at, "invalid JSON: it is nested too deeply")
             continue
         if not isinstance(config, dict):
             yield Problem(at, "expected a JSON object with one entry per service")
@@ -58,7 +58,7 @@ def _entry_problems(arguments: Any, path: str) -> Iterator[Problem]:
         if isinstance(value, str):
             yield from quantity_problems(value, name)
         else:
-            yield Problem(name, "expected text, such as a quoted number")
+            yield Problem(name, "expected a string, for example a quoted number")
 
 
 def _amounts(resources: Mapping[str, Any], path: str) -> Iterator[tuple[str, Any]]:

@@ -19,16 +19,20 @@ def disruption_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
     bounds = {"minAvailable": budget.min_available, "maxUnavailable": budget.max_unavailable}
     given = {field: bound for field, bound in bounds.items() if bound is not None}
     if len(given) > 1:
-        message = "minAvailable and maxUnavailable cannot both be set"
+        message = "minAvailable and maxUnavailable must not both be set"
         yield Problem(path, message, ProblemKind.FORBIDDEN)
     for field, bound in given.items():
         if not _is_bound(bound):
             message = (
-                f'"{str(bound)[:60]}" is neither a number of pods nor a percentage such as 25%'
+                f'invalid bound "{str(bound)[:60]}" (expected a number of pods or a percentage, '
+                "for example 25%)"
             )
             yield Problem(f"{path}.{field}", message)
     if given and spec.nodes > 1:
-        message = "a budget is for components on one node; the pods of a group are one"
+        message = (
+            "budgets apply to single-node components only; the pods of a multinode group "
+            "are one unit"
+        )
         yield Problem(path, message, ProblemKind.FORBIDDEN)
 
 

@@ -16,15 +16,15 @@ def environment_problems(entries: Iterable[Any], path: str) -> Iterator[Problem]
         name = entry.get("name")
         if not name:
             yield Problem(
-                f"{at}.name", "an environment variable needs a name", ProblemKind.REQUIRED
+                f"{at}.name", "missing name of an environment variable", ProblemKind.REQUIRED
             )
         elif "=" in name or not name.isascii() or not name.isprintable():
             yield Problem(
-                f"{at}.name", f'"{name}" is no name of a variable: expected ASCII without "="'
+                f"{at}.name", f'invalid variable name "{name}" (expected ASCII without "=")'
             )
         source = entry.get("valueFrom")
         if source is not None and entry.get("value"):
-            yield Problem(f"{at}.valueFrom", "a variable has either value or valueFrom, not both")
+            yield Problem(f"{at}.valueFrom", "value and valueFrom must not both be set")
         if source is not None and sum(each is not None for each in source.values()) != 1:
             yield Problem(f"{at}.valueFrom", "expected exactly one source")
 
@@ -37,7 +37,7 @@ def unique_environment_problems(entries: Iterable[Any], path: str) -> Iterator[P
     for index, entry in enumerate(entries):
         name = entry.get("name")
         if name and name in seen:
-            message = f'variable "{name}" is there twice'
+            message = f'duplicate variable "{name}"'
             yield Problem(f"{path}[{index}].name", message, ProblemKind.DUPLICATE)
         if name:
             seen.add(name)

@@ -109,9 +109,7 @@ def _class_problems(name: str, at: str, settings: RenderSettings) -> Iterator[Pr
 
 def _host_problems(host: str, at: str, settings: RenderSettings) -> Iterator[Problem]:
     if is_in_cluster(host, settings.cluster_domain):
-        message = (
-            f'host "{host}" is in a domain of the cluster itself, where Services have their names'
-        )
+        message = f'host "{host}" is in the cluster\'s own domain, which is reserved for Services'
         yield Problem(at, message, ProblemKind.FORBIDDEN)
         return
     allowed = entries(settings.ingress_allowed_host_suffixes)
@@ -134,8 +132,9 @@ def _annotation_problems(
         place = f"{at}[{key}]"
         if executes_configuration(key) and key not in allowed:
             message = (
-                f'annotation "{key}" passes configuration to the ingress controller as text and is not '
-                "allowed; an administrator allows it by its full name with --ingress-allowed-annotations"
+                f'annotation "{key}" passes configuration to the ingress controller as text and '
+                "is not allowed; an administrator allows it by its full name with "
+                "--ingress-allowed-annotations"
             )
             yield Problem(place, message, ProblemKind.FORBIDDEN)
         elif key == _CLASS_ANNOTATION:

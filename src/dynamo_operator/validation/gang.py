@@ -27,5 +27,5 @@ def _clique_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
         for suffix in (LEADER_SUFFIX, WORKER_SUFFIX) if is_spread else ("",):
             user = users.setdefault(f"{name}{suffix}", key)
             if user != key:
-                message = f'"{user}" and "{key}" would both make a clique "{name}{suffix}"'
+                message = f'"{user}" and "{key}" would both create a clique "{name}{suffix}"'
                 yield Problem(f"spec.services.{key}", message, ProblemKind.DUPLICATE)

@@ -98,9 +98,9 @@ def _claim_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
         if not claim.name:
             yield Problem(f"{path}.name", f"{path}.name is required", ProblemKind.REQUIRED)
         elif not is_subdomain(claim.name):
-            yield Problem(f"{path}.name", f'"{claim.name}" does not name a claim')
+            yield Problem(f"{path}.name", f'invalid PVC name "{claim.name}"')
         elif claim.name in seen:
-            message = f'claim "{claim.name}" is there twice'
+            message = f'duplicate PVC "{claim.name}"'
             yield Problem(f"{path}.name", message, ProblemKind.DUPLICATE)
         seen.add(claim.name)
         if not claim.create:
@@ -116,7 +116,7 @@ def _claim_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
                 yield Problem(f"{path}.{field}", message, ProblemKind.REQUIRED)
         mode = claim.volume_access_mode
         if mode and mode not in _ACCESS_MODES:
-            message = f'"{mode}" is no access mode: expected one of {", ".join(_ACCESS_MODES)}'
+            message = f'unknown access mode "{mode}" (expected one of {", ".join(_ACCESS_MODES)})'
             yield Problem(f"{path}.volumeAccessMode", message, ProblemKind.NOT_SUPPORTED)
         if given["size"]:
             yield from quantity_problems(given["size"], f"{path}.size")
@@ -138,7 +138,7 @@ def _factor_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
         replicas = base_replicas(graph, key) * factor
         most = MAX_GROUPS if service.nodes > 1 else _MOST_REPLICAS
         if replicas > most:
-            message = f"{factor} times the replicas of {key} is {replicas}: it has at most {most}"
+            message = f"{factor} times the replicas of {key} is {replicas} (limit {most})"
             yield Problem("spec.replicas", message)
 
 
@@ -181,7 +181,9 @@ def _name_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
     users: dict[str, list[str]] = defaultdict(list)
     for key, service in sorted(graph.spec.services.items()):
         if not any(letter.isascii() and letter.isalnum() for letter in key):
-            yield Problem(service_path(key), "a service's name needs a letter or a digit")
+            yield Problem(
+                service_path(key), ("invalid service name (expected at least one letter or digit)")
+            )
             continue
         for name in _names(graph, key, service):
             users[name].append(key)
@@ -189,7 +191,7 @@ def _name_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
     for name, keys in sorted(users.items()):
         for pair in ((keys[0], key) for key in keys[1:]):
             if pair not in told:
-                message = f'"{pair[0]}" and "{pair[1]}" would both make objects named "{name}"'
+                message = f'"{pair[0]}" and "{pair[1]}" would both create objects named "{name}"'
                 yield Problem(service_path(pair[1]), message, ProblemKind.DUPLICATE)
             told.add(pair)
 

@@ -68,7 +68,7 @@ def _entry_point(
     shell = " ".join(command) or "/bin/sh -c"
     if runs_shell and not args:
         what = "no arguments" if command else "neither command nor args"
-        message = f'{what}: the container runs "{shell}" without a script and ends at once'
+        message = f'{what}: the container runs "{shell}" without a script and exits at once'
         yield Problem(f"{path}.args", f"{message} (expected a command, or a script in args)")
     elif runs_shell and has_only_flags(args):
         message = f'"{shell}" cannot run the flag {_shown(args[0])} as a script: set command'
@@ -78,13 +78,14 @@ def _entry_point(
             f"{path}.args", f'{message}, for example ["python3", "-m", "dynamo.vllm"]{hint}'
         )
     elif not command and spec.component_type == "frontend" and args and _is_script(args[0]):
-        message = f'they replace "-m dynamo.frontend", and python3 finds no file {_shown(args[0])}'
+        message = f'args replace "-m dynamo.frontend", and python3 finds no file {_shown(args[0])}'
         yield Problem(
             f"{path}.args", f'{message} (expected "-m", "dynamo.frontend" first, or flags)'
         )
     elif len(command) == 1 and is_python(command[0]) and has_only_flags(args):
         message = (
-            f'{command[0]} does not know the flag {_shown(args[0])}: put "-m" and the module first'
+            f'{command[0]} does not accept the flag {_shown(args[0])}: put "-m" and the module '
+            "first"
         )
         yield Problem(f"{path}.args", message)
     elif command and not runs_shell and is_python(command[0]) and spec.nodes == 1:
@@ -95,10 +96,8 @@ def _joined_flags(args: Sequence[str], path: str) -> Iterator[Problem]:
     """Arguments with several flags, where no shell takes them apart."""
     for index, each in enumerate(args):
         if several_flags(each):
-            message = f"{_shown(each)} is one argument: the program gets all of it as one flag"
-            yield Problem(
-                f"{path}.args[{index}]", f"{message} (expected one argument for each word)"
-            )
+            message = f"{_shown(each)} is one argument: the program receives all of it as one flag"
+            yield Problem(f"{path}.args[{index}]", f"{message} (expected one argument per word)")
 
 
 def _is_script(text: str) -> bool:
@@ -116,7 +115,7 @@ def _ports(
         return
     if name == "system" and _has_own_probes(spec, main):
         return  # its Service has no port then, but nothing is asked through it
-    message = f'the default probes and the Service name the port "{name}", which is not among these'
+    message = f'missing port "{name}", which the default probes and the Service use'
     entry = f'{{"name": "{name}", "containerPort": {_NUMBERS[name]}}}'
     yield Problem(f"{path}.ports", f"{message} (add {entry})")
 
@@ -138,13 +137,16 @@ def _several_nodes(
     command = list(main.get("command") or ())
     at = f"{path}.extraPodSpec.mainContainer"
     if name in _FLAGGED and len(command) > 2 and is_shell(command[:2]):  # noqa: PLR2004  # a script
-        message = "on several nodes the operator adds its flags to args: move the script from command to args"
+        message = (
+            "the operator appends the flags of a multinode launch to args: move the script "
+            "from command to args"
+        )
         yield Problem(f"{at}.command", message)
     elif name == "vllm" and mode(gpus(spec), parallelism(main)) is Mode.ALONE:
         message = (
-            f"each of the {spec.nodes} nodes runs a server of its own: no parallel size is larger than the "
-            f"{gpus(spec)} GPUs of a node (expected --tensor-parallel-size, --pipeline-parallel-size or "
-            "--data-parallel-size)"
+            f"each of the {spec.nodes} nodes runs a separate server: no parallel size exceeds the "
+            f"{gpus(spec)} GPUs of a node (expected --tensor-parallel-size, "
+            "--pipeline-parallel-size or --data-parallel-size)"
         )
         yield Problem(f"{at}.args", message)
 
@@ -163,16 +165,16 @@ def _way_in(spec: DynamoComponentDeploymentSpec, path: str) -> Iterator[Problem]
         yield Problem(f"{path}.virtualServiceGateway", message)
     if not (wanted.ingress_controller_class_name or wanted.use_virtual_service):
         message = (
-            "no Ingress is created without a class: the operator's default class is for frontends that "
-            "have no ingress of their own"
+            "no Ingress is created without a class: the operator's default class applies only to "
+            "frontends without an ingress of their own"
         )
         yield Problem(f"{path}.ingressControllerClassName", message)
     host = wanted.host or ""
     if "." in host and not wanted.host_suffix:
         first, _, rest = host.partition(".")
         message = (
-            f'the host is "{wanted.host_prefix or ""}{host}.local", since "local" is appended without '
-            f"hostSuffix (expected, for example, host: {first} and hostSuffix: {rest})"
+            f'the host is "{wanted.host_prefix or ""}{host}.local", because "local" is appended '
+            f"without hostSuffix (expected, for example, host: {first} and hostSuffix: {rest})"
         )
         yield Problem(f"{path}.host", message)
 

@@ -44,10 +44,10 @@ def model_warnings(model: DynamoModel) -> Iterator[Problem]:
     if spec.model_type != "lora" or spec.source is None:
         return
     if spec.source.uri in SCHEMES:
-        yield Problem("spec.source.uri", f"there is nothing behind {spec.source.uri}")
+        yield Problem("spec.source.uri", f"missing name or path after {spec.source.uri}")
     if has_credentials(spec.source.uri):
-        text = "credentials in it are told to all who may read the model; give them to the pods"
-        yield Problem("spec.source.uri", f"{text}, by envFromSecret")
+        text = "every reader of the model can see credentials in it; pass them to the pods"
+        yield Problem("spec.source.uri", f"{text} with envFromSecret")
 
 
 def model_update_problems(old: DynamoModel, new: DynamoModel) -> Iterator[Problem]:

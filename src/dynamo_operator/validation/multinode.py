@@ -41,21 +41,21 @@ def multinode_problems(
         message = f"a component spans at most {MAX_NODES} nodes"
         yield Problem(f"{path}.multinode.nodeCount", message)
     if spec.replicas is not None and spec.replicas > MAX_GROUPS:
-        message = f"a component on several nodes has at most {MAX_GROUPS} replicas"
+        message = f"a multinode component has at most {MAX_GROUPS} replicas"
         yield Problem(f"{path}.replicas", message)
     yield from _bytes_problems(spec, path)
     main: Mapping[str, Any] = (spec.extra_pod_spec or {}).get("mainContainer") or {}
     if not main.get("args") and not _is_complete(spec, main):
-        message = "a component on several nodes needs a command: there is nothing to start"
+        message = "missing command: a multinode component has no default"
         yield Problem(f"{path}.extraPodSpec.mainContainer.args", message, ProblemKind.REQUIRED)
     if framework != "trtllm":
         return
     if not gpus(spec):
-        message = "TensorRT-LLM on several nodes starts a process for each GPU: say how many"
+        message = "missing GPUs: multinode TensorRT-LLM starts one process per GPU"
         yield Problem(f"{path}.resources.limits.gpu", message, ProblemKind.REQUIRED)
     if not settings.mpi_secret_name:
         message = (
-            "TensorRT-LLM on several nodes needs SSH keys: the operator's setting "
+            "multinode TensorRT-LLM requires SSH keys, but the operator's setting "
             "--mpi-run-ssh-secret-name is empty"
         )
         yield Problem(f"{path}.multinode.nodeCount", message, ProblemKind.NOT_SUPPORTED)
@@ -67,8 +67,8 @@ def _bytes_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
     size = len(msgspec.json.encode(spec)) * _TEMPLATES if replicas > 1 else 0
     if size * replicas > MAX_GROUPS_BYTES:
         message = (
-            f"{replicas} replicas over several nodes with templates of {size} bytes are "
-            f"{size * replicas} bytes, the limit is {MAX_GROUPS_BYTES}: use a ConfigMap for what is large"
+            f"{replicas} multinode replicas with templates of {size} bytes take {size * replicas} "
+            f"bytes (limit {MAX_GROUPS_BYTES}): move large values into a ConfigMap"
         )
         yield Problem(f"{path}.replicas", message)
 

@@ -59,11 +59,11 @@ def _config_problems(spec: ComponentSpec, component: str) -> Iterator[Problem]:
         message = f"{words}.configMapRef.name is required"
         yield Problem(f"{at}.name", message, ProblemKind.REQUIRED)
     elif not isinstance(name, str):
-        yield Problem(f"{at}.name", "expected text")
+        yield Problem(f"{at}.name", "expected a string")
     else:
         yield from name_problems(name, f"{at}.name", "a ConfigMap")
     if key is not None and not isinstance(key, str):
-        yield Problem(f"{at}.key", "expected text")
+        yield Problem(f"{at}.key", "expected a string")
 
 
 def lone_picker_problems(component: DynamoComponentDeployment) -> Iterator[Problem]:
@@ -71,7 +71,9 @@ def lone_picker_problems(component: DynamoComponentDeployment) -> Iterator[Probl
     owners = component.metadata.owner_references
     has_graph = any(owner.kind == DynamoGraphDeployment.KIND.name for owner in owners)
     if component.spec.component_type == TYPE and not has_graph:
-        message = "an endpoint picker needs a graph, which has its pool and its configuration"
+        message = (
+            "an endpoint picker must belong to a graph, which provides its pool and configuration"
+        )
         yield Problem("spec.componentType", message, ProblemKind.NOT_SUPPORTED)
 
 
@@ -83,12 +85,12 @@ def graph_picker_problems(
         key for key, each in graph.spec.services.items() if each.component_type == TYPE
     )
     for key in pickers[1:]:
-        message = f'a graph has one endpoint picker, and "{pickers[0]}" is one already'
+        message = f'a graph has at most one endpoint picker, and "{pickers[0]}" already is one'
         yield Problem(f"spec.services.{key}.componentType", message, ProblemKind.DUPLICATE)
     if pickers and not settings.restricted_namespace and not settings.epp_cluster_role_name:
         message = (
             "EPP ClusterRole name is required in cluster-wide mode when EPP service is present: "
-            "the operator is started without --epp-cluster-role-name"
+            "start the operator with --epp-cluster-role-name"
         )
         path = f"spec.services.{pickers[0]}.componentType"
         yield Problem(path, message, ProblemKind.NOT_SUPPORTED)

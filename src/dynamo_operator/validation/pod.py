@@ -32,7 +32,7 @@ def pod_problems(
     main = pod.get("mainContainer") or {}
     at = f"{path}.mainContainer"
     if not (main.get("image") or "").strip():
-        message = "an image is required: there is no default"
+        message = "missing image (there is no default)"
         yield Problem(f"{at}.image", message, ProblemKind.REQUIRED)
     yield from unique_environment_problems(main.get("env") or (), f"{at}.env")
     yield from _main_probe_problems(spec, main, at)
@@ -68,16 +68,16 @@ def _container_problems(
         name = container.get("name") or ""
         if at.endswith(".mainContainer"):
             if name and not is_dns_label(name):
-                yield Problem(f"{at}.name", f'"{name}" does not name a container')
+                yield Problem(f"{at}.name", f'invalid container name "{name}"')
             continue
         if name in taken:
-            message = f'"{name}" is already the name of {taken[name]}'
+            message = f'duplicate container name "{name}", already used by {taken[name]}'
             yield Problem(f"{at}.name", message, ProblemKind.DUPLICATE)
         elif not is_dns_label(name):
-            yield Problem(f"{at}.name", f'"{name}" does not name a container')
+            yield Problem(f"{at}.name", f'invalid container name "{name}"')
         taken[name] = "another container"
         if not (container.get("image") or "").strip():
-            yield Problem(f"{at}.image", "an image is required", ProblemKind.REQUIRED)
+            yield Problem(f"{at}.image", "missing image", ProblemKind.REQUIRED)
         yield from unique_environment_problems(container.get("env") or (), f"{at}.env")
         for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
             if container.get(probe) is not None:
@@ -101,27 +101,27 @@ def _port_problems(container: Mapping[str, Any], path: str) -> Iterator[Problem]
         if number is None or not 0 < number <= _MAX_PORT:
             yield Problem(f"{at}.containerPort", f"must be between 1 and {_MAX_PORT}")
         elif (number, protocol) in seen:
-            message = f"port {number}/{protocol} is there twice"
+            message = f"duplicate port {number}/{protocol}"
             yield Problem(f"{at}.containerPort", message, ProblemKind.DUPLICATE)
         if protocol not in ("TCP", "UDP", "SCTP"):
             yield Problem(f"{at}.protocol", "expected TCP, UDP or SCTP", ProblemKind.NOT_SUPPORTED)
         if name and not is_port_name(name):
-            yield Problem(f"{at}.name", f'"{name}" is no name of a port')
+            yield Problem(f"{at}.name", f'invalid port name "{name}"')
         elif name and name in names:
-            yield Problem(f"{at}.name", f'port "{name}" is there twice', ProblemKind.DUPLICATE)
+            yield Problem(f"{at}.name", f'duplicate port name "{name}"', ProblemKind.DUPLICATE)
         seen.add((number, protocol))
         names.add(name or "")
 
 
 def _field_problems(pod: Mapping[str, Any], path: str) -> Iterator[Problem]:
     if pod.get("restartPolicy") not in (None, "", "Always"):
-        message = "components run until they are deleted: only Always is possible"
+        message = "components run until they are deleted (expected Always)"
         yield Problem(f"{path}.restartPolicy", message, ProblemKind.NOT_SUPPORTED)
     if (pod.get("terminationGracePeriodSeconds") or 0) < 0:
         yield Problem(f"{path}.terminationGracePeriodSeconds", "must not be negative")
     for field in _NOT_IN_DEPLOYMENTS:
         if pod.get(field):
-            yield Problem(f"{path}.{field}", "a Deployment cannot have it", ProblemKind.FORBIDDEN)
+            yield Problem(f"{path}.{field}", "not supported by Deployments", ProblemKind.FORBIDDEN)
     for field in ("serviceAccountName", "serviceAccount"):
         if account := pod.get(field):
             yield from name_problems(account, f"{path}.{field}", "a ServiceAccount")
@@ -135,7 +135,7 @@ def _unique_name_problems(pod: Mapping[str, Any], field: str, path: str) -> Iter
     for index, entry in enumerate(pod.get(field) or ()):
         at, name = f"{path}.{field}[{index}].name", entry.get("name") or ""
         if not name:
-            yield Problem(at, "a name is required", ProblemKind.REQUIRED)
+            yield Problem(at, "missing name", ProblemKind.REQUIRED)
         elif name in names:
-            yield Problem(at, f'"{name}" is there twice', ProblemKind.DUPLICATE)
+            yield Problem(at, f'duplicate name "{name}"', ProblemKind.DUPLICATE)
         names.add(name)

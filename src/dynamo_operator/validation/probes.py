@@ -23,10 +23,10 @@ def probe_problems(
     given = [name for name in _HANDLERS if probe.get(name) is not None]
     if len(given) > 1:
         both = " and ".join(given)
-        yield Problem(path, f"a probe asks in one way only, found {both}")
+        yield Problem(path, f"more than one handler: {both}")
     elif not given and not may_lack_handler:
         options = ", ".join(_HANDLERS)
-        yield Problem(path, f"a probe needs one of {options}", ProblemKind.REQUIRED)
+        yield Problem(path, f"missing handler (expected one of {options})", ProblemKind.REQUIRED)
     for name in given:
         yield from _handler_problems(name, probe[name], f"{path}.{name}")
     for name in _NUMBERS:
@@ -39,17 +39,17 @@ def probe_problems(
 def _handler_problems(name: str, handler: Mapping[str, Any], path: str) -> Iterator[Problem]:
     if name == "exec":
         if not handler.get("command"):
-            yield Problem(f"{path}.command", "a command is required", ProblemKind.REQUIRED)
+            yield Problem(f"{path}.command", "missing command", ProblemKind.REQUIRED)
         return
     port = handler.get("port")
     if port is None or port == "":
-        yield Problem(f"{path}.port", "a port is required", ProblemKind.REQUIRED)
+        yield Problem(f"{path}.port", "missing port", ProblemKind.REQUIRED)
     elif isinstance(port, bool) or not isinstance(port, int | str):
-        yield Problem(f"{path}.port", "expected the number or the name of a port")
+        yield Problem(f"{path}.port", "expected a port number or name")
     elif isinstance(port, int) and not 0 < port <= _MAX_PORT:
         yield Problem(f"{path}.port", f"must be between 1 and {_MAX_PORT}")
     elif isinstance(port, str) and not is_port_name(port):
-        yield Problem(f"{path}.port", f'"{port}" is no name of a port')
+        yield Problem(f"{path}.port", f'invalid port name "{port}"')
 
 
 def is_port_name(text: str) -> bool:

@@ -22,9 +22,11 @@ def quantity_problems(text: Any, path: str) -> Iterator[Problem]:
     """One problem if the value is no amount, or a negative one."""
     found = amount(text) if isinstance(text, str | int) and not isinstance(text, bool) else None
     if found is None:
-        yield Problem(path, f'"{text}" is no quantity: expected a number such as 2, 500m or 16Gi')
+        yield Problem(
+            path, (f'invalid quantity "{text}" (expected a number, for example 2, 500m or 16Gi)')
+        )
     elif found < 0:
-        yield Problem(path, f'"{text}" must not be negative')
+        yield Problem(path, f'invalid quantity "{text}" (must not be negative)')
 
 
 def resource_problems(
@@ -72,14 +74,14 @@ def _entry_problems(name: str, value: Any, path: str) -> Iterator[Problem]:
     if not is_known or not is_qualified_name(name):
         yield Problem(
             path,
-            f'"{name}" is no resource of a container: expected cpu, memory, ephemeral-storage, '
-            "hugepages-<size> or a name with a domain such as nvidia.com/gpu",
+            f'unknown resource "{name}" (expected cpu, memory, ephemeral-storage, '
+            "hugepages-<size> or a name with a domain such as nvidia.com/gpu)",
             ProblemKind.NOT_SUPPORTED,
         )
     found = list(quantity_problems(value, path))
     yield from found
     if not found and "/" in name and (number := amount(value)) is not None and not is_whole(number):
-        yield Problem(path, f'"{value}" of {name} must be a whole number')
+        yield Problem(path, f'invalid quantity "{value}" of {name} (expected a whole number)')
 
 
 def _agreement_problems(
@@ -91,7 +93,7 @@ def _agreement_problems(
         if not is_shared and request.amount != limit.amount:
             yield Problem(
                 request.path,
-                f"request and limit of {name} must be equal: it cannot be overcommitted",
+                f"request and limit of {name} must be equal, because it cannot be overcommitted",
             )
         elif request.amount > limit.amount:
-            yield Problem(request.path, f"the request of {name} must not be more than its limit")
+            yield Problem(request.path, f"the request of {name} must not exceed its limit")

@@ -91,7 +91,9 @@ def request_warnings(request: DynamoGraphDeploymentRequest) -> Iterator[Problem]
     for field in ("output_dir", "outputDir"):
         found = _text(config, field)
         if found and found != _OUTPUT_FOLDER:
-            yield _overwritten(field, found, f"{_OUTPUT_FOLDER}, from where results are read")
+            yield _overwritten(
+                field, found, (f"{_OUTPUT_FOLDER}, from which the operator reads results")
+            )
 
 
 def _is_accepted(
@@ -122,7 +124,7 @@ def _problems(request: DynamoGraphDeploymentRequest, settings: RenderSettings) -
 def _sections(config: Object) -> Iterator[Problem]:
     """Every part of the configuration that has not the form in which it is read."""
     if is_deep(config):
-        yield Problem(CONFIG, f"{CONFIG} must not be nested more than {DEPTH_LIMIT} deep")
+        yield Problem(CONFIG, f"{CONFIG} must not nest deeper than {DEPTH_LIMIT} levels")
     for name in _SECTIONS:
         yield from _is_of(dict, f"{CONFIG}.{name}", config.get(name))
     deployment: Any = config.get("deployment")
@@ -151,11 +153,11 @@ def _overrides(
     for name in profiling.labels:
         if name in _OWN_LABELS or name.startswith(_OWN_LABEL_PREFIX):
             said = ", ".join((*_OWN_LABELS, f"{_OWN_LABEL_PREFIX}*"))
-            message = f"it is set by the operator or the Job controller; they keep {said}"
+            message = f"the operator or the Job controller sets them; they keep {said}"
             yield Problem(f"{PROFILING}.labels[{name}]", message, ProblemKind.FORBIDDEN)
     account = profiling.service_account_name
     if account and f"{namespace}/{account}" == settings.operator_account:
-        message = f'"{account}" is the account of the operator itself, which no pod may have'
+        message = f'"{account}" is the operator\'s own ServiceAccount, which no pod may use'
         yield Problem(f"{PROFILING}.serviceAccountName", message, ProblemKind.FORBIDDEN)
 
 
@@ -163,7 +165,10 @@ def _own_namespace(namespace: str, settings: RenderSettings) -> Iterator[Problem
     """Profiling runs an image of the user's choice; not beside an operator that may do everything."""
     own, _, _ = settings.operator_account.partition("/")
     if own and namespace == own and not settings.restricted_namespace:
-        message = f"metadata.namespace {namespace} is the operator's own: create the request in another one"
+        message = (
+            f"metadata.namespace {namespace} is the operator's own: create the request in "
+            "another one"
+        )
         yield Problem("metadata.namespace", message, ProblemKind.FORBIDDEN)
 
 
@@ -181,7 +186,10 @@ def _restricted(spec: DynamoGraphDeploymentRequestSpec, namespace: str) -> Itera
     overrides = spec.deployment_overrides
     if overrides is not None and overrides.namespace not in (None, "", namespace):
         path = "spec.deploymentOverrides.namespace"
-        message = f"{path} is {overrides.namespace}, and this operator works in namespace {namespace} only"
+        message = (
+            f"{path} is {overrides.namespace}, but this operator works in namespace "
+            f"{namespace} only"
+        )
         yield Problem(path, message, ProblemKind.FORBIDDEN)
 
 

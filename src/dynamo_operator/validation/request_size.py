@@ -28,8 +28,9 @@ def size_problems(spec: DynamoGraphDeploymentRequestSpec, config_bytes: int) -> 
     size = len(msgspec.json.encode(spec))
     if size > SPEC_LIMIT_BYTES and not found:
         message = (
-            f"it has {size} bytes as JSON, and at most {SPEC_LIMIT_BYTES} fit beside what is found: put what "
-            f"is large into ConfigMaps, and name them in {_PROFILING}.configMapRef or {_PROFILING}.envFrom"
+            f"the spec has {size} bytes as JSON (limit {SPEC_LIMIT_BYTES}, so that results fit "
+            "beside it): move large values into ConfigMaps and reference them in "
+            f"{_PROFILING}.configMapRef or {_PROFILING}.envFrom"
         )
         yield Problem("spec", f"spec: {message}")
 
@@ -38,16 +39,14 @@ def _arguments(spec: DynamoGraphDeploymentRequestSpec, config_bytes: int) -> Ite
     if config_bytes > ARGUMENT_LIMIT_BYTES:
         path = f"{_PROFILING}.config"
         message = (
-            f"{path} has {config_bytes} bytes, and the profiler gets it as one argument, which has at most "
-            f"{ARGUMENT_LIMIT_BYTES}: put what is large into the ConfigMap of {_PROFILING}.configMapRef, or "
-            "leave it out"
+            f"{path} has {config_bytes} bytes, but the profiler receives it as one argument "
+            f"(limit {ARGUMENT_LIMIT_BYTES}): move large values into the ConfigMap of "
+            f"{_PROFILING}.configMapRef"
         )
         yield Problem(path, message)
     for at, variable in enumerate(spec.profiling_config.env):
         size = sum(len(str(variable.get(each, "")).encode()) for each in ("name", "value")) + 1
         if size > ARGUMENT_LIMIT_BYTES:
             path = f"{_PROFILING}.env[{at}].value"
-            message = (
-                f"{path} makes a variable of {size} bytes, which has at most {ARGUMENT_LIMIT_BYTES}"
-            )
+            message = f"{path} makes a variable of {size} bytes (limit {ARGUMENT_LIMIT_BYTES})"
             yield Problem(path, message)

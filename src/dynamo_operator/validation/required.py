@@ -29,5 +29,5 @@ def _problems(value: Any, schema: Object, path: str) -> Iterator[Problem]:
     for name, inner in value.items():
         at = f"{path}.{name}"
         if name in required and isinstance(inner, list | tuple) and not inner:
-            yield Problem(at, "at least one entry is required", ProblemKind.REQUIRED)
+            yield Problem(at, "expected at least one entry", ProblemKind.REQUIRED)
         yield from _problems(inner, properties.get(name, {}), at)

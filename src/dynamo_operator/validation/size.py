@@ -41,5 +41,5 @@ def shared_size_problems(
     most, services = settings.largest_object_bytes, len(graph.spec.services)
     size = len(msgspec.json.encode(graph.spec.envs)) if graph.spec.envs else 0
     if most and size * services > most:
-        text = f"{size} bytes for each of {services} services are {size * services}, the limit is {most}"
+        text = f"{size} bytes for each of {services} services make {size * services} (limit {most})"
         yield Problem("spec.envs", text)

@@ -46,8 +46,8 @@ def name_problems(text: str, path: str, what: str) -> Iterator[Problem]:
     if not is_subdomain(text):
         yield Problem(
             path,
-            f'"{text}" does not name {what}: expected at most {SUBDOMAIN_LIMIT} lower-case '
-            'letters, digits, "-" and ".", with a letter or digit at both ends',
+            f'invalid name "{text}" of {what} (expected at most {SUBDOMAIN_LIMIT} lower-case '
+            'letters, digits, "-" and ".", with a letter or digit at both ends)',
         )
 
 
@@ -65,17 +65,17 @@ def annotation_problems(annotations: Iterable[str], path: str) -> Iterator[Probl
         if not is_qualified_name(key) or key.rpartition("/")[0] != key.rpartition("/")[0].lower():
             yield Problem(
                 f"{path}[{key}]",
-                f'"{key}" is no key: expected an optional domain and "/", then at most '
+                f'invalid key "{key}" (expected an optional domain and "/", then at most '
                 f'{LABEL_LIMIT} letters, digits, "-", "_" and "." with a letter or digit at both '
-                "ends",
+                "ends)",
             )
 
 
 def not_a_label_value(text: str) -> str:
     """The message for a text that cannot be a label's value."""
     return (
-        f'"{text}" is no label value: expected at most {LABEL_LIMIT} letters, digits, "-", "_" and '
-        '"." with a letter or digit at both ends'
+        f'invalid label value "{text}" (expected at most {LABEL_LIMIT} letters, digits, "-", "_" '
+        'and "." with a letter or digit at both ends)'
     )
 
 

@@ -56,22 +56,22 @@ def _mount_problems(
     component, index = place
     path = f"{component}.volumeMounts[{index}]"
     if not mount.name:
-        yield Problem(f"{path}.name", "the name of a claim is required", ProblemKind.REQUIRED)
+        yield Problem(f"{path}.name", "missing PVC name", ProblemKind.REQUIRED)
         return
-    yield from name_problems(mount.name, f"{path}.name", "a claim")
+    yield from name_problems(mount.name, f"{path}.name", "a PVC")
     is_cache = mount.use_as_compilation_cache
     where = cache_path(framework, mount.mount_point, is_cache=is_cache)
     at = f"{path}.mountPoint"
     if not where:
         message = (
-            f"a mount point is required as {_named(framework)} has no default"
+            f"missing mount point, because {_named(framework)} has no default"
             if is_cache
             else f"{shown(component)}.volumeMounts[{index}].mountPoint is required when "
             "useAsCompilationCache is false"
         )
         yield Problem(at, message, ProblemKind.REQUIRED)
     elif not where.startswith("/") or ":" in where:
-        yield Problem(at, f'"{where}" is no mount point: expected an absolute path without ":"')
+        yield Problem(at, f'invalid mount point "{where}" (expected an absolute path without ":")')
     elif claims.setdefault(where, mount.name) != mount.name:
         yield _path_taken(at, where, claims[where])
 
@@ -82,7 +82,9 @@ def _named(framework: str) -> str:
 
 def _path_taken(path: str, where: str, claim: str) -> Problem:
     # Many mounts may meet the same claim: a name that cannot be one is not repeated for each of them.
-    message = f'"{where}" is also the path of claim "{claim[:SUBDOMAIN_LIMIT]}"'
+    message = (
+        f'duplicate path "{where}", already the mount point of PVC "{claim[:SUBDOMAIN_LIMIT]}"'
+    )
     return Problem(path, message, ProblemKind.DUPLICATE)
 
 
@@ -95,15 +97,16 @@ def _pod_volume_problems(
         at, name = f"{path}.volumes[{index}].name", volume.get("name") or ""
         claim = (volume.get("persistentVolumeClaim") or {}).get("claimName")
         if not is_dns_label(name):
-            yield Problem(at, f'"{name}" does not name a volume')
+            yield Problem(at, f'invalid volume name "{name}"')
         if name in names:
-            yield Problem(at, f'volume "{name}" is there twice', ProblemKind.DUPLICATE)
+            yield Problem(at, f'duplicate volume "{name}"', ProblemKind.DUPLICATE)
         elif name in own and claim != own[name]:
-            message = f'"{name}" is also the volume of a claim in volumeMounts'
+            message = f'duplicate volume "{name}", already the volume of a PVC in volumeMounts'
             yield Problem(at, message, ProblemKind.DUPLICATE)
         elif name == _SHARED_MEMORY and has_memory:
             message = (
-                f'"{name}" is the volume at {_SHARED_MEMORY_PATH}; rename yours or disable that one'
+                f'duplicate volume "{name}", already the one at {_SHARED_MEMORY_PATH}: rename '
+                "yours or disable sharedMemory"
             )
             yield Problem(at, message, ProblemKind.DUPLICATE)
         names.add(name)
@@ -119,11 +122,11 @@ def _container_mount_problems(
     for index, mount in enumerate(container.get("volumeMounts") or ()):
         at, name, where = f"{path}.volumeMounts[{index}]", mount.get("name"), mount.get("mountPath")
         if not where:
-            yield Problem(f"{at}.mountPath", "a path is required", ProblemKind.REQUIRED)
+            yield Problem(f"{at}.mountPath", "missing path", ProblemKind.REQUIRED)
         elif where in seen:
-            yield Problem(f"{at}.mountPath", f'"{where}" is there twice', ProblemKind.DUPLICATE)
+            yield Problem(f"{at}.mountPath", f'duplicate path "{where}"', ProblemKind.DUPLICATE)
         if name not in known:
-            yield Problem(f"{at}.name", f'there is no volume "{name or ""}"')
+            yield Problem(f"{at}.name", f'volume "{name or ""}" not found')
         seen.add(where or "")
 
 

@@ -28,8 +28,10 @@ _TYPES = ("frontend", "worker", "prefill", "decode", "planner", "epp")
 
 _OVERRIDDEN = {
     "restartPolicy": "Always",
-    "serviceAccountName": "the account whose rights processes need to find each other",
-    "serviceAccount": "the account whose rights processes need to find each other",
+    "serviceAccountName": (
+        "the ServiceAccount whose permissions processes need to discover each other"
+    ),
+    "serviceAccount": "the ServiceAccount whose permissions processes need to discover each other",
 }
 
 
@@ -89,7 +91,13 @@ def _namespace_ignored(spec: ComponentSpec, used: str, path: str, shown: str) ->
 def _type_warnings(kind: str | None, path: str) -> Iterator[Problem]:
     """A type that is none of those with a meaning, and is spelt nearly like one of them."""
     if kind and kind not in _TYPES and (hint := nearest(kind, _TYPES)):
-        yield Problem(path, f'"{kind}" is a component of no special kind{hint}')
+        yield Problem(
+            path,
+            (
+                f'unknown componentType "{kind}" ({hint.removeprefix("; ")}); it gets '
+                "no default ports, probes or environment"
+            ),
+        )
 
 
 def _spec_warnings(spec: ComponentSpec, path: str, surroundings: Surroundings) -> Iterator[Problem]:
@@ -98,7 +106,7 @@ def _spec_warnings(spec: ComponentSpec, path: str, surroundings: Surroundings) -
     short = spec.resources or Resources()
     limits, requests = short.limits or ResourceItem(), short.requests or ResourceItem()
     if requests.gpu and not limits.gpu:
-        message = "GPUs cannot be overcommitted: the limit will be the same as this request"
+        message = "GPUs cannot be overcommitted: the limit is set to the request"
         yield Problem(f"{path}.resources.requests.gpu", message)
     for at, container in containers_of(pod, f"{path}.extraPodSpec"):
         yield from _image_warnings(container.get("image"), f"{at}.image")
@@ -109,13 +117,15 @@ def _spec_warnings(spec: ComponentSpec, path: str, surroundings: Surroundings) -
         yield from _probe_warnings(main.get("livenessProbe"), at)
     for field, default in _OVERRIDDEN.items():
         if pod.get(field):
-            message = f"takes the place of the operator's default, {default}"
+            message = f"overrides the operator's default, {default}"
             yield Problem(f"{path}.extraPodSpec.{field}", message)
     yield from update_warnings(spec, path)
     yield from _unknown_key(spec, path, surroundings)
     models = surroundings.base_models
     if spec.model_ref and models is not None and spec.model_ref.name not in models:
-        message = f'no DynamoModel here has the baseModelName "{spec.model_ref.name}" yet'
+        message = (
+            f'no DynamoModel in this namespace has the baseModelName "{spec.model_ref.name}" yet'
+        )
         yield Problem(f"{path}.modelRef.name", message)
 
 
@@ -129,10 +139,12 @@ def _image_warnings(image: Any, path: str) -> Iterator[Problem]:
         return
     _, colon, tag = image.rpartition("/")[2].partition(":")
     if not colon:
-        message = f'"{image}" has no tag, which means latest: pods may run different versions'
+        message = f'image "{image}" has no tag and means latest: pods may run different versions'
         yield Problem(path, message)
     elif tag == "latest":
-        yield Problem(path, f'"{image}" may change at any time: pods may run different versions')
+        yield Problem(
+            path, (f'image "{image}" may change at any time: pods may run different versions')
+        )
 
 
 def _probe_warnings(probe: Any, path: str) -> Iterator[Problem]:
@@ -144,8 +156,8 @@ def _probe_warnings(probe: Any, path: str) -> Iterator[Problem]:
     seconds = each * (probe.get("failureThreshold") or 3)
     if seconds < _LEAST_LIVENESS_SECONDS:
         message = (
-            f"restarts the container after {seconds} s without an answer, and a model that "
-            f"is busy may be silent that long: use at least {_LEAST_LIVENESS_SECONDS} s"
+            f"restarts the container after {seconds} s without an answer, but a busy model can be "
+            f"silent that long (expected at least {_LEAST_LIVENESS_SECONDS} s)"
         )
         yield Problem(path, message)
 
@@ -161,8 +173,8 @@ def _shared_name_warnings(
     used = names.dynamo_namespace(at.namespace, at.name)
     if surroundings.foreign_graphs is not None and used in surroundings.foreign_graphs:
         message = (
-            f'a graph in another namespace has the Dynamo namespace "{used}" too: where processes find '
-            "each other through etcd or NATS they would mix; choose another name"
+            f'a graph in another namespace uses the same Dynamo namespace "{used}": processes '
+            "that discover each other through etcd or NATS would mix; choose another name"
         )
         yield Problem("metadata.name", message)
     if surroundings.foreign_hosts is None:
@@ -174,7 +186,8 @@ def _shared_name_warnings(
         host = f"{way.host_prefix or ''}{way.host}.{way.host_suffix or 'local'}"
         if host in surroundings.foreign_hosts:
             message = (
-                f'an Ingress in another namespace has the host "{host}" too: one of them is served'
+                f'an Ingress in another namespace uses the same host "{host}": only one of them '
+                "is served"
             )
             yield Problem(f"{service_path(key)}.ingress.host", message)
 
@@ -195,8 +208,8 @@ def _claim_warnings(graph: DynamoGraphDeployment, surroundings: Surroundings) ->
             modes = _access_modes(found, surroundings.written_claims.get(mount.name, ()))
             if pods > 1 and modes and all(each in _ONE_NODE for each in modes):
                 message = (
-                    f'"{mount.name}" is {modes[0]}, and {pods} pods mount it: those on a second node '
-                    "do not start"
+                    f'PVC "{mount.name}" is {modes[0]}, but {pods} pods mount it: those on a '
+                    "second node do not start"
                 )
                 yield Problem(path, message)
 
@@ -216,11 +229,11 @@ def _unknown_key(spec: ComponentSpec, path: str, surroundings: Surroundings) -> 
         return
     known = surroundings.config_maps.get(name)
     if known is not None and key not in known:
-        message = f'the ConfigMap "{name}" has no key "{key}"'
+        message = f'key "{key}" not found in ConfigMap "{name}"'
         yield Problem(f"{path}.eppConfig.configMapRef.key", message)
 
 
 def _unknown_claim(name: str, path: str, surroundings: Surroundings) -> Iterator[Problem]:
     claims = surroundings.claims
     if name and claims is not None and name not in claims:
-        yield Problem(path, f'there is no PersistentVolumeClaim "{name}" yet; pods wait for it')
+        yield Problem(path, f'PersistentVolumeClaim "{name}" not found; pods wait for it')

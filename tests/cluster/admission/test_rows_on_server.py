@@ -124,7 +124,7 @@ def test_an_object_on_its_way_out_may_lose_its_finalizer(
 def test_a_missing_claim_is_a_warning_until_it_is_there(webhooks: Installation) -> None:
     kind = KINDS["DynamoGraphDeployment"]
     told = webhooks.asker.create(kind, graph(pvcs=[{"name": "weights"}]))
-    text = 'spec.pvcs[0].name: there is no PersistentVolumeClaim "weights" yet; pods wait for it'
+    text = 'spec.pvcs[0].name: PersistentVolumeClaim "weights" not found; pods wait for it'
     assert (text,) == told.warnings
 
 

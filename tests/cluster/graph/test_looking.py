@@ -110,14 +110,14 @@ def test_a_watch_ends_when_the_graph_is_deleted(world: World, admin: Person) -> 
         world.delete(GRAPH, "chat")
         _, said = process.communicate(timeout=20)
     assert 1 == process.returncode
-    assert f"error: there is no graph chat in namespace {world.namespace}\n" == said
+    assert f"error: graph chat not found in namespace {world.namespace}\n" == said
 
 
 @pytest.mark.parametrize("command", ["why", "status", "tree"])
 def test_a_graph_that_is_not_there(admin: Person, command: str) -> None:
     code, text, said = admin.run(command, "nope")
     assert (1, "") == (code, text)
-    assert f"error: there is no graph nope in namespace {admin.namespace}\n" == said
+    assert f"error: graph nope not found in namespace {admin.namespace}\n" == said
 
 
 def test_a_user_who_may_not_see_pods(world: World, reader: Person) -> None:

@@ -162,8 +162,8 @@ def test_j24_restart(user: User) -> None:
     first, *_ = (each for each in told if "r1" == each.get("observedID"))
     assert ("Restarting", ["Frontend"]) == (first["phase"], first["inProgress"])
     assert [each.lower() for each in services] == order_of(user, since, "r1")
-    assert 'Restart "r1" began' == user.hears("chat", "RestartStarted")
-    assert 'Restart "r1" is complete' == user.hears("chat", "RestartCompleted")
+    assert 'Restart "r1" started' == user.hears("chat", "RestartStarted")
+    assert 'Restart "r1" completed' == user.hears("chat", "RestartCompleted")
 
     user.edit("dgd/chat", "{spec: {restart: {id: r2, strategy: {type: Parallel}}}}")
     completed(user, "r2")

@@ -122,7 +122,7 @@ def test_j18_compilation_cache(user: User) -> None:
     assert {"name": "cache", "mountPath": "/root/.cache/vllm"} in main(worker)["volumeMounts"]
     assert "/root/.cache/vllm" == variables(worker)["VLLM_CACHE_ROOT"]
     words = user.refused(manifest=cached("sglang"))
-    assert "volumeMounts[0].mountPoint: a mount point is required as sglang has no default" in words
+    assert "volumeMounts[0].mountPoint: missing mount point, because sglang has no default" in words
 
 
 @pytest.mark.parametrize(

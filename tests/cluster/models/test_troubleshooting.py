@@ -71,9 +71,9 @@ def test_no_endpoints(world: World) -> None:
     [
         (Trouble.BROKEN, "2 of them: status 500: no"),
         (Trouble.ENGINE, "2 of them: download failed"),
-        (Trouble.NO_ROUTE, "status 404; is DYN_LORA_ENABLED true in this worker?"),
-        (Trouble.NOT_ALLOWED, "cannot manage adapters: status 405"),
-        (Trouble.NOT_IMPLEMENTED, "cannot manage adapters: status 501"),
+        (Trouble.NO_ROUTE, "status 404; check that DYN_LORA_ENABLED is true in this worker"),
+        (Trouble.NOT_ALLOWED, "cannot manage LoRAs: status 405"),
+        (Trouble.NOT_IMPLEMENTED, "cannot manage LoRAs: status 501"),
         (Trouble.HANGS, "no answer within 3 seconds"),
         (Trouble.DROPS, "2 of them: no answer: "),
         (Trouble.REDIRECTS, "2 of them: status 307"),

@@ -121,7 +121,9 @@ def test_a_request_that_waits_for_pods_of_an_earlier_job_names_them(
     )
     assert "Pending" == state(body)
     assert "WaitingForEarlierJob" == condition(body, "Succeeded")["reason"]
-    text = f"Profiling waits for an earlier Job to be gone: 1 of its pods has not ended: {pod}"
+    text = (
+        f"Profiling waits for an earlier Job to terminate: 1 of its pods has not terminated: {pod}"
+    )
     assert text == body["status"]["message"] == condition(body, "Profiling")["message"]
     assert [] == world.list(JOB)
     world.patch(PODS, pod, {"metadata": {"finalizers": None}})

@@ -175,7 +175,7 @@ def test_results_that_no_config_map_holds_are_refused_at_once(
     copier = run(COPIER_PAUSE_SECONDS="600")
     _, said = copier.communicate(timeout=90)
     assert 1 == copier.returncode
-    assert "the results have 1200000 bytes, and a ConfigMap holds 1048576" in said
+    assert "the results have 1200000 bytes; a ConfigMap holds 1048576" in said
     assert world.get(CONFIG_MAP, "dgdr-output-chat") is None
 
 

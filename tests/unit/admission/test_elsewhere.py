@@ -60,7 +60,7 @@ async def told(reviews: Reviews, namespace: str | None, before: str | None = Non
 
 async def test_a_namespace_of_others_is_refused_and_one_where_he_may_create_graphs_is_not() -> None:
     reviews = Reviews()
-    expected = f"{PATH} is team-b, and you may not create DynamoGraphDeployments there"
+    expected = f"{PATH} is team-b, where you may not create DynamoGraphDeployments"
     assert [expected] == await told(reviews, "team-b")
     assert [] == await told(reviews, "open")
     where = {"group": "nvidia.com", "resource": "dynamographdeployments", "verb": "create"}

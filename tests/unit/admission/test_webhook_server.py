@@ -275,7 +275,7 @@ async def test_thousands_of_problems_make_no_answer_of_megabytes() -> None:
     long = model(modelType="lora", source={"uri": "x" * 100_000})
     async with running() as there:
         message = (await reviewed(there, GRAPHS, many))["status"]["message"]
-        more = "spec: has more than 100 problems; the others are not listed"
+        more = "spec: more than 100 problems; the others are not listed"
         assert (100, more) == (len(message.splitlines()), message.splitlines()[-1])
         assert len((await reviewed(there, MODELS, long))["status"]["message"]) < 1100
 

@@ -35,7 +35,7 @@ def test_each_service_has_a_row() -> None:
     ] == found[2:5]
     since = f"since {THEN} (12 minutes)"
     assert f"Ready  False  image_pull_failed {since}: w: 0/1 ready" == found[6]
-    assert "The newest spec (generation 1) has been looked at." == found[-1]
+    assert "Status is up to date (generation 1)." == found[-1]
 
 
 def test_a_service_of_which_nothing_is_known_has_no_numbers() -> None:
@@ -60,7 +60,7 @@ def test_a_spec_that_nobody_has_looked_at() -> None:
     edited = a_graph(READY, generation=2)
     assert lines(edited)[0].endswith("not ready")
     assert (
-        "(generation 2) has not been looked at yet: the status is about generation 1."
+        "(generation 2) has not been looked at yet: the status describes generation 1."
         in (lines(edited)[-1])
     )
     assert overview_json(edited)["observed"] is False
@@ -68,7 +68,7 @@ def test_a_spec_that_nobody_has_looked_at() -> None:
 
 def test_pause_and_deletion_are_told() -> None:
     paused = a_graph(READY, annotations={"nvidia.com/paused": "true"})
-    assert "It is paused: nothing is written for it." in lines(paused)
+    assert "Reconciliation is paused: the operator writes nothing for this object." in lines(paused)
     going = a_graph(READY, deletionTimestamp=THEN, finalizers=["example.com/hold"])
     assert lines(going)[-1].endswith("(12 minutes ago); held up by: example.com/hold.")
 

@@ -139,7 +139,7 @@ def test_an_object_of_another_namespace_is_refused(
 ) -> None:
     path = file(tmp_path, GRAPH.replace("  name: chat\n", "  name: chat\n  namespace: a\n"))
     assert [
-        f'{path}:5:3: metadata.namespace: "a" is not the namespace "b" of the command line'
+        f'{path}:5:3: metadata.namespace: "a" does not match the namespace "b" of the command line'
     ] == refused(capsys, [path], namespace="b")
 
 
@@ -205,9 +205,9 @@ def test_an_object_given_twice_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = file(tmp_path, f"{COMPONENT}---\n{COMPONENT}")
-    assert [f"{path}:14:3: metadata.name: the same object as at {path}:1:1"] == refused(
-        capsys, [path]
-    )
+    assert [
+        f"{path}:14:3: metadata.name: duplicate object, first defined at {path}:1:1"
+    ] == refused(capsys, [path])
 
 
 def test_unreadable_sources_are_all_named(tmp_path: Path) -> None:
@@ -220,8 +220,8 @@ def test_unreadable_sources_are_all_named(tmp_path: Path) -> None:
         manifests([str(path) for path in (tmp_path / "none", empty, binary, nothing)])
     assert [
         f"{tmp_path}/none: No such file or directory",
-        f"{empty}: no YAML or JSON file there",
-        f"{binary}: not a text in UTF-8",
+        f"{empty}: no YAML or JSON file found",
+        f"{binary}: expected UTF-8 text",
     ] == [str(error) for error in caught.value.exceptions]
 
 
@@ -229,7 +229,7 @@ def test_files_without_any_object_are_a_mistake(tmp_path: Path) -> None:
     nothing = file(tmp_path, "# nothing\n", "nothing.yaml")
     with pytest.raises(ExceptionGroup) as caught:
         manifests([str(nothing)])
-    assert [f"{nothing}: no objects there"] == [str(error) for error in caught.value.exceptions]
+    assert [f"{nothing}: no objects found"] == [str(error) for error in caught.value.exceptions]
 
 
 def test_on_grove_a_graph_is_one_set(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ def test_a_refused_spec_is_not_explained_by_services_from_before() -> None:
     services = {"w": late("image_pull_failed", a_pod("ImagePullBackOff"))}
     refused = unready("ValidationFailed", "spec.x: is wrong", generation=2)
     found = told(a_graph(refused, services=services, generation=2))
-    assert "In the operator's words: spec.x: is wrong" in found.said
+    assert "The operator reports: spec.x: is wrong" in found.said
     assert "ImagePullBackOff" not in text(found)
 
 
@@ -131,7 +131,7 @@ def test_a_graph_whose_causes_are_unknown_has_its_message() -> None:
     services = {"w": late("", message="chat-w: it does not exist yet")}
     said = unready("some_resources_are_not_ready", "Resources not ready: chat-w")
     found = told(a_graph(said, services=services))
-    assert "In the operator's words: Resources not ready: chat-w" in found.said
+    assert "The operator reports: Resources not ready: chat-w" in found.said
     assert (advice("some_resources_are_not_ready"),) == found.advice
 
 
@@ -194,7 +194,7 @@ def test_a_graph_that_was_suspended_is_as_ready_as_any() -> None:
 @pytest.mark.parametrize(
     ("finalizers", "words"),
     [
-        ([], "Nothing holds it up."),
+        ([], "No finalizer blocks the deletion."),
         (["example.com/hold"], "example.com/hold"),
         (["foregroundDeletion"], "dynamoctl tree"),
         (["nvidia.com/finalizer"], "dynamoctl check"),
@@ -220,7 +220,7 @@ def test_a_spec_that_nobody_has_looked_at() -> None:
     edited = a_graph(READY, generation=2)
     found = told(edited, "2026-01-01T00:11:50Z")
     assert "The graph prod/chat is not ready." == found.said[0]
-    assert "(generation 2) has not been looked at yet; the status is about generation 1" in text(
+    assert "(generation 2) has not been looked at yet; the status describes generation 1" in text(
         found
     )
     assert found.advice[0].startswith("Ask again")
@@ -235,7 +235,7 @@ def test_a_spec_that_was_refused_has_been_looked_at() -> None:
 
 def test_a_reason_that_this_version_does_not_know() -> None:
     found = told(a_graph(unready("solar_flare", "the sun")))
-    assert {"Ready is False: solar_flare.", "In the operator's words: the sun"} <= set(found.said)
+    assert {"Ready is False: solar_flare.", "The operator reports: the sun"} <= set(found.said)
     assert "does not know the reason solar_flare" in found.advice[0]
     services = {"w": late("solar_flare", a_pod("Sun"))}
     assert "solar_flare" in told(a_graph(unready("solar_flare"), services=services)).advice[0]

@@ -93,7 +93,7 @@ def test_json_is_read_too() -> None:
 
 
 def test_a_key_given_twice_is_an_error_with_its_place() -> None:
-    assert ["f.yaml:3:3: key 'b' is there twice"] == mistakes("a:\n  b: 1\n  b: 2\n")
+    assert ["f.yaml:3:3: duplicate key 'b'"] == mistakes("a:\n  b: 1\n  b: 2\n")
 
 
 def test_a_merged_key_may_be_overridden() -> None:
@@ -103,7 +103,7 @@ def test_a_merged_key_may_be_overridden() -> None:
 def test_all_mistakes_of_a_text_are_reported() -> None:
     text = "a: 1\na: 2\n---\nb: .inf\n~: c\n"
     assert [
-        "f.yaml:2:1: key 'a' is there twice",
+        "f.yaml:2:1: duplicate key 'a'",
         "f.yaml:4:4: .inf is no number that Kubernetes takes",
         "f.yaml:5:1: a key must not be null",
     ] == mistakes(text)
@@ -129,9 +129,9 @@ def test_text_that_is_no_yaml_is_one_mistake(text: str, place: str) -> None:
     [
         ("a: !foo b", "'b' cannot be read as !foo"),
         ("a: !!int x", "'x' cannot be read as !!int"),
-        ("a: &x [*x]", "an alias of a value inside itself"),
-        ("? [a]\n: b", "a key must be a string"),
-        ("a: {<<: 1}", "`<<` takes a mapping or a list of mappings"),
+        ("a: &x [*x]", "an alias refers to a value that contains it"),
+        ("? [a]\n: b", "expected a string as key"),
+        ("a: {<<: 1}", "`<<` expects a mapping or a list of mappings"),
     ],
 )
 def test_what_kubernetes_cannot_hold_is_a_mistake(text: str, message: str) -> None:
@@ -142,7 +142,7 @@ def test_aliases_of_aliases_end() -> None:
     layers = "".join(
         f"a{n}: &a{n} [{','.join(f'*a{n - 1}' for _ in range(9))}]\n" for n in range(1, 9)
     )
-    assert ["f.yaml: its aliases make more values than Kubernetes takes"] == mistakes(
+    assert ["f.yaml: its aliases expand to more values than Kubernetes accepts"] == mistakes(
         f"a0: &a0 x\n{layers}"
     )
 
@@ -150,12 +150,12 @@ def test_aliases_of_aliases_end() -> None:
 @pytest.mark.parametrize("text", ["[" * 100_000, "- " * 100_000, "{a: " * 100_000])
 def test_nesting_without_end_is_a_mistake_and_not_the_end_of_the_process(text: str) -> None:
     (line,) = mistakes(text)
-    assert line.endswith("unreadable YAML: nested more than 100 deep")
+    assert line.endswith("unreadable YAML: nested deeper than 100 levels")
 
 
 def test_nesting_by_aliases_is_a_mistake() -> None:
     layers = "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 600))
-    assert "f.yaml:1:5: its aliases nest it more than 100 deep" in mistakes(
+    assert "f.yaml:1:5: its aliases nest deeper than 100 levels" in mistakes(
         f"a0: &a0 [x]\n{layers}"
     )
 

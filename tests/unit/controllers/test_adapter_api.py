@@ -76,8 +76,8 @@ async def test_a_name_that_would_lead_elsewhere_is_not_sent(name: str) -> None:
     [
         (Trouble.ENGINE, Ending.FAILED, "download failed"),
         (Trouble.BROKEN, Ending.FAILED, "status 500: no"),
-        (Trouble.NOT_ALLOWED, Ending.UNABLE, "cannot manage adapters: status 405"),
-        (Trouble.NOT_IMPLEMENTED, Ending.UNABLE, "cannot manage adapters: status 501"),
+        (Trouble.NOT_ALLOWED, Ending.UNABLE, "cannot manage LoRAs: status 405"),
+        (Trouble.NOT_IMPLEMENTED, Ending.UNABLE, "cannot manage LoRAs: status 501"),
         (Trouble.NO_ROUTE, Ending.UNABLE, "DYN_LORA_ENABLED"),
         (Trouble.HANGS, Ending.FAILED, "no answer within 0.2 seconds"),
         (Trouble.DROPS, Ending.FAILED, "no answer"),
@@ -131,7 +131,7 @@ async def test_a_host_that_takes_no_connection_is_told_from_one_that_does_not_an
 
 def test_what_a_worker_says_of_a_404_of_its_own_is_told() -> None:
     said = b'{"status": "error", "message": "no such weights"}'
-    assert "cannot manage adapters: status 404: no such weights" == (
+    assert "cannot manage LoRAs: status 404: no such weights" == (
         understood(Verb.LOAD, 404, said).message
     )
 

@@ -38,7 +38,7 @@ async def test_of_two_models_with_one_name_the_first_has_it_and_the_other_follow
     async with two_of_one_name() as (cluster, worker):
         await asyncio.sleep(55)
         assert {"legal-v2": URI} == worker.loaded
-        text = f"Adapter legal-v2 of {BASE} is that of DynamoModel one"
+        text = f"LoRA legal-v2 of {BASE} belongs to DynamoModel one"
         assert ("False", "AdapterNameTaken", text) == cluster.condition(name="two")
         assert "True" == cluster.condition(name="one")[0]
         cluster.delete("one")

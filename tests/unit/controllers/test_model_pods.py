@@ -53,7 +53,7 @@ async def test_a_prefill_worker_without_the_api_is_covered_by_the_others() -> No
     cluster.has_model()
     async with cluster.operator():
         await asyncio.sleep(10)
-        text = "All 2 endpoint(s) are ready; 1 prefill worker(s) cannot manage adapters"
+        text = "All 2 endpoint(s) are ready; 1 prefill worker(s) cannot manage LoRAs"
         assert ("True", "AllEndpointsReady", text) == cluster.condition()
         status = cluster.status()
         assert (2, 3) == (status["readyEndpoints"], status["totalEndpoints"])

@@ -118,7 +118,7 @@ async def test_a_forged_status_leads_nowhere() -> None:
     acts = RequestActs(writer, facts, shared, RenderSettings(), nodes)
     request = a_request(None)
     assert request.spec is not None
-    with pytest.raises(Hindered, match="status names namespace team-b, and the spec does not"):
+    with pytest.raises(Hindered, match="status names namespace team-b, but the spec does not"):
         await acts.create(request, request.spec, Key("team-b", "r"))
     (problem,) = await acts.config_maps(request, [CURVES], "team-b", None)
     assert "status names namespace team-b" in problem

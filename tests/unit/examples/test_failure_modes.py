@@ -20,6 +20,7 @@ from dynamo_operator.controllers.graph import GraphController
 from dynamo_operator.kube.applied import Obstacle, Verb
 from dynamo_operator.lifecycle import suspension
 from dynamo_operator.status.meanings import MEANINGS
+from dynamo_operator.status.shared_texts import NO_ACTION
 
 ROOT = Path(__file__).parents[3]
 SOURCE = ROOT / "src/dynamo_operator"
@@ -139,7 +140,7 @@ def test_what_is_not_in_the_code_is_noticed(token: str) -> None:
 
 
 def test_every_reason_that_is_not_good_has_a_row() -> None:
-    good = ("True", "Nothing.")
+    good = ("True", NO_ACTION)
     said = frozenset(_QUOTED.findall(PAGE))
     wanted = {
         str(each.reason)

@@ -224,7 +224,7 @@ def test_a_suspension_that_hangs_exceeds_the_deadline() -> None:
     status = graph_status(graph, {"Frontend": READY}, (), now=NOW, suspended=suspended)
     assert ("False", "progress_deadline_exceeded") == progressing(status)
     assert status.status["conditions"][-1].message.endswith(
-        "The graph is being suspended, since 2025-12-31T23:00:00Z"
+        "Suspending the graph, since 2025-12-31T23:00:00Z"
     )
 
 

@@ -75,7 +75,7 @@ def test_each_component_that_waits_is_named_with_its_cause() -> None:
     status = of(component("False", message="0 of 1"), None, component("True"), component("True", 3))
     causes = (
         "chat-s0: 0 of 1; chat-s1: it is being created; "
-        "chat-s3: its newest spec has not been observed yet"
+        "chat-s3: the operator has not observed its newest spec yet"
     )
     assert f"Resources not ready: {causes}" == ready(status)[2]
     assert "pending" == status["state"]
@@ -104,7 +104,7 @@ def test_an_older_generation_of_workers_counts_and_is_in_the_way() -> None:
     views = component_views(GRAPH, {"S0": ("chat-s0-new", component("True"))}, workers)
     status = graph_statuses.graph_status(GRAPH, views, (), now=NOW).status
     assert ("False", "updating") == ready(status)[:2]
-    assert "chat-decode: its successor is taking over from it" in ready(status)[2]
+    assert "chat-decode: its successor is replacing it" in ready(status)[2]
     assert 4 == status["services"]["S0"]["replicas"]
     assert 2 == status["services"]["S0"]["updatedReplicas"]
 

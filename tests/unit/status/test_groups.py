@@ -59,21 +59,21 @@ UPDATING = [a_condition("UpdateInProgress"), a_condition("Progressing")]
 @pytest.mark.parametrize(
     ("group", "cause"),
     [
-        (Group(None, None, None), "it does not exist yet, or is being deleted"),
-        (a_set(observedGeneration=1), "its newest spec has not been observed yet"),
-        (a_set(conditions=[]), "it has not been observed yet"),
-        (Group(a_set().pods, None, None), "it has not been observed yet"),
-        (a_set(leaders={"spec": {}}), "its newest spec has not been observed yet"),
+        (Group(None, None, None), "it does not exist yet or is being deleted"),
+        (a_set(observedGeneration=1), "its controller has not observed the newest spec yet"),
+        (a_set(conditions=[]), "its controller has not observed it yet"),
+        (Group(a_set().pods, None, None), "its controller has not observed it yet"),
+        (a_set(leaders={"spec": {}}), "its controller has not observed the newest spec yet"),
         (
             a_set(leaders={"status": {"observedGeneration": 1, "updatedReplicas": 1}}),
-            "its pods are not of the newest spec yet",
+            "its pods do not run the newest spec yet",
         ),
         (
             a_set(leaders={"status": {"observedGeneration": 2}}),
-            "its pods are not of the newest spec yet",
+            "its pods do not run the newest spec yet",
         ),
-        (a_set(conditions=UPDATING), "its pods are not of the newest spec yet"),
-        (a_set(updatedReplicas=0), "its pods are not of the newest spec yet"),
+        (a_set(conditions=UPDATING), "its pods do not run the newest spec yet"),
+        (a_set(updatedReplicas=0), "its pods do not run the newest spec yet"),
         (a_set(readyReplicas=0), "its pods are not ready"),
         (
             a_set(conditions=[a_condition("Progressing", message="Replicas are progressing")]),

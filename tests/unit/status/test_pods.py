@@ -93,12 +93,12 @@ LOOPING = waiting("CrashLoopBackOff", "back-off 5m0s", restartCount=7)
         (
             a_pod(waiting("ContainerCreating"), conditions=(SCHEDULED, NOT_READY, UNSTARTED)),
             *("config_error", "ContainerCreating"),
-            f"the node cannot mount its volumes or connect it to the network since {THEN}",
+            f"the node has failed to mount its volumes or set up its network since {THEN}",
         ),
         (
             a_pod(waiting("PodInitializing"), init=(waiting("PodInitializing"),)),
             *("config_error", "ContainerCreating"),
-            f"the node mounts its volumes, connects it to the network or pulls images since {THEN}",
+            f"the node has been mounting its volumes, setting up its network or pulling images since {THEN}",
         ),
         (
             a_pod(LOOPING | {"lastState": ended(1, message="Traceback\n  ValueError: bad flag")}),
@@ -123,22 +123,22 @@ LOOPING = waiting("CrashLoopBackOff", "back-off 5m0s", restartCount=7)
         ),
         (
             a_pod(RUNNING),
-            *("pods_not_ready", "NotReady", f"its readiness probe does not succeed since {THEN}"),
+            *("pods_not_ready", "NotReady", f"its readiness probe has been failing since {THEN}"),
         ),
         (
             a_pod(RUNNING | {"lastState": ended(1)}),
             *("pods_not_ready", "NotReady"),
-            f"its readiness probe does not succeed since {THEN}; before, it ended with exit code 1",
+            f"its readiness probe has been failing since {THEN}; it previously exited with code 1",
         ),
         (
             a_pod(),
             *("pods_not_ready", "ContainersNotReady"),
-            "the node has not started it yet; is the kubelet on n1 alive?",
+            "the node has not started it yet; check the kubelet on n1",
         ),
         (
             a_pod(RUNNING | {"ready": True}, conditions=(SCHEDULED, NOT_READY)),
             *("pods_not_ready", "ContainersNotReady"),
-            f"its containers are ready, and it is not since {THEN}",
+            f"its containers are ready, but the pod has not been ready since {THEN}",
         ),
     ],
 )

@@ -45,7 +45,7 @@ def test_zero_wanted_replicas_are_ready() -> None:
         ({"observed_generation": 2}, "the newest spec has not been observed yet"),
         ({"updated_replicas": 1}, "1 of 2 replicas are updated"),
         ({"replicas": 3}, "1 replicas of an older revision remain"),
-        ({"replicas": 3, "updated_replicas": 3}, "1 replicas too many remain"),
+        ({"replicas": 3, "updated_replicas": 3}, "1 surplus replicas remain"),
         ({"available_replicas": 1}, "1 of 2 replicas are available"),
         (
             {

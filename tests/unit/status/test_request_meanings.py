@@ -121,7 +121,7 @@ def test_what_was_true_before_is_said_again_when_nothing_holds_a_request_any_mor
 
 def test_a_wait_for_an_earlier_job_is_told_in_every_place_that_is_looked_at() -> None:
     told = status.waiting(a_request(State.FAILED), "Job profile-r is being deleted").status
-    text = "Profiling waits for an earlier Job to be gone: Job profile-r is being deleted"
+    text = "Profiling waits for an earlier Job to terminate: Job profile-r is being deleted"
     assert (State.PENDING, text) == (told["state"], told["message"])
     assert [
         (Type.PROFILING, "False", Reason.WAITING, text),

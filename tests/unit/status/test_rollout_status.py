@@ -128,12 +128,12 @@ def an_old_one(replicas: int, pods: int, **metadata: Any) -> Member:
 
 
 def test_an_old_component_says_what_it_waits_for() -> None:
-    assert "generation bbbbbbbb of the workers is taking over from it" == why(an_old_one(2, 2))
-    assert "its last pods are on their way out (2)" == why(an_old_one(0, 2))
+    assert "worker revision bbbbbbbb is replacing it" == why(an_old_one(2, 2))
+    assert "its last pods are terminating (2)" == why(an_old_one(0, 2))
     gone = an_old_one(0, 0)
-    assert "its last pods are on their way out (1)" == why(gone, leaving={gone.name: 1})
+    assert "its last pods are terminating (1)" == why(gone, leaving={gone.name: 1})
     assert "goes when all services have been replaced" in why(gone)
-    assert "chat-decode-bbbbbbbb is taking over from it" == why(
+    assert "chat-decode-bbbbbbbb is replacing it" == why(
         an_old_one(2, 2), successors=(member("bbbbbbbb"),)
     )
 

@@ -39,7 +39,7 @@ NO_TERMS: Object = {"nodeAffinity": {REQUIRED_NODES: {"nodeSelectorTerms": []}}}
 CASES: dict[str, tuple[Object, str]] = {
     "a list without entries": (
         {"extraPodSpec": pod(affinity=NO_TERMS)},
-        f"{REQUIRED_NODES}.nodeSelectorTerms: at least one entry is required",
+        f"{REQUIRED_NODES}.nodeSelectorTerms: expected at least one entry",
     ),
     "an account under its old name": (
         {"extraPodSpec": pod(serviceAccount="A b")},
@@ -66,9 +66,9 @@ CASES: dict[str, tuple[Object, str]] = {
     ),
     "no image": (
         {"extraPodSpec": {"mainContainer": {"args": ["x"]}}},
-        f"{MAIN}.image: an image is required: there is no default",
+        f"{MAIN}.image: missing image (there is no default)",
     ),
-    "no pod spec": ({"extraPodSpec": None}, f"{MAIN}.image: an image is required"),
+    "no pod spec": ({"extraPodSpec": None}, f"{MAIN}.image: missing image"),
     "several nodes": (
         {"multinode": {"nodeCount": 2}},
         "spec.extraPodSpec.mainContainer.args: a component on several nodes needs a command",
@@ -102,7 +102,7 @@ CASES: dict[str, tuple[Object, str]] = {
     ),
     "a host that is no host": (
         {"ingress": {"enabled": True, "host": "a_b"}},
-        'spec.ingress.host: "a_b.local" is no host name',
+        'spec.ingress.host: invalid host name "a_b.local"',
     ),
     "a mismatch of backends": (
         {"backendFramework": "sglang", "extraPodSpec": pod({"args": ["python3 -m dynamo.vllm"]})},
@@ -130,7 +130,7 @@ CASES: dict[str, tuple[Object, str]] = {
                 {"name": "b", "mountPoint": "/x"},
             ]
         },
-        'spec.volumeMounts[1].mountPoint: "/x" is also the path of claim "a"',
+        'spec.volumeMounts[1].mountPoint: duplicate path "/x", already the mount point of PVC "a"',
     ),
     "a claim and an own volume at one path": (
         {
@@ -139,7 +139,7 @@ CASES: dict[str, tuple[Object, str]] = {
                 {"volumeMounts": [{"name": "own", "mountPath": "/x"}]}, volumes=[{"name": "own"}]
             ),
         },
-        f'{MAIN}.volumeMounts[0].mountPath: "/x" is also the path of claim "a"',
+        f'{MAIN}.volumeMounts[0].mountPath: duplicate path "/x", already the mount point of PVC "a"',
     ),
     "a volume named like a claim": (
         {
@@ -154,7 +154,7 @@ CASES: dict[str, tuple[Object, str]] = {
     ),
     "a mount without a volume": (
         {"extraPodSpec": pod({"volumeMounts": [{"name": "gone", "mountPath": "/x"}]})},
-        f'{MAIN}.volumeMounts[0].name: there is no volume "gone"',
+        f'{MAIN}.volumeMounts[0].name: volume "gone" not found',
     ),
     "no quantity": (
         {"resources": {"limits": {"cpu": "abc"}}},
@@ -162,11 +162,11 @@ CASES: dict[str, tuple[Object, str]] = {
     ),
     "half a device": (
         {"resources": {"limits": {"gpu": "500m"}}},
-        'spec.resources.limits.gpu: "500m" of nvidia.com/gpu must be a whole number',
+        'spec.resources.limits.gpu: invalid quantity "500m" of nvidia.com/gpu (expected a whole number)',
     ),
     "more requested than allowed": (
         {"resources": {"requests": {"memory": "2Gi"}, "limits": {"memory": "1Gi"}}},
-        "spec.resources.requests.memory: the request of memory must not be more than its limit",
+        "spec.resources.requests.memory: the request of memory must not exceed its limit",
     ),
     "devices that differ": (
         {
@@ -181,11 +181,11 @@ CASES: dict[str, tuple[Object, str]] = {
     ),
     "a claim that the pod lacks": (
         {"resources": {"claims": [{"name": "fabric"}]}},
-        'spec.resources.claims[0].name: "fabric" is not in extraPodSpec.resourceClaims',
+        'spec.resources.claims[0].name: "fabric" not found in extraPodSpec.resourceClaims',
     ),
     "a variable without a name": (
         {"envs": [{"value": "x"}]},
-        "spec.envs[0].name: an environment variable needs a name",
+        "spec.envs[0].name: missing name of an environment variable",
     ),
     "a variable with two sources": (
         {
@@ -197,7 +197,8 @@ CASES: dict[str, tuple[Object, str]] = {
     ),
     "a side container named like the main one": (
         {"extraPodSpec": pod(containers=[{"name": "main", "image": "x"}])},
-        'spec.extraPodSpec.containers[0].name: "main" is already the name of the main container',
+        'spec.extraPodSpec.containers[0].name: duplicate container name "main", already used by the main '
+        "container",
     ),
     "a variable twice in a side container": (
         {
@@ -205,15 +206,15 @@ CASES: dict[str, tuple[Object, str]] = {
                 containers=[{"name": "s", "image": "x", "env": [{"name": "A"}, {"name": "A"}]}]
             )
         },
-        'spec.extraPodSpec.containers[0].env[1].name: variable "A" is there twice',
+        'spec.extraPodSpec.containers[0].env[1].name: duplicate variable "A"',
     ),
     "a variable twice in the main container": (
         {"extraPodSpec": pod({"env": [{"name": "A"}, {"name": "A"}]})},
-        f'{MAIN}.env[1].name: variable "A" is there twice',
+        f'{MAIN}.env[1].name: duplicate variable "A"',
     ),
     "a port twice": (
         {"extraPodSpec": pod({"ports": [{"containerPort": 80}, {"containerPort": 80}]})},
-        f"{MAIN}.ports[1].containerPort: port 80/TCP is there twice",
+        f"{MAIN}.ports[1].containerPort: duplicate port 80/TCP",
     ),
     "a probe without a handler": (
         {"livenessProbe": {"periodSeconds": 3}},
@@ -221,7 +222,7 @@ CASES: dict[str, tuple[Object, str]] = {
     ),
     "a probe with two handlers": (
         {"readinessProbe": {"exec": {"command": ["x"]}, "tcpSocket": {"port": 1}}},
-        "spec.readinessProbe: a probe asks in one way only, found exec and tcpSocket",
+        "spec.readinessProbe: more than one handler: exec and tcpSocket",
     ),
     "a pod that ends": (
         {"extraPodSpec": pod(restartPolicy="Never")},

@@ -29,7 +29,7 @@ def test_several_nodes_are_fine() -> None:
 def test_a_service_may_not_take_the_name_of_a_clique(suffix: str) -> None:
     both = {"w": SPREAD, f"w{suffix}": a_service()}
     assert [
-        f'spec.services.w{suffix}: "w" and "w{suffix}" would both make a clique "w{suffix}"'
+        f'spec.services.w{suffix}: "w" and "w{suffix}" would both create a clique "w{suffix}"'
     ] == (problems(both))
     assert [] == problems(both, COMPONENT)
 

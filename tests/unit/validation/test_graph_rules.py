@@ -61,7 +61,7 @@ def test_services_whose_names_become_one_are_refused(one: str, other: str) -> No
 def test_a_debug_copy_may_not_take_the_name_of_a_service() -> None:
     switch = {"nvidia.com/enable-stealing-traffic-debug-mode": "true"}
     both = {"w": a_service(annotations=switch), "w-d": a_service()}
-    assert ['spec.services.w-d: "w" and "w-d" would both make objects named "chat-w-d"'] == (
+    assert ['spec.services.w-d: "w" and "w-d" would both create objects named "chat-w-d"'] == (
         problems(both)
     )
 
@@ -128,7 +128,7 @@ def test_a_budget_is_not_for_groups() -> None:
 
 
 def test_a_service_needs_a_name() -> None:
-    assert ["spec.services._: a service's name needs a letter or a digit"] == (
+    assert ["spec.services._: invalid service name (expected at least one letter or digit)"] == (
         problems({"_": a_service()})
     )
 
@@ -141,7 +141,7 @@ def test_the_discovery_backend_of_the_graph_is_checked() -> None:
 
 
 def test_variables_of_the_graph_are_checked() -> None:
-    assert ["spec.envs[0].name: an environment variable needs a name"] == (
+    assert ["spec.envs[0].name: missing name of an environment variable"] == (
         problems({"w": a_service()}, envs=[{"value": "x"}])
     )
 
@@ -153,7 +153,7 @@ def test_a_claim_to_create_says_all_about_itself() -> None:
         "spec.pvcs[0].size is required when create is true",
         "spec.pvcs[0].storageClass is required when create is true",
         "spec.pvcs[0].volumeAccessMode is required when create is true",
-        'spec.pvcs[1].name: claim "c" is there twice',
+        'spec.pvcs[1].name: duplicate PVC "c"',
         "spec.pvcs[2].name is required",
     ] == found
 
@@ -179,7 +179,7 @@ def test_the_order_of_a_restart_names_every_service_once(strategy: Object, said:
 def test_a_default_ingress_needs_a_host_that_can_exist() -> None:
     settings = RenderSettings(ingress_class_name="nginx", ingress_host_suffix="not a host")
     [found] = problems({"Frontend": a_service("frontend")}, settings=settings)
-    assert 'spec.services.Frontend.ingress.host: "chat.not a host" is no host name' == found
+    assert 'spec.services.Frontend.ingress.host: invalid host name "chat.not a host"' == found
 
 
 @pytest.mark.parametrize("key", ["nvidia.com/paused", "nvidia.com/suspend"])

@@ -20,7 +20,7 @@ def problems(settings: RenderSettings = SETTINGS, **spec: Any) -> list[str]:
 
 
 def test_there_must_be_something_to_start() -> None:
-    message = "a component on several nodes needs a command: there is nothing to start"
+    message = "missing command: a multinode component has no default"
     path = "spec.extraPodSpec.mainContainer.args"
     assert [f"{path}: {message}"] == problems()
     for command in (["/bin/sh", "-c"], ["bash", "-lc"]):
@@ -31,7 +31,7 @@ def test_there_must_be_something_to_start() -> None:
 
 
 def test_tensorrt_llm_needs_a_number_of_gpus_wherever_it_is_said() -> None:
-    message = "TensorRT-LLM on several nodes starts a process for each GPU: say how many"
+    message = "missing GPUs: multinode TensorRT-LLM starts one process per GPU"
     assert [f"spec.resources.limits.gpu: {message}"] == problems(extraPodSpec=TRTLLM)
     limits = {"limits": {"gpu.example.com/x": "4"}}
     other = {"mainContainer": {**TRTLLM["mainContainer"], "resources": limits}}
@@ -59,7 +59,7 @@ def test_other_components_need_neither_gpus_nor_keys() -> None:
 
 def test_the_number_of_groups_has_a_limit() -> None:
     main = {"mainContainer": {"image": IMAGE, "args": ["date"]}}
-    message = "spec.replicas: a component on several nodes has at most 1000 replicas"
+    message = "spec.replicas: a multinode component has at most 1000 replicas"
     assert [message] == problems(replicas=1001, extraPodSpec=main)
     assert [] == problems(replicas=1000, extraPodSpec=main)
 
@@ -79,7 +79,7 @@ def test_a_group_takes_names_from_other_services() -> None:
         "W-2": a_service(),
     }
     found = [str(each) for each in graph_problems(a_graph(services), SETTINGS)]
-    assert ['spec.services.W-1: "W" and "W-1" would both make objects named "chat-w-1"'] == found
+    assert ['spec.services.W-1: "W" and "W-1" would both create objects named "chat-w-1"'] == found
 
 
 def test_several_nodes_need_the_api_of_groups_and_one_does_not() -> None:

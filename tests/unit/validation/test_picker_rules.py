@@ -56,7 +56,7 @@ def test_one_problem_is_told(fields: Object, said: str) -> None:
 def test_a_graph_has_one_picker() -> None:
     picker = a_service("epp", eppConfig=CONFIG)
     assert [
-        'spec.services.b.componentType: a graph has one endpoint picker, and "a" is one already'
+        'spec.services.b.componentType: a graph has at most one endpoint picker, and "a" already is one'
     ] == problems({"b": picker, "a": picker})
 
 

@@ -81,7 +81,7 @@ def test_no_configuration_is_a_configuration() -> None:
         (
             {"deployment_overrides": DeploymentOverrides(namespace="other")},
             {"restricted_namespace": "n"},
-            "spec.deploymentOverrides.namespace is other, and this operator works in namespace n only",
+            "spec.deploymentOverrides.namespace is other, but this operator works in namespace n only",
         ),
     ],
 )
@@ -157,7 +157,7 @@ def test_a_configuration_that_no_reader_takes_is_refused(depth: int) -> None:
     config: Any = 1
     for _ in range(depth):
         config = {"a": config}
-    expected = "spec.profilingConfig.config must not be nested more than 100 deep"
+    expected = "spec.profilingConfig.config must not nest deeper than 100 levels"
     assert [expected] == said(a_request(config=config))
 
 

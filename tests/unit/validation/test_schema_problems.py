@@ -92,7 +92,7 @@ def test_all_problems_are_told_at_once_in_the_order_of_their_paths() -> None:
         ({"zzz": 1}, "zzz: unknown field"),
         (
             {"extraPodSpec": {"mainContainer": {"env": [{"name": "a"}, {"name": "a"}]}}},
-            "extraPodSpec.mainContainer.env[1]: an entry with name a is there already",
+            "extraPodSpec.mainContainer.env[1]: duplicate entry with name a",
         ),
     ],
 )
@@ -142,7 +142,7 @@ def test_a_wrong_label_key_and_a_wrong_label_value_are_two_problems() -> None:
 
 def test_annotations_may_not_be_larger_than_the_api_server_allows() -> None:
     assert [] == lines(graph({}, annotations={"a": "x" * (256 * 1024 - 1)}))
-    assert ["metadata.annotations: 262145 bytes are too many; at most 262144 in all"] == lines(
+    assert ["metadata.annotations: 262145 bytes of annotations (limit 262144 in total)"] == lines(
         graph({}, annotations={"a": "x" * 256 * 1024})
     )
 

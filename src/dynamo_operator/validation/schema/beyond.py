@@ -47,11 +47,11 @@ def _duplicates(items: list[Any], schema: Object, path: tuple[str | int, ...]) -
     seen = set[Hashable]()
     for index, item in enumerate(items):
         if keys is None:
-            identity, text = item, f'"{item}" is there twice'
+            identity, text = item, f'duplicate entry "{item}"'
         elif isinstance(item, dict):
             identity = [item.get(key) for key in keys]
             named = joined([f"{key} {item.get(key)}" for key in keys], "and", quote="")
-            text = f"an entry with {named} is there already"
+            text = f"duplicate entry with {named}"
         else:
             continue
         form = _hashable(identity)

@@ -76,7 +76,7 @@ def _problem_of_option(document: Object, field: str, options: list[str]) -> Iter
         yield Problem(field, "this field is required", ProblemKind.REQUIRED)
     elif value not in options:
         hint = nearest(value, options, Suggestions())
-        message = f'"{value}" is not supported; use {joined(options)}{hint}'
+        message = f'unsupported value "{value}" (expected {joined(options)}{hint})'
         yield Problem(field, message, ProblemKind.NOT_SUPPORTED)
 
 

@@ -29,8 +29,8 @@ def metadata_problems(metadata: Any) -> Iterator[Problem]:
         yield from _key_problems("labels", key)
         if value and not (len(value) <= MAX_LABEL and _NAME_PART.fullmatch(value)):
             message = (
-                f'"{value}" is not a label value: at most {MAX_LABEL} letters, digits, "-", "_" '
-                'and ".", with a letter or digit at both ends'
+                f'invalid label value "{value}" (expected at most {MAX_LABEL} letters, digits, '
+                '"-", "_" and ".", with a letter or digit at both ends)'
             )
             yield Problem(dotted(("metadata", "labels", key)), message)
     annotations = list(_texts(metadata.get("annotations")))
@@ -38,7 +38,7 @@ def metadata_problems(metadata: Any) -> Iterator[Problem]:
         yield from _key_problems("annotations", key)
     size = sum(len(key.encode()) + len(value.encode()) for key, value in annotations)
     if size > MAX_ANNOTATION_BYTES:
-        message = f"{size} bytes are too many; at most {MAX_ANNOTATION_BYTES} in all"
+        message = f"{size} bytes of annotations (limit {MAX_ANNOTATION_BYTES} in total)"
         yield Problem("metadata.annotations", message)
 
 
@@ -48,8 +48,8 @@ def _name_problems(metadata: dict[str, Any]) -> Iterator[Problem]:
         yield Problem("metadata.name", "this field is required", ProblemKind.REQUIRED)
     elif isinstance(name, str) and not _is_subdomain(name):
         message = (
-            f'"{name}" is not a name: at most {MAX_SUBDOMAIN} lower-case letters, digits, "-" '
-            'and ".", with a letter or digit at both ends'
+            f'invalid name "{name}" (expected at most {MAX_SUBDOMAIN} lower-case letters, digits, '
+            '"-" and ".", with a letter or digit at both ends)'
         )
         yield Problem("metadata.name", message)
     space = metadata.get("namespace")
@@ -59,8 +59,8 @@ def _name_problems(metadata: dict[str, Any]) -> Iterator[Problem]:
         and not (len(space) <= MAX_LABEL and _NAMESPACE.fullmatch(space))
     ):
         message = (
-            f'"{space}" is not a namespace: at most {MAX_LABEL} lower-case letters, digits '
-            'and "-", with a letter or digit at both ends'
+            f'invalid namespace "{space}" (expected at most {MAX_LABEL} lower-case letters, '
+            'digits and "-", with a letter or digit at both ends)'
         )
         yield Problem("metadata.namespace", message)
 
@@ -72,8 +72,8 @@ def _key_problems(field: str, key: str) -> Iterator[Problem]:
     domain = prefix.lower() if field == "annotations" else prefix
     if not fits or (slash and not _is_subdomain(domain)):
         message = (
-            f'"{key}" is not a key: a name of at most {MAX_LABEL} letters, digits, "-", "_" '
-            'and ".", after an optional domain and "/"'
+            f'invalid key "{key}" (expected a name of at most {MAX_LABEL} letters, digits, "-", '
+            '"_" and ".", after an optional domain and "/")'
         )
         yield Problem(dotted(("metadata", field, key)), message)
 

@@ -55,7 +55,7 @@ def problems_of(
         case ValidationErrorKind.Enum(options=options):
             texts = [str(option) for option in options]
             hint = nearest(error.instance, texts, suggestions)
-            message = f"{_shown(error.instance)} is not supported; use {joined(texts)}{hint}"
+            message = f"unsupported value {_shown(error.instance)} (expected {joined(texts)}{hint})"
             yield Problem(dotted(where), message, ProblemKind.NOT_SUPPORTED)
         case kind:
             yield Problem(dotted(where), _message(kind, error), ProblemKind.INVALID)
@@ -84,7 +84,7 @@ def _message(kind: ValidationErrorKind, error: ValidationError) -> str:
         case ValidationErrorKind.Pattern(pattern=pattern):
             return f"{_shown(got)} {_PATTERNS.get(pattern, f'does not match {pattern}')}"
         case ValidationErrorKind.Format():
-            return f"{_shown(got)} is not a time such as 2026-01-31T12:00:00Z"
+            return f"invalid time {_shown(got)} (expected for example 2026-01-31T12:00:00Z)"
     if template := _BOUNDS.get(kind.name):
         size = len(got) if isinstance(got, list | dict | str) else 0
         return template.format(limit=kind.value, got=got, size=size)
@@ -119,7 +119,10 @@ def _of_resource(name: str, fields: Object) -> str:
     if name == GPU and "gpu" in known:
         return '; use "gpu", for example gpu: "1"'
     if "/" in name and "custom" in known and len(name) <= _LONGEST:
-        return f'; resources by their own names stand under "custom", for example custom: {{"{name}": "1"}}'
+        return (
+            '; put resources with other names under "custom", for example custom: '
+            f'{{"{name}": "1"}}'
+        )
     return ""
 
 

@@ -176,7 +176,7 @@ def test_an_object_over_the_limit_is_refused_with_its_size_and_the_limit() -> No
     assert not found.allowed
     assert found.reason == "too_large"
     size = len(msgspec.json.encode(large(5000))) - len(msgspec.json.encode(large(0)["status"]))
-    assert f"document: the object has {size} bytes, the limit is 2000" == lines(found.problems)
+    assert f"document: the object has {size} bytes (limit 2000)" == lines(found.problems)
 
 
 def test_status_and_managed_fields_do_not_count_to_the_size() -> None:

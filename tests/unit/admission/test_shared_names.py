@@ -55,8 +55,8 @@ def test_a_dynamo_namespace_that_another_namespace_has_is_told() -> None:
     clash = {**graph(), "metadata": {"name": "a-b-chat", "namespace": "lab"}}
     (told,) = warned(clash, world)
     assert (
-        'metadata.name: a graph in another namespace has the Dynamo namespace "lab-a-b-chat"'
-        in told
+        "metadata.name: a graph in another namespace uses the same Dynamo namespace "
+        '"lab-a-b-chat"' in told
     )
     assert "b-chat in" not in told.replace("lab-a-b-chat", "")
     assert () == warned(graph(), world)
@@ -77,7 +77,7 @@ def test_a_host_that_another_namespace_has_is_told() -> None:
     world = World()
     world.ingresses.hear(Present(ingress("prod", "chat.example.com")))
     (told,) = warned(with_service(ingress=HOST), world)
-    assert 'an Ingress in another namespace has the host "chat.example.com" too' in told
+    assert 'an Ingress in another namespace uses the same host "chat.example.com"' in told
     assert () == warned(with_service(ingress=HOST), world, "prod")
 
 

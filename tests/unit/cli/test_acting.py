@@ -81,7 +81,7 @@ def test_a_service_that_goes_meanwhile_is_not_made_again(
 ) -> None:
     cluster = Cluster({"spec": {"services": {"Decode": None}}})
     connected(cluster)
-    with pytest.raises(Unwritable, match="has no service Decode"):
+    with pytest.raises(Unwritable, match="service Decode not found"):
         acting.scale("chat/Decode", 3, HERE)
     assert {"Frontend": {"replicas": 1}} == cluster.services()
 

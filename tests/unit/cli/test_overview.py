@@ -42,7 +42,7 @@ def test_a_service_of_which_nothing_is_known_has_no_numbers() -> None:
     body = {"metadata": metadata(), "spec": {"services": {"w": {"replicas": 3}}}}
     found = lines(msgspec.convert(body, DynamoGraphDeployment))
     assert "w        3       -      -        -" == found[3]
-    assert found[-1].endswith("has not been looked at yet: there is no status.")
+    assert found[-1].endswith("Status is behind generation 1: there is no status.")
 
 
 def test_a_count_of_another_kind_of_workload() -> None:
@@ -60,8 +60,7 @@ def test_a_spec_that_nobody_has_looked_at() -> None:
     edited = a_graph(READY, generation=2)
     assert lines(edited)[0].endswith("not ready")
     assert (
-        "(generation 2) has not been looked at yet: the status describes generation 1."
-        in (lines(edited)[-1])
+        "Status is behind generation 2: the status describes generation 1." in (lines(edited)[-1])
     )
     assert overview_json(edited)["observed"] is False
 
@@ -70,7 +69,7 @@ def test_pause_and_deletion_are_told() -> None:
     paused = a_graph(READY, annotations={"nvidia.com/paused": "true"})
     assert "Reconciliation is paused: the operator writes nothing for this object." in lines(paused)
     going = a_graph(READY, deletionTimestamp=THEN, finalizers=["example.com/hold"])
-    assert lines(going)[-1].endswith("(12 minutes ago); held up by: example.com/hold.")
+    assert lines(going)[-1].endswith("(12 minutes ago); blocked by: example.com/hold.")
 
 
 def test_a_component_is_one_service() -> None:

@@ -174,6 +174,6 @@ async def test_a_kind_that_may_not_be_listed_is_named_once() -> None:
     found = await found_in(cluster)
     assert ["d"] == [each.metadata.name for each in found.by_owner["u-chat"]]
     assert {
-        "pods may not be listed: no pods for you",
-        "services may not be listed: no services for you",
+        "cannot list pods: no pods for you",
+        "cannot list services: no services for you",
     } == set(found.unread)

@@ -48,7 +48,7 @@ def unready(reason: str, message: str = "", **fields: Any) -> dict[str, Any]:
 
 
 def test_a_ready_graph_needs_one_sentence() -> None:
-    assert Explanation((f"The graph prod/chat is ready {SINCE}.",)) == told(a_graph(READY))
+    assert Explanation((f"prod/chat has been ready {SINCE}.",)) == told(a_graph(READY))
 
 
 def test_an_image_that_cannot_be_pulled() -> None:
@@ -56,8 +56,10 @@ def test_an_image_that_cannot_be_pulled() -> None:
     services = {"w": late("image_pull_failed", pod), "f": counts()}
     found = told(a_graph(unready("image_pull_failed", "w: 0/1"), services=services))
     head, cause, service = found.said
-    assert f"The graph prod/chat is not ready {SINCE}." == head
-    assert cause.startswith("Ready is False, image_pull_failed: The image of a container")
+    assert f"prod/chat has not been ready {SINCE}." == head
+    assert cause.startswith(
+        "Ready is False, image_pull_failed: The kubelet cannot pull a container's image"
+    )
     assert "Service w, image_pull_failed: 0 of 1 replicas" in service
     assert f"pod chat-w-0, container main: ImagePullBackOff {SINCE}: no such tag" in service
     assert (advice("image_pull_failed"),) == found.advice
@@ -152,7 +154,7 @@ def test_a_paused_graph(is_seen: bool) -> None:
     seen = (a_condition("Progressing", "Unknown", "paused"),) if is_seen else ()
     paused = a_graph(READY, *seen, annotations={"nvidia.com/paused": "true"})
     found = told(paused)
-    assert "is ready" in found.said[0]
+    assert "has been ready" in found.said[0]
     assert "`nvidia.com/paused` is `true`: nothing is written" in found.said[1]
     broken = a_graph(unready("pods_crashing"), annotations={"nvidia.com/paused": "true"})
     assert advice("paused", "Progressing", "Unknown") == told(broken).advice[0]
@@ -168,9 +170,9 @@ def test_a_paused_adapter_says_so_once() -> None:
 
 
 def test_a_suspended_graph() -> None:
-    at_zero = a_condition("Suspended", "True", "suspended", "No service has replicas")
-    found = told(a_graph(unready("suspended", "No service has replicas"), at_zero))
-    assert 1 == text(found).count("No service has replicas")
+    at_zero = a_condition("Suspended", "True", "suspended", "All services have zero replicas")
+    found = told(a_graph(unready("suspended", "All services have zero replicas"), at_zero))
+    assert 1 == text(found).count("All services have zero replicas")
     assert (advice("suspended"),) == found.advice
 
 
@@ -203,14 +205,14 @@ def test_a_graph_that_was_suspended_is_as_ready_as_any() -> None:
 def test_an_object_that_is_being_deleted(finalizers: list[str], words: str) -> None:
     going = a_graph(READY, deletionTimestamp=THEN, generation=2, finalizers=finalizers)
     found = told(going)
-    assert f"The graph prod/chat is being deleted {SINCE}." == found.said[0]
+    assert f"prod/chat is being deleted {SINCE}." == found.said[0]
     assert words in text(found)
 
 
 def test_no_status_yet_is_no_fault_within_a_minute() -> None:
     young = told(a_graph(creationTimestamp="2026-01-01T00:11:58Z"))
-    assert "(2 seconds ago), and no operator has looked at it yet" in text(young)
-    assert young.advice[0].startswith("Ask again")
+    assert "(2 seconds ago), but no operator has reconciled it yet" in text(young)
+    assert young.advice[0].startswith("Repeat in a minute")
     old = told(a_graph())
     assert "(12 minutes ago)" in text(old)
     assert old.advice[0].startswith("`dynamoctl check`")
@@ -219,18 +221,19 @@ def test_no_status_yet_is_no_fault_within_a_minute() -> None:
 def test_a_spec_that_nobody_has_looked_at() -> None:
     edited = a_graph(READY, generation=2)
     found = told(edited, "2026-01-01T00:11:50Z")
-    assert "The graph prod/chat is not ready." == found.said[0]
-    assert "(generation 2) has not been looked at yet; the status describes generation 1" in text(
-        found
-    )
-    assert found.advice[0].startswith("Ask again")
+    assert "prod/chat is not ready." == found.said[0]
+    assert (
+        "No operator has reconciled its newest spec (generation 2) yet; the status describes "
+        "generation 1"
+    ) in text(found)
+    assert found.advice[0].startswith("Repeat in a minute")
     assert told(edited, THEN).advice[0].startswith("`dynamoctl check`")
     assert "12 minutes ago" in text(told(edited, THEN))
 
 
 def test_a_spec_that_was_refused_has_been_looked_at() -> None:
     refused = unready("ValidationFailed", "spec.x: is wrong", generation=2)
-    assert "looked at" not in text(told(a_graph(refused, generation=2)))
+    assert "reconciled" not in text(told(a_graph(refused, generation=2)))
 
 
 def test_a_reason_that_this_version_does_not_know() -> None:
@@ -246,7 +249,7 @@ def test_a_component_has_the_advice_of_its_pods() -> None:
     same = {**available, "type": "DynamoComponentReady"}
     pod = a_pod("CrashLoopBackOff", "exit code 1")
     found = told(a_component(available, same, service=late("pods_crashing", pod)))
-    assert "The component prod/chat-w is not ready" in found.said[0]
+    assert "prod/chat-w has not been ready" in found.said[0]
     assert 1 == text(found).count("DeploymentNotReady")
     assert "exit code 1" in found.said[-1]
     assert (advice("pods_crashing"),) == found.advice
@@ -276,7 +279,7 @@ def test_a_request_that_failed_says_where() -> None:
     ]
     body = {"metadata": metadata(generation=3), "status": {"conditions": conditions}}
     found = told(msgspec.convert(body, DynamoGraphDeploymentRequest))
-    assert "The request prod/chat is not ready" in found.said[0]
+    assert "prod/chat has not been ready" in found.said[0]
     assert 1 == text(found).count("pod x: exit code 1")
     assert "the profiler or the copier failed" in text(found).lower()
 

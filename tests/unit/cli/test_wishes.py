@@ -28,6 +28,9 @@ SIZED = {
 }
 
 
+DECODE = "prod/chat/Decode"
+
+
 def a_graph(factor: int | None = None, **worker: Any) -> DynamoGraphDeployment:
     services = {"Decode": {"componentType": "worker", **worker}, "Frontend": {}}
     spec = {"services": services} | ({} if factor is None else {"replicas": factor})
@@ -54,24 +57,32 @@ def of_service(replicas: int) -> Any:
 @pytest.mark.parametrize(
     ("graph", "asked", "wish"),
     [
-        (a_graph(), 2, Wish(of_service(2), "is to have 2 replicas, no number before")),
-        (a_graph(), 1, Wish(of_service(1), "is to have 1 replica, no number before")),
-        (a_graph(None, replicas=3), 0, Wish(of_service(0), "is to have 0 replicas, 3 before")),
-        (a_graph(None, replicas=3), 3, Wish(None, "is already to have 3 replicas")),
-        (a_graph(1, replicas=3), 4, Wish(of_service(4), "is to have 4 replicas, 3 before")),
+        (a_graph(), 2, Wish(of_service(2), f"Scaling {DECODE} to 2 replicas")),
+        (a_graph(), 1, Wish(of_service(1), f"Scaling {DECODE} to 1 replica")),
+        (
+            a_graph(None, replicas=3),
+            0,
+            Wish(of_service(0), f"Scaling {DECODE} from 3 to 0 replicas"),
+        ),
+        (a_graph(None, replicas=3), 3, Wish(None, f"{DECODE} is already set to 3 replicas")),
+        (a_graph(1, replicas=3), 4, Wish(of_service(4), f"Scaling {DECODE} from 3 to 4 replicas")),
         (
             a_graph(2, replicas=3),
             8,
             Wish(
                 of_service(4),
-                "is to have 8 replicas, 6 before: 4 times spec.replicas, which is 2",
+                f"Scaling {DECODE} from 6 to 8 replicas (4 \N{MULTIPLICATION SIGN} spec.replicas 2)",
             ),
         ),
-        (a_graph(2, replicas=3), 6, Wish(None, "is already to have 6 replicas")),
-        (a_graph(2), 2, Wish(None, "is already to have 2 replicas")),
-        (a_graph(0, replicas=3), 0, Wish(None, "is already to have 0 replicas")),
-        (a_graph(None, envs=[SIZED]), 3, Wish(None, "is already to have 3 replicas")),
-        (a_graph(None, envs=[SIZED]), 4, Wish(of_service(4), "is to have 4 replicas, 3 before")),
+        (a_graph(2, replicas=3), 6, Wish(None, f"{DECODE} is already set to 6 replicas")),
+        (a_graph(2), 2, Wish(None, f"{DECODE} is already set to 2 replicas")),
+        (a_graph(0, replicas=3), 0, Wish(None, f"{DECODE} is already set to 0 replicas")),
+        (a_graph(None, envs=[SIZED]), 3, Wish(None, f"{DECODE} is already set to 3 replicas")),
+        (
+            a_graph(None, envs=[SIZED]),
+            4,
+            Wish(of_service(4), f"Scaling {DECODE} from 3 to 4 replicas"),
+        ),
     ],
 )
 def test_replicas_of_a_service(graph: DynamoGraphDeployment, asked: int, wish: Wish) -> None:
@@ -80,7 +91,7 @@ def test_replicas_of_a_service(graph: DynamoGraphDeployment, asked: int, wish: W
 
 @pytest.mark.parametrize(("factor", "asked"), [(2, 3), (3, 2), (0, 1)])
 def test_a_number_that_the_factor_does_not_make(factor: int, asked: int) -> None:
-    with pytest.raises(Unwritable, match=f"spec.replicas of the graph prod/chat is {factor}"):
+    with pytest.raises(Unwritable, match=f"spec.replicas of graph prod/chat is {factor}"):
         replicas_by_graph(a_graph(factor, replicas=1), "Decode", asked)
 
 
@@ -99,7 +110,7 @@ def test_the_adapter_of_a_service_is_the_one_that_the_operator_made() -> None:
     going = an_adapter("u-chat", "Decode")
     metadata = msgspec.structs.replace(going.metadata, deletion_timestamp="2026-01-01T00:00:00Z")
     adapters.append(msgspec.structs.replace(going, metadata=metadata))
-    with pytest.raises(Unwritable, match="not there yet"):
+    with pytest.raises(Unwritable, match="does not exist yet"):
         adapter_of(a_graph(), "Decode", adapters)
     right = an_adapter("u-chat", "Decode", 4)
     assert right is adapter_of(a_graph(), "Decode", [*adapters, right])
@@ -110,9 +121,9 @@ def test_the_adapter_of_a_service_is_the_one_that_the_operator_made() -> None:
 
 
 def test_a_service_that_is_not_there() -> None:
-    with pytest.raises(Unwritable, match='no service decode; did you mean "Decode"'):
+    with pytest.raises(Unwritable, match='service decode not found; did you mean "Decode"'):
         service_of(a_graph(), "decode")
-    with pytest.raises(Unwritable, match="no service X; it has Decode, Frontend"):
+    with pytest.raises(Unwritable, match=r"service X not found \(services: Decode, Frontend\)"):
         service_of(a_graph(), "X")
 
 
@@ -162,5 +173,5 @@ def test_no_restart_while_workers_are_replaced_anyway(phase: str) -> None:
     if phase == "Completed":
         assert restarted(graph, datetime(2026, 1, 1, tzinfo=UTC)).patch is not None
         return
-    with pytest.raises(Unwritable, match="being replaced anyway"):
+    with pytest.raises(Unwritable, match="already being replaced"):
         restarted(graph, datetime(2026, 1, 1, tzinfo=UTC))

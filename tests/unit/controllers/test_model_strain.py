@@ -59,7 +59,7 @@ async def test_a_new_container_is_not_ready_before_it_has_said_what_it_has() -> 
         await asyncio.sleep(5)
         assert ("False", "NoReadyEndpoints") == cluster.condition()[:2]
         (told,) = cluster.status()["endpoints"]
-        assert "a container was started again" in told["message"]
+        assert "a container restarted" in told["message"]
         await asyncio.sleep(70)
         assert "True" == cluster.condition()[0]
         assert {"legal-v2": URI} == worker.loaded

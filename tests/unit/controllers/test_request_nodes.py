@@ -109,7 +109,7 @@ async def test_an_account_of_the_users_own_is_not_listed() -> None:
 
 async def test_an_installation_without_the_list_is_told_of() -> None:
     world = World(has_list=False)
-    assert "spec.enableGpuDiscovery needs" in await world.readers.admit(a_request("a"))
+    assert "spec.enableGpuDiscovery requires" in await world.readers.admit(a_request("a"))
 
 
 async def test_when_a_request_ends_or_is_deleted_its_account_is_taken_out_at_once() -> None:

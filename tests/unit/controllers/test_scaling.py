@@ -180,8 +180,8 @@ async def test_a_number_that_is_put_back_is_told_with_the_way_to_change_it() -> 
         cluster.edit(replicas=2)
         await settle()
     text = (
-        "Scaled service decode from 2 to 4 replicas: its number is that of "
-        "DynamoGraphDeploymentScalingAdapter chat-decode; scale that"
+        "Scaled service decode from 2 to 4 replicas: DynamoGraphDeploymentScalingAdapter "
+        "chat-decode owns its number; scale that instead"
     )
     assert ("chat", "Scaled", text) in cluster.events()
 

@@ -123,7 +123,7 @@ async def test_an_object_over_the_size_limit_is_reported_with_its_size_and_is_no
     found = world.server.storage.read(world.path, KEY)["status"]["conditions"]
     condition = next(each for each in found if each["type"] != "Other")
     assert (reason, "False") == (condition["reason"], condition["status"])
-    assert "bytes, the limit is 1000" in condition["message"]
+    assert "bytes (limit 1000" in condition["message"]
     await settle()
     before = len(world.writes())
     await world.report()  # its own status does not make it write again

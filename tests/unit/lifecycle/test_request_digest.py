@@ -47,7 +47,7 @@ def test_what_the_job_wrote_is_signed() -> None:
     ],
 )
 def test_anything_else_is_refused(message: str) -> None:
-    with pytest.raises(BadOutput, match="changed by another"):
+    with pytest.raises(BadOutput, match="something else changed it"):
         is_signed(JOB, [pod(message)], DATA)
 
 

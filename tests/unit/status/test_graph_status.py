@@ -137,7 +137,8 @@ def test_a_paused_component_that_is_behind_is_named() -> None:
     workers = replace(old, generations=Generations(old=(Member(member, "", ""),)))
     views = component_views(GRAPH, {"S0": ("chat-s0-new", component("True"))}, workers)
     assert all(
-        "chat-decode: it is of an older generation and paused" in t for t in views["S0"].obstacles
+        "chat-decode: it belongs to an older revision and is paused" in t
+        for t in views["S0"].obstacles
     )
 
 

@@ -132,7 +132,7 @@ def test_an_old_component_says_what_it_waits_for() -> None:
     assert "its last pods are terminating (2)" == why(an_old_one(0, 2))
     gone = an_old_one(0, 0)
     assert "its last pods are terminating (1)" == why(gone, leaving={gone.name: 1})
-    assert "goes when all services have been replaced" in why(gone)
+    assert "is deleted once all services are replaced" in why(gone)
     assert "chat-decode-bbbbbbbb is replacing it" == why(
         an_old_one(2, 2), successors=(member("bbbbbbbb"),)
     )

@@ -62,9 +62,9 @@ def ready(status: Object) -> Condition:
     ("found", "expected"),
     [
         (graph(3), ("True", "scaled", "has 3 replicas")),
-        (graph(1), ("False", "scaling", "is on its way to 3 replicas")),
-        (graph(), ("False", "scaling", "is on its way to 3 replicas")),
-        (graph(3, generation=1), ("False", "scaling", "is on its way to 3 replicas")),
+        (graph(1), ("False", "scaling", "is scaling to 3 replicas")),
+        (graph(), ("False", "scaling", "is scaling to 3 replicas")),
+        (graph(3, generation=1), ("False", "scaling", "is scaling to 3 replicas")),
     ],
 )
 def test_it_is_scaled_when_the_newest_graph_has_that_many(

@@ -114,13 +114,13 @@ NODES: Object = {
     [
         ({"annotations": {STRATEGY: "recreate"}}, 'did you mean "Recreate"?'),
         ({"annotations": {STRATEGY: "OnDelete"}}, "expected Recreate or RollingUpdate"),
-        ({"annotations": {STRATEGY: "Recreate", SURGE: "1"}}, "together with Recreate"),
+        ({"annotations": {STRATEGY: "Recreate", SURGE: "1"}}, "with Recreate"),
         (
             {
                 "annotations": {STRATEGY: "Recreate"},
                 "extraPodMetadata": {"annotations": {SURGE: "1"}},
             },
-            "together with Recreate",
+            "with Recreate",
         ),
         ({"annotations": {STRATEGY: "Recreate"}, **NODES}, "over several nodes"),
     ],
@@ -150,7 +150,7 @@ def test_a_claim_that_the_graph_makes_need_not_be_there() -> None:
     services = {"w": worker(volumeMounts=mounts, replicas=2)}
     assert () == warned(graph(services, pvcs=[many]), claims=set())
     (text,) = warned(graph(services, pvcs=[{"name": "m"}]), claims=set())
-    assert text.startswith('spec.pvcs[0].name: there is no PersistentVolumeClaim "m" yet')
+    assert text.startswith('spec.pvcs[0].name: PersistentVolumeClaim "m" not found')
 
 
 def test_a_claim_of_one_node_for_several_pods_is_told() -> None:

@@ -43,7 +43,7 @@ CASES: dict[str, tuple[Object, str]] = {
     ),
     "an account under its old name": (
         {"extraPodSpec": pod(serviceAccount="A b")},
-        'spec.extraPodSpec.serviceAccount: "A b" does not name a ServiceAccount',
+        'spec.extraPodSpec.serviceAccount: invalid name "A b" of a ServiceAccount',
     ),
     "the account of profiling": (
         {"extraPodSpec": pod(serviceAccountName="dgdr-profiling-job")},
@@ -71,11 +71,11 @@ CASES: dict[str, tuple[Object, str]] = {
     "no pod spec": ({"extraPodSpec": None}, f"{MAIN}.image: missing image"),
     "several nodes": (
         {"multinode": {"nodeCount": 2}},
-        "spec.extraPodSpec.mainContainer.args: a component on several nodes needs a command",
+        "spec.extraPodSpec.mainContainer.args: missing command: a multinode component",
     ),
     "an endpoint picker without a graph": (
         {"componentType": "epp", "eppConfig": {"config": {}}},
-        "spec.componentType: an endpoint picker needs a graph",
+        "spec.componentType: an endpoint picker must belong to a graph",
     ),
     "a type that is no label": ({"componentType": "a b"}, 'spec.componentType: "a b" is no label'),
     "a key that is no key": ({"labels": {"a b": "c"}}, 'spec.labels[a b]: "a b" is no key'),
@@ -121,7 +121,7 @@ CASES: dict[str, tuple[Object, str]] = {
             "backendFramework": "sglang",
             "volumeMounts": [{"name": "a", "useAsCompilationCache": True}],
         },
-        "as sglang has no default",
+        "because sglang has no default",
     ),
     "two claims at one path": (
         {
@@ -193,7 +193,7 @@ CASES: dict[str, tuple[Object, str]] = {
                 {"env": [{"name": "A", "value": "x", "valueFrom": {"fieldRef": {}}}]}
             )
         },
-        f"{MAIN}.env[0].valueFrom: a variable has either value or valueFrom",
+        f"{MAIN}.env[0].valueFrom: value and valueFrom must not both be set",
     ),
     "a side container named like the main one": (
         {"extraPodSpec": pod(containers=[{"name": "main", "image": "x"}])},
@@ -218,7 +218,7 @@ CASES: dict[str, tuple[Object, str]] = {
     ),
     "a probe without a handler": (
         {"livenessProbe": {"periodSeconds": 3}},
-        "spec.livenessProbe: a probe needs one of exec, httpGet, tcpSocket, grpc",
+        "spec.livenessProbe: missing handler (expected one of exec, httpGet, tcpSocket, grpc)",
     ),
     "a probe with two handlers": (
         {"readinessProbe": {"exec": {"command": ["x"]}, "tcpSocket": {"port": 1}}},
@@ -253,7 +253,7 @@ CASES: dict[str, tuple[Object, str]] = {
                 }
             ]
         },
-        "spec.envs[0].value[W].ServiceArgs.resources.gpu: expected text",
+        "spec.envs[0].value[W].ServiceArgs.resources.gpu: expected a string",
     ),
 }
 

@@ -27,10 +27,10 @@ def test_a_graph_needs_a_service() -> None:
 @pytest.mark.parametrize(
     ("service", "factor", "said"),
     [
-        ({"replicas": 2}, 2**30, "2147483648: it has at most 2147483647"),
+        ({"replicas": 2}, 2**30, "2147483648 (limit 2147483647)"),
         ({"replicas": 2}, 2**30 - 1, None),
         ({"replicas": 2, "scalingAdapter": {"enabled": True}}, 2**30, None),
-        ({"replicas": 11, "multinode": {"nodeCount": 2}}, 100, "1100: it has at most 1000"),
+        ({"replicas": 11, "multinode": {"nodeCount": 2}}, 100, "1100 (limit 1000)"),
     ],
 )
 def test_no_factor_makes_a_service_larger_than_it_can_be(
@@ -55,7 +55,7 @@ def test_the_graphs_framework_is_held_against_the_command() -> None:
 @pytest.mark.parametrize(("one", "other"), [("w", "W"), ("a.b", "a-b"), ("a_b", "a-b")])
 def test_services_whose_names_become_one_are_refused(one: str, other: str) -> None:
     [found] = problems({one: a_service(), other: a_service()})
-    assert "would both make objects named" in found
+    assert "would both create objects named" in found
 
 
 def test_a_debug_copy_may_not_take_the_name_of_a_service() -> None:
@@ -82,7 +82,7 @@ def test_a_graph_cannot_take_a_key_of_the_operator_and_is_told_which_those_are(
     [found] = problems({"w": a_service()}, **{field: {key: "x"}})
     path, _, message = found.partition(": ")
     assert f"spec.{field}[{key}]" == path
-    assert key in message.partition("reserved are ")[2].split(", ")
+    assert key in message.partition("reserved keys: ")[2].split(", ")
 
 
 def test_the_labels_of_a_graph_must_be_labels() -> None:
@@ -124,7 +124,7 @@ def test_a_budget_is_not_for_groups() -> None:
         extraPodSpec={"mainContainer": {"image": "x", "args": ["run"]}},
     )
     [found] = problems({"w": several})
-    assert "the pods of a group are one" in found
+    assert "the pods of a multinode group are one unit" in found
 
 
 def test_a_service_needs_a_name() -> None:

@@ -47,9 +47,7 @@ def test_tensorrt_llm_needs_a_number_of_gpus_wherever_it_is_said() -> None:
 
 def test_tensorrt_llm_needs_the_keys_of_the_operator() -> None:
     [found] = problems(RenderSettings(), resources={"limits": {"gpu": "4"}}, extraPodSpec=TRTLLM)
-    assert found.startswith(
-        "spec.multinode.nodeCount: TensorRT-LLM on several nodes needs SSH keys"
-    )
+    assert found.startswith("spec.multinode.nodeCount: multinode TensorRT-LLM requires SSH keys")
 
 
 def test_other_components_need_neither_gpus_nor_keys() -> None:
@@ -94,4 +92,4 @@ def test_groups_must_not_be_more_together_than_can_be_cached() -> None:
     main = {"image": IMAGE, "args": ["run"], "env": env}
     assert [] == problems(extraPodSpec={"mainContainer": main}, replicas=300)
     (problem,) = problems(extraPodSpec={"mainContainer": main}, replicas=400)
-    assert problem.startswith("spec.replicas: 400 replicas over several nodes with templates of ")
+    assert problem.startswith("spec.replicas: 400 multinode replicas with templates of ")

@@ -36,10 +36,10 @@ def test_a_plain_picker_has_no_problems(config: Object) -> None:
         ),
         ({"eppConfig": {"configMapRef": {"key": "k"}}}, "configMapRef.name is required"),
         ({"eppConfig": {"configMapRef": {"name": "a b"}}}, 'configMapRef.name: "a b" does not'),
-        ({"eppConfig": {"configMapRef": {"name": 1}}}, "configMapRef.name: expected text"),
+        ({"eppConfig": {"configMapRef": {"name": 1}}}, "configMapRef.name: expected a string"),
         (
             {"eppConfig": {"configMapRef": {"name": "a", "key": 1}}},
-            "configMapRef.key: expected text",
+            "configMapRef.key: expected a string",
         ),
         (
             {"eppConfig": CONFIG, "replicas": 2},

@@ -57,7 +57,11 @@ def test_no_configuration_is_a_configuration() -> None:
             {},
             "spec.profilingConfig.env[0].name: DGDR_UID is set by the operator",
         ),
-        ({"labels": {"job-name": "x"}}, {}, "spec.profilingConfig.labels[job-name]: it is set by"),
+        (
+            {"labels": {"job-name": "x"}},
+            {},
+            ("spec.profilingConfig.labels[job-name]: the operator or the Job controller sets"),
+        ),
         (
             {"labels": {"batch.kubernetes.io/job-name": "x"}},
             {},
@@ -66,7 +70,7 @@ def test_no_configuration_is_a_configuration() -> None:
         (
             {"service_account_name": "operator"},
             {"operator_account": "n/operator", "restricted_namespace": "n"},
-            "is the account of the operator itself",
+            "is the operator's own ServiceAccount",
         ),
         (
             {},
@@ -212,7 +216,7 @@ def test_values_that_others_take_the_place_of_are_warned_of() -> None:
         "spec.profilingConfig.config.engine.backend (sglang) will be overwritten by spec.backend (vllm)",
         "spec.profilingConfig.config.deployment.model (x) will be overwritten by spec.model (m)",
         (
-            "spec.profilingConfig.config.output_dir (/x) will be overwritten by /data, from where "
-            "results are read"
+            "spec.profilingConfig.config.output_dir (/x) will be overwritten by /data, from "
+            "which the operator reads results"
         ),
     ] == [str(each) for each in request_warnings(a_request(config=config))]

@@ -45,12 +45,12 @@ def test_all_problems_are_told_at_once_in_the_order_of_their_paths() -> None:
     )
     assert [
         (
-            'metadata.name: "G" is not a name: at most 253 lower-case letters, digits, "-" and '
-            '".", with a letter or digit at both ends'
+            'metadata.name: invalid name "G" (expected at most 253 lower-case letters, digits, '
+            '"-" and ".", with a letter or digit at both ends)'
         ),
         (
-            'spec.backendFramework: "vlm" is not supported; use "sglang", "vllm" or "trtllm"; '
-            'did you mean "vllm"?'
+            'spec.backendFramework: unsupported value "vlm" (expected "sglang", "vllm" or '
+            '"trtllm"; did you mean "vllm"?)'
         ),
         (
             "spec.pvcs[0]: When create is true, size, storageClass, and volumeAccessMode are "
@@ -109,8 +109,8 @@ def test_a_mistake_is_named_with_what_was_expected_and_what_is_there(
         (
             {"apiVersion": "nvidia.com/v1"},
             (
-                'apiVersion: "nvidia.com/v1" is not supported; use "nvidia.com/v1alpha1"; '
-                'did you mean "nvidia.com/v1alpha1"?'
+                'apiVersion: unsupported value "nvidia.com/v1" (expected "nvidia.com/v1alpha1"; '
+                'did you mean "nvidia.com/v1alpha1"?)'
             ),
         ),
         ({"kind": None}, "kind: this field is required"),

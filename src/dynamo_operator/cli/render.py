@@ -75,7 +75,7 @@ def _in_namespace(manifest: Manifest, namespace: str) -> tuple[Object, list[Conf
         return manifest.value, []
     own = metadata.get("namespace")
     if own and namespace and own != namespace:
-        message = f'f\'"{own}" does not match the namespace "{namespace}" of the command line\''
+        message = f'"{own}" does not match the namespace "{namespace}" of the command line'
         return manifest.value, [manifest.problem("metadata.namespace", message)]
     chosen = own or namespace or _DEFAULT_NAMESPACE
     return {**manifest.value, "metadata": {**metadata, "namespace": chosen}}, []

@@ -166,7 +166,8 @@ MEANINGS = (
     Meaning(
         *(_GRAPH, "ConfigurationWarning", "True", GraphReason.INOPERATIVE),
         "The spec is accepted but cannot work as written: a container that exits at once, a "
-        "missing port, an Ingress without a class, a VirtualService without a gateway. It does not affect `Ready`.",
+        "missing port, an Ingress without a class, a VirtualService without a gateway. It does "
+        "not affect `Ready`.",
         "Change the fields that the message names.",
     ),
     Meaning(

@@ -126,7 +126,7 @@ async def test_an_object_that_is_too_expensive_is_refused_and_too_many_are_a_503
         status, body = await there.post(GRAPHS, review(LARGE))
         assert 200 == status
         assert b'"allowed":false' in body
-        assert b"too expensive to judge" in body
+        assert b"too expensive to validate" in body
     async with running(submit=busy) as there:
         assert 503 == (await there.post(GRAPHS, review(LARGE)))[0]
 

@@ -38,5 +38,5 @@ def test_without_a_name_all_kinds_are_meant() -> None:
 
 
 def test_an_unknown_name_is_an_error_that_lists_the_kinds() -> None:
-    with pytest.raises(ConfigError, match='unknown kind "pods" (expected one of DynamoGraph'):
+    with pytest.raises(ConfigError, match=r'unknown kind "pods" \(expected one of DynamoGraph'):
         selected(["dm", "pods"])

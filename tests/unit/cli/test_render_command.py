@@ -179,7 +179,7 @@ def test_several_documents_lists_folders_and_standard_input_are_read(
         (
             "      replicas: 2\n",
             "      replicas: 2\n      replicas: 3\n",
-            ":10:7: key 'replicas' is",
+            ":10:7: duplicate key 'replicas'",
         ),
     ],
 )

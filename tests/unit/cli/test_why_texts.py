@@ -81,7 +81,7 @@ def test_of_several_reasons_each_has_its_own_advice() -> None:
         "c": late("image_pull_failed", a_pod("ImagePullBackOff")),
     }
     found = told(a_graph(unready("mixed_not_ready_reasons", "a | b | c"), services=services))
-    assert "started again 3 times" in text(found)
+    assert "restarted 3 times" in text(found)
     assert "a | b | c" not in text(found)
     crashing, pulling = advice("pods_crashing"), advice("image_pull_failed")
     assert (f"a: {crashing}", f"b, c: {pulling}") == found.advice
@@ -155,7 +155,7 @@ def test_a_paused_graph(is_seen: bool) -> None:
     paused = a_graph(READY, *seen, annotations={"nvidia.com/paused": "true"})
     found = told(paused)
     assert "has been ready" in found.said[0]
-    assert "`nvidia.com/paused` is `true`: nothing is written" in found.said[1]
+    assert "`nvidia.com/paused` is `true`: the operator writes nothing" in found.said[1]
     broken = a_graph(unready("pods_crashing"), annotations={"nvidia.com/paused": "true"})
     assert advice("paused", "Progressing", "Unknown") == told(broken).advice[0]
 
@@ -215,7 +215,7 @@ def test_no_status_yet_is_no_fault_within_a_minute() -> None:
     assert young.advice[0].startswith("Repeat in a minute")
     old = told(a_graph())
     assert "(12 minutes ago)" in text(old)
-    assert old.advice[0].startswith("`dynamoctl check`")
+    assert old.advice[0].startswith("Run `dynamoctl check`")
 
 
 def test_a_spec_that_nobody_has_looked_at() -> None:
@@ -227,7 +227,7 @@ def test_a_spec_that_nobody_has_looked_at() -> None:
         "generation 1"
     ) in text(found)
     assert found.advice[0].startswith("Repeat in a minute")
-    assert told(edited, THEN).advice[0].startswith("`dynamoctl check`")
+    assert told(edited, THEN).advice[0].startswith("Run `dynamoctl check`")
     assert "12 minutes ago" in text(told(edited, THEN))
 
 
@@ -239,7 +239,7 @@ def test_a_spec_that_was_refused_has_been_looked_at() -> None:
 def test_a_reason_that_this_version_does_not_know() -> None:
     found = told(a_graph(unready("solar_flare", "the sun")))
     assert {"Ready is False: solar_flare.", "The operator reports: the sun"} <= set(found.said)
-    assert "does not know the reason solar_flare" in found.advice[0]
+    assert "Unknown reason solar_flare" in found.advice[0]
     services = {"w": late("solar_flare", a_pod("Sun"))}
     assert "solar_flare" in told(a_graph(unready("solar_flare"), services=services)).advice[0]
 

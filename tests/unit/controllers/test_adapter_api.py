@@ -125,7 +125,7 @@ async def test_a_host_that_takes_no_connection_is_told_from_one_that_does_not_an
                 api = AdapterApi(session, dial=lambda _: f"http://{host}:{port}")
                 reply = await api.call(ADDRESS, LOAD)
     assert Ending.FAILED is reply.ending
-    assert "no connection" in reply.message
+    assert "connection refused or unreachable" in reply.message
     assert "120" not in reply.message
 
 

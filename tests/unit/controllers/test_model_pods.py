@@ -120,7 +120,7 @@ async def test_why_there_are_no_endpoints_is_told() -> None:
         assert ("False", "NoEndpoints", f"{nothing}; {none}") == cluster.condition()
         cluster.has_service("orion/other")
         await asyncio.sleep(5)
-        other = "no component in this namespace has that modelRef.name (found: orion/other"
+        other = "no component in this namespace has that modelRef.name (found: orion/other)"
         assert f"{nothing}; {other}" == cluster.condition()[2]
         cluster.has_service()
         await asyncio.sleep(5)

@@ -56,7 +56,7 @@ async def test_who_scaled_is_told() -> None:
         patch = {"metadata": {"managedFields": fields}, "spec": {"replicas": 2}}
         cluster.storage.merge(ADAPTERS, ADAPTER, patch)
         await settle()
-    text = "Scaled service decode from 1 to 2 replicas, as keda asked"
+    text = "Scaled service decode from 1 to 2 replicas, requested by keda"
     assert ("chat-decode", "Scaled", text) in cluster.events()
 
 

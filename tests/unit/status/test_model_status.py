@@ -123,7 +123,7 @@ def test_a_status_is_never_too_large_to_be_stored() -> None:
     assert 0 < left
     state, reason, message = ready(status)
     assert ("False", "NotReady") == (state, reason)
-    assert f"{left} endpoint(s) are left alone: the status has no room for them" in message
+    assert f"skipped {left} endpoint(s): the status has no room for them" in message
 
 
 def test_where_there_is_no_room_for_all_those_are_kept_that_have_something() -> None:

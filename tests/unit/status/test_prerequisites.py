@@ -26,7 +26,7 @@ def test_a_graph_of_its_own_lacks_nothing() -> None:
 def test_a_claim_that_is_not_to_be_made_must_be_there() -> None:
     pvcs = [{"name": "mine"}]
     [found] = lacks(Facts(claims=frozenset(("other",))), pvcs=pvcs)
-    assert "PersistentVolumeClaim mine does not exist" in found
+    assert "PersistentVolumeClaim mine not found" in found
     assert [] == lacks(Facts(claims=frozenset(("mine",))), pvcs=pvcs)
 
 

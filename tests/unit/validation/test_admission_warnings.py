@@ -38,7 +38,7 @@ def test_an_image_yet_to_be_filled_in_is_fine(image: str) -> None:
 @pytest.mark.parametrize("image", ["${REGISTRY}/x", "${REGISTRY}/x:latest"])
 def test_an_image_that_may_change_in_any_registry_is_a_warning(image: str) -> None:
     (text,) = warned(with_service(**pod(image)))
-    assert text.startswith(f'{W}.extraPodSpec.mainContainer.image: "{image}"')
+    assert text.startswith(f'{W}.extraPodSpec.mainContainer.image: image "{image}"')
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_a_type_that_is_spelt_nearly_like_one_with_a_meaning_is_told(
     written: str, meant: str
 ) -> None:
     (text,) = warned(with_service(componentType=written))
-    assert text.startswith(f'{W}.componentType: "{written}"')
+    assert text.startswith(f'{W}.componentType: unknown componentType "{written}"')
     assert f'did you mean "{meant}"?' in text
 
 
@@ -60,7 +60,7 @@ def test_a_type_of_ones_own_is_fine(written: str) -> None:
 @pytest.mark.parametrize("image", ["x", "r:5000/x", "r/x:latest"])
 def test_an_image_that_may_change_is_told(image: str) -> None:
     (text,) = warned(with_service(**pod(image)))
-    assert text.startswith(f'{W}.extraPodSpec.mainContainer.image: "{image}"')
+    assert text.startswith(f'{W}.extraPodSpec.mainContainer.image: image "{image}"')
 
 
 def test_gpus_that_are_only_requested_are_told() -> None:
@@ -92,7 +92,7 @@ def test_the_default_probe_is_not_spoken_of() -> None:
 
 def test_an_account_of_ones_own_is_told() -> None:
     (text,) = warned(with_service(extraPodSpec={**POD, "serviceAccountName": "mine"}))
-    assert text.startswith(f"{W}.extraPodSpec.serviceAccountName: takes the place of")
+    assert text.startswith(f"{W}.extraPodSpec.serviceAccountName: overrides")
 
 
 def test_what_is_not_there_is_told_only_where_that_is_known() -> None:
@@ -122,7 +122,7 @@ NODES: Object = {
             },
             "with Recreate",
         ),
-        ({"annotations": {STRATEGY: "Recreate"}, **NODES}, "over several nodes"),
+        ({"annotations": {STRATEGY: "Recreate"}, **NODES}, "on a multinode component"),
     ],
 )
 def test_an_update_strategy_without_effect_is_told(service: Object, said: str) -> None:
@@ -163,7 +163,9 @@ def test_a_claim_of_one_node_for_several_pods_is_told() -> None:
     }
     mounts = [{"name": "m", "mountPoint": "/m"}]
     (text,) = warned(graph({"w": worker(volumeMounts=mounts, replicas=2)}, pvcs=[claim]))
-    assert text.startswith(f'{W}.volumeMounts[0].name: "m" is ReadWriteOnce, and 2 pods mount it')
+    assert text.startswith(
+        f'{W}.volumeMounts[0].name: PVC "m" is ReadWriteOnce, but 2 pods mount it'
+    )
     assert () == warned(graph({"w": worker(volumeMounts=mounts)}, pvcs=[claim]))
 
 

@@ -58,11 +58,11 @@ CASES: dict[str, tuple[Object, str]] = {
     ),
     "an amount of which there is not enough in the world": (
         {"resources": {"limits": {"gpu": "1e400"}}},
-        'spec.resources.limits.gpu: "1e400" is no quantity',
+        'spec.resources.limits.gpu: invalid quantity "1e400"',
     ),
     "an amount without an end": (
         {"resources": {"limits": {"cpu": "1e999999999"}}},
-        'spec.resources.limits.cpu: "1e999999999" is no quantity',
+        'spec.resources.limits.cpu: invalid quantity "1e999999999"',
     ),
     "no image": (
         {"extraPodSpec": {"mainContainer": {"args": ["x"]}}},
@@ -77,11 +77,14 @@ CASES: dict[str, tuple[Object, str]] = {
         {"componentType": "epp", "eppConfig": {"config": {}}},
         "spec.componentType: an endpoint picker must belong to a graph",
     ),
-    "a type that is no label": ({"componentType": "a b"}, 'spec.componentType: "a b" is no label'),
-    "a key that is no key": ({"labels": {"a b": "c"}}, 'spec.labels[a b]: "a b" is no key'),
+    "a type that is no label": (
+        {"componentType": "a b"},
+        'spec.componentType: invalid label value "a b"',
+    ),
+    "a key that is no key": ({"labels": {"a b": "c"}}, 'spec.labels[a b]: invalid key "a b"'),
     "a value that is no value": (
         {"extraPodMetadata": {"labels": {"a": "b c"}}},
-        'spec.extraPodMetadata.labels[a]: "b c" is no label value',
+        'spec.extraPodMetadata.labels[a]: invalid label value "b c"',
     ),
     "an unknown discovery backend": (
         {"annotations": {"nvidia.com/dynamo-discovery-backend": "kubernete"}},
@@ -98,7 +101,7 @@ CASES: dict[str, tuple[Object, str]] = {
     ),
     "a bound that is no bound": (
         {"annotations": {"nvidia.com/deployment-rolling-update-max-surge": "some"}},
-        '"some" is no bound',
+        'invalid bound "some"',
     ),
     "a host that is no host": (
         {"ingress": {"enabled": True, "host": "a_b"}},
@@ -150,7 +153,7 @@ CASES: dict[str, tuple[Object, str]] = {
     ),
     "a volume named like shared memory": (
         {"extraPodSpec": pod(volumes=[{"name": "shared-memory", "emptyDir": {}}])},
-        'spec.extraPodSpec.volumes[0].name: "shared-memory"',
+        'spec.extraPodSpec.volumes[0].name: duplicate volume "shared-memory"',
     ),
     "a mount without a volume": (
         {"extraPodSpec": pod({"volumeMounts": [{"name": "gone", "mountPath": "/x"}]})},
@@ -158,7 +161,7 @@ CASES: dict[str, tuple[Object, str]] = {
     ),
     "no quantity": (
         {"resources": {"limits": {"cpu": "abc"}}},
-        'spec.resources.limits.cpu: "abc" is no quantity',
+        'spec.resources.limits.cpu: invalid quantity "abc"',
     ),
     "half a device": (
         {"resources": {"limits": {"gpu": "500m"}}},
@@ -177,7 +180,7 @@ CASES: dict[str, tuple[Object, str]] = {
     ),
     "a resource that does not exist": (
         {"resources": {"limits": {"custom": {"gpus": "1"}}}},
-        'spec.resources.limits.custom[gpus]: "gpus" is no resource of a container',
+        'spec.resources.limits.custom[gpus]: unknown resource "gpus"',
     ),
     "a claim that the pod lacks": (
         {"resources": {"claims": [{"name": "fabric"}]}},
@@ -238,11 +241,11 @@ CASES: dict[str, tuple[Object, str]] = {
     ),
     "sizes that are no JSON": (
         {"envs": [{"name": "DYN_DEPLOYMENT_CONFIG", "value": "{"}]},
-        "spec.envs[0].value: expected JSON",
+        "spec.envs[0].value: invalid JSON",
     ),
     "sizes that are nested without end": (
         {"envs": [{"name": "DYN_DEPLOYMENT_CONFIG", "value": "[" * 200_000}]},
-        "spec.envs[0].value: expected JSON",
+        "spec.envs[0].value: invalid JSON",
     ),
     "sizes of the wrong type": (
         {

@@ -44,12 +44,15 @@ WRONG = [
     (service({"args": ["--port", "1"]}, "planner"), 'cannot run the flag "--port" as a script'),
     (service({"command": SHELL, "args": ["--model", "m"]}), "set command"),
     (service({"command": ["python3"], "args": ["--model", "m"]}), "does not accept the flag"),
-    (service({"command": ["python3"], "args": ["--router-mode"]}, "frontend"), "does not know"),
+    (service({"command": ["python3"], "args": ["--router-mode"]}, "frontend"), "does not accept"),
     (service({"args": ["kv"]}, "frontend"), 'args replace "-m dynamo.frontend"'),
     (service({"args": ["python3 -m dynamo.frontend"]}, "frontend"), "args replace"),
     (service({**VLLM, "args": ["--model m --tp 2"]}), "is one argument"),
-    (service({"args": ["run"], "ports": [{"containerPort": 9090}]}), 'name the port "system"'),
-    (service({"ports": [{"name": "api", "containerPort": 8000}]}, "frontend"), 'the port "http"'),
+    (service({"args": ["run"], "ports": [{"containerPort": 9090}]}), 'missing port "system"'),
+    (
+        service({"ports": [{"name": "api", "containerPort": 8000}]}, "frontend"),
+        'missing port "http"',
+    ),
     (service(VLLM, **NODES), "each of the 2 nodes runs a separate server"),
     (
         service({"command": ["bash", "-c", "python3 -m dynamo.sglang"]}, **NODES),

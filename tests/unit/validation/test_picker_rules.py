@@ -35,7 +35,7 @@ def test_a_plain_picker_has_no_problems(config: Object) -> None:
             "eppConfig: configMapRef and config are mutually exclusive",
         ),
         ({"eppConfig": {"configMapRef": {"key": "k"}}}, "configMapRef.name is required"),
-        ({"eppConfig": {"configMapRef": {"name": "a b"}}}, 'configMapRef.name: "a b" does not'),
+        ({"eppConfig": {"configMapRef": {"name": "a b"}}}, 'configMapRef.name: invalid name "a b"'),
         ({"eppConfig": {"configMapRef": {"name": 1}}}, "configMapRef.name: expected a string"),
         (
             {"eppConfig": {"configMapRef": {"name": "a", "key": 1}}},

@@ -139,7 +139,9 @@ def test_a_configuration_is_as_large_as_one_argument_may_be_and_no_larger() -> N
     assert 131_071 == len(profiler_config_text(spec_of(fitting), "n").encode())
     assert [] == said(fitting)
     (problem,) = said(of(room + 3))
-    assert problem.startswith("spec.profilingConfig.config has 131072 bytes, and the profiler gets")
+    assert problem.startswith(
+        "spec.profilingConfig.config has 131072 bytes, but the profiler receives"
+    )
 
 
 @pytest.mark.parametrize("size", [300_000, 5_000_000])
@@ -176,7 +178,7 @@ def test_a_variable_that_no_process_can_have_is_refused() -> None:
 def test_a_spec_that_cannot_be_stored_twice_is_refused() -> None:
     env = tuple({"name": f"V{each}", "value": "x" * 1000} for each in range(200))
     (problem,) = said(a_request(env=env))
-    assert problem.startswith("spec: it has 20")
+    assert problem.startswith("spec: the spec has 20")
     assert "at most 200000 fit" in problem
 
 

@@ -128,7 +128,7 @@ def test_what_surrounds_the_spec_is_checked_too(change: Object, line: str) -> No
 def test_an_unknown_kind_is_compared_with_ours() -> None:
     (problem,) = schema_problems({**graph({}), "kind": "DynamoGraphDeploymnt"})
     assert ProblemKind.NOT_SUPPORTED == problem.kind
-    assert problem.message.endswith('did you mean "DynamoGraphDeployment"?')
+    assert problem.message.endswith('did you mean "DynamoGraphDeployment"?)')
 
 
 def test_a_status_in_a_document_is_not_looked_at() -> None:

@@ -161,7 +161,7 @@ def test_results_that_another_wrote_are_not_applied(
         mallory.run("patch", "configmap", f"dgdr-output-{name}", "--type=merge", patch)
         player.succeeds(name, digest(found))
         failed = player.is_in("Failed", name)
-        assert "does not hold what the profiling Job wrote" in failed["status"]["message"]
+        assert "differs from what the profiling Job wrote" in failed["status"]["message"]
     assert [] == [*foreign.list(GRAPH), *world.list(GRAPH)]
 
 

@@ -208,12 +208,11 @@ def taken(live: Resource, owner: Resource) -> Blocked:
         )
         return Blocked(Obstacle.PREDECESSOR, kind, name, text)
     holder = (
-        f"{controller.kind} {controller.name} (uid {controller.uid})" if controller else "nobody"
+        f"is controlled by {controller.kind} {controller.name} (uid {controller.uid})"
+        if controller
+        else "has no controller"
     )
-    text = (
-        f"{kind} {name} exists and is controlled by {holder}; the operator leaves it alone: "
-        "rename or delete it"
-    )
+    text = f"{kind} {name} exists and {holder}; the operator leaves it alone: rename or delete it"
     return Blocked(Obstacle.NAME_CONFLICT, kind, name, text)
 
 

@@ -114,5 +114,5 @@ def test_no_graph_runs_as_the_operator(webhooks: Installation) -> None:
     here = {**wanted, "metadata": {"name": "chat", "namespace": NAMESPACE}}
     told = webhooks.asker.create(GRAPH, here)
     assert 403 == told.code
-    assert f'"{ACCOUNT}" is the account of the operator itself' in told.text
+    assert f'"{ACCOUNT}" is the operator\'s own ServiceAccount' in told.text
     assert 201 == webhooks.asker.create(GRAPH, wanted).code

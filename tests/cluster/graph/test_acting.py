@@ -38,13 +38,13 @@ def replicas(count: int) -> Callable[[Object], bool]:
 def test_a_service_is_scaled_by_the_graph(world: World, admin: Person) -> None:
     world.create(GRAPH, graph())
     world.eventually(GRAPH, "chat", is_ready)
-    said = f"Service Decode of the graph {world.namespace}/chat is"
-    assert (0, f"{said} to have 3 replicas, 1 before.\n", "") == admin.run(
+    decode = f"{world.namespace}/chat/Decode"
+    assert (0, f"Scaling {decode} from 1 to 3 replicas.\n", "") == admin.run(
         "scale", "chat/Decode", "--replicas=3"
     )
     world.eventually(Deployment.KIND, "chat-decode", replicas(3))
     version = _read(world, GRAPH, "chat")["metadata"]["generation"]
-    assert (0, f"{said} already to have 3 replicas.\n", "") == admin.run(
+    assert (0, f"{decode} is already set to 3 replicas.\n", "") == admin.run(
         "scale", "dgd/chat/Decode", "--replicas", "3"
     )
     assert version == _read(world, GRAPH, "chat")["metadata"]["generation"]
@@ -56,7 +56,7 @@ def test_a_service_is_scaled_by_its_adapter(world: World, admin: Person) -> None
     world.create(GRAPH, graph(Frontend=service("frontend"), Decode=scaled))
     world.eventually(GRAPH, "chat", is_ready)
     code, text, _ = admin.run("scale", "chat/Decode", "--replicas=2")
-    assert (0, True) == (code, "by its scaling adapter chat-decode" in text)
+    assert (0, True) == (code, "through scaling adapter chat-decode" in text)
     world.eventually(Deployment.KIND, "chat-decode", replicas(2))
     adapter = _read(world, DynamoGraphDeploymentScalingAdapter.KIND, "chat-decode")
     assert 2 == adapter["spec"]["replicas"]
@@ -68,20 +68,15 @@ def test_a_service_is_scaled_by_its_adapter(world: World, admin: Person) -> None
 def test_a_graph_is_suspended_and_resumed(world: World, admin: Person) -> None:
     world.create(GRAPH, graph())
     world.eventually(GRAPH, "chat", is_ready)
-    assert (
-        f"The graph {world.namespace}/chat is to be suspended.\n"
-        == (admin.run("suspend", "chat")[1])
-    )
+    assert f"Suspending graph {world.namespace}/chat.\n" == (admin.run("suspend", "chat")[1])
     world.eventually(GRAPH, "chat", lambda it: condition(it, "Suspended").get("status") == "True")
     world.eventually(Deployment.KIND, "chat-decode", replicas(0))
     _, text, said = admin.run("scale", "chat/Decode", "--replicas=2")
-    assert "is to have 2 replicas" in text
+    assert "to 2 replicas" in text
     assert "note: the graph chat is suspended; `dynamoctl resume dgd/chat` ends that\n" == said
     assert (0, "") == admin.run("resume", "chat")[::2]
     world.eventually(Deployment.KIND, "chat-decode", replicas(2))
-    assert (
-        f"The graph {world.namespace}/chat is not suspended.\n" == (admin.run("resume", "chat")[1])
-    )
+    assert f"Graph {world.namespace}/chat is not suspended.\n" == (admin.run("resume", "chat")[1])
 
 
 def test_a_rollout_is_paused_and_resumed(world: World, admin: Person) -> None:
@@ -102,7 +97,7 @@ def test_a_component_can_be_paused_and_only_a_graph_suspended(world: World, admi
     code, text, _ = admin.run("rollout", "pause", "dcd/chat-decode")
     assert (0, True) == (code, text.startswith("The component "))
     code, _, said = admin.run("suspend", "dcd/chat-decode")
-    assert (2, True) == (code, "'dcd' is not one of the kinds that this command takes: dgd" in said)
+    assert (2, True) == (code, "unsupported kind 'dcd' (expected one of dgd)" in said)
 
 
 def test_a_restart(world: World, admin: Person) -> None:
@@ -121,11 +116,11 @@ def test_a_restart(world: World, admin: Person) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("scale", "nope/Decode", "--replicas=1"), 1, "there is no graph nope in namespace"),
+        (("scale", "nope/Decode", "--replicas=1"), 1, "graph nope not found in namespace"),
         (
             ("scale", "chat/Decoed", "--replicas=1"),
             1,
-            'has no service Decoed; did you mean "Decode"?',
+            'service Decoed not found; did you mean "Decode"?',
         ),
         (("scale", "chat", "--replicas=1"), 2, "'chat' is no service: expected GRAPH/SERVICE"),
         (("scale", "chat/Decode", "--replicas=-1"), 2, "expected a whole number from 0 to"),
@@ -136,8 +131,8 @@ def test_a_restart(world: World, admin: Person) -> None:
         (("scale", "chat/Decode", "--replicas=0x10"), 2, "expected a whole number from 0 to"),
         (("scale", "chat/Decode", "--replicas=4294967296"), 2, "expected a whole number from 0 to"),
         (("scale", "chat/Decode"), 2, "--replicas"),
-        (("scale", "../Decode", "--replicas=1"), 2, "is no name"),
-        (("rollout", "restart", "dm/chat"), 2, "is not one of the kinds"),
+        (("scale", "../Decode", "--replicas=1"), 2, "invalid name"),
+        (("rollout", "restart", "dm/chat"), 2, "unsupported kind"),
         (("rollout", "undo", "chat"), 2, "undo"),
     ],
 )

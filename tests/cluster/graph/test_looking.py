@@ -54,7 +54,7 @@ def test_a_ready_graph(world: World, admin: Person) -> None:
     made = world.eventually(GRAPH, "chat", is_ready)
     code, text, _ = admin.run("why", "dgd/chat")
     since = condition(made)["lastTransitionTime"]
-    assert (0, f"The graph {world.namespace}/chat is ready since {since} (") == (
+    assert (0, f"{world.namespace}/chat has been ready since {since} (") == (
         code,
         text.partition("(")[0] + "(",
     )
@@ -75,7 +75,7 @@ def test_an_image_that_cannot_be_pulled(world: World, admin: Person) -> None:
     (pod,) = (each["metadata"]["name"] for each in world.list(PODS) if "decode" in str(each))
     code, text, _ = admin.run("why", "chat")
     assert 1 == code
-    assert "is not ready since" in text
+    assert "has not been ready since" in text
     assert f"pod {pod}, container main: ImagePullBackOff" in text
     assert "→ Correct the image's name or tag." in text
     code, text, _ = admin.run("why", "dcd/chat-decode")

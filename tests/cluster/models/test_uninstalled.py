@@ -57,7 +57,7 @@ def test_nothing_is_changed_while_an_operator_runs(kinds: ControlPlane, world: W
     world.create(MODEL, model("held", FINALIZER))
     code, _, told = Person(kinds.kubeconfig, world.namespace).run("uninstall")
     assert 1 == code
-    assert f"an operator still runs in namespace {world.namespace}" in told
+    assert f"an operator is still running in namespace {world.namespace}" in told
     found = world.get(MODEL, "held")
     assert found is not None
     assert [FINALIZER] == found["metadata"]["finalizers"]

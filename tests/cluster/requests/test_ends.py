@@ -174,7 +174,7 @@ def test_a_graph_of_that_name_stops_the_request_before_anything_is_profiled(
     world.create(GRAPH, {"metadata": {"name": "chat"}, "spec": a_graph()["spec"]})
     world.create(REQUEST, a_request(autoApply=True))
     body = player.is_in("Failed")
-    assert "was not made by this request" in condition(body, "Validation")["message"]
+    assert "was not created by this request" in condition(body, "Validation")["message"]
     assert "deploymentOverrides.name" in body["status"]["message"]
     assert [] == world.list(JOB)
 
@@ -203,7 +203,7 @@ def test_a_job_of_that_name_is_left_alone(world: World, player: Player) -> None:
     world.create(REQUEST, a_request())
     found = condition(player.is_in("Failed"), "Profiling")
     assert "NameConflict" == found["reason"]
-    assert "Job profile-chat exists and is controlled by nobody" in found["message"]
+    assert "Job profile-chat exists and has no controller" in found["message"]
     now = world.get(JOB, "profile-chat")
     assert now is not None
     assert theirs["metadata"]["uid"] == now["metadata"]["uid"]
@@ -252,7 +252,7 @@ def test_a_job_that_was_deleted_while_it_ran_is_a_failure(world: World, player: 
     player.is_in("Profiling")
     world.delete(JOB, "profile-chat")
     found = condition(player.is_in("Failed"), "Profiling")
-    assert "profiling job profile-chat is gone" in found["message"]
+    assert "profiling job profile-chat was deleted" in found["message"]
 
 
 def test_results_count_although_their_job_is_gone_already(world: World, player: Player) -> None:

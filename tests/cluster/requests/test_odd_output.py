@@ -25,7 +25,7 @@ def test_output_that_yaml_cannot_build_is_a_failure(world: World, player: Player
     player.writes(profiler_status_yaml="phase: !!bool maybe", config_with_planner_yaml=text)
     player.succeeds()
     found = condition(player.is_in("Failed"), "SpecGenerated")
-    assert "'maybe' is no boolean that Kubernetes takes" in found["message"]
+    assert "invalid boolean 'maybe'" in found["message"]
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def test_images_to_copy_come_with_their_new_names(capsys: pytest.CaptureFixture[
 
 
 def test_images_are_copied_to_a_registry_that_is_named() -> None:
-    with pytest.raises(ConfigError, match="needs --registry"):
+    with pytest.raises(ConfigError, match="requires --registry"):
         app()(["images", "--output=pairs"])
 
 

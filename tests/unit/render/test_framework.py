@@ -76,7 +76,9 @@ def test_every_sort_of_worker_has_one(component_type: str) -> None:
 
 
 def test_a_framework_that_nobody_knows_is_a_problem() -> None:
-    assert '"tgi" is no backend framework; use sglang, vllm, trtllm' == found(explicit="tgi")
+    assert 'unknown backend framework "tgi" (expected sglang, vllm, trtllm)' == found(
+        explicit="tgi"
+    )
 
 
 _SPACE = r"[\t\n\f\r ]"

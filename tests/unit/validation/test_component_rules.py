@@ -200,8 +200,7 @@ CASES: dict[str, tuple[Object, str]] = {
     ),
     "a side container named like the main one": (
         {"extraPodSpec": pod(containers=[{"name": "main", "image": "x"}])},
-        'spec.extraPodSpec.containers[0].name: duplicate container name "main", already used by the main '
-        "container",
+        'containers[0].name: duplicate container name "main", already used by the main container',
     ),
     "a variable twice in a side container": (
         {

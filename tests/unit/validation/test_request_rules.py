@@ -179,7 +179,7 @@ def test_a_spec_that_cannot_be_stored_twice_is_refused() -> None:
     env = tuple({"name": f"V{each}", "value": "x" * 1000} for each in range(200))
     (problem,) = said(a_request(env=env))
     assert problem.startswith("spec: the spec has 20")
-    assert "at most 200000 fit" in problem
+    assert "limit 200000" in problem
 
 
 def spec_of(request: DynamoGraphDeploymentRequest) -> DynamoGraphDeploymentRequestSpec:

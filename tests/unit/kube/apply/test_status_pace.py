@@ -156,7 +156,7 @@ async def test_a_record_does_not_wait_for_the_rest_of_a_second_either() -> None:
 @on_simulated_clock
 async def test_a_condition_that_later_steps_are_decided_by_does_not_settle() -> None:
     pace = StatusPace(goal="Ready", records=("Suspended",))
-    suspended = Condition("Suspended", "Unknown", "suspending", "Replicas are going")
+    suspended = Condition("Suspended", "Unknown", "suspending", "Scaling to zero")
     assert SETTLE_SECONDS == waited(pace, edited(), MOVING)
     told = {**MOVING, "conditions": [*MOVING["conditions"], suspended]}
     assert 0.0 == waited(pace, edited(), told)

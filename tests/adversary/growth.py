@@ -49,3 +49,13 @@ def _slope(make: Callable[[int], Work], first: int) -> float:
     whole = math.log(max(times[2], 1e-9) / max(times[0], 1e-9)) / math.log(4)
     last = math.log(max(times[2], 1e-9) / max(times[1], 1e-9)) / math.log(2)
     return max(whole, 0.0) if last > STEEPEST else min(whole, last)
+
+
+def is_suspect(make: Callable[[int], Work], first: int, quick_seconds: float) -> bool:
+    """Whether one cheap look at `first` and four times as much does not rule out steep growth.
+
+    Most work is told from steep work here; what is suspect is measured with care by `is_steep`.
+    """
+    if (larger := seconds(make(4 * first))) < quick_seconds:
+        return False
+    return larger > seconds(make(first)) * 4**STEEPEST

@@ -6,10 +6,13 @@ import msgspec
 
 from dynamo_operator.api.component import GROUP, VERSION
 from dynamo_operator.api.declare import AGE, Column, Definition, Field
+from dynamo_operator.api.names import SUBDOMAIN_LIMIT
 from dynamo_operator.kube.kind import Kind, Object
 from dynamo_operator.kube.types.meta import Condition, Resource, Struct
 
 DEFAULT_BASE_CONFIG_KEY = "disagg.yaml"
+MOST_ENTRIES = 1000
+"""Of a list or map that only our definition has; what the Go operator has too stays as free as there."""
 
 
 class ConfigMapReference(Struct):
@@ -60,7 +63,10 @@ class ProfilingConfig(Struct):
         ),
     ] = ()
     node_selector: Annotated[
-        dict[str, str], Field("Labels of the nodes on which the profiling pod may run.")
+        dict[str, str],
+        Field(
+            "Labels of the nodes on which the profiling pod may run.", max_properties=MOST_ENTRIES
+        ),
     ] = {}
     affinity: Annotated[
         Object | None,
@@ -72,6 +78,7 @@ class ProfilingConfig(Struct):
             "Environment variables of the profiler's container, after those of the operator. "
             "`DGDR_NAME`, `DGDR_NAMESPACE` and `DGDR_UID` are the operator's.",
             embeds="EnvVar",
+            max_items=MOST_ENTRIES,
         ),
     ] = ()
     env_from: Annotated[
@@ -80,6 +87,7 @@ class ProfilingConfig(Struct):
             "ConfigMaps and Secrets whose keys become environment variables of the profiler's "
             "container.",
             embeds="EnvFromSource",
+            max_items=MOST_ENTRIES,
         ),
     ] = ()
     image_pull_secrets: Annotated[
@@ -88,24 +96,37 @@ class ProfilingConfig(Struct):
             "Secrets with credentials for the profiling pod's images, beside "
             "`nvcr-imagepullsecret`.",
             embeds="LocalObjectReference",
+            max_items=MOST_ENTRIES,
         ),
     ] = ()
     service_account_name: Annotated[
         str | None,
         Field(
             "Account of the profiling pod, in place of the one that the operator makes. It needs "
-            "the permissions of the ClusterRole for profiling."
+            "the permissions of the ClusterRole for profiling.",
+            max_length=SUBDOMAIN_LIMIT,
         ),
     ] = None
-    priority_class_name: Annotated[str | None, Field("Priority of the profiling pod.")] = None
+    priority_class_name: Annotated[
+        str | None, Field("Priority of the profiling pod.", max_length=SUBDOMAIN_LIMIT)
+    ] = None
     runtime_class_name: Annotated[
-        str | None, Field("Container runtime of the profiling pod, such as `nvidia`.")
+        str | None,
+        Field(
+            "Container runtime of the profiling pod, such as `nvidia`.", max_length=SUBDOMAIN_LIMIT
+        ),
     ] = None
     labels: Annotated[
         dict[str, str],
-        Field("Labels of the Job and its pod. Those of the operator cannot be set."),
+        Field(
+            "Labels of the Job and its pod. Those of the operator cannot be set.",
+            max_properties=MOST_ENTRIES,
+        ),
     ] = {}
-    annotations: Annotated[dict[str, str], Field("Annotations of the Job and its pod.")] = {}
+    annotations: Annotated[
+        dict[str, str],
+        Field("Annotations of the Job and its pod.", max_properties=MOST_ENTRIES),
+    ] = {}
     ttl_seconds_after_finished: Annotated[
         int | None,
         Field(

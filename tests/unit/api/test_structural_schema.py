@@ -220,3 +220,24 @@ def test_a_number_has_the_bounds_that_its_struct_declares() -> None:
 def test_fields_that_a_struct_inherits_are_part_of_its_schema() -> None:
     properties = object_schema(DynamoComponentDeploymentSpec)["properties"]
     assert {"replicas", "backendFramework"} <= set(properties)
+
+
+def test_what_users_write_is_bound_only_where_no_stored_object_can_break_the_bound() -> None:
+    """Those of the Go operator, and those of fields that it does not have: see decision 26."""
+    keywords = ("maxItems", "maxProperties", "maxLength")
+    found = {
+        f"{resource.KIND.name}{path}": schema[keyword]
+        for resource in RESOURCES
+        for path, schema in nodes(resource_schema(resource))
+        for keyword in keywords
+        if path.startswith(".spec.") and keyword in schema
+    }
+    profiling = "DynamoGraphDeploymentRequest.spec.profilingConfig"
+    names = ("serviceAccountName", "priorityClassName", "runtimeClassName")
+    many = ("nodeSelector", "env", "envFrom", "imagePullSecrets", "labels", "annotations")
+    assert found == {
+        "DynamoGraphDeployment.spec.pvcs": 100,
+        "DynamoGraphDeployment.spec.services": 25,
+        **{f"{profiling}.{name}": 253 for name in names},
+        **{f"{profiling}.{name}": 1000 for name in many},
+    }

@@ -1,0 +1,178 @@
+"""What the operator does with a document, from end to end: it judges it, renders it, and reports on it."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from dynamo_operator.api.component import DynamoComponentDeployment
+from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_operator.api.model import DynamoModel
+from dynamo_operator.api.request import DynamoGraphDeploymentRequest
+from dynamo_operator.api.scaling import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.facts import Facts
+from dynamo_operator.kube.kind import Object
+from dynamo_operator.kube.types.core import Pod
+from dynamo_operator.lifecycle.request_graph import completed, target
+from dynamo_operator.render.profiling import placement, profiling_job
+from dynamo_operator.render.tree import component_tree, graph_tree
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.status import request as request_status
+from dynamo_operator.status.component import component_status
+from dynamo_operator.status.component import refused_status as refused_component
+from dynamo_operator.status.components import component_views
+from dynamo_operator.status.configuration import configuration_warning
+from dynamo_operator.status.diagnosis import diagnose
+from dynamo_operator.status.graph import graph_status, refused_status
+from dynamo_operator.status.model import Observed, invalid_status, model_status, remembered
+from dynamo_operator.status.model_events import model_happenings
+from dynamo_operator.status.prerequisites import missing
+from dynamo_operator.status.scaling import acting_status, graph_selector, held_status, hold
+from dynamo_operator.status.transitions import happenings
+from dynamo_operator.status.workload import NO_DEPLOYMENT
+from dynamo_operator.validation.component import component_problems
+from dynamo_operator.validation.graph import graph_problems
+from dynamo_operator.validation.model import model_problems
+from reviews.asking import verdict
+from specs import a_graph, a_service
+
+Act = Callable[[Object], Callable[[], object]]
+"""Prepares what is done with a document; what it returns does it and is measured."""
+
+SETTINGS = RenderSettings(
+    mpi_secret_name="mpi-keys",
+    virtual_service_gateway="istio-system/gateway",
+    epp_cluster_role_name="epp",
+    planner_cluster_role_name="planner",
+    largest_object_bytes=0,
+)
+FACTS = Facts(
+    lws_served=True,
+    grove_served=True,
+    kai_served=True,
+    istio_served=True,
+    inference_pools_served=True,
+)
+_STATES = (None, *request_status.State)
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def judging(document: Object) -> Callable[[], object]:
+    """A review of a new object, and one of a change of an object that was like this before."""
+    labelled = {**document, "metadata": {**document["metadata"], "generateName": "x"}}
+
+    def judge() -> None:
+        verdict(document, settings=SETTINGS)
+        verdict(labelled, document, settings=SETTINGS)
+
+    return judge
+
+
+def reconciling(document: Object) -> Callable[[], object]:
+    """What a controller does: the rules, then all objects and the status, or the refusal."""
+    return _RECONCILED[document["kind"]](document)
+
+
+def _graph(document: Object) -> Callable[[], object]:
+    graph = msgspec.convert(document, DynamoGraphDeployment)
+
+    def reconcile() -> None:
+        if problems := graph_problems(graph, SETTINGS):
+            refused_status(graph, problems)
+            return
+        made = graph_tree(graph, FACTS, SETTINGS)
+        missing(graph, FACTS)
+        configuration_warning(graph)
+        below = [each for each in made if each["kind"] == DynamoComponentDeployment.KIND.name]
+        named = {
+            key: below[index % len(below)] for index, key in enumerate(graph.spec.services) if below
+        }
+        components = {
+            key: (each["metadata"]["name"], msgspec.convert(each, DynamoComponentDeployment))
+            for key, each in named.items()
+        }
+        said = graph_status(graph, component_views(graph, components), (), now=NOW)
+        happenings(graph, graph)
+        graph_selector(graph, dict.fromkeys(graph.spec.services, 1))
+        msgspec.json.encode(said.status)
+
+    return reconcile
+
+
+def _component(document: Object) -> Callable[[], object]:
+    component = msgspec.convert(document, DynamoComponentDeployment)
+
+    def reconcile() -> None:
+        if problems := component_problems(component, SETTINGS):
+            refused_component(component, problems)
+            return
+        component_tree(component, FACTS, SETTINGS)
+        component_status(component, NO_DEPLOYMENT, component.status.service, ())
+
+    return reconcile
+
+
+def _request(document: Object) -> Callable[[], object]:
+    request = msgspec.convert(document, DynamoGraphDeploymentRequest)
+    spec = request.spec
+    assert spec is not None
+    found = {"apiVersion": "nvidia.com/v1alpha1", "kind": "DynamoGraphDeployment"}
+    found |= {"metadata": {"name": "x"}, "spec": {"services": {"w": a_service()}}}
+
+    def reconcile() -> None:
+        request_status.accepted(request, spec)
+        profiling_job(request, spec, SETTINGS)
+        completed(found, spec, placement(spec.profiling_config))
+        target(request, spec)
+        if request.status.state in _STATES:
+            request_status.resaid(request)
+        request_status.mirrored(request, a_graph({"w": a_service()}))
+
+    return reconcile
+
+
+def _model(document: Object) -> Callable[[], object]:
+    model = msgspec.convert(document, DynamoModel)
+    spec = model.spec
+    assert spec is not None
+
+    def reconcile() -> None:
+        if problems := model_problems(model):
+            invalid_status(model, problems)
+        known = tuple(remembered(model).values())
+        model_status(model, spec, Observed(("s",), known, known))
+        tuple(model_happenings(model, model))
+
+    return reconcile
+
+
+def _adapter(document: Object) -> Callable[[], object]:
+    adapter = msgspec.convert(document, DynamoGraphDeploymentScalingAdapter)
+    spec = adapter.spec
+    assert spec is not None
+    graph = a_graph({"w": a_service()})
+
+    def reconcile() -> None:
+        why = hold(adapter, spec, graph)
+        if why is not None:
+            held_status(adapter, spec, graph, why)
+        else:
+            acting_status(adapter, spec, graph, None)
+
+    return reconcile
+
+
+def diagnosing(document: Object) -> Callable[[], object]:
+    """What is said of a pod that is not ready."""
+    pod: Any = msgspec.convert(document, Pod)
+    return lambda: diagnose([pod], nodes=1, now=NOW)
+
+
+_RECONCILED: dict[str, Act] = {
+    DynamoGraphDeployment.KIND.name: _graph,
+    DynamoComponentDeployment.KIND.name: _component,
+    DynamoGraphDeploymentRequest.KIND.name: _request,
+    DynamoModel.KIND.name: _model,
+    DynamoGraphDeploymentScalingAdapter.KIND.name: _adapter,
+}

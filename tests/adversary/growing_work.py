@@ -1,6 +1,7 @@
 """What the operator does with a document, from end to end: it judges it, renders it, and reports on it."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,12 +10,15 @@ import msgspec
 from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.api.model import DynamoModel
+from dynamo_operator.api.profiling import RESULTS_FILE, STATUS_FILE
 from dynamo_operator.api.request import DynamoGraphDeploymentRequest
 from dynamo_operator.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.facts import Facts
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.types.core import Pod
+from dynamo_operator.lifecycle.request import State
 from dynamo_operator.lifecycle.request_graph import completed, target
+from dynamo_operator.lifecycle.request_output import BadOutput, Progress, found, progress
 from dynamo_operator.render.profiling import placement, profiling_job
 from dynamo_operator.render.tree import component_tree, graph_tree
 from dynamo_operator.settings import RenderSettings
@@ -35,6 +39,7 @@ from dynamo_operator.validation.component import component_problems
 from dynamo_operator.validation.graph import graph_problems
 from dynamo_operator.validation.model import model_problems
 from reviews.asking import verdict
+from reviews.rows import request as a_request
 from specs import a_graph, a_service
 
 Act = Callable[[Object], Callable[[], object]]
@@ -54,7 +59,8 @@ FACTS = Facts(
     istio_served=True,
     inference_pools_served=True,
 )
-_STATES = (None, *request_status.State)
+_A_REQUEST = msgspec.convert(a_request(), DynamoGraphDeploymentRequest)
+_STATES = (None, *State)
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -117,13 +123,13 @@ def _request(document: Object) -> Callable[[], object]:
     request = msgspec.convert(document, DynamoGraphDeploymentRequest)
     spec = request.spec
     assert spec is not None
-    found = {"apiVersion": "nvidia.com/v1alpha1", "kind": "DynamoGraphDeployment"}
-    found |= {"metadata": {"name": "x"}, "spec": {"services": {"w": a_service()}}}
+    answer: Object = {"apiVersion": "nvidia.com/v1alpha1", "kind": "DynamoGraphDeployment"}
+    answer |= {"metadata": {"name": "x"}, "spec": {"services": {"w": a_service()}}}
 
     def reconcile() -> None:
         request_status.accepted(request, spec)
         profiling_job(request, spec, SETTINGS)
-        completed(found, spec, placement(spec.profiling_config))
+        completed(answer, spec, placement(spec.profiling_config))
         target(request, spec)
         if request.status.state in _STATES:
             request_status.resaid(request)
@@ -167,6 +173,26 @@ def diagnosing(document: Object) -> Callable[[], object]:
     """What is said of a pod that is not ready."""
     pod: Any = msgspec.convert(document, Pod)
     return lambda: diagnose([pod], nodes=1, now=NOW)
+
+
+def harvesting(text: str) -> Callable[[], object]:
+    """What is read of the files of a profiler."""
+    data = {RESULTS_FILE: text, STATUS_FILE: text}
+
+    def harvest() -> None:
+        progress(data)
+        with suppress(BadOutput):
+            harvested = found(data, "output", is_mocked=False, name="x")
+            request_status.generated(
+                _A_REQUEST,
+                harvested,
+                Progress(),
+                target=None,
+                warnings=(),
+                now="2026-01-01T00:00:00Z",
+            )
+
+    return harvest
 
 
 _RECONCILED: dict[str, Act] = {

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from adversary.growing_fields import Growing, growing_fields, grown
-from adversary.growing_work import Act, diagnosing, judging, reconciling
+from adversary.growing_work import Act, diagnosing, harvesting, judging, reconciling
 from adversary.growth import Work, is_steep, is_suspect
 from dynamo_operator.api import labels
 from dynamo_operator.api.crd import RESOURCES, resource_schema
@@ -187,6 +187,47 @@ def configured(form: str, size: int) -> Object:
 def test_a_configuration_in_a_variable_takes_time_like_its_length(form: str) -> None:
     assert not steep(judging, partial(configured, form))
     assert not steep(reconciling, partial(configured, form))
+
+
+RESULT = (
+    "apiVersion: nvidia.com/v1alpha1\nkind: DynamoGraphDeployment\nspec:\n  services:\n    w: {}\n"
+)
+RESULTS: dict[str, str] = {
+    "ConfigMaps": "---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: n{0}\n",
+    "other documents": "---\nkind: Secret\nmetadata:\n  name: n{0}\n",
+    "graphs": f"---\n{RESULT}",
+    "services": "    w{0}: {{}}\n",
+    "aliases": "    w{0}: &a{0} [*b]\n",
+    "text": "{0}a:",
+    "brackets": "[",
+    "quotes": "'",
+}
+
+
+@pytest.mark.parametrize("piece", RESULTS)
+def test_results_of_a_profiler_are_read_in_time_like_their_length(piece: str) -> None:
+    def make(size: int) -> Work:
+        return harvesting(RESULT + "".join(map(RESULTS[piece].format, range(size // 6))))
+
+    assert not (is_suspect(make, LETTERS, QUICK_SECONDS) and is_steep(make, LETTERS))
+
+
+def lists_and_maps(size: int) -> Object:
+    """A component in which all lists and maps of our own grow together."""
+    document, schema = DOCUMENTS["component"], schema_of(DOCUMENTS["component"])
+    many = [each for each in fields_of("component") if each.how in ("different items", "many keys")]
+    for each in many:
+        if each.path[0] == "spec" and len(each.path) <= _OWN_DEPTH:
+            document = grown(document, schema, each, size // 4)
+    return document
+
+
+_OWN_DEPTH = 3
+
+
+def test_lists_and_maps_that_grow_together_take_time_like_their_length() -> None:
+    assert not steep(judging, lists_and_maps)
+    assert not steep(reconciling, lists_and_maps)
 
 
 def test_what_a_node_says_of_a_pod_takes_time_like_its_length() -> None:

@@ -96,9 +96,14 @@ def found(data: Mapping[str, str], config_map: str, *, is_mocked: bool, name: st
         raise BadOutput(
             f"failed to extract DGD from {file}: no DynamoGraphDeployment found in YAML content"
         )
-    config_maps = tuple(each for each in rest if each["kind"] == "ConfigMap" and _name(each))
-    ignored = (f"{each['kind']} {_name(each)}".strip() for each in rest if each not in config_maps)
-    return Found(_graph(file, graphs[-1], name), config_maps, tuple(ignored))
+    config_maps: list[Object] = []
+    ignored: list[str] = []
+    for each in rest:
+        if each["kind"] == "ConfigMap" and _name(each):
+            config_maps.append(each)
+        else:
+            ignored.append(f"{each['kind']} {_name(each)}".strip())
+    return Found(_graph(file, graphs[-1], name), tuple(config_maps), tuple(ignored))
 
 
 def progress(data: Mapping[str, str]) -> Progress:

@@ -175,6 +175,17 @@ def diagnosing(document: Object) -> Callable[[], object]:
     return lambda: diagnose([pod], nodes=1, now=NOW)
 
 
+def placing(tolerations: int) -> Callable[[], object]:
+    """What a generated graph gets of a request, where both have so many tolerations."""
+    placed = {"tolerations": [{"key": f"a{number}"} for number in range(tolerations)]}
+    own = {"tolerations": [{"key": f"b{number}"} for number in range(tolerations)]}
+    answer: Object = {"apiVersion": "nvidia.com/v1alpha1", "kind": "DynamoGraphDeployment"}
+    answer |= {"metadata": {"name": "x"}, "spec": {"services": {"w": a_service(extraPodSpec=own)}}}
+    spec = _A_REQUEST.spec
+    assert spec is not None
+    return lambda: completed(answer, spec, placed)
+
+
 def harvesting(text: str) -> Callable[[], object]:
     """What is read of the files of a profiler."""
     data = {RESULTS_FILE: text, STATUS_FILE: text}

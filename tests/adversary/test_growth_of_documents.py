@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from adversary.growing_fields import Growing, growing_fields, grown
-from adversary.growing_work import Act, diagnosing, harvesting, judging, reconciling
+from adversary.growing_work import Act, diagnosing, harvesting, judging, placing, reconciling
 from adversary.growth import Work, is_steep, is_suspect
 from dynamo_operator.api import labels
 from dynamo_operator.api.crd import RESOURCES, resource_schema
@@ -210,6 +210,10 @@ def test_results_of_a_profiler_are_read_in_time_like_their_length(piece: str) ->
         return harvesting(RESULT + "".join(map(RESULTS[piece].format, range(size // 6))))
 
     assert not (is_suspect(make, LETTERS, QUICK_SECONDS) and is_steep(make, LETTERS))
+
+
+def test_tolerations_of_a_request_are_joined_with_those_of_its_graph_in_linear_time() -> None:
+    assert not (is_suspect(placing, 500, QUICK_SECONDS) and is_steep(placing, 500))
 
 
 def lists_and_maps(size: int) -> Object:

@@ -7,6 +7,8 @@ user has said of the pods that profile goes where nothing else is said.
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
+import msgspec
+
 from dynamo_operator.api import labels, names
 from dynamo_operator.api.request import (
     DynamoGraphDeploymentRequest,
@@ -160,7 +162,8 @@ def _service(
         path = f"the graph's spec.services[{name_}].extraPodSpec"
         for name in _LISTS:
             here = _of_form(list, pod, name, path)
-            more = [each for each in wanted.get(name, ()) if each not in here]
+            known = set(map(_form, here))
+            more = [each for each in wanted.get(name, ()) if _form(each) not in known]
             if more:
                 pod[name] = [*here, *more]
         if "nodeSelector" in wanted:
@@ -170,6 +173,11 @@ def _service(
         if pod:
             done["extraPodSpec"] = pod
     return done
+
+
+def _form(value: Any) -> bytes:
+    """The same bytes for equal values: a set of them is searched faster than a list of objects."""
+    return msgspec.json.encode(value, order="deterministic")
 
 
 def _unknown(wanted: Iterable[Object], here: Iterable[Object]) -> list[Object]:

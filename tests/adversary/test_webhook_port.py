@@ -12,6 +12,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from adversary.hostile_reviews import GRAPHS, look_alike
 from cluster.admission.conftest import Install, Installation
 from cluster.conftest import ControlPlane
 from cluster.world import PATIENCE_SECONDS
@@ -19,7 +20,6 @@ from dynamo_operator.kube.types.coordination import Lease
 from reviews.asking import review
 from reviews.rows import graph
 
-GRAPHS = "/validate-nvidia-com-v1alpha1-dynamographdeployment"
 ELECTED = (
     "--leader-elect",
     "--leader-election-namespace=dyn",
@@ -30,17 +30,6 @@ SLOW_SECONDS = 5.0
 """Longer than a busy machine delays an answer, shorter than one hostile review held the event loop once."""
 
 pytestmark = pytest.mark.cluster
-
-
-def look_alike(services: int = 150, names: int = 100, letters: int = 190) -> bytes:
-    """A review of a graph whose order has many names that look like those of its services."""
-    alike = "a" * (letters - 4)
-    order = [f"{alike}{number:04}" for number in range(5000, 5000 + names)]
-    wanted = graph(
-        {f"{alike}{number:04}": {"componentType": "worker"} for number in range(services)}
-    )
-    wanted["spec"]["restart"] = {"id": "1", "strategy": {"type": "Sequential", "order": order}}
-    return review(wanted)
 
 
 def posted(there: Installation, body: bytes, seconds: float = 30) -> int:

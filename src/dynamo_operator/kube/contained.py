@@ -78,8 +78,9 @@ def _list_holds(wanted: list[Any], live: Any, field: Field, *, is_whole: bool) -
     ours = [identity(item, keys) for item in wanted]
     known = set(ours)
     order = [each for each in by_identity if each in known]
+    is_whole = items.is_whole
     return order == ours and all(
-        _holds(item, by_identity[each], items, is_whole=is_whole)
+        _map_holds(item, by_identity[each], items, is_whole=is_whole)
         for item, each in zip(wanted, ours, strict=True)
     )
 

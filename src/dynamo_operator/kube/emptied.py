@@ -24,16 +24,17 @@ def _without(wanted: Any, live: Any, field: Field) -> Any:
     if isinstance(wanted, dict) and isinstance(live, dict):
         return {
             name: _without(value, live.get(name), field.child(name))
+            if isinstance(value, dict | list)  # looking up what a field is costs more than all else
+            else value
             for name, value in wanted.items()
             if not (value == {} and isinstance(live.get(name), dict) and live[name])
         }
     keys = field.keys
     if not keys or not isinstance(wanted, list) or not isinstance(live, list):
         return wanted
+    items = field.items
     theirs = {identity(item, keys): item for item in live if isinstance(item, dict)}
     return [
-        _without(item, theirs.get(identity(item, keys)), field.items)
-        if isinstance(item, dict)
-        else item
+        _without(item, theirs.get(identity(item, keys)), items) if isinstance(item, dict) else item
         for item in wanted
     ]

@@ -82,8 +82,9 @@ def is_left_out_when_zero(name: str) -> bool:
 
 def identity(item: Object, keys: tuple[str, ...]) -> tuple[Any, ...]:
     """What tells an item of a list from the others."""
-    defaults = {"protocol": "TCP"}
-    return tuple(item.get(key, defaults.get(key)) for key in keys)
+    if len(keys) == 1 and keys[0] not in _DEFAULTS:  # most lists, and they may be long
+        return (item.get(keys[0]),)
+    return tuple(item.get(key, _DEFAULTS.get(key)) for key in keys)
 
 
 def _field(schema: Object) -> Field:
@@ -101,6 +102,7 @@ def _list_of(name: str) -> Object:
     return {"type": "array", "items": {"$ref": name}}
 
 
+_DEFAULTS = {"protocol": "TCP"}
 _TEXTS: Object = {"type": "object", "additionalProperties": {"type": "string"}}
 _METADATA: Object = {
     "type": "object",

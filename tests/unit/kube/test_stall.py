@@ -4,9 +4,12 @@ import asyncio
 import time
 from typing import Any
 
+import pytest
 from structlog.testing import capture_logs
 
 from dynamo_operator.kube.stall import LIMIT_SECONDS, MESSAGE, StallWatch, doing
+
+pytestmark = pytest.mark.stalls
 
 
 def burn(seconds: float) -> None:

@@ -5,8 +5,10 @@ import ssl
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from http.client import HTTPResponse
 from typing import Any
 
 from dynamo_operator.kube.kind import Kind, Object
@@ -17,6 +19,9 @@ EVENTS = Kind("", "v1", "Event", "events")
 
 PATIENCE_SECONDS = 90.0
 """How long a test waits for what must come: no test may depend on a machine that has nothing else to do."""
+
+BOOKMARK_SECONDS = 3
+"""The shortest timeout of a watch for which the API server sends a bookmark, 2 s before the end."""
 
 
 class Refused(Exception):
@@ -68,12 +73,45 @@ class World:
         found: str = self._request("GET", NAMESPACES.path())["metadata"]["resourceVersion"]
         return found
 
-    def changes(self, kind: Kind, *, since: str) -> tuple[Object, ...]:
-        """Each change in the namespace since that version, as `{"type": …, "object": …}`; takes a second."""
-        query = f"?watch=true&resourceVersion={since}&timeoutSeconds=1"
-        request = urllib.request.Request(self.server + kind.path(self.namespace) + query)  # noqa: S310
-        with urllib.request.urlopen(request, context=self.tls, timeout=20) as lines:  # noqa: S310
-            return tuple(json.loads(line) for line in lines)
+    def changes(self, kind: Kind, *, since: str, until: str = "") -> tuple[Object, ...]:
+        """Each change in the namespace after `since` up to `until`, as `{"type": …, "object": …}`.
+
+        Both are resource versions; `until` defaults to now. Complete, however slow the API server is: a
+        watch is read until an event or a bookmark has reached `until`; another one resumes it if it ends.
+
+        Raises:
+            Refused: with code 410 when the API server does not remember `since`. It may forget after 75 s
+                and 100 changes of the kind in the whole cluster; `cluster.history` records for longer.
+        """
+        listed = self._request(
+            "GET", kind.path(self.namespace)
+        )  # the watch cache is as fresh after it
+        reached, goal = int(since), int(until or listed["metadata"]["resourceVersion"])
+        found: list[Object] = []
+        seconds, deadline = BOOKMARK_SECONDS, time.monotonic() + PATIENCE_SECONDS
+        while reached < goal:
+            if time.monotonic() > deadline:
+                raise AssertionError(f"{kind}: changes up to {reached} and not {goal}")
+            with closing(self._watch(kind, reached, seconds)) as events:
+                for event in events:
+                    reached = int(event["object"]["metadata"]["resourceVersion"])
+                    if event["type"] != "BOOKMARK" and reached <= goal:
+                        found.append(event)
+                    if reached >= goal:
+                        break
+            seconds *= 2
+        return tuple(found)
+
+    def _watch(self, kind: Kind, since: int, seconds: int) -> Generator[Object, None, None]:
+        """The events of a watch that the API server ends after that time."""
+        query = f"?watch=true&resourceVersion={since}&timeoutSeconds={seconds}"
+        path = f"{kind.path(self.namespace)}{query}&allowWatchBookmarks=true"
+        with self._answer("GET", path) as lines:
+            for line in lines:
+                event: Object = json.loads(line)
+                if event["type"] == "ERROR":
+                    raise Refused(event["object"]["code"], event["object"]["message"])
+                yield event
 
     def patch(self, kind: Kind, name: str, patch: Object, subresource: str = "") -> Object:
         """The object after a merge patch."""
@@ -123,6 +161,14 @@ class World:
     def _request(
         self, method: str, path: str, body: Object | None = None, content_type: str = ""
     ) -> Object:
+        with self._answer(method, path, body, content_type) as answer:
+            result: Object = json.load(answer)
+            return result
+
+    @contextmanager
+    def _answer(
+        self, method: str, path: str, body: Object | None = None, content_type: str = ""
+    ) -> Iterator[HTTPResponse]:
         request = urllib.request.Request(  # noqa: S310 - the server is our own
             self.server + path,
             data=json.dumps(body).encode() if body is not None else None,
@@ -130,9 +176,9 @@ class World:
             headers={"Content-Type": content_type} if content_type else {},
         )
         try:
-            with urllib.request.urlopen(request, context=self.tls, timeout=20) as answer:  # noqa: S310
-                result: Object = json.load(answer)
-                return result
+            answer = urllib.request.urlopen(request, context=self.tls, timeout=PATIENCE_SECONDS)  # noqa: S310
         except urllib.error.HTTPError as error:
             with error:
                 raise Refused(error.code, json.load(error).get("message", "")) from None
+        with answer:
+            yield answer

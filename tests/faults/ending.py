@@ -7,11 +7,12 @@ that are drawn by lot), and nothing else. Pods and ReplicaSets have such names; 
 import difflib
 import json
 from collections import Counter
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from cluster.history import recording
 from cluster.world import PODS, World
 from dynamo_operator.api import labels
 from dynamo_operator.api.component import DynamoComponentDeployment
@@ -118,18 +119,21 @@ def _without_uids(content: dict[str, Any], names: dict[str, str]) -> dict[str, A
     return found
 
 
-def births_and_deaths(world: World, *, since: str, kinds: Sequence[Kind] = KINDS) -> Counter[str]:
-    """How often an object of each kind and name was created and deleted, by anybody, since that version."""
+@contextmanager
+def births_and_deaths(
+    world: World, kinds: Sequence[Kind] = KINDS
+) -> Iterator[Callable[[], Counter[str]]]:
+    """Count how often each object is created and deleted, no matter by which client, from now on.
 
-    def of(kind: Kind) -> list[str]:
-        return [
+    The function ends the count and returns it, by lines such as `ADDED Service chat-frontend`.
+    """
+    with recording(world, kinds) as changes:
+        yield lambda: Counter(
             f"{each['type']} {kind.name} {each['object']['metadata']['name']}"
-            for each in world.changes(kind, since=since)
+            for kind, events in changes().items()
+            for each in events
             if each["type"] in ("ADDED", "DELETED")
-        ]
-
-    with ThreadPoolExecutor(len(kinds)) as pool:  # each takes a second
-        return Counter(each for found in pool.map(of, kinds) for each in found)
+        )
 
 
 def _listed(world: World, kind: Kind) -> list[Object]:

@@ -145,6 +145,8 @@ class Proxy:
                 pass  # nobody is there to read on
             finally:
                 self.streams.remove(request)
+                if answer.connection is not None and answer.connection.transport is not None:
+                    answer.connection.transport.abort()  # a TLS farewell may outlast the event loop
             return response
 
 

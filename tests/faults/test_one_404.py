@@ -52,13 +52,18 @@ def test_one_404_on_a_watch_changes_no_status(
             world.create(GRAPH, graph(Frontend=service("frontend")))
             before = world.eventually(GRAPH, "chat", is_ready)
             proxy.forget()
-            deadline = time.monotonic() + 5
-            while time.monotonic() < deadline:
+
+            def is_answered() -> bool:
                 now = world.get(GRAPH, "chat")
                 assert now is not None
                 assert before["status"] == now["status"]
+                return not proxy.is_next_unknown
+
+            world.until(is_answered)
+            deadline = time.monotonic() + 5
+            while time.monotonic() < deadline:
+                assert is_answered()
                 time.sleep(0.1)
-            assert not proxy.is_next_unknown
             world.delete(DEPLOYMENT, "chat-frontend")
             world.eventually(DEPLOYMENT, "chat-frontend")
             assert operator.ended is None

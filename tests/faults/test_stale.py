@@ -17,7 +17,7 @@ import pytest
 from cluster.conftest import ControlPlane
 from cluster.graph.test_graph import GRAPH
 from cluster.world import PODS, World
-from faults.ending import Ending, births_and_deaths, ending
+from faults.ending import KINDS, Ending, births_and_deaths, ending
 from faults.nursery import Nursery, nursery
 from faults.proxy import kubeconfig
 from faults.scenarios import IMAGE, PREFILL, a_graph, edit_service, is_quite_ready
@@ -82,14 +82,14 @@ def lived_through(office: Office, lag: Lag | None) -> tuple[Ending, Counter[str]
         behind.is_late = lag is not None
         with operators.operator(world.namespace) as operator:
             operator.ready()
-            since = world.version()
-            world.create(GRAPH, a_graph())
-            rest(world, behind)
-            for edit in EDITS.values():
-                edit(world)
+            with births_and_deaths(world) as happened:
+                world.create(GRAPH, a_graph())
                 rest(world, behind)
-            assert not operator.has_ended
-            return ending(world), births_and_deaths(world, since=since)
+                for edit in EDITS.values():
+                    edit(world)
+                    rest(world, behind)
+                assert not operator.has_ended
+                return ending(world), happened()
 
 
 def test_late_news_lead_to_the_same_end_by_the_same_way(office: Office) -> None:
@@ -118,13 +118,14 @@ def believing_old_lists(office: Office, edit: Callable[[World], object], lag: La
             behind.is_remembering = False
             edit(world)
             rest(world, behind)
-        before, since = ending(world, with_history=False), world.version()
-        behind.is_old = behind.is_late = True
-        with operators.operator(world.namespace) as third:
-            third.ready()
-            rest(world, behind)
-        happened = births_and_deaths(world, since=since)
-        pods = births_and_deaths(world, since=since, kinds=(PODS,))
+        before = ending(world, with_history=False)
+        with births_and_deaths(world, (*KINDS, PODS)) as counted:
+            behind.is_old = behind.is_late = True
+            with operators.operator(world.namespace) as third:
+                third.ready()
+                rest(world, behind)
+            happened = counted()
+        pods = [each for each in happened if each.split()[1] == PODS.name]
         # What is made for an owner that has gone goes by itself. What is there and wanted stays.
         wrong = [each for each in happened if each.partition(" ")[2] in before.uids]
         wrong += [each for each in pods if f"Deployment {workload_of(each)}" in before.uids]

@@ -49,7 +49,7 @@ def test_a_planner_has_the_role_that_the_operator_is_told_now(
     assert ["chat"] == [each["name"] for each in found["metadata"]["ownerReferences"]]
     calls = audit.calls(namespace=world.namespace, since=since)
     assert 1 == calls[Call("delete", "rolebindings")]
-    time.sleep(1)  # events are written after everything else
+    audit.falls_silent(world.namespace)
     since = audit.now()
     world.patch(GRAPH, "chat", {"metadata": {"annotations": {"woken": "again"}}})
     time.sleep(2)

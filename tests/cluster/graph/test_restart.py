@@ -119,10 +119,10 @@ def test_a_second_start_changes_nothing(
         lone_operator.ready()
         world.create(GRAPH, graph())
         world.eventually(GRAPH, "chat", is_ready)
-        time.sleep(1)  # events are written after everything else
+        audit = Audit(kinds.audit_log)
+        audit.falls_silent(world.namespace)
         assert 0 == lone_operator.stop()
         before = versions(world)
-        audit = Audit(kinds.audit_log)
         since = audit.now()
         lone_operator.start()
         lone_operator.ready()
@@ -139,7 +139,7 @@ def test_a_graph_of_three_services_costs_at_most_45_requests(
         lone_operator.ready()
         world.create(GRAPH, graph())
         world.eventually(GRAPH, "chat", is_ready)
-        time.sleep(1)  # events are written after everything else
+        audit.falls_silent(world.namespace)
         creation = audit.calls(namespace=world.namespace)
         since = audit.now()
         time.sleep(2)

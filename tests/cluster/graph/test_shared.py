@@ -30,8 +30,8 @@ def test_two_users_of_one_object_do_not_take_turns_writing_it(
         "planner-serviceaccount",
         lambda it: 2 == len(it["metadata"].get("ownerReferences", [])),
     )
-    time.sleep(1)  # events are written after everything else
     audit = Audit(kinds.audit_log)
+    audit.falls_silent(world.namespace)
     since = audit.now()
     time.sleep(2)
     assert {} == audit.calls(namespace=world.namespace, since=since)

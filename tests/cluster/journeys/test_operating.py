@@ -1,5 +1,7 @@
 """Operate a graph, as the journeys J-22 to J-28 of the acceptance tests tell it."""
 
+import time
+
 import pytest
 
 from cluster.conditions import condition, is_ready
@@ -123,8 +125,24 @@ def test_j23_gitops(user: User) -> None:
 
 
 def settled(user: User) -> None:
-    """Let a second go by, in which late counts of Deployments arrive."""
-    user.world.changes(DEPLOYMENT, since=user.world.version())
+    """Return when the counts of all Deployments have arrived and no child has changed for a second."""
+
+    def is_quiet() -> bool:
+        before = user.versions(*CHILDREN)
+        time.sleep(1)
+        is_counted = all(is_complete(each) for each in user.world.list(DEPLOYMENT))
+        return is_counted and before == user.versions(*CHILDREN)
+
+    user.world.until(is_quiet)
+
+
+def is_complete(deployment: Object) -> bool:
+    """Whether the status counts all wanted replicas of the newest spec."""
+    status, wanted = deployment["status"], deployment["spec"]["replicas"]
+    counts = {status.get(each, 0) for each in ("replicas", "updatedReplicas", "availableReplicas")}
+    return {wanted} == counts and status["observedGeneration"] == deployment["metadata"][
+        "generation"
+    ]
 
 
 def restart_of(user: User, name: str) -> str | None:

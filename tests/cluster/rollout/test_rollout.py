@@ -182,8 +182,8 @@ def test_a_change_replaces_the_workers_within_its_bounds(
     assert after is not None
     assert frontend["metadata"]["generation"] == after["metadata"]["generation"]
     world.eventually(GRAPH, "chat", is_ready)
-    time.sleep(1)  # events are written after everything else
     audit = Audit(kinds.audit_log)
+    audit.falls_silent(world.namespace)
     since = audit.now()
     time.sleep(2)
     assert {} == audit.calls(namespace=world.namespace, since=since)

@@ -115,13 +115,13 @@ def test_to_zero_and_back(world: World, kubectl: Kubectl) -> None:
 
 def test_what_a_change_costs(world: World, kubectl: Kubectl, kinds: ControlPlane) -> None:
     started(world)
-    time.sleep(2)  # until nothing of the start is on its way
     audit = Audit(kinds.audit_log)
+    audit.falls_silent(world.namespace)
     since = audit.now()
     kubectl("scale", "dgdsa/chat-decode", "--replicas=2")
     scaled_to(world, 2)
     world.eventually(GRAPH, "chat", is_ready)
-    time.sleep(2)
+    audit.falls_silent(world.namespace)
     calls = audit.calls(namespace=world.namespace, since=since)
     decides = {
         Call("patch", "dynamographdeployments"): 1,

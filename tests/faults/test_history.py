@@ -1,0 +1,103 @@
+"""Tests that compare histories read all of them, even from a server that is slow or ends its watches."""
+
+import json
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, field, replace
+
+import pytest
+from aiohttp import StreamReader, web
+
+from cluster import history
+from cluster.conftest import ControlPlane
+from cluster.history import recording
+from cluster.world import Refused, World
+from dynamo_operator.kube.kind import Object
+from dynamo_operator.kube.types.apps import Deployment
+from dynamo_operator.kube.types.core import ConfigMap
+from faults.proxy import Proxy
+
+MAPS = ConfigMap.KIND
+
+pytestmark = pytest.mark.cluster
+
+
+@dataclass
+class Brief(Proxy):
+    """A proxy whose first watch has no line, and whose second has one, before they end."""
+
+    limits: list[int] = field(default_factory=lambda: [0, 1], init=False)
+
+    async def lines(
+        self, request: web.Request, content: StreamReader
+    ) -> AsyncGenerator[bytes, None]:
+        left = self.limits.pop(0) if self.limits else -1
+        async for line in super().lines(request, content):
+            if left == 0:
+                return
+            yield line
+            left -= 1
+
+
+class Expired(Proxy):
+    """A proxy whose API server has forgotten the version that each watch starts at."""
+
+    async def lines(self, _: web.Request, __: StreamReader) -> AsyncGenerator[bytes, None]:
+        status = {"code": 410, "reason": "Expired", "message": "too old resource version"}
+        yield json.dumps({"type": "ERROR", "object": status}).encode() + b"\n"
+
+
+def lived(world: World, name: str) -> None:
+    """Create a ConfigMap, edit it and delete it."""
+    world.create(MAPS, {"metadata": {"name": name}})
+    world.patch(MAPS, name, {"data": {"key": "value"}})
+    world.delete(MAPS, name)
+
+
+LIFE = ["ADDED", "MODIFIED", "DELETED"]
+
+
+def types(changes: tuple[Object, ...] | list[Object], name: str) -> list[str]:
+    """The types of the changes of that object."""
+    return [each["type"] for each in changes if each["object"]["metadata"]["name"] == name]
+
+
+def test_changes_are_complete_though_watches_end_early(world: World, kinds: ControlPlane) -> None:
+    since = world.version()
+    lived(world, "one")
+    with Brief(kinds.server, world.tls).running() as proxy:
+        behind = replace(world, server=proxy.url)
+        assert LIFE == types(behind.changes(MAPS, since=since), "one")
+        assert not proxy.limits
+
+
+def test_changes_end_at_a_version_and_may_be_none(world: World) -> None:
+    start = world.version()
+    lived(world, "one")
+    middle = world.version()
+    lived(world, "two")
+    first = world.changes(MAPS, since=start, until=middle)
+    second = world.changes(MAPS, since=middle)
+    assert (LIFE, []) == (types(first, "one"), types(first, "two"))
+    assert ([], LIFE) == (types(second, "one"), types(second, "two"))
+    assert () == world.changes(Deployment.KIND, since=start)
+
+
+def test_changes_since_a_forgotten_version_are_refused(world: World, kinds: ControlPlane) -> None:
+    since = world.version()
+    lived(world, "one")
+    with (
+        Expired(kinds.server, world.tls).running() as proxy,
+        pytest.raises(Refused, match="410: too old resource version"),
+    ):
+        replace(world, server=proxy.url).changes(MAPS, since=since)
+
+
+def test_a_recording_has_each_change_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history, "READ_SECONDS", 0.1)
+    names = [f"map-{number}" for number in range(10)]
+    with recording(world, (MAPS, Deployment.KIND)) as changes:
+        for name in names:
+            lived(world, name)
+        recorded = changes()
+    assert dict.fromkeys(names, LIFE) == {name: types(recorded[MAPS], name) for name in names}
+    assert [] == recorded[Deployment.KIND]

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Final, NoReturn
 
@@ -17,8 +17,10 @@ import structlog
 
 LIMIT_SECONDS: Final = 0.1
 """Processor time between two heartbeats that counts as a stall."""
-BEAT_SECONDS: Final = 0.02
-_LOOK_SECONDS: Final = 0.04
+_BUSY_LOOK_SECONDS: Final = 0.02
+_IDLE_LOOK_SECONDS: Final = 0.05
+_IDLE_SECONDS: Final = 0.005
+"""A loop that has used less CPU time than this since its last heartbeat is idle, and is not woken for one."""
 _QUIET_SECONDS: Final = 5.0
 """At most one log line in this time."""
 _FRAMES: Final = 12
@@ -52,6 +54,8 @@ class StallWatch:
         self._observe = observe
         self._started = asyncio.Event()
         self._ended = threading.Event()
+        self._clock = 0
+        self._is_asked = False
         self._beat_at = 0.0
         self._seen_at = -1.0  # the heartbeat whose stall was logged, or looked at
         self._logged_at = float("-inf")
@@ -62,36 +66,47 @@ class StallWatch:
         self._started.set()
 
     async def run(self) -> NoReturn:
-        """Beat until cancelled."""
+        """Watch until cancelled."""
         await self._started.wait()
         ident = threading.get_ident()
-        used = time.pthread_getcpuclockid(ident)
-        self._beat_at = time.clock_gettime(used)
-        loop = asyncio.get_running_loop()
+        self._clock = time.pthread_getcpuclockid(ident)
+        self._beat_at = time.clock_gettime(self._clock)
         thread = threading.Thread(
-            target=self._look, args=(loop, ident, used), name="stall watch", daemon=True
+            target=self._look,
+            args=(asyncio.get_running_loop(), ident),
+            name="stall watch",
+            daemon=True,
         )
         thread.start()
         try:
-            while True:
-                await asyncio.sleep(BEAT_SECONDS)
-                self._beat(time.clock_gettime(used))
+            await asyncio.Event().wait()
+            raise AssertionError
         finally:
             self._ended.set()
 
-    def _beat(self, now: float) -> None:
-        seconds, began = now - self._beat_at, self._beat_at
-        self._beat_at = now
+    def _beat(self) -> None:
+        now, began = time.clock_gettime(self._clock), self._beat_at
+        seconds = now - began
+        self._beat_at, self._is_asked = now, False
         if seconds > LIMIT_SECONDS:
             self._observe(seconds)
             if self._seen_at != began:  # it was over before the thread had a turn
                 self._say(seconds, "", ())
 
-    def _look(self, loop: asyncio.AbstractEventLoop, ident: int, used: int) -> None:
-        """What the thread does."""
-        while not self._ended.wait(_LOOK_SECONDS):
+    def _look(self, loop: asyncio.AbstractEventLoop, ident: int) -> None:
+        """What the thread does: have the loop beat while it works, and log where it stands."""
+        pause = _IDLE_LOOK_SECONDS
+        while not self._ended.wait(pause):
             began = self._beat_at
-            seconds = time.clock_gettime(used) - began
+            seconds = time.clock_gettime(self._clock) - began
+            if seconds < _IDLE_SECONDS:
+                pause = _IDLE_LOOK_SECONDS
+                continue
+            pause = _BUSY_LOOK_SECONDS
+            if not self._is_asked:
+                self._is_asked = True
+                with suppress(RuntimeError):  # the loop is closed; `run` has ended, or is about to
+                    loop.call_soon_threadsafe(self._beat)
             if seconds <= LIMIT_SECONDS or self._seen_at == began:
                 continue
             frame = sys._current_frames().get(ident)  # noqa: SLF001 - the way that is documented for it

@@ -64,3 +64,23 @@ def test_many_stalls_are_all_counted_and_said_once() -> None:
 
     stalls, lines = asyncio.run(watched(act))
     assert (3, 1) == (len(stalls), len(lines))
+
+
+def test_a_loop_at_rest_is_left_alone() -> None:
+    beats: list[float] = []
+
+    class Counted(StallWatch):
+        def _beat(self, *args: float) -> None:
+            beats.append(time.monotonic())
+            super()._beat(*args)
+
+    async def scenario() -> None:
+        watch = Counted(lambda _: None)
+        await watch.start()
+        running = asyncio.create_task(watch.run())
+        await asyncio.sleep(1.0)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    asyncio.run(scenario())
+    assert len(beats) < 10

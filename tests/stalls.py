@@ -1,7 +1,7 @@
 """Finds the steps of event loops that hold their thread for long, in every test of this process.
 
 A step is what an event loop does between two looks at what is due: one callback, or a task from one `await`
-to the next. It is measured in processor time of its thread: a test on a busy machine stands still by no fault
+to the next. It is measured in CPU time of its thread: a test on a busy machine stands still by no fault
 of its own.
 
 Not counted: loading modules, which the operator does before it takes part in anything, and collecting
@@ -64,7 +64,7 @@ class Steps:
             if seconds > LIMIT_SECONDS:
                 seconds -= self._thread.excluded_seconds - excluded
                 if seconds > LIMIT_SECONDS:
-                    self.long.append(f"{seconds:.3f} s of processor time in {_owner(handle)}")
+                    self.long.append(f"{seconds:.3f} s of CPU time in {_owner(handle)}")
 
         return measured
 

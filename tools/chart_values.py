@@ -1,7 +1,7 @@
-"""Writes the schema, the README and the reference page of the chart from the comments in its values.
+"""Write the schema, the README and the reference page of the chart from the comments in its values.
 
-The hard part is that YAML forgets comments. So the parser says on which line each key stands, and the lines
-above it are read as text: what follows `# --` describes the key, what follows `# @schema` refines its type.
+YAML drops comments. So the parser reports on which line each key is, and the lines above it are read as
+text: what follows `# --` describes the key, what follows `# @schema` refines its type.
 """
 
 import json

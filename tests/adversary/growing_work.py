@@ -170,7 +170,7 @@ def _adapter(document: Object) -> Callable[[], object]:
 
 
 def diagnosing(document: Object) -> Callable[[], object]:
-    """What is said of a pod that is not ready."""
+    """The status of a pod that is not ready."""
     pod: Any = msgspec.convert(document, Pod)
     return lambda: diagnose([pod], nodes=1, now=NOW)
 

@@ -1,4 +1,4 @@
-"""What strangers send to the webhook port: large, deep, odd and slow requests, without credentials."""
+"""What outsiders send to the webhook port: large, deep, odd and slow requests, without credentials."""
 
 import random
 import socket

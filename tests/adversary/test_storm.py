@@ -1,4 +1,4 @@
-"""A tenant stores objects that are large and expensive, while strangers attack the webhook port.
+"""A tenant stores objects that are large and expensive, while outsiders attack the webhook port.
 
 Another tenant works beside them, through the same webhooks. The hostile tenant's namespace is left out of
 them, so that its objects are stored. In full with `DYNAMO_TEST_LONG=1` (`make long`): 200 objects and 1,000
@@ -49,7 +49,7 @@ BUSY_SECONDS = 3.0
 """Within a second on a quiet machine; `make test` also runs on busy ones."""
 MORE_BYTES = (100 if IS_LONG else 200) * 1024 * 1024
 """Beside twice the bytes stored. A short storm stores next to nothing, and has as many worker processes and
-bodies of reviews under way."""
+bodies of concurrent reviews."""
 SLACK_SECONDS = 5 if IS_LONG else 30
 """Twice of next to nothing is next to nothing, and other work runs beside a suite."""
 
@@ -190,7 +190,7 @@ def leave_out(kinds: ControlPlane, configuration: str, namespace: str) -> None:
 
 @dataclass
 class Storm:
-    """Stored objects and requests of strangers, at the same time."""
+    """Stored objects and requests of outsiders, at the same time."""
 
     tenant: Tenant
     port: int

@@ -1,7 +1,7 @@
-"""Two sets of objects held against each other, path by path.
+"""Compare two sets of objects, path by path.
 
-The hard part is lists. Most are keyed by something, so that one entry more is one difference and not a
-shift of all that follow; whether order matters is a second question.
+Most lists are keyed by something, so that one additional entry is one difference and not a shift of all
+that follow; whether order matters is a second question.
 """
 
 import json

@@ -1,6 +1,6 @@
 """Objects without what differs between any two runs, so that two operators can be compared.
 
-The same is done to both sides. The hard part is to leave out no more than that.
+Both sides get the same treatment, and nothing else is left out.
 """
 
 import json

@@ -1,7 +1,7 @@
 """All cases of a mode, played on a real control plane with our operator.
 
-The hard part is to know when things have settled, without waiting long for each: all cases run at once, in
-namespaces of their own, and the audit log tells when nobody has written anything for a while.
+All cases run at once, in separate namespaces, and the audit log shows when the operator has written nothing
+for a while, so that no case waits long.
 """
 
 import json

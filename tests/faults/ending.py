@@ -1,7 +1,7 @@
-"""The state that a namespace has come to, so that it can be compared with another one's.
+"""The final state of a namespace, so that it can be compared with that of another one.
 
-The hard part is what to leave out: what differs between two runs that end alike (identities, times, names
-that are drawn by lot), and nothing else. Pods and ReplicaSets have such names; their owners tell of them.
+Only what differs between two runs with the same result is left out: identities, times and random names.
+Pods and ReplicaSets have such names; their owners identify them.
 """
 
 import difflib

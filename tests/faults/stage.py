@@ -1,8 +1,8 @@
-"""Where scenarios are played: namespaces of their own, with operators that can be killed.
+"""Where scenarios run: separate namespaces, with operators that can be killed.
 
-A scenario is first played calmly. That run says how many writes there are and what the end looks like; every
-other run must come to the same end, whenever its operator died. The hard part is the middle: an object that
-was deleted and made again looks right in the end. So identities are compared as well, and the deletions.
+A scenario first runs without faults. That run counts the writes and records the final state; every other
+run must reach the same one, whenever its operator died. An object that was deleted and recreated looks
+right in the end. So identities are compared as well, and the deletions.
 """
 
 import os

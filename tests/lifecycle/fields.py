@@ -1,7 +1,7 @@
-"""Every field of a status that is decoded, changed alone: derived from the types, so that none is forgotten.
+"""Every field of a status that is decoded, changed alone: derived from the types, so that none is missing.
 
-The hard part is to change a field to something that its type takes and that is another value. A field of an
-entry of a list is changed in the first entry.
+A field is changed to another value that its type allows. A field of an entry of a list is changed in the
+first entry.
 """
 
 from collections.abc import Iterator

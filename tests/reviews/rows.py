@@ -1,7 +1,6 @@
 """The rule tables of admission, row by row: an accepted and a refused example with its exact words.
 
-The same rows are judged in the process and asked of a real API server. Source: specification `admission`
-6 to 10 and 12.
+The same rows are judged in the process and asked of a real API server.
 """
 
 from collections.abc import Iterator

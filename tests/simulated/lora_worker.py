@@ -1,7 +1,7 @@
-"""A stand-in for the system server of a worker: its adapter API over real HTTP, with faults to order.
+"""A simulated system server of a worker: its adapter API over real HTTP, with faults on request.
 
-The hard part is to be as unhelpful as real workers: a failure of the engine is a 200, and a load of a name
-that is there is a success whatever its address.
+It is as unhelpful as real workers: a failure of the engine is a 200, and a load of a name that is there is
+a success whatever its address.
 """
 
 import asyncio

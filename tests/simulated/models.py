@@ -1,7 +1,7 @@
 """A simulated cluster with models and the pods of their base model, whose workers are simulated as well.
 
-The hard part is that workers are as real ones are: a load of a name that is there is a success, whatever its
-address, and what they do takes time, in which the operator may be stopped.
+Workers behave like real ones: a load of a name that is there is a success, whatever its address, and their
+actions take time, in which the operator may be stopped.
 """
 
 import asyncio

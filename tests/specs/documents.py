@@ -1,7 +1,7 @@
 """Documents drawn from the schema of our kinds: of the right types, and odd in every other way.
 
-The hard part is that few such documents are valid. So the odd values are those that mean something
-somewhere, and a service mostly gets an image, without which nothing is rendered.
+Few such documents are valid. So the odd values are those that mean something somewhere, and a service
+mostly gets an image, without which nothing is rendered.
 """
 
 from collections.abc import Callable

@@ -1,10 +1,10 @@
-"""What to do about the certificate of the webhooks, decided from what is stored. No I/O.
+"""Decide what to do about the webhooks' certificate, from what is stored. No I/O.
 
-The hard part is to change it without one refused request. The API server trusts what stands in the
-configuration, and learns of changes there when it does. So a new certificate is *staged* first: its
-authority is trusted beside the old one, and the old certificate is still served. It is *promoted* when that
-bundle has been in the configuration for a while. Between the two every server and every bundle fit together,
-in whatever order replicas and API servers hear of it.
+A change must not cause one refused request. The API server trusts the CA bundle in the webhook
+configuration, and notices changes there with a delay. So a new certificate is *staged* first: the bundle
+trusts its CA beside the old one, and the old certificate is still served. It is *promoted* when that bundle
+has been in the configuration for a while. Between the two, every server certificate and every bundle match,
+in whatever order replicas and API servers see the change.
 """
 
 import secrets

@@ -1,13 +1,13 @@
-"""Whether who asks for a graph in another namespace may create one there himself.
+"""Check whether the author of a request for a graph in another namespace may create one there.
 
-A DynamoGraphDeploymentRequest may name the namespace of the graph that it leads to, and the operator, which
-may create graphs everywhere, makes it. Whoever may write requests somewhere could so use the quota and the
-Secrets of every namespace. So the API server is asked whether he could do it with his own hands. That refuses
-early, in the author's terminal. The controller relies on RBAC of the other namespace, since a webhook is not
-always called (`controllers/cross_namespace.py`).
+A DynamoGraphDeploymentRequest may name the namespace of its graph, and the operator, which may create
+graphs everywhere, creates it. Without this check a user who may write requests could use the quota and the
+Secrets of every namespace. So the webhook asks the API server whether the author has the permission. That
+refuses early, in the author's terminal. The controller relies on RBAC of the other namespace, since a
+webhook is not always called (`controllers/cross_namespace.py`).
 
-The hard part is that such a request is never quite settled: its spec may change until profiling begins, and
-after each failure. Who changes it decides what runs over there, so he is asked about like its author.
+The spec of a request may change until profiling begins, and after each failure. A user who changes it
+decides what runs in the other namespace, so the check covers them as well as the author.
 """
 
 from dataclasses import dataclass

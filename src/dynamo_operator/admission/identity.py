@@ -1,7 +1,7 @@
 """Who we are, in the API server's own words, to recognise our own writes among all others.
 
 It is asked and not put together: whatever the account, the release or the way of logging in, requests of
-ours carry exactly this name. Source: specification `beyond` A4.
+ours carry exactly this name.
 """
 
 import asyncio

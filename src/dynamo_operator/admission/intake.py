@@ -1,8 +1,8 @@
-"""Takes the bodies of reviews in: only what the API server could have sent, and never too much at once.
+"""Read the bodies of reviews: only what the API server could have sent, within limits.
 
-The hard part is that anybody who reaches the port may send. So what is wrong with a request is said before
-its body is read. Reviews under way, and the bytes of large bodies, are limited for all clients together, and
-divided among their addresses: the API server's are not known, and a stranger must not take all there is.
+Any client that reaches the port may send. So a request is refused before its body is read if possible.
+Concurrent reviews, and the bytes of large bodies, are limited for all clients together, and shared among
+their addresses: those of the API server are unknown, and no client may take everything.
 """
 
 import asyncio

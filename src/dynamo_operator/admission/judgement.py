@@ -1,8 +1,8 @@
-"""Whether an object may be stored, and what to say about it.
+"""Decide whether an object may be stored, with its problems and warnings.
 
-The hard part is the update of an object that is wrong already, because it was stored before a rule existed
-or while the webhooks were off. Somebody must be able to label it, scale it and repair it bit by bit. So an
-update is refused for what it makes wrong; what was wrong before is a warning.
+An object may be invalid already, because it was stored before a rule existed or while the webhooks were
+off. Users must be able to label, scale and repair it step by step. So an update is refused for what it
+makes invalid; what was invalid before is a warning.
 """
 
 from contextlib import suppress

@@ -1,7 +1,7 @@
-"""Where the certificate comes from: a Secret that the operators keep themselves, or files of others.
+"""The source of the certificate: a Secret that the operator's replicas keep, or files of others.
 
-The hard part of the Secret is that every replica keeps it. Each write names the version that it was decided
-from, so one of them wins, and the others find the winner's certificate the next time they look.
+Every replica keeps the Secret. Each write names the version that it was decided from, so one of them wins,
+and the others read the winner's certificate at their next check.
 """
 
 import asyncio

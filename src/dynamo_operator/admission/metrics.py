@@ -1,4 +1,4 @@
-"""What the webhooks count. Source: specification `platform` 9.1."""
+"""What the webhooks count."""
 
 from typing import Final
 

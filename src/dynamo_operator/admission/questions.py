@@ -1,8 +1,8 @@
-"""Asks the API server what users may do, for reviews that may come from anybody.
+"""Query the API server for permissions of users, on behalf of reviews from any client.
 
-The hard part is that a stranger may send a review with any user in it, and the answer tells what that user
-may do. So a client has few questions, only some are under way at one time, and an answer is remembered for a
-moment: strangers can neither take the places of reconciles nor read the permissions of a cluster in bulk.
+An outsider may send a review with any user in it, and the answer reveals what that user may do. So a client
+has few queries, only some run at a time, and answers are cached for a moment: outsiders can neither take
+the capacity of reconciles nor read the permissions of a cluster in bulk.
 """
 
 import asyncio

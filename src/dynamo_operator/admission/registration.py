@@ -1,6 +1,6 @@
 """The ValidatingWebhookConfiguration: which requests the API server shows us, and where.
 
-Written once here for the chart, for `dynamoctl install` and for tests. Source: specification `admission` 3.
+Written once here for the chart, for `dynamoctl install` and for tests.
 """
 
 from collections.abc import Mapping

@@ -1,9 +1,8 @@
 """The webhooks over HTTPS.
 
-The hard part is what does not come from the API server: anybody who reaches the port may send anything.
-Whatever it is, the answer is a review, or a few words why not, in a bounded time, and nobody waits for it. A
-certificate is changed under way, for new connections; the end is slow enough for those that the API server
-just opened.
+Any client that reaches the port may send anything. The answer is always a review, or a short refusal, in a
+bounded time, and no other request waits for it. A certificate can change while the server runs, for new
+connections; shutdown is slow enough for connections that the API server has just opened.
 """
 
 import asyncio

@@ -1,10 +1,8 @@
-"""The variable `DYN_DEPLOYMENT_CONFIG`: sizes of services in JSON, from an earlier generation.
+"""The variable `DYN_DEPLOYMENT_CONFIG`: sizes of services in JSON, from an earlier version of Dynamo.
 
-It is an environment variable of the user and part of the spec at the same time, so everybody who asks how
-many replicas or GPUs a service of a graph has must ask here. The hard part is that it counts for components
-only: on Grove it is a variable like any other.
-
-Source: specification `rendering` 10.2.
+It is an environment variable of the user and part of the spec at the same time, so all code that needs the
+replicas or GPUs of a service reads them here. It counts for components only: on Grove it is a variable like
+any other.
 """
 
 import json

@@ -1,7 +1,7 @@
 """How many GPUs each pod of a component gets.
 
-Launches on several nodes are computed from this number. The hard part is that users say it in four
-places: the short form or the container's own resources, as a limit or as a request.
+Launches on several nodes are computed from this number. Users set it in four places: the short form or the
+container's own resources, as a limit or as a request.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,7 @@
 """Configuration of an endpoint picker, the component behind an InferencePool.
 
-The hard part: the configuration document belongs to another project and grows. Only what every
-version demands is described here; all other fields are kept as they are.
+The configuration document belongs to another project and grows. Only fields that every version requires are
+declared here; all other fields are kept as they are.
 """
 
 from typing import Annotated

@@ -1,8 +1,8 @@
-"""Which inference framework a component runs: its command held against what the user said.
+"""Detect which inference framework a component runs, from its command and the spec.
 
-The hard part is that a command is free text for a shell. What is found in it is what one pattern of the
-reference finds, since anything else would move live graphs from one launch to another. As a pattern it takes
-time that grows with the cube of a text that users choose; so its parts are looked for one after the other.
+A command is free text for a shell. Detection matches exactly what one pattern of the reference matches,
+since anything else would move live graphs from one launch to another. As a regular expression it takes time
+cubic in a text that users choose, so its parts are searched one after the other.
 """
 
 import re
@@ -13,7 +13,7 @@ from dynamo_operator.api.component import ComponentSpec, DynamoComponentDeployme
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.api.roles import WORKER_TYPES
 
-# Source: specification `rendering` 8. A newline ends no command; space is ASCII without vertical tab.
+# A newline ends no command; space is ASCII without vertical tab.
 _SPACE = r"[\t\n\f\r ]"
 _SEPARATOR = re.compile(r"[|&;]")
 _PYTHON = re.compile(rf"python[0-9.]*{_SPACE}")

@@ -1,10 +1,10 @@
-"""Names of what Grove makes of a graph, short enough for Grove.
+"""Names of what Grove creates for a graph, short enough for Grove.
 
 Grove joins the names of set, scaling group and clique in the names of pods, and refuses more than 45
-characters in all. The hard part is to shorten without a rename later: a graph whose names fit as they
-are keeps them, a service is shortened before the set is, and the set only when some service could not
-fit beside it. The same graph always gives the same names.
-Source: Grove v1alpha1, admission of PodCliqueSets (the limit of 45 and how it is counted).
+characters in all. Shortening must never rename later: a graph whose names fit keeps them, a service is
+shortened before the set is, and the set only when a service could not fit beside it. The same graph always
+gives the same names. Source: Grove v1alpha1, admission of PodCliqueSets (the limit of 45 and how it is
+counted).
 """
 
 from collections.abc import Mapping

@@ -1,10 +1,9 @@
 """The name of everything that belongs to a graph, and the one function that makes names fit.
 
-Rendering, validation and status must agree on every name, so all of them stand here. The hard part
-is to stay equal to the names that running graphs have, and yet never to produce one that the API
-server refuses: a text that fits stays as it is, a forbidden character becomes a dash, and what is
-too long keeps a readable head and ends in a hash of the whole. Same input, same output, forever:
-peers and upgrades rely on it.
+Rendering, validation and status must agree on every name, so all of them are here. Names must stay equal to
+those of running graphs, and the API server must accept them: a text that fits stays as it is, a forbidden
+character becomes a dash, and what is too long keeps a readable head and ends in a hash of the whole. Same
+input, same output, forever: peers and upgrades rely on it.
 """
 
 import hashlib
@@ -121,7 +120,7 @@ def generation_dynamo_namespace(kubernetes_namespace: str, graph: str, generatio
 
 
 def model_hash(model: str) -> str:
-    """What stands for a model name in labels. Source: specification `rendering` 4.3."""
+    """What stands for a model name in labels."""
     return short_hash(model)
 
 

@@ -1,6 +1,6 @@
 """What a profiler and the operator agree on: names of files and of variables.
 
-Source: specification `dgdr` 13.2. The names of files are also keys of the ConfigMap with the output.
+The names of files are also keys of the ConfigMap with the output.
 """
 
 RESULTS_FILE = "config_with_planner.yaml"

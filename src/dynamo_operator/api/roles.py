@@ -3,7 +3,7 @@
 from dynamo_operator.api.component import ComponentSpec
 
 WORKER_TYPES = frozenset(("worker", "prefill", "decode"))
-"""The values of `componentType` that load a model. Source: specification `rendering` 6."""
+"""The values of `componentType` that load a model."""
 
 
 def is_worker(service: ComponentSpec) -> bool:

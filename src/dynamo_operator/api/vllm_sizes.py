@@ -30,7 +30,7 @@ class Parallelism:
 
 
 def mode(gpus: int, wanted: Parallelism) -> Mode:
-    """What nodes with that many GPUs each do. Source: specification `rendering` 9.4."""
+    """What nodes with that many GPUs each do."""
     if gpus and wanted.cut > gpus:
         return Mode.RAY
     is_spread = gpus and wanted.cut * wanted.copies > gpus

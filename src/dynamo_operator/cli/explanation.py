@@ -1,7 +1,7 @@
-"""Why an object is not ready, in plain words: what `dynamoctl why` says. Pure: an object in, text out.
+"""Why an object is not ready: the text of `dynamoctl why`. Pure: an object in, text out.
 
-The hard part is to say each thing once. Conditions repeat each other's reasons, the message of a graph is
-that of its services put together, and the advice is the table's that docs/status.md is made from.
+Each fact appears once, although conditions repeat each other's reasons and a graph's message joins those of
+its services. The advice is that of the table from which docs/status.md is generated.
 """
 
 import re

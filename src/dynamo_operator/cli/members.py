@@ -1,8 +1,8 @@
-"""Reads the objects that belong to a graph, whoever made them: the operator, Kubernetes or Grove.
+"""Read the objects that belong to a graph, created by the operator, Kubernetes or Grove.
 
-The hard part is to read no more than that. A namespace may have the pods of a hundred graphs, so each kind
-is selected by the labels that its objects carry; kinds of other projects are asked for only where they are
-served. Grove and a claim's maker set no label of ours: those kinds are few, and are listed as they are.
+A namespace may have the pods of a hundred graphs, so each kind is selected by the labels that its objects
+carry; kinds of other projects are read only where they are served. Objects that Grove and PVC provisioners
+create have no label of ours: those kinds are few, and are listed completely.
 """
 
 import asyncio

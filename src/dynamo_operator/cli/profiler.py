@@ -1,7 +1,7 @@
-"""`dynamoctl profiler`: reads what a profiling Job is given, and writes what it must leave behind.
+"""`dynamoctl profiler`: read the input of a profiling Job, and write its results.
 
-The hard part is the end of a run: the files must be whole before the process ends, and a failure must be said
-where the request finds it, which is the log, the termination message and the status file.
+The files must be complete before the process ends, and a failure must be where the request reads it: in the
+log, the termination message and the status file.
 """
 
 import asyncio

@@ -1,7 +1,6 @@
-"""Follows one object through its changes.
+"""Follow one object through its changes.
 
-The hard part is to wait well: a watch that breaks off is begun again where it was, not too often, and not
-for ever.
+A watch that breaks resumes where it was, with a backoff and a limit.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
 """YAML and JSON as kubectl reads them, with the place of every value.
 
-The hard part is agreement: what `yes`, `0777`, `1:30` or `2020-01-01` mean must be what they mean to
-`kubectl apply -f`. So PyYAML's C parser only builds nodes, and the values are resolved here.
-Stricter than kubectl in one point: a key given twice is an error, where kubectl keeps the last one.
+`yes`, `0777`, `1:30` or `2020-01-01` must mean what they mean to `kubectl apply -f`. So PyYAML's C parser
+only builds nodes, and the values are resolved here. Stricter than kubectl in one point: a key given twice
+is an error, where kubectl keeps the last one.
 
 Source: go.yaml.in/yaml/v2 v2.4 (tags of plain scalars), sigs.k8s.io/yaml (keys), kubectl 1.32.
 """

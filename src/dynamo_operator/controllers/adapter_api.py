@@ -1,8 +1,8 @@
-"""Asks one worker to load, unload or list LoRA adapters, over HTTP.
+"""Ask one worker to load, unload or list LoRAs, over HTTP.
 
-The hard part is what an answer means. A worker answers 200 also when the engine could not load an adapter,
-and 404, 405 or 501 when it has no such API at all, which is no failure of the adapter. Nothing that a worker
-answers, and nothing that it leaves unanswered, is an exception here: each call ends in a `Reply`.
+A worker answers 200 also when the engine could not load a LoRA, and 404, 405 or 501 when it has no such API
+at all, which is not a failure of the LoRA. Neither an answer nor a missing answer raises an exception here:
+each call ends in a `Reply`.
 """
 
 import asyncio

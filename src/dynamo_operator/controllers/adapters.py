@@ -1,7 +1,7 @@
-"""The scaling adapters of a graph, for its controller: made, looked after, asked for their numbers.
+"""The scaling adapters of a graph, for its controller: create them, reconcile them, read their replicas.
 
-The hard part is to make an adapter without ever owning its number. It starts with the number that the
-service has, and from then on `spec.replicas` belongs to whoever scales: nothing here writes it again.
+The operator must never own an adapter's replicas. An adapter starts with the replicas that the service has,
+and from then on `spec.replicas` belongs to the client that scales: nothing here writes it again.
 """
 
 from collections.abc import Iterator, Mapping

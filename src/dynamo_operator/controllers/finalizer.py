@@ -9,7 +9,7 @@ from dynamo_operator.kube.types.meta import R
 from dynamo_operator.kube.writer import Writer
 
 FINALIZER = "nvidia.com/finalizer"
-"""Source: specification `controllers` 1.6."""
+"""The name that the Go operator uses, too."""
 
 
 async def without_finalizer(found: R, writer: Writer) -> R:

@@ -1,8 +1,8 @@
-"""A graph on Grove, after its PodCliqueSet is applied: the sizes of what Grove made of it, and status.
+"""A graph on Grove, after its PodCliqueSet is applied: the sizes of what Grove created, and status.
 
-The hard part is sizes. Grove keeps those of live objects apart from the set's template, so a wish for
-another size goes to the live object alone, through its scale subresource, and only when it differs from
-what is watched. The template keeps what it was made with.
+Grove keeps the sizes of live objects apart from the set's template. So the operator writes another size to
+the live object alone, through its scale subresource, and only when it differs from the watched one. The
+template keeps its first size.
 """
 
 from collections.abc import Callable, Iterator, Mapping

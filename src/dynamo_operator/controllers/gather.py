@@ -1,7 +1,7 @@
-"""What rendering must know of the rest of the cluster, read from the cache only.
+"""What rendering needs from the rest of the cluster, read from the cache only.
 
-The hard part is pull secrets: they hold credentials, so they are reduced to the names of their registries
-before they are stored, and one that cannot be read must not hide the others.
+Pull secrets contain credentials, so they are reduced to the names of their registries before they are
+stored, and one that cannot be read must not hide the others.
 """
 
 import base64

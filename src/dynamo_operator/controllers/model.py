@@ -1,8 +1,8 @@
-"""Controller of DynamoModel: has the pods of a base model load a LoRA, and says which serve it.
+"""Controller of DynamoModel: makes the pods of a base model load a LoRA, and reports which serve it.
 
-The hard part is that what it brings about is not in the API server: workers forget, hang and lie, and we may
-be killed at any moment. So what a call may do stands in the status before the call is made, each reconcile
-compares what is wanted with what is remembered, and calls run beside it (`model_calls`).
+The effects are not in the API server: workers forget, hang and lie, and the operator may be killed at any
+moment. So the status records what a call may do before the call starts, each reconcile compares the desired
+state with the recorded one, and calls run concurrently (`model_calls`).
 """
 
 import asyncio

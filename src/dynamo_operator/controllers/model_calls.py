@@ -1,9 +1,9 @@
-"""The calls to workers that are under way, for each model, and what came of them.
+"""The running calls to workers, for each model, and their results.
 
-A call may take minutes, and a reconcile must not. So calls run beside the controller: it starts them, goes
-on, and is woken when one has ended. The hard part is to be fair. Each model has places of its own, of which
-only half are for endpoints that failed before; and all models of a namespace together have a part of all
-places (`call_places`), so that workers that hang delay nobody in another namespace.
+A call may take minutes, and a reconcile must not. So the controller starts calls, continues, and is woken
+when one has ended. Capacity is shared fairly: each model has its own places, of which only half are for
+endpoints that failed before; and all models of a namespace together have a part of all places
+(`call_places`), so that hanging workers delay no other namespace.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
-"""The end of a model: its adapters are unloaded, within a limit, and then the object is let go.
+"""The finalizer of a model: unload its LoRAs, within a time limit, and then release the object.
 
-The hard part is both to try everything and to wait for nobody. Each worker gets its try, however many hang;
-what is still loading is given a while to end, since an unload that overtakes the load would do nothing.
+Each worker gets one attempt, however many hang. What is still loading gets some time to finish, since an
+unload that overtakes the load would have no effect.
 """
 
 import asyncio
@@ -12,8 +12,7 @@ from dynamo_operator.controllers.model_calls import Known, ModelCalls, Run
 from dynamo_operator.lifecycle.adapter_calls import Call, Ending, Endpoint, Verb
 
 LIMIT_SECONDS = 28.0
-"""How long the unloading may take. With what is written before and after, the object goes within 30 s.
-Source: specification `beyond` F9."""
+"""How long the unloading may take. With what is written before and after, the object goes within 30 s."""
 
 _CALL_SECONDS = 8.0
 _LOADING_SECONDS = 12.0

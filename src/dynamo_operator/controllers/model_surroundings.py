@@ -1,7 +1,7 @@
-"""What a model sees of the cluster, and which changes of it wake the model.
+"""What a model reads of the cluster, and which changes of it wake the model.
 
-The hard part is to be woken by everything that is read and by little else: a namespace may have a thousand
-pods and a hundred models, and a model is no business of pods that serve another base model.
+Everything that is read must wake a model, and little else: a namespace may have a thousand pods and a
+hundred models, and pods that serve another base model do not concern it.
 """
 
 from collections.abc import Iterator

@@ -1,8 +1,8 @@
-"""The pods of components: what is remembered of them, how they are found, and whom they wake.
+"""The pods of components: what is cached of them, how they are found, and which keys they wake.
 
-The hard part is their number. A cluster has ten thousand of them, each with kilobytes that nobody here
-reads, and a reconcile must not look through all of them to find its ten. So a pod is reduced before it is
-stored, one that is ready to next to nothing, and pods are kept by what their labels say of their workload.
+A cluster has ten thousand pods, each with kilobytes that nothing here reads, and a reconcile must not scan
+all of them to find its ten. So a pod is reduced before it is stored, one that is ready to almost nothing,
+and pods are indexed by what their labels say of their workload.
 """
 
 import sys

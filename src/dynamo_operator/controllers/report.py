@@ -16,7 +16,7 @@ from dynamo_operator.status.transitions import happenings
 from dynamo_operator.validation import Problem
 
 REJECTED_RETRY_SECONDS = 120.0
-"""How long a refused write waits for its next try. Source: rule R10 (minutes, never a tight loop)."""
+"""How long a refused write waits for its next try. Minutes, never a tight loop."""
 
 CONFLICT_RETRY_SECONDS = 10.0
 """How often a taken name is looked at again. It is looked up in the cache, so this costs no request."""

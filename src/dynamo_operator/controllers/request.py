@@ -1,8 +1,7 @@
-"""Controller of DynamoGraphDeploymentRequest: profiles a model, and creates the graph that was found.
+"""Controller of DynamoGraphDeploymentRequest: profiles a model, and creates the resulting graph.
 
-One reconcile does one act and writes one status, which wakes the next. The hard part is told in
-`lifecycle.request`: the process may be killed between any two requests, and the next one must come to
-the same end.
+One reconcile does one action and writes one status, which triggers the next. The process may be killed
+between any two requests, and the next one must reach the same end: see `lifecycle.request`.
 """
 
 from collections.abc import Mapping

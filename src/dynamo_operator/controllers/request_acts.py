@@ -1,7 +1,7 @@
-"""What a request has done in the cluster: its Job, the ConfigMaps of its results, its graph.
+"""What a request does in the cluster: its Job, the ConfigMaps of its results, its graph.
 
-The hard part is that names may be taken. What is there already is ours by the uid on it or it is left
-alone, and every act may be done a second time by a process that does not know of the first.
+Names may be taken. An existing object is ours by the uid on it, or is left alone. Every action may be
+repeated by a process that does not know of the first.
 """
 
 from collections.abc import Iterable
@@ -116,7 +116,7 @@ class RequestActs:
         """What went wrong with the ConfigMaps that profiling found; they exist otherwise.
 
         They belong to the graph, which mounts them. None means: it is the user's to create, and they are
-        nobody's. Source: specification `beyond` K8.
+        nobody's.
 
         Raises:
             OperatorError: the API server could not be reached or failed.

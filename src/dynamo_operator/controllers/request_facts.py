@@ -1,8 +1,7 @@
-"""What a request's next step follows from, read as late and as surely as it must be.
+"""The inputs of a request's next step, read as late and as reliably as necessary.
 
-The hard part is absence. That a Job or a graph is not in the cache may only mean that the cache does
-not know yet, and what follows from it cannot be taken back. So what is missing is asked for once more,
-at the API server.
+That a Job or a graph is not in the cache may only mean that the cache is behind, and what follows from its
+absence cannot be reverted. So a missing object is read from the API server as well.
 """
 
 from collections.abc import AsyncIterator, Iterator
@@ -157,7 +156,7 @@ class RequestFacts:
     async def _missing(
         self, request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec
     ) -> AsyncIterator[str]:
-        """What the spec names and is not there. Source: specification `dgdr` 2, O-12; `beyond` N6."""
+        """What the spec names and is not there."""
         namespace, profiling = request.metadata.namespace, spec.profiling_config
         if (base := profiling.config_map_ref) is not None:
             found = await self.live(Output, Key(namespace, base.name))

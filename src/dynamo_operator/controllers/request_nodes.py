@@ -3,8 +3,6 @@
 Nodes are in no namespace, so no RoleBinding can grant them, and a ClusterRoleBinding belongs to no request:
 garbage collection would not delete it. So there is one, which the installation creates; its subjects are
 written whenever such a Job starts, and again when a request has ended or is deleted.
-
-Source: specification `dgdr` O-10.
 """
 
 from contextlib import suppress

@@ -1,8 +1,8 @@
-"""Managed rollouts: what there is of generations, and the writes that rendering and apply do not do.
+"""Managed rollouts: the revisions that exist, and the writes that rendering and apply do not do.
 
-The hard part is the order. Old components are deleted by the apply that no longer wants them; only a later
-look that finds none of them writes the new hash on the graph, and only what is written there counts as
-complete. So each step may be repeated, and none can be skipped. Source: specification `beyond` U1.
+The order matters. The apply that no longer wants old components deletes them; only a later reconcile that
+finds none of them writes the new hash on the graph, and only that counts as complete. So each step may be
+repeated, and none can be skipped.
 """
 
 from collections.abc import Iterable, Iterator

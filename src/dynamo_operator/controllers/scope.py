@@ -17,7 +17,7 @@ from dynamo_operator.settings import Settings
 from dynamo_operator.version import version
 
 LEASE = "dynamo-operator-namespace-scope"
-"""The name of the marker Lease. Source: specification `platform` 5.2."""
+"""The name of the marker Lease."""
 
 _REPLICAS = "replica.dynamo.nvidia.com"
 

@@ -1,10 +1,10 @@
-"""The SSH keys with which TensorRT-LLM runs on several nodes: where they come from, and whose they are.
+"""The SSH keys with which TensorRT-LLM runs on several nodes: their source and their owners.
 
-The hard part is that they are secret, and that who has them may log in to the pods that trust them. So each
-namespace has keys of its own, made by `ssh_source`; only where an administrator says so are the keys of one
-Secret copied to all namespaces. Watches by name see these Secrets and no others; without a use there is
-none. A Secret of that name that somebody else made is taken as it is. Ours belongs to all graphs that use
-it and goes with the last of them.
+A user who has the keys may log in to the pods that trust them. So each namespace has separate keys, created
+by `ssh_source`; only a setting of the administrator copies the keys of one Secret to all namespaces.
+Watches by name select these Secrets and no others; without a use there is no watch. A Secret of that name
+from another client is used as it is. Ours belongs to all graphs that use it and is deleted with the last of
+them.
 """
 
 from collections.abc import Iterator

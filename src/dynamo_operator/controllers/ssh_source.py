@@ -1,8 +1,8 @@
-"""Makes the SSH keys of a namespace, when a graph in it first runs TensorRT-LLM on several nodes.
+"""Create the SSH keys of a namespace, when a graph in it first runs TensorRT-LLM on several nodes.
 
-The hard part is to make them once: keys that were replaced would cut running groups in two. So the Secret is
-only ever created, never changed, and the API server refuses a second one. Whoever wants new keys deletes it.
-Keys are never shared by namespaces: a tenant who reads his own must not come into pods of another.
+Replacing the keys would cut running groups in two. So the Secret is only ever created, never changed, and
+the API server refuses a second one. To get new keys, delete it. Namespaces never share keys: a tenant who
+reads their own must not reach pods of another.
 """
 
 import asyncio

@@ -1,8 +1,7 @@
-"""What happens to one of our objects whose newest state does not fit its type: it is told so.
+"""Report an object of ours whose newest state does not fit its type, on that object.
 
-The hard part is to say it on an object that cannot be read. So it is read once more as a bare object, which
-has its metadata and its conditions only, and nothing is done for it: its last readable spec is not what
-its owner wants any more.
+The object cannot be decoded. So it is read again as a bare object with its metadata and its conditions
+only, and nothing is done for it: its last readable spec is no longer what its owner wants.
 """
 
 from typing import ClassVar, TypeAlias

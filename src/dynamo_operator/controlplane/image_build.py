@@ -1,9 +1,9 @@
-"""Builds an image from a Containerfile, without a container engine and without a registry.
+"""Build an image from a Containerfile, without a container engine and without a registry.
 
 The stages before the last are folders in which commands run as in a container; the last adds what it copies
-to the base, one layer for each COPY. The hard part is that a command needs the network's settings of this
-machine, its certificates and a cache, and that none of them may get into the image: they are mounted for the
-command only, in a mount namespace that ends with it, however it ends.
+to the base, one layer for each COPY. A command needs the network settings of this machine, its certificates
+and a cache, and none of them may get into the image: they are mounted for the command only, in a mount
+namespace that ends with it, however it ends.
 """
 
 import hashlib

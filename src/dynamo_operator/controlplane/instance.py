@@ -1,8 +1,8 @@
-"""One local control plane: make it, repair it, use it, remove it.
+"""One local control plane: create it, repair it, use it, remove it.
 
-The hard part is that everything may have died at any moment: the starter half way, one process, the
-machine. So nothing is remembered but files, `up` starts whatever does not run, and what was not made
-completely is made anew. A lock per instance keeps two commands apart.
+Everything may have died at any moment: the starter half way, one process, the machine. So all state is in
+files, `up` starts every process that does not run, and recreates what was not completed. A lock per
+instance serializes commands.
 """
 
 import re

@@ -1,8 +1,8 @@
-"""The real LeaderWorkerSet controller beside a local control plane, for who wants to see groups form.
+"""The real LeaderWorkerSet controller beside a local control plane, for tests with real groups.
 
-The hard part is that it works through webhooks: they number the pods and tell each its leader. A cluster
-reaches them through a Service; here the API server calls the process on the loopback address, with a
-certificate that we issue. It is built when it is first asked for, and a control plane does without it.
+It works through webhooks, which number the pods and set their leader's address. A cluster reaches them
+through a Service; here the API server calls the process on the loopback address, with a certificate that we
+issue. The first use builds it; a control plane works without it.
 """
 
 import base64

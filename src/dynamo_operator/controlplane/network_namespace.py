@@ -1,8 +1,8 @@
 """The namespaces in which a node lives: its own network, mounts, /run and /var.
 
-They are files, so that they outlive every process, and a command that comes later finds them. The hard
-part is that nothing of the node may show outside: mounts made inside do not propagate out, and the node's
-programs find their usual folders, but below /run and /var these are folders of the instance.
+They are files, so that they outlive every process, and a later command finds them. Nothing of the node may
+show outside: mounts made inside do not propagate out, and the node's programs find their usual folders, but
+below /run and /var these are folders of the instance.
 """
 
 import os

@@ -1,7 +1,7 @@
-"""Writes images of the Open Container Initiative without a container engine.
+"""Write images of the Open Container Initiative without a container engine.
 
-The hard part is to write the same bytes for the same contents: entries in order, owners and times set to
-constants, so that a digest changes only when an image does.
+The same contents give the same bytes: entries in order, owners and times set to constants, so that a digest
+changes only when an image does.
 
 Source: the image specification, version 1.1: image layout, manifest, configuration.
 """

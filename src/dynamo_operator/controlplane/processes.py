@@ -1,9 +1,9 @@
-"""Processes that outlive their starter and can still be stopped by whoever comes later.
+"""Processes that outlive their starter and can still be stopped by a later command.
 
-The hard part is to know a process again. A pid alone may belong to somebody else by now, so the record
-holds the boot and the start time too, and signals go through a pid descriptor that was opened before
-the record was compared: from then on the descriptor cannot mean another process. The process writes
-its record itself before it becomes the program, so a starter that is killed leaves no unknown one.
+A pid alone may belong to another process by now, so the record holds the boot and the start time too, and
+signals go through a pid descriptor that was opened before the record was compared: from then on the
+descriptor cannot mean another process. The process writes its record itself before it becomes the program,
+so a starter that is killed leaves no unknown one.
 """
 
 import os

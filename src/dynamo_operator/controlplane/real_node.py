@@ -1,7 +1,7 @@
 """A real node beside the control plane of an instance: its namespaces, its programs, its images.
 
-The hard part is what a crash leaves: programs without a node, containers without a program, mounts and
-control groups without either. So the namespaces tell what belongs to the node, whoever started it.
+A crash may leave programs without a node, containers without a program, mounts and control groups without
+either. So the namespaces decide what belongs to the node, no matter which process started it.
 """
 
 import subprocess

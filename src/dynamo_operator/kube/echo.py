@@ -1,8 +1,8 @@
-"""Which states a reconcile has made itself, so that hearing of them does not wake it once more.
+"""Filter watch events caused by a reconcile's own writes.
 
-The hard part is a foreign change that hides behind our own: the state after our write would have it too. So
-only a write that named the version it was made on counts. Whoever changed the object before it made it fail,
-and whoever changes it after makes another version.
+Another client's change may hide behind our own: the state after our write would contain it too. So only a
+write that named the version it was made on counts. A change before it made it fail, and a change after it
+makes another version.
 """
 
 from collections.abc import Iterator

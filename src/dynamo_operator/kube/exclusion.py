@@ -1,9 +1,9 @@
-"""Which namespaces other operators have marked as theirs, by the marker Leases in them.
+"""Which namespaces other operators have excluded, by the marker Leases in them.
 
-The hard part is when a mark ends without a word. Clocks of two machines never agree, so a renewal that we
-see happen counts from that moment, by our own monotonic clock; the times in the Lease decide only about
-one that was there before we looked. And our watch may be late: before a Lease counts as run out it is read
-once more. So there is one timer, for what runs out first, and nothing is asked while Leases are renewed.
+A Lease may expire without an event. Clocks of two machines never agree, so the duration of a renewal that
+we observe starts at that moment, by our own monotonic clock; the times in the Lease count only if it
+existed before our watch. And our watch may be late: a Lease that seems expired is read once more. So there
+is one timer, for the next expiry, and no request while Leases are renewed.
 """
 
 import asyncio

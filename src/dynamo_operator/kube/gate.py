@@ -1,11 +1,11 @@
-"""Which connections a server keeps, when anybody may open as many as he likes and then say nothing.
+"""Which connections a server keeps, when any client may open many and send nothing.
 
-The hard part is that neither asyncio nor the HTTP library counts connections: one that never finishes its
-handshake, or its first header, costs memory for as long as it likes. So each has a place here from the moment
-that it is accepted. When all places are taken, one is made free: of the client with the most connections,
-first one that owes us something, a handshake, headers or a body, then one that was silent for the longest
-time. So a client with few connections keeps them, whatever another one opens. Only a whole request
-that is being answered keeps its place, and not for ever: who does not read his answer holds it as well.
+Neither asyncio nor the HTTP library counts connections: one that never finishes its handshake, or its first
+header, costs memory without limit. So each connection has a place here from the moment that it is accepted.
+When all places are taken, one is freed: of the client with the most connections, first one that still owes
+a handshake, headers or a body, then the one that was silent for the longest time. So a client with few
+connections keeps them, whatever another one opens. Only a complete request that is being answered keeps its
+place, for a limited time: a client that does not read its answer occupies it as well.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
 """How finely the API server merges a value: field by field, item by item, or as a whole.
 
 Server-side apply decides by the schema of a field whether others may add to what we wrote there. For the
-Kubernetes types that we write, the schemas come from the API server itself (`tools/pod_schema.py`). The hard
-part is custom resources, whose schemas we do not have: there, a type is known by the name of the field.
+Kubernetes types that we write, the schemas come from the API server itself (`tools/pod_schema.py`). Of
+custom resources we do not have the schemas: there, the name of a field determines its type.
 """
 
 from dataclasses import dataclass

@@ -1,9 +1,9 @@
 """Leader election over a Lease: at most one process works at a time.
 
-The hard part is time. Clocks of two machines never agree, so the times inside the Lease are for
-people only. A candidate waits until *it* has seen no change of the Lease for the holder's duration,
-by its own monotonic clock; a holder counts from before it *sent* its last good renewal, and gives
-up well before any candidate may take over. Who wins a race is decided by the resource version.
+Clocks of two machines never agree, so the times inside the Lease are for people only. A candidate waits
+until *it* has seen no change of the Lease for the holder's duration, by its own monotonic clock; a holder
+counts from before it *sent* its last good renewal, and gives up well before any candidate may take over.
+The resource version decides who wins a race.
 """
 
 import asyncio

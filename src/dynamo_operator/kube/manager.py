@@ -1,9 +1,9 @@
-"""Starts everything in its order in one task group, and stops it in the reverse order.
+"""Start everything in its order in one task group, and stop it in the reverse order.
 
-Start: servers and informers; when the caches are full, the hooks; then the election; then the
-controllers. A standby therefore has warm caches and answers its probes. The hard part is the end:
-no new reconciles, a bounded time for those that run, their events, then the Lease, and only then
-what they stood on. Whatever fails on the way ends everything, and `run` raises the first cause.
+Start: servers and informers; when the caches are full, the hooks; then the election; then the controllers.
+A standby therefore has warm caches and answers its probes. Stop: no new reconciles, a bounded time for
+those that run, their events, then the Lease, and only then servers and informers. Any failure on the way
+ends everything, and `run` raises the first cause.
 """
 
 import asyncio

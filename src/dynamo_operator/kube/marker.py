@@ -1,9 +1,9 @@
-"""Says that a namespace is ours: a marker Lease in it, for as long as a replica of ours lives.
+"""Hold the marker Lease of our namespace for as long as one of our replicas lives.
 
-The hard part is the end. All replicas keep the one Lease, so a replica that stops must not take it away from
-the others: each has an annotation of its own on it, and only who finds no other one deletes the Lease. A
-replica that cannot renew stops writing before the Lease runs out, because then another operator begins to
-act. It goes on when the Lease is renewed.
+All replicas keep the one Lease, so a replica that stops must not take it away from the others: each has an
+annotation of its own on it, and only the one that finds no other deletes the Lease. A replica that cannot
+renew stops writing before the Lease expires, because then another operator begins to act. It continues when
+the Lease is renewed.
 """
 
 import asyncio

@@ -1,8 +1,7 @@
 """What the runtime counts, as Prometheus metrics.
 
-The hard part is to keep Prometheus out of everybody else's code: others get a `RuntimeMetrics` and
-call one method per happening. A fresh one has a registry of its own, so that two managers in one
-process (as in tests) do not meet.
+Other modules do not depend on Prometheus: they get a `RuntimeMetrics` and call one method per event. A
+fresh one has its own registry, so that two managers in one process (as in tests) stay separate.
 """
 
 from typing import Final
@@ -51,8 +50,7 @@ _BY_CODE: Final = {
 def error_label(error: BaseException) -> str:
     """The `error_type` label of an error; `internal` is whatever has no name of its own.
 
-    Source: specification `platform` 9.1. The server's reason wins over the code, because 409 and
-    504 each stand for two reasons.
+    The server's reason wins over the code, because 409 and 504 each stand for two reasons.
     """
     if isinstance(error, ApiError):
         return _BY_REASON.get(error.reason) or _BY_CODE.get(error.code, "internal")

@@ -1,8 +1,8 @@
-"""Creates objects that hold data where there is none, and never touches them again.
+"""Create objects that hold data where none exist, and never change them again.
 
-The hard part is what is *not* done: an object that exists is left alone, whoever made it and whatever it
-says, and one that is no longer wanted is not deleted. Only the deletion of its owner deletes it, unless it is
-retained: then it has no owner, or loses it.
+An object that exists is left alone, no matter who created it and what it contains, and one that is no
+longer desired is not deleted. Only the deletion of its owner deletes it, unless it is retained: then it has
+no owner, or loses it.
 """
 
 from collections.abc import Container, Iterable, Sequence

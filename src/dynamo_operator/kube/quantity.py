@@ -1,7 +1,7 @@
 """The number behind a Kubernetes quantity, so that `1000m` and `1` count as the same.
 
-The hard part is what has the form of a quantity and is none: exponents and digits without end, which a
-number of any size would be needed for.
+Texts in the form of a quantity may have exponents and digits without end, which would need a number of any
+size. They are refused.
 """
 
 import re

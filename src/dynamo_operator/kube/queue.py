@@ -1,8 +1,8 @@
 """Which key to reconcile next, and when.
 
-A key is in at most one place: waiting for its time, due, or being worked on. The hard part is a key
-that is added while it is worked on: it is not handed out a second time, but once more afterwards.
-Two workers therefore never meet on one object, and no change is lost.
+A key is in at most one place: waiting for its time, due, or being processed. A key that is added while it
+is processed is not handed out a second time, but queued again afterwards. So two workers never process one
+object at once, and no change is lost.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """Metrics that are read where they are counted, at each scrape, so that counting costs nothing.
 
-The hard part is that several who count have one label: there are three watches of Secrets. Their numbers are
-added; who registers later must not take the place of who was sooner.
+Several counters may have one label: there are three watches of Secrets. Their numbers are added; a later
+registration must not replace an earlier one.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,11 +1,11 @@
 """Objects that several owners use at once, such as the headless Service of a base model.
 
 No owner controls such an object: each user has a plain owner reference, and the garbage collector removes
-the object with its last user. The hard part is that two users write the same list of references; every
-write therefore carries the resource version that it was computed from, and a lost race is tried again.
+the object with its last user. Two users write the same list of references; every write therefore carries
+the resource version that it was computed from, and a lost race is retried.
 
-The role of a RoleBinding cannot be changed: a binding of ours to another role is deleted and made anew. A
-process that is killed in between leaves none, and the next reconcile of any user makes it.
+The role of a RoleBinding is immutable: a binding of ours to another role is deleted and recreated. A
+process that is killed in between leaves none, and the next reconcile of any user creates it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,7 @@
-"""Writes a status: a merge patch of the difference only, and no request when there is none.
+"""Write a status: a merge patch of the difference only, and no request when there is none.
 
-The hard part is time: a transition time is the moment when a condition's status flipped, so it is taken
-over from the stored condition unless the status really changed.
+A transition time is the moment when a condition's status flipped, so it is taken over from the stored
+condition unless the status really changed.
 """
 
 from collections.abc import Collection, Iterable, Mapping

@@ -1,9 +1,10 @@
-"""Takes over objects that another operator wrote by PUT, so that what nobody wants any more goes away.
+"""Take over objects that another operator wrote by PUT, so that undesired fields disappear.
 
 The API server remembers who set each field, and an apply removes only what its own manager set and now
-leaves out. Fields that another program has once PUT would stay for ever. So before the first apply, its entry
-in `managedFields` becomes ours; values do not change by that. The hard part is whose entry that is: the name
-of a manager is that of some binary. It is the one that owns the annotation in which it kept books.
+leaves out. Fields that another program has once PUT would stay forever. So before the first apply, its
+entry in `managedFields` becomes ours; values do not change by that. The name of a manager is that of some
+binary, so the entry to take is the one that owns the annotation in which the other operator kept its
+records.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
-"""PyYAML's C reader with a limit of depth, for text that somebody else has written.
+"""PyYAML's C reader with a limit of depth, for text from untrusted sources.
 
-The hard part is that the reader calls itself once for each level, in C: a text of some thousand
-brackets does not raise an error, it ends the process.
+The reader recurses once for each level, in C: a text of some thousand brackets does not raise an error, it
+ends the process.
 """
 
 from typing import Any

@@ -1,10 +1,10 @@
-"""Which calls the endpoints of a LoRA need now, from what is wanted and what is remembered of each.
+"""Which calls the endpoints of a LoRA need now, from the desired and the recorded state of each.
 
-The hard part is to call neither too often nor too little. A loaded adapter is not loaded again, also not
-after a restart of the operator. A failed call waits for its own time, whatever happens to other endpoints.
-A new address of the weights takes an adapter from a part of the endpoints only: while those do not serve the
-new weights, perhaps because there are none, the others go on with the old ones. And we may be killed between
-a call and the note that it was made; so what a call may do is noted before it is made (`pending`).
+A loaded LoRA is not loaded again, not even after a restart of the operator. A failed call waits for its own
+backoff, whatever happens to other endpoints. A new address of the weights takes a LoRA from a part of the
+endpoints only: while those do not serve the new weights, perhaps because there are none, the others keep
+serving the old ones. The operator may be killed between a call and the record that it was made; so the
+record of what a call may do comes first (`pending`).
 """
 
 import hashlib
@@ -25,7 +25,7 @@ _SHORT_FAILURES = 14
 """So many failures take more than five minutes, in which the guide says to wait."""
 
 AT_ONCE = 20
-"""Calls at the same time. Source: specification `beyond` F9."""
+"""Calls at the same time."""
 
 _JITTER = 0.2
 

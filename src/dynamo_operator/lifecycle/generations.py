@@ -1,8 +1,8 @@
-"""Which generations of workers a graph has, which one serves, and which one there is to be.
+"""Which revisions of workers a graph has, which one serves, and which one is desired.
 
-The hard part is that nothing but the components themselves may be relied on: annotations of the graph get
-lost when it is replaced, and whoever wrote a component may have been stopped right after. So every component
-notes what it was made for, and the rest is derived. Source: specification `beyond` F2, U4, U5.
+Only the components themselves are reliable: annotations of the graph get lost when it is replaced, and the
+process that wrote a component may have been stopped right after. So every component records what it was
+created for, and the rest is derived.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping

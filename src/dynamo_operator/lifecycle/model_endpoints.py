@@ -1,9 +1,8 @@
-"""The endpoints of a base model, from EndpointSlices, from pods, and from what is remembered of each.
+"""The endpoints of a base model, from EndpointSlices, from pods, and from the recorded state of each.
 
-The hard part is to count each pod once, and to call only what is a worker. Objects of older operators put the
-model's label on a component's own Services as well, so the slices of the model's own Service win wherever
-there are any. A slice says which pods there are and whether they are ready; where they are, pods say
-themselves.
+Each pod counts once, and only workers are called. Objects of older operators put the model's label on a
+component's own Services as well, so the slices of the model's own Service take precedence wherever there
+are any. A slice lists pods and whether they are ready; pods themselves report where they are.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,7 +15,7 @@ from dynamo_operator.lifecycle.adapter_calls import Endpoint, Place
 from dynamo_operator.lifecycle.model_pods import has_address, is_follower, is_prefill, restarts
 
 SYSTEM_PORT = 9090
-"""Port of a worker's system server. Source: specification `models` 4."""
+"""Port of a worker's system server."""
 
 SERVICE_NAME = "kubernetes.io/service-name"
 

@@ -1,7 +1,7 @@
 """What the labels and the status of a pod say about it as an endpoint of a model.
 
-The hard part is whom to believe. Anybody who may write EndpointSlices can put any address into one, while a
-pod's addresses are told by its kubelet only. So an address counts only if the pod itself has it.
+A user who may write EndpointSlices can put any address into one, while only the kubelet reports a pod's
+addresses. So an address counts only if the pod itself has it.
 """
 
 from dynamo_operator.api import labels

@@ -1,8 +1,8 @@
-"""Whose an adapter is when several models of one base model want the same name.
+"""Which model owns a LoRA's name when several models of one base model want the same one.
 
-A worker knows adapters by name only, so two models with one name would overwrite and unload each other's. The
-hard part is the change of hands: a model that gives a name up forgets it, and the one that waited for it
-unloads what may be there before it loads its own weights.
+A worker knows LoRAs by name only, so two models with one name would overwrite and unload each other's. When
+the owner changes, a model that gives a name up forgets it, and the one that waited for it unloads what may
+be there before it loads its own weights.
 """
 
 from collections.abc import Iterable

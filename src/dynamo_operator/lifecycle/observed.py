@@ -10,7 +10,7 @@ class ServiceObserved:
     """What the API server holds of a service's workload.
 
     `exists` is whether there is one. `restart` is the id of the restart that its newest template carries,
-    "" for none. `is_ready` is whether it runs that template only, in the wanted number (rule R8). `wanted`
+    "" for none. `is_ready` is whether it runs that template only, in the wanted number. `wanted`
     is the number of replicas that it asks for, `replicas` how many exist, `ready` how many serve.
     `is_paused` is whether somebody has paused its component, so that nothing is done for it.
     `is_current` is whether these counts are about the newest spec: until its controllers have seen that, a

@@ -2,7 +2,7 @@
 
 Strongest first: a suspended graph, the service's scaling adapter, the graph's factor on the number in the
 spec. Whoever writes the number in the spec is not asked while an adapter is there, so the two cannot pull
-at one service. Source: specification `beyond` A1 to A6 and F7.
+at one service.
 """
 
 from collections.abc import Collection, Iterator, Mapping

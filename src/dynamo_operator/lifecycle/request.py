@@ -1,8 +1,8 @@
-"""The next step of a DynamoGraphDeploymentRequest: its status and some facts in, one act out.
+"""The next step of a DynamoGraphDeploymentRequest: its status and some facts in, one action out.
 
-The states are those of the API: empty, Pending, Profiling, Deploying, Ready, DeploymentDeleted, Failed. The
-hard part is that each act may have happened already, by a process that was killed before it could say so. So
-every act is safe to repeat, and what is done next follows from what there is, never from what was done.
+The states are those of the API: empty, Pending, Profiling, Deploying, Ready, DeploymentDeleted, Failed.
+Each action may have happened already, by a process that was killed before it could record that. So every
+action is safe to repeat, and the next one follows from the actual state, never from what was done.
 """
 
 from contextlib import suppress
@@ -27,7 +27,7 @@ from dynamo_operator.lifecycle.request_graph import tracking
 
 
 class State(StrEnum):
-    """Values of `status.state`. Source: specification `dgdr` 1.2."""
+    """Values of `status.state`."""
 
     NEW = ""
     PENDING = "Pending"
@@ -49,7 +49,7 @@ class Type(StrEnum):
 
 
 class Reason(StrEnum):
-    """Reasons of conditions. Source: specification `dgdr` 10."""
+    """Reasons of conditions."""
 
     ACCEPTED = "ValidationPassed"
     VALIDATION_FAILED = "ValidationFailed"

@@ -1,9 +1,9 @@
 """The graph from which profiling starts, with its pods where the user can run them.
 
-A profiler deploys temporary graphs, and all that it takes into them of a request is the base graph: its
-configuration has no field for tolerations and the like. So these are put into the base, by the function that
-puts them into the graph that was found. The hard part is a base that is no graph: it is the profiler's
-to refuse, in its own words, so it is handed on as it is. Source: specification `dgdr` 13.4, `beyond` Q5.
+A profiler deploys temporary graphs, and takes only the base graph of a request into them: its configuration
+has no field for tolerations and the like. So these are put into the base, by the function that puts them
+into the resulting graph. A base that is not a graph is passed on as it is, for the profiler to refuse with
+its own message.
 """
 
 import msgspec

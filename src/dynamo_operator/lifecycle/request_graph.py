@@ -1,7 +1,7 @@
-"""The graph of a request: what profiling has found, with what the user wants of it beyond that.
+"""The graph of a request: the result of profiling, with what the user wants of it beyond that.
 
-The hard part is who wins: what profiling chose for a service stays, since it was measured so; what the
-user has said of the pods that profile goes where nothing else is said.
+What profiling chose for a service takes precedence, since it was measured so; what the user set for the
+profiling pods applies where nothing else is set.
 """
 
 from collections.abc import Iterable, Mapping
@@ -27,7 +27,7 @@ _REFERENCES = frozenset(("configMap", "configMapRef", "configMapKeyRef"))
 
 
 def target(request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec) -> Key:
-    """Where the graph is, or will be. Source: seed 002; specification `beyond` N6."""
+    """Where the graph is, or will be."""
     metadata, overrides = request.metadata, spec.deployment_overrides
     name = (overrides.name if overrides else None) or metadata.name
     return Key((overrides.namespace if overrides else None) or metadata.namespace, name)
@@ -39,7 +39,7 @@ def completed(
     """The found graph with adapters for a planner, and pods where the user can run them.
 
     `placed` are the fields of the profiling pod that say where it runs. `may_scale`: whether a planner gets
-    the adapters that it needs. Source: specification `beyond` A7, Q5.
+    the adapters that it needs.
 
     Raises:
         BadOutput: the pod of a service has not the form of one.
@@ -62,7 +62,7 @@ def with_names(graph: Object, renamed: Mapping[str, str]) -> Object:
 def deployed(
     request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec, at: Key
 ) -> Object:
-    """The graph as it is created. Source: specification `dgdr` 9.
+    """The graph as it is created.
 
     Raises:
         ValueError: the request has no graph in its status.

@@ -1,7 +1,7 @@
-"""What profiling has found, read from the files that it left: a graph, and ConfigMaps that belong to it.
+"""The results of profiling, read from its files: a graph, and ConfigMaps that belong to it.
 
-The hard part is that the text comes from a program in somebody's image. So nothing in it is trusted to have
-a form: what cannot be used is said in words that name the file and the place.
+The text comes from a program in an image of the user. So nothing in it is trusted to have a form: the
+message about what cannot be used names the file and the place.
 """
 
 import math
@@ -21,7 +21,7 @@ from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.yaml_depth import DEPTH_LIMIT, ShallowLoader
 
 ADDITIONAL_LIMIT_BYTES = 250_000
-"""Of JSON. Source: specification `dgdr` 3."""
+"""Of JSON."""
 
 _GRAPH_LIMIT_BYTES = 900_000
 """An object of etcd has 1.5 MiB; the request and its ConfigMaps are beside it."""

@@ -1,9 +1,8 @@
-"""Which services restart now: the machine behind `spec.restart`.
+"""Which services restart now: the state machine behind `spec.restart`.
 
-A restart is an id that goes into the pods' template, so the workload's own controller replaces the pods.
-The hard part is to know when a service is through: its workload must carry this id and run nothing older,
-or the state before the restart would pass for the one after it. Source: specification `controllers` 2.8,
-`beyond` S8 to S10.
+A restart is an id that goes into the pods' template, so the workload's own controller replaces the pods. A
+service is complete when its workload carries this id and runs nothing older; otherwise the state before the
+restart would pass for the one after it.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """Which services have no replicas because the graph is suspended.
 
-The hard part is the way back. Workers wait for the frontends, and that a graph is on its way back can only
-be seen from the condition `Suspended`, which says so until it is done. Source: specification `beyond` F6.
+On resume, workers wait for the frontends. That a graph is resuming can only be seen from the condition
+`Suspended`, which stays until the resume is complete.
 """
 
 from dataclasses import dataclass

@@ -1,9 +1,9 @@
-"""What becomes of the workers of a graph now: the plan of every service, put together for the graph.
+"""The desired workers of a graph: the plan of every service, combined for the graph.
 
-The hard part is what belongs together. Services step on their own, but an old generation goes as a whole,
-when every service is through: its workers find nobody else. A service that has left the generations is
-replaced by the same steps, by a component with a plain name. Old components only ever get another number
-of replicas; what they were made of stays as it was.
+Services step independently, but an old revision is removed as a whole, when every service is complete: its
+workers find no others. A service that has left the revisions is replaced by the same steps, by a component
+with a plain name. Old components only ever get another number of replicas; their templates stay as they
+were.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

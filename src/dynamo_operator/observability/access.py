@@ -1,9 +1,9 @@
-"""Who may read metrics: the API server knows whose a token is, and whether he may.
+"""Who may read metrics: the API server knows whose token it is and what they may read.
 
-The hard part is that strangers ask as well. Each new token costs the API server a request, so answers are
-remembered, refusals too, and only a few questions are under way at one time. Strangers may push each other
-out of that, and never a scraper: who may read is remembered apart, and does not wait among them. What is
-remembered is a digest: no token outlives its request. Source: specification `beyond` I5.
+Outsiders ask as well. Each new token costs the API server a request, so answers are cached, refusals too,
+and only a few queries run at one time. Outsiders may evict each other from that cache, but never a scraper:
+permitted readers have a separate cache and do not wait among them. The cache holds digests: no token
+outlives its request.
 """
 
 import asyncio

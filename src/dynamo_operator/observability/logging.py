@@ -1,9 +1,9 @@
 """Structured logs on standard error, one entry per line, without secrets.
 
-Libraries log through `logging`, we through structlog; both end in the same lines. The hard part is
-what must not be there: in the fields of an entry, values of environment variables and of keys that
-sound secret are cut out, whoever logged them; and tracebacks come without local variables. The text
-of a message or of an error is written as it is: who raises an error keeps secrets out of it.
+Libraries log through `logging`, we through structlog; both end in the same lines. In the fields of an
+entry, values of environment variables and of keys that sound secret are removed; and tracebacks come
+without local variables. The text of a message or of an error is written as it is: code that raises an error
+keeps secrets out of it.
 """
 
 import logging

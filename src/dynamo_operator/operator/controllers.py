@@ -78,7 +78,7 @@ def control_graphs(parts: Parts) -> None:
         *(labels.LAST_APPLIED_HASH, labels.OWNER_GENERATION, parts.take_over),
     )
     pods = PodIndex(parts.cache)
-    # Recorder names and markers of shared objects. Source: specification `controllers` 1.3, 1.9, 1.13.
+    # Recorder names and markers of shared objects.
     records = ("restart", "rollingUpdate", SUSPENDED)
     passing = (State.INITIALIZING, State.PENDING)
     of_graphs = StatusPace(

@@ -8,6 +8,4 @@ in tests and demos and for a first guess. It measures nothing. The package is pu
     timing         how long one engine takes       choice        the cheapest engines that meet the
     targets base, workers  the graph                       curves, planner, mocker   what goes with
     it run            all of it, step by step
-
-Source: specification `dgdr` 13.
 """

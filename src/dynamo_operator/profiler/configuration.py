@@ -1,8 +1,7 @@
 """The configuration that the operator hands to the profiler, read and checked.
 
 Keys of Dynamo's profiler that only steer measurements are not looked at. Our own stand in the
-section `analytic`. All mistakes are told at once, as each one costs a Job. Source: specification
-`dgdr` 13.1.
+section `analytic`. All mistakes are told at once, as each one costs a Job.
 """
 
 from collections.abc import Mapping

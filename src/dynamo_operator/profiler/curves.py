@@ -1,6 +1,6 @@
 """What the planner and the simulated engines read: how long prefill and decode take over their whole range.
 
-Source: specification `dgdr` 13.3. Units there: milliseconds, tokens per second and GPU.
+Units there: milliseconds, tokens per second and GPU.
 """
 
 from typing import Any

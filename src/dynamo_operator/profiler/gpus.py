@@ -1,8 +1,7 @@
-"""What the GPUs can do: peak numbers of their makers' data sheets, and how a GPU's name is recognised.
+"""What the GPUs can do: peak numbers from data sheets, and how a GPU's name is recognized.
 
-A name comes as a system of AI Configurator (`h100_sxm`), as a node's label
-(`NVIDIA-H100-80GB-HBM3`) or as people write it (`H100 SXM`). The hard part is that labels leave the
-form out for the usual one.
+A name comes as a system of AI Configurator (`h100_sxm`), as a node's label (`NVIDIA-H100-80GB-HBM3`) or as
+people write it (`H100 SXM`). Labels leave out the form if it is the usual one.
 """
 
 import re

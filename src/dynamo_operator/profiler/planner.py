@@ -1,6 +1,6 @@
 """The planner's service, the ConfigMap with the curves that it reads, and the graph of simulated engines.
 
-Source: specification `dgdr` 13.2, 13.3; flags are those of Dynamo 0.9.
+Flags are those of Dynamo 0.9.
 """
 
 import json

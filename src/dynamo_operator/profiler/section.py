@@ -1,8 +1,8 @@
-"""Typed values of a section of the profiler's configuration; each that cannot be used is noted with its path.
+"""Typed values of a section of the profiler's configuration; problems are collected with their paths.
 
-A key may be spelled in camelCase or in snake_case; given both ways, the first counts, as in
-Dynamo's profiler. The hard part is to go on after a mistake, so that all of them are told at once: a value
-that cannot be used is read as its default, and nobody uses what is read once there is a mistake.
+A key may be spelled in camelCase or in snake_case; given both ways, the first counts, as in Dynamo's
+profiler. All problems are reported at once: a value that cannot be used is read as its default, and no
+result is used once there is a problem.
 """
 
 import math

@@ -1,9 +1,9 @@
-"""The size of a model: from its `config.json` where that is at hand, else from the number in its name.
+"""The size of a model: from its `config.json` if available, else from the number in its name.
 
-The hard part is a name alone: it says how many parameters there are, and not how they are laid out.
-A dense transformer of depth L and width d has about 12·L·d² parameters, and the usual ones are
-about 128 times as wide as deep. That gives both. Source: Kaplan et al. 2020, section 2.1; the ratio
-is that of Llama 2 7B to 70B and Qwen3 8B to 32B, within a factor of two.
+A name alone gives the number of parameters, not their layout. A dense transformer of depth L and width d
+has about 12·L·d² parameters, and the usual ones are about 128 times as wide as deep. That gives both.
+Source: Kaplan et al. 2020, section 2.1; the ratio is that of Llama 2 7B to 70B and Qwen3 8B to 32B, within
+a factor of two.
 """
 
 import math

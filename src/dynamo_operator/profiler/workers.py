@@ -1,8 +1,7 @@
-"""The workers of a graph: found in a base document, and made as the choice says.
+"""The workers of a graph: found in a base document, and set as chosen.
 
-The hard part is a base that somebody else has written. Only what is understood is changed:
-replicas, GPUs, and the flags of model and parallelism. What is not understood is refused, never
-guessed.
+Users write the base. Only what is understood is changed: replicas, GPUs, and the flags of model and
+parallelism. What is not understood is refused, never guessed.
 """
 
 from collections.abc import Mapping, Sequence

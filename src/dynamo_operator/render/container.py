@@ -68,7 +68,7 @@ def _infrastructure(plan: ComponentPlan) -> list[Object]:
 
 
 def _identity(plan: ComponentPlan) -> list[Object]:
-    """Who and where the process is. Source: specification `rendering` 6.2."""
+    """Who and where the process is."""
     found = [
         variable("DYN_COMPONENT", plan.component_type),
         variable("DYN_NAMESPACE", plan.dynamo_namespace),

@@ -1,9 +1,8 @@
 """How many pods of a service an eviction may take at a time: its PodDisruptionBudget.
 
-The hard part is whose pods count. A service may run in several generations at once, each a component
-of its own, and a drain must spare the service, not one generation. So in a graph the budget is the
-graph's and leaves the Dynamo namespace out of its selector. It is for Deployments only: the pods of a
-group that spans several nodes are of no use one by one.
+A service may run in several revisions at once, each a separate component, and a drain must spare the
+service, not one revision. So in a graph the budget is the graph's and leaves the Dynamo namespace out of
+its selector. It is for Deployments only: the pods of a group on several nodes are of no use one by one.
 """
 
 from dynamo_operator.api import labels, names

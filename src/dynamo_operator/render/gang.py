@@ -1,8 +1,8 @@
-"""The objects of a graph on Grove: Services, ways in from outside, and one PodCliqueSet.
+"""The objects of a graph on Grove: Services, Ingresses or VirtualServices, and one PodCliqueSet.
 
-The hard part is that there is no component between the graph and its pods, so the plans that a
-component's controller would make are made here, with what the two ways do differently: on Grove the
-graph alone decides how its processes find each other, and a debugger is for Deployments only.
+There is no component between the graph and its pods, so this module creates the plans that a component's
+controller would create, with the differences of Grove: the graph alone decides about discovery, and a
+debugger is for Deployments only.
 """
 
 from collections.abc import Mapping

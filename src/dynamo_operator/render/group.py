@@ -1,8 +1,8 @@
-"""The pods of one replica that spans several nodes: a leader and its workers, and how they meet.
+"""The pods of one replica on several nodes: a leader and its workers, and how they connect.
 
-The hard part is that names and ranks are known only inside a pod. The kubelet writes `$(NAME)` into
-arguments, a shell reads `$NAME` and computes; what only a shell can say has no form as an argument.
-Backends write their launch with these references, orchestrators say what the references are.
+Names and ranks are known only inside a pod. The kubelet writes `$(NAME)` into arguments, a shell reads
+`$NAME` and computes; what only a shell can express has no form as an argument. Backends write their launch
+with these references, orchestrators define them.
 """
 
 from collections.abc import Iterable, Sequence

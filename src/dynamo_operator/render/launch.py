@@ -1,8 +1,8 @@
-"""Our flags in a command that the user wrote: where the framework is started, and nowhere else.
+"""Our flags in the user's command: where the framework is started, and nowhere else.
 
-The hard part is that a command is either a program with arguments or a script for a shell. A program
-gets the flags as arguments, or through a shell when only a shell can say them. In a script they land
-behind the word that names the framework. Source: specification `rendering` 9.3.
+A command is either a program with arguments or a script for a shell. A program gets the flags as arguments,
+or through a shell when only a shell can express them. In a script they go behind the word that names the
+framework.
 """
 
 import re

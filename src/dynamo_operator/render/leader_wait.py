@@ -1,10 +1,9 @@
 """A worker waits for its leader: an init container with a script, and the ConfigMap that holds it.
 
-The hard part is that nothing may be assumed of the pod but its own image: no rights at the API
-server, no further image. So the script asks the leader itself, and is run as the worker would be: with
-its image, variables, mounts and user, since Ray may want certificates. Resources but devices are those
-of the worker, which keeps the pod's class of service and costs nothing, because init containers run
-before the others. Source: specification `beyond` P8.
+Nothing is assumed of the pod but its own image: no permissions at the API server, no further image. So the
+script asks the leader itself, and runs as the worker would: with its image, variables, mounts and user,
+since Ray may want certificates. Resources except devices are those of the worker, which keeps the pod's
+class of service and costs nothing, because init containers run before the others.
 """
 
 from functools import cache

@@ -1,9 +1,8 @@
-"""How a user's word is laid over a default: pod specs, probes and environments.
+"""How user settings override a default: pod specs, probes and environments.
 
-The values are plain JSON, so that fields which we do not know survive. The hard part is what counts
-as a word: a field that is there counts, also 0 and false; null, "" and empty lists do not, since
-typed clients write them for "not given". A list replaces a list. A probe that names its own handler
-loses the default's.
+The values are plain JSON, so that fields which we do not know survive. A field that is present counts, also
+0 and false; null, "" and empty lists do not, since typed clients write them for "not given". A list
+replaces a list. A probe that names its own handler loses the default's.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,7 @@
-"""Labels and annotations of a component's objects: the user's, and ours, which tell its pods apart.
+"""Labels and annotations of a component's objects: the user's, and ours, by which pods are selected.
 
-The hard part is who wins where. On every object ours win, then the service's, then the graph's; on
-pods the user's `extraPodMetadata` wins over the rest, but for the labels by which we select.
+On every object ours take precedence, then the service's, then the graph's; on pods the user's
+`extraPodMetadata` overrides the rest, except for the labels by which we select.
 """
 
 from dynamo_operator.api import labels, names

@@ -1,7 +1,7 @@
 """What a graph has for its endpoint picker: the ConfigMap that it reads and the pool that it serves.
 
-The hard part is the document in the ConfigMap: it belongs to another project, so it is handed on as it
-is, in one order of keys, so that equal configurations are equal text.
+The document in the ConfigMap belongs to another project, so it is passed on as it is, with sorted keys, so
+that equal configurations are equal text.
 """
 
 from typing import Any
@@ -18,7 +18,6 @@ from dynamo_operator.render.components.epp import CONFIG_FILE, GRPC_PORT
 from dynamo_operator.render.components.frontend import HTTP_PORT
 from dynamo_operator.render.metadata import service_dynamo_namespace
 
-# Source: specification `rendering` 13.3.
 _CONFIG_KIND = {
     "apiVersion": "inference.networking.x-k8s.io/v1alpha1",
     "kind": "EndpointPickerConfig",

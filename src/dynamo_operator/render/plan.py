@@ -1,9 +1,8 @@
-"""The plan of a component: its spec made tight, with role, backend and orchestrator chosen.
+"""The plan of a component: its spec with role, backend and orchestrator chosen.
 
-Three tables at the top are where roles, backends and orchestrators are chosen from. A backend is entered
-in `api.backends`, which validation knows too.
-The hard part is to be total: validation has refused what cannot be rendered, and for everything
-else there is a default here.
+Three tables at the top contain the roles, backends and orchestrators. A backend is registered in
+`api.backends`, which validation uses too. Planning never fails: validation has refused what cannot be
+rendered, and for everything else there is a default here.
 """
 
 from collections.abc import Mapping

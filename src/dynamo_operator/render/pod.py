@@ -1,8 +1,7 @@
-"""The pod template of a component: defaults, overrides, volumes, accounts, in a fixed order.
+"""The pod template of a component: defaults, overrides, volumes, ServiceAccounts, in a fixed order.
 
-The hard part is the order: it decides who wins, and running graphs depend on it. Source:
-specification `rendering` 7. Side containers of the user come first and the main container last, as
-in running graphs.
+The order decides precedence, and running graphs depend on it. Side containers of the user come first and
+the main container last.
 """
 
 from typing import Any

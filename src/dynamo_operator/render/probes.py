@@ -2,7 +2,6 @@
 
 Two sources give different numbers. `http` is what running graphs have; `documented` is the
 published API reference to the letter, whose frontend check needs curl and jq inside the image.
-Source: specification `rendering` 6.3.
 """
 
 from typing import Literal
@@ -79,7 +78,7 @@ def probes(role: str, settings: RenderSettings) -> dict[str, Object]:
     """The default probes of a role by field name; none for a role that has no entry.
 
     How many misses a worker may have is for the administrator to say: a model may take an hour to load
-    again. Source: specification `beyond` P11.
+    again.
     """
     found = _PROBES[settings.probe_profile].get(role, {})
     if role != "worker":

@@ -1,6 +1,6 @@
 """The Job that profiles for a DynamoGraphDeploymentRequest, and its contract with the profiler.
 
-Everything that a profiler, of whatever make, can rely on. Source: specification `dgdr` 6, 7, 13.
+Everything that a profiler, of whatever make, can rely on.
 
 The Job is `profile-REQUEST`. Its pod has two containers that share the volume `profiling-output` at
 `/data`: `profiler` writes there, `output-copier` reads there and writes a ConfigMap.

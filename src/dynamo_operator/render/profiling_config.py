@@ -1,8 +1,7 @@
-"""The configuration that the profiler is given, made of what the user says and what the request fixes.
+"""The profiler's configuration, from the user's settings and those that the request fixes.
 
-The hard part is that the profiler takes two spellings of a key for one, and prefers the user's. So
-what we set is set in one spelling, and the other one is taken out. Source: specification `dgdr` 7,
-O-8.
+The profiler accepts two spellings of a key, and prefers the user's. So our settings use one spelling, and
+the other one is removed.
 """
 
 from typing import Any
@@ -73,7 +72,7 @@ def profiler_config_bytes(spec: DynamoGraphDeploymentRequestSpec, namespace: str
 
 
 def uses_ai_configurator(spec: DynamoGraphDeploymentRequestSpec) -> bool:
-    """Whether AI Configurator estimates what else is measured. Source: specification `dgdr` 5.2."""
+    """Whether AI Configurator estimates what else is measured."""
     sweep: Any = (spec.profiling_config.config or {}).get("sweep")
     if not isinstance(sweep, dict):
         return False

@@ -1,8 +1,8 @@
-"""Who runs the workloads of a graph: components with a workload each, or one Grove set.
+"""The workload provider of a graph: components with a workload each, or one Grove set.
 
-The hard part is that the choice is made once. Chosen anew on each pass, it would move running graphs
-whenever Grove comes or goes; so it is recorded on the graph before anything is made, and kept. Where there
-is nothing to choose, there is nothing to record: should Grove come later, what exists tells.
+The choice is made once. Repeated on each reconcile, it would move running graphs whenever Grove is
+installed or removed; so it is recorded on the graph before anything is created, and kept. Where there is no
+choice, nothing is recorded: if Grove is installed later, the existing objects decide.
 """
 
 from collections.abc import Callable, Collection, Mapping

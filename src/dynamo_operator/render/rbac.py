@@ -7,7 +7,6 @@ from dynamo_operator.kube.kind import Object
 
 _GROUP = "rbac.authorization.k8s.io"
 _READ = ["get", "list", "watch"]
-# Source: specification `rendering` 12.3.
 _DISCOVERY_RULES = (
     {"apiGroups": [""], "resources": ["endpoints"], "verbs": _READ},
     {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": _READ},

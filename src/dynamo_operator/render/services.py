@@ -1,7 +1,7 @@
-"""A service of a graph as a component of its own: what both providers start from.
+"""A service of a graph as a separate component: the common input of both providers.
 
-The hard part is that a component must carry everything that rendering needs, because nothing after
-this reads the graph: the graph's environment, its switches and its framework are written into it.
+Nothing after this reads the graph, so a component carries everything that rendering needs: the graph's
+environment, its feature annotations and its framework are written into it.
 """
 
 from typing import Any

@@ -1,9 +1,8 @@
-"""What pods of one group do in a shell to run commands in each other, with a key that all share.
+"""How pods of one group run commands in each other over SSH, with a key that all share.
 
-The hard part is that it must work for any user and any home directory. A shell and ssh disagree about
-`~` (ssh reads the password file, a shell `$HOME`), so every path says `$HOME`. It stands without
-quotes: a home with a space in its name cannot work, since mpirun cuts the arguments of ssh at spaces.
-Source: specification `rendering` 9.6 and `beyond` P5.
+It must work for any user and any home directory. A shell and ssh disagree about `~` (ssh reads the password
+file, a shell `$HOME`), so every path uses `$HOME`. It is not quoted: a home with a space in its name cannot
+work, since mpirun cuts the arguments of ssh at spaces.
 """
 
 PORT = 2222

@@ -1,8 +1,7 @@
 """Volumes of the pod and mounts of the main container: the user's, the role's, shared memory.
 
-The hard part is that the API server refuses a volume or a mount path that appears twice: each claim
-becomes one volume however often it is mounted, and what the user mounts where we would mount
-something takes the place of ours.
+The API server refuses a volume or a mount path that appears twice: each PVC becomes one volume however
+often it is mounted, and a mount of the user replaces ours at the same path.
 """
 
 from collections.abc import Iterable

@@ -6,7 +6,7 @@ from dynamo_operator.settings.declare import Section, Setting
 
 
 class RenderSettings(Section, frozen=True, kw_only=True):
-    """The settings that change what we render. Source: specification `rendering` 1.1."""
+    """The settings that change what we render."""
 
     nats_address: Annotated[
         str,

@@ -1,7 +1,7 @@
 """The status of a DynamoComponentDeployment.
 
-The hard part is two readers: programs go by the reasons that the Go operator has, and a person wants to know
-which pod it is. So a condition keeps its reason, and the cause stands in its message and beside the counts.
+It has two readers: programs use the reasons of the Go operator, and a person wants to know which pod it is.
+So a condition keeps its reason, and its message and the counts show the cause.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ from dynamo_operator.status.workload import Readiness
 from dynamo_operator.validation import Problem
 
 _MESSAGE_LIMIT = 1024
-"""As of a graph. Source: specification `beyond` F1; the API server takes 32,768 characters at most."""
+"""As of a graph. The API server accepts 32,768 characters at most."""
 
 _REFUSED = "Validation failed: "
 _OBSTACLE_REASONS = {

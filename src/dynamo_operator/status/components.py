@@ -1,7 +1,7 @@
 """The services of a graph that runs as components, one for each, or several while workers are replaced.
 
-The hard part is a component that has not caught up: right after an edit its conditions speak of the old
-spec, so they count only when they were computed for the generation that the graph has just applied.
+Right after an edit the conditions of a component still describe the old spec, so they count only when they
+were computed for the generation that the graph has just applied.
 """
 
 from collections.abc import Mapping, Sequence
@@ -142,7 +142,7 @@ def _replicas(
 ) -> ServiceReplicaStatus:
     """What the component reports; before it does, its kind and name with zero counts.
 
-    Source: specification `beyond` S5 (the schema requires both).
+    The schema requires both.
     """
     if component is not None and component.status.service is not None:
         return component.status.service

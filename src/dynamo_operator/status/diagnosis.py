@@ -1,7 +1,7 @@
-"""What holds a service up, from its pods.
+"""Why a service is not ready, from its pods.
 
-The hard part is a service of a thousand pods: the status names the worst five, always in the same order, so
-that nothing is written as long as nothing has changed.
+A service may have a thousand pods: the status names the worst five, always in the same order, so that
+nothing is written as long as nothing has changed.
 """
 
 from collections import defaultdict
@@ -17,7 +17,7 @@ from dynamo_operator.status.pods import Blockage, is_over, verdict
 from dynamo_operator.status.reasons import GraphReason
 
 BLOCKED_LIMIT = 5
-"""Source: specification `beyond` F1."""
+"""Most pods that the status of a service names."""
 
 _WORST_FIRST = (
     GraphReason.INSUFFICIENT_CAPACITY,

@@ -1,8 +1,7 @@
-"""The services of a graph on Grove, from what Grove made of its PodCliqueSet.
+"""The services of a graph on Grove, from what Grove created for its PodCliqueSet.
 
-The hard part is not to believe old news, as with every workload: counts say something about the wanted
-pods only when Grove has read the newest set, when a clique's size is the wanted one, and when its status
-is about its newest spec. Source: specification `controllers` 2.7.5 and rule R8.
+Counts describe the desired pods only when Grove has read the newest set, when a clique's size is the
+desired one, and when its status is about its newest spec: old pods count as ready too.
 """
 
 from collections.abc import Iterator, Mapping
@@ -123,7 +122,7 @@ def is_settled(clique_set: PodCliqueSet, member: GangMember) -> bool:
     """Whether a service runs the newest template of its set only, in the wanted number.
 
     Grove tells with a hash which template a clique is made of. Without it, counts from before the newest
-    template would pass for those after it. Source: specification `controllers` O-15.
+    template would pass for those after it.
     """
     if _behind(clique_set.metadata.generation, clique_set.status.observed_generation):
         return False
@@ -144,7 +143,7 @@ def _behind(generation: int, observed: int | None) -> str | None:
 def _replicas(member: GangMember) -> ServiceReplicaStatus:
     """The counts of a service; before there are any, its kind and name with zeros.
 
-    Source: specification `beyond` S5 (the schema requires both).
+    The schema requires both.
     """
     live = member.live
     if member.is_group:

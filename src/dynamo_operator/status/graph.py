@@ -1,7 +1,7 @@
 """The status of a DynamoGraphDeployment, put together from its services.
 
-The hard part is to name the one cause that somebody on call needs, out of many services with many pods, and
-to go on naming it in the same words as long as it is the same.
+It names one cause, out of many services with many pods, and keeps naming it in the same words as long as it
+is the same.
 """
 
 from collections import defaultdict
@@ -43,11 +43,11 @@ _OBSTACLE_REASONS = {
 
 
 _AT_ZERO = frozenset((SuspensionReason.SUSPENDING, SuspensionReason.SUSPENDED))
-"""A graph that resumes is like any other that is not ready yet. Source: specification `beyond` F6."""
+"""A graph that resumes is like any other that is not ready yet."""
 
 
 class State(StrEnum):
-    """`status.state`. Source: specification `beyond` S6."""
+    """`status.state`."""
 
     INITIALIZING = "initializing"
     PENDING = "pending"
@@ -179,13 +179,13 @@ def _verdict(
 
 
 def _is_new(graph: DynamoGraphDeployment, services: Mapping[str, ServiceView]) -> bool:
-    """Whether nothing has been seen of any workload, now or before. Source: specification `beyond` S6."""
+    """Whether nothing has been seen of any workload, now or before."""
     is_first = graph.status.state in (None, State.INITIALIZING)
     return is_first and bool(services) and not any(each.exists for each in services.values())
 
 
 def _why(late: Mapping[str, ServiceView]) -> tuple[GraphReason, str]:
-    """Reason and message of a graph with services that are not ready. Source: specification `beyond` F1."""
+    """Reason and message of a graph with services that are not ready."""
     found = {each.counts.reason for each in late.values() if each.counts.reason is not None}
     if not found:
         causes: dict[str, set[str]] = defaultdict(set)
@@ -236,7 +236,7 @@ def _progressing(
     done: Advance,
     zeroed: str | None,
 ) -> Condition:
-    """Whether the graph comes nearer to its newest spec. Source: specification `beyond` F1 and F12."""
+    """Whether the graph comes nearer to its newest spec."""
     status, reason, text = "True", GraphReason.UPDATE_COMPLETE, "All services run the newest spec"
     if zeroed == SuspensionReason.SUSPENDED:
         text = "The graph is suspended"
@@ -258,7 +258,6 @@ def _progressing(
 
 
 # A condition's message may have 32,768 characters; this leaves a listing readable.
-# Source: specification `beyond` F1.
 _MESSAGE_LIMIT = 1024
 
 

@@ -1,8 +1,8 @@
-"""Whether the groups of a component that spans several nodes run, and why not.
+"""Whether the groups of a component on several nodes run, and why not.
 
-Each replica is one LeaderWorkerSet with one group of pods. The hard part is that LeaderWorkerSet says
-`Available` of old pods too, and up to release 0.7 does not tell which generation it speaks of. So the
-StatefulSet of the leaders is looked at as well: it carries the hash of the templates it was made from.
+Each replica is one LeaderWorkerSet with one group of pods. LeaderWorkerSet reports `Available` for old pods
+too, and up to release 0.7 does not report which generation its status describes. So the StatefulSet of the
+leaders is read as well: it carries the hash of the templates from which it was created.
 """
 
 from collections.abc import Iterator, Mapping
@@ -56,10 +56,7 @@ def reduced(live: Resource) -> Resource:
 
 
 def groups_readiness(groups: Mapping[str, Group]) -> Readiness:
-    """Whether every group runs its newest templates. The keys are the names of the groups.
-
-    Source: rule R8; reasons of specification `controllers` 3.4.
-    """
+    """Whether every group runs its newest templates. The keys are the names of the groups."""
     late = {name: text for name, each in groups.items() if (text := next(_obstacles(each), ""))}
     if not late:
         return Readiness(

@@ -32,7 +32,7 @@ Both together and the rest of the object stay well below that."""
 
 
 class ModelReason(StrEnum):
-    """Reasons of a model's conditions. Source: specification `models` 8, `beyond` F9."""
+    """Reasons of a model's conditions."""
 
     VALID = "ValidationPassed"
     INVALID = "ValidationFailed"

@@ -1,7 +1,7 @@
-"""What has just happened to a model, as events: told once, when the status that says it was written.
+"""What has just happened to a model, as events: recorded once, when its status was written.
 
-The hard part is what is not told: a load that is under way, an endpoint more or less, a retry. Those are in
-the status. An event is for what somebody wants to find later.
+A load in progress, a change in the number of endpoints and a retry are not events; they are in the status.
+An event is for what users search for later.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from dynamo_operator.status.transitions import Happening
 
 
 def model_happenings(before: DynamoModel, after: DynamoModel) -> Iterator[Happening]:
-    """What changed from one status of a model to the next. Source: specification `models` 8.3."""
+    """What changed from one status of a model to the next."""
     yield from _validity(before, after)
     old, new = (_ready(each) for each in (before, after))
     base = after.spec.base_model_name if after.spec else ""

@@ -27,7 +27,7 @@ _TEXT = f"{labels.PAUSED} is true: the operator writes nothing for this object"
 
 
 def is_paused(object_: Resource) -> bool:
-    """Whether nothing shall be written for the object. Source: specification `beyond` F6."""
+    """Whether nothing shall be written for the object."""
     return object_.metadata.annotations.get(labels.PAUSED) == "true"
 
 

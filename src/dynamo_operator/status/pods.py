@@ -1,8 +1,8 @@
-"""What holds one pod up, and when that may change by time alone.
+"""Why one pod is not ready, and when that may change by time alone.
 
-The hard part is to say the same thing as long as nothing has changed: a kubelet goes back and forth between
-two words for one failure, and texts with a number of seconds in them would be written every second. So a
-failure has one word, the end of a container speaks for the wait after it, and times are points in time.
+The answer stays the same as long as nothing has changed: a kubelet alternates between two words for one
+failure, and texts with a number of seconds in them would be written every second. So a failure has one
+word, the end of a container also describes the wait after it, and times are points in time.
 """
 
 from collections.abc import Iterator
@@ -14,10 +14,10 @@ from dynamo_operator.kube.types.meta import Condition, condition
 from dynamo_operator.status.reasons import GraphReason
 
 UNSCHEDULABLE_SECONDS = 30.0
-"""So long a pod may wait for a node: another may just be going. Source: specification `beyond` F1."""
+"""So long a pod may wait for a node: another may just be going."""
 
 UNSTARTED_SECONDS = 60.0
-"""So long a pod may wait for its volumes and its network. Source: specification `beyond` F1."""
+"""So long a pod may wait for its volumes and its network."""
 
 SCHEDULED, STARTABLE, READY = "PodScheduled", "PodReadyToStartContainers", "Ready"
 READ_CONDITIONS = frozenset((SCHEDULED, STARTABLE, READY))
@@ -72,7 +72,7 @@ def is_over(pod: Pod) -> bool:
 
 
 def verdict(pod: Pod, now: datetime) -> Verdict:
-    """What holds the pod up: the first that fits. Source: specification `beyond` F1."""
+    """What holds the pod up: the first that fits."""
     if is_over(pod) or is_ready(pod):
         return Verdict()
     if not pod.spec.node_name:

@@ -1,7 +1,7 @@
-"""What a graph needs and does not make, and is not there: its status until it comes.
+"""Missing objects that a graph needs and does not create: its status until they exist.
 
-The hard part is to wait without trying: nothing is written for such a graph, what runs goes on, and
-each thing that is looked at here is watched, so that its coming wakes the graph.
+Nothing is written for such a graph, what runs keeps running, and each object that is read here is watched,
+so that its creation wakes the graph.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,7 @@
-"""Whether a graph still comes nearer to its newest spec, or has stood still for too long.
+"""Whether a graph still progresses towards its newest spec, or has stalled.
 
-The hard part is to survive a restart of the operator without writing all the time: what was reached best,
-and when, is in the status, and changes only when more is reached or the spec is another. Replicas do not
+This survives a restart of the operator without constant writes: the best state so far, and when it was
+reached, is in the status, and changes only when more is reached or the spec is another. Replicas do not
 make it another: an adapter that scales all day would keep the deadline from ever being reached.
 """
 
@@ -14,10 +14,7 @@ from dynamo_operator.api import names
 from dynamo_operator.api.graph import DynamoGraphDeployment, Progress
 
 DEADLINE_SECONDS = 7800
-"""What a graph has that says nothing: more than the two hours that a model may take to load.
-
-Source: specification `beyond` F12.
-"""
+"""What a graph has that says nothing: more than the two hours that a model may take to load."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,17 +1,13 @@
-"""The reasons of the conditions of graphs and components; `status.meanings` says what each one means.
+"""The reasons of the conditions of graphs and components; `status.meanings` explains each one.
 
-The hard part is the spelling: reasons that exist in the Go operator keep theirs, and new ones follow the
-case of their kind.
+Reasons that exist in the Go operator keep their spelling, and new ones follow the case of their kind.
 """
 
 from enum import StrEnum
 
 
 class GraphReason(StrEnum):
-    """Reasons of a graph's `Ready`, `Progressing` and `ConfigurationWarning`.
-
-    Source: specification `controllers` 2.9, `beyond` F1 and F12.
-    """
+    """Reasons of a graph's `Ready`, `Progressing` and `ConfigurationWarning`."""
 
     ALL_READY = "all_resources_are_ready"
     SOME_NOT_READY = "some_resources_are_not_ready"
@@ -41,7 +37,7 @@ class GraphReason(StrEnum):
 
 
 class ComponentReason(StrEnum):
-    """Reasons of a component's conditions. Source: specification `controllers` 3.8."""
+    """Reasons of a component's conditions."""
 
     VALID = "ValidationPassed"
     VALIDATION_FAILED = "ValidationFailed"

@@ -1,8 +1,7 @@
-"""The status of a DynamoGraphDeploymentRequest after each act, and the events that go with it.
+"""The status of a DynamoGraphDeploymentRequest after each action, and the events that go with it.
 
-The hard part is that a status is all the memory there is: what was accepted, what was found and where
-the graph is must be in it before the next act relies on it. Source: specification `dgdr` 5, 10, 11;
-`beyond` F13.
+A status is all the memory there is: what was accepted, what was found and where the graph is must be in it
+before the next action relies on it.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
-"""Why profiling has failed, or does not get on, in words that a user can act on.
+"""Why profiling has failed, or does not progress, in words that a user can act on.
 
-The hard part is to name the culprit: a pod that was evicted, a profiler that crashed and a copier that could
-not write all end in the same condition of the Job. Source: specification `dgdr` 5.3.1, O-18.
+A pod that was evicted, a profiler that crashed and a copier that could not write all end in the same
+condition of the Job; the message distinguishes them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,7 +16,7 @@ from dynamo_operator.status.pods import verdict
 from dynamo_operator.status.reasons import GraphReason
 
 LAST_LINES = 10
-"""How many lines of what a container said last are kept. Source: specification `beyond` F13."""
+"""How many lines of what a container said last are kept."""
 
 _LAST_CHARACTERS = 2000
 _NAMES_CHARACTERS = 300

@@ -1,7 +1,7 @@
-"""How far a managed rollout of workers is, as the graph's status tells it.
+"""The progress of a managed rollout of workers, for the graph's status.
 
-The hard part is its beginning and its end, which nothing else keeps: they are taken over from the stored
-status for as long as that is about the same generation.
+Nothing else keeps its beginning and its end: they are taken over from the stored status for as long as that
+is about the same revision.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

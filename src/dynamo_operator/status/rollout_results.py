@@ -1,7 +1,7 @@
-"""What became of a managed rollout, told once: by the status that was written and the one before it.
+"""The result of a managed rollout, reported once: from the status that was written and the one before it.
 
-The hard part is to count nothing twice. A status is written onto the version that it was computed from, so
-each step from one status to the next is written by one process, once. Source: specification `beyond` F15.
+A status is written onto the version that it was computed from, so each step from one status to the next is
+written by one process, once. Nothing is counted twice.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
-"""The status of a scaling adapter: what it may do, and what came of it.
+"""The status of a scaling adapter: what it may do, and the result.
 
-The hard part is not to repeat the wish as if it were the truth: an autoscaler computes from these numbers, so
-`replicas` is what the graph has observed, and absent while nobody has.
+An autoscaler computes from these numbers, so `replicas` is what the graph has observed, not what was
+requested, and absent while nothing was observed.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,7 +29,7 @@ _MESSAGE_LIMIT = 1024
 
 
 class ScalingReason(StrEnum):
-    """Reasons of an adapter's `Ready`. Source: specification `beyond` F7."""
+    """Reasons of an adapter's `Ready`."""
 
     SCALED = "scaled"
     SCALING = "scaling"

@@ -1,7 +1,7 @@
 """A service of a graph as its status sees it: the same for components and for Grove.
 
-The hard part is a service that is being updated. Its pods merely start, as after a failure; so that it is an
-update can only be seen from what was there before: pods of an older revision, or a service that was ready.
+The pods of a service that is being updated merely start, as after a failure; an update can only be
+recognized from the state before: pods of an older revision, or a service that was ready.
 """
 
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class ServiceView:
 
     @property
     def is_ready(self) -> bool:
-        """Whether it runs its newest spec only, in the wanted number (rule R8)."""
+        """Whether it runs its newest spec only, in the wanted number."""
         return not self.obstacles
 
     @property

@@ -1,7 +1,7 @@
-"""How an object of ours stands, as its status tells a reader: whether it is ready, and whether that is news.
+"""The readiness of an object of ours, from its status: whether it is ready, and whether that is current.
 
-The hard part is old news. After an edit the conditions still speak of the spec before, and each says of
-which one; a graph that was refused has conditions about its newest spec and an older `observedGeneration`.
+After an edit the conditions still describe the spec before, and each names its generation; a graph that was
+refused has conditions about its newest spec and an older `observedGeneration`.
 """
 
 from typing import TypeAlias

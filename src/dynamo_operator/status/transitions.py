@@ -1,7 +1,7 @@
-"""What has just happened to a graph, as events: told once, when the status that says it was written.
+"""What has just happened to a graph, as events: recorded once, when its status was written.
 
-The hard part is to tell only what somebody on call wants to find later: a restart, a rollout or a pause
-that began or ended, and work that stands still. That a pod is ready is in the status, and is no event.
+Events are for what an engineer on call searches for later: a restart, a rollout or a pause that began or
+ended, and a stalled graph. That a pod is ready is in the status, without an event.
 """
 
 from collections.abc import Iterator

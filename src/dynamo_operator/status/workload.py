@@ -1,7 +1,7 @@
-"""Whether a workload runs the wanted pods, and why not.
+"""Whether a workload runs the desired pods, and why not.
 
-The hard part is not to believe old news: a count says something about the wanted template only once the
-workload's controller has observed the latest generation, and old pods count as available too.
+A count describes the desired template only once the workload's controller has observed the latest
+generation, and old pods count as available too.
 """
 
 from dataclasses import dataclass
@@ -37,10 +37,7 @@ NO_DEPLOYMENT = Readiness(
 
 
 def deployment_readiness(deployment: Deployment) -> Readiness:
-    """Whether a Deployment runs its newest template only, in the wanted number.
-
-    Source: rule R8 (ready means the new spec); reasons of specification `controllers` 3.3.
-    """
+    """Whether a Deployment runs its newest template only, in the wanted number."""
     status = deployment.status
     spec = msgspec.json.decode(deployment.spec, type=DeploymentSpec)
     cause = _deployment_obstacle(deployment, spec)

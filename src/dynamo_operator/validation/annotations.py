@@ -1,7 +1,7 @@
 """Labels and annotations of graphs and components: their syntax, and those that are the operator's.
 
-The hard part is old manifests. A service that sets one of our labels is taken as it is, and ours win, as
-ever; the labels and annotations of a whole graph are new, so there a key of ours is refused.
+Old manifests must stay valid. A service that sets one of our labels is accepted, and ours take precedence;
+the labels and annotations of a whole graph are new, so there a key of ours is refused.
 """
 
 import re
@@ -103,7 +103,7 @@ def switch_problems(annotations: Mapping[str, str], path: str) -> Iterator[Probl
 
 
 def update_warnings(spec: ComponentSpec, path: str) -> Iterator[Problem]:
-    """What is said about updates of a component and means nothing. Source: specification `beyond` F17."""
+    """What is said about updates of a component and means nothing."""
     way = spec.annotations.get(labels.STRATEGY)
     at = f"{path}.annotations[{labels.STRATEGY}]"
     if not way:

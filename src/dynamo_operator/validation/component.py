@@ -1,8 +1,8 @@
 """The rules of one component, the same for a graph's service and for a component written by hand.
 
-All problems are found at once. The hard part is to be complete: what passes here can be rendered
-without an exception. The API server has more rules than these, for pods above all; what it refuses is
-reported in its own words (`Obstacle.REJECTED`).
+All problems are found at once, and what passes here can be rendered without an exception. The API server
+has more rules than these, for pods above all; what it refuses is reported with its own message
+(`Obstacle.REJECTED`).
 """
 
 from collections.abc import Iterator, Mapping

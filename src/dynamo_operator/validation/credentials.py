@@ -1,7 +1,7 @@
-"""Takes credentials out of texts that others will read, and finds them in addresses.
+"""Remove credentials from texts that others will read, and find them in addresses.
 
-The hard part is that a text comes from anybody, so it may have any form and any length. What looks like a
-credential goes, also if it is none; and no text costs more time than its length.
+A text may come from any user, so it may have any form and any length. What looks like a credential is
+removed, even if it is not one; and the time is linear in the text's length.
 """
 
 import re

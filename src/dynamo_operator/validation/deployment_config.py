@@ -1,7 +1,6 @@
 """The variable `DYN_DEPLOYMENT_CONFIG`: JSON whose sizes become part of a component's spec.
 
-Source: specification `rendering` 10.2. Only what is read from it is checked; the rest belongs to
-the process.
+Only what is read from it is checked; the rest belongs to the process.
 """
 
 import json

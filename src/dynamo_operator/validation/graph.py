@@ -1,8 +1,7 @@
 """The rules of a graph: its services each by the rules of a component, and all of them together.
 
-The hard part is that services which are fine alone may meet: names are lower-cased and cleaned, and
-a debug copy takes a name of its own. So the names of everything that services become are held
-against each other.
+Services that are fine alone may collide: names are lower-cased and cleaned, and a debug copy takes a name
+of its own. So the names of everything that services become are compared.
 """
 
 from collections import defaultdict

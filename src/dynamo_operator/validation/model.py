@@ -1,4 +1,4 @@
-"""The rules of a DynamoModel. Source: specification `admission` 10, `beyond` M2."""
+"""The rules of a DynamoModel."""
 
 from collections.abc import Iterator
 

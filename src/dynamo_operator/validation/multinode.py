@@ -1,7 +1,7 @@
-"""The rules of components that span several nodes.
+"""The rules of components on several nodes.
 
-The hard part is that a launch over nodes is written by us around the user's command: what we would
-have to guess (how many processes, which keys, which command) must be said.
+We write the launch over nodes around the user's command: what we would have to guess (how many processes,
+which keys, which command) must be set.
 """
 
 from collections.abc import Iterator, Mapping

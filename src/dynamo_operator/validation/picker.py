@@ -1,7 +1,4 @@
-"""The rules of an endpoint picker: one pod, one configuration, one per graph.
-
-Source: specification `admission` S8 to S13.
-"""
+"""The rules of an endpoint picker: one pod, one configuration, one per graph."""
 
 from collections.abc import Iterator
 

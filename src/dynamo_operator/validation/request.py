@@ -1,7 +1,7 @@
-"""The rules of a DynamoGraphDeploymentRequest. Source: specification `admission` 9, `dgdr` 2, `beyond` F19.
+"""The rules of a DynamoGraphDeploymentRequest.
 
-The hard part is time. While nothing has been started everything may be changed; afterwards a changed
-spec would say one thing and the graph that was found another, so the change is refused.
+Before anything has started everything may be changed; afterwards a changed spec would not match the graph
+that was found, so the change is refused.
 """
 
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ _OWN_LABELS = (
 _OWN_LABEL_PREFIX = "batch.kubernetes.io/"
 _OUTPUT_FOLDER = "/data"
 _SECTIONS = ("deployment", "engine", "hardware", "planner", "sla", "sweep")
-"""Sections that every profiler reads as mappings. Source: specification `dgdr` 13.1."""
+"""Sections that every profiler reads as mappings."""
 
 
 def request_problems(
@@ -61,7 +61,7 @@ def request_problems(
 def request_update_problems(
     old: DynamoGraphDeploymentRequest, new: DynamoGraphDeploymentRequest
 ) -> Iterator[Problem]:
-    """One problem if the spec is changed although it is fixed. Source: specification `dgdr` O-3.
+    """One problem if the spec is changed although it is fixed.
 
     The way back is open: the spec that the request is carried out by may always be restored.
     """

@@ -1,7 +1,7 @@
 """What a request may not exceed, so that it can be stored and its Job can start.
 
-The hard part is that nothing else says so early: the API server takes the Job, and the kubelet's container
-then does not start, hours later, with words that name no field.
+No other check reports this early: the API server accepts the Job, and the kubelet then fails to start the
+container, hours later, with a message that names no field.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
 """What only the cluster knows: one rule, and the facts that warnings are about.
 
-Nothing is asked for; what is given was in the caches anyway. The hard part is not to conclude from
-ignorance: a kind that nobody watches is None, which is not the same as empty.
+Nothing is requested; everything comes from the caches. A kind without a watch is None, which is not the
+same as empty: ignorance allows no conclusion.
 """
 
 from collections.abc import Container, Iterator, Mapping, Sequence
@@ -46,7 +46,7 @@ UNKNOWN = Surroundings()
 def surroundings_problems(
     graph: DynamoGraphDeployment, surroundings: Surroundings
 ) -> Iterator[Problem]:
-    """What the graph needs and the cluster does not serve. Source: specification `admission` S7."""
+    """What the graph needs and the cluster does not serve."""
     if surroundings.pools_served is not False:
         return
     for key, service in sorted(graph.spec.services.items()):

@@ -1,9 +1,8 @@
-"""What an update may not change: the rules that need the state before as well as the one after.
+"""Immutable fields: the rules that need the state before an update as well as the one after.
 
-The hard part is the number of a service with a scaling adapter. It belongs to the adapter, yet users apply
-their whole graph again and again. A manifest that leaves the number out says nothing about it and is fine;
-one that states another number than there is would undo the autoscaler, and gets to know what to do instead.
-Source: specification `admission` 7, 8 and 12, `beyond` S10, A4 and A5.
+The replicas of a service with a scaling adapter belong to the adapter, yet users apply their whole graph
+again and again. A manifest without replicas sets nothing and is fine; one with another number than the
+current one would revert the autoscaler, so it is refused with what to do instead.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
-"""What is allowed and probably not meant: said to whoever applies it, and never refused.
+"""Settings that are allowed and probably not intended: warnings for the client that applies them.
 
-The hard part is to be right. A warning that comes with every apply is not read any more, so only what the
-user wrote is spoken of, never a default of ours. Source: specification `beyond` F4, `admission` S1 and S6.
+A warning that comes with every apply is not read any more, so warnings are about what the user wrote, never
+about a default of ours.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

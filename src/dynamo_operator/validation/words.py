@@ -1,7 +1,4 @@
-"""Paths as the sentences of the Go operator have them, which users and their scripts know.
-
-Source: specification `admission` 6 and 7.
-"""
+"""Paths as the sentences of the Go operator have them, which users and their scripts know."""
 
 _SERVICES = "spec.services."
 

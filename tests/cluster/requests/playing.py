@@ -1,7 +1,7 @@
-"""A request as a test writes it, and the kubelet of its profiling pod, played by hand.
+"""A request as a test writes it, and a simulated kubelet of its profiling pod.
 
-The hard part is that the local control plane ends every pod of a Job at once, and well. So the pods here
-ask for more than a node has, wait for ever, and get the status that the test wants.
+The local control plane completes every pod of a Job at once. So the pods here request more than a node has,
+stay Pending forever, and get the status that the test wants.
 """
 
 import hashlib

@@ -1,7 +1,6 @@
 """Every sentence of the Go operator's rule tables is said here too, word for word.
 
 Users search for these sentences, and scripts match them. Where ours says more, it begins with the same words.
-Source: specification `admission` 6 to 10.
 """
 
 import pytest

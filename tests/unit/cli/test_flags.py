@@ -6,7 +6,7 @@ import pytest
 
 from dynamo_operator.cli.flags import canonical, flags, given, signature
 
-# Every flag of the reference operator, by whether it is a boolean. Source: specification `platform` 1.
+# Every flag of the reference operator, by whether it is a boolean.
 REFERENCE = {
     "metrics-bind-address": False,
     "health-probe-bind-address": False,

@@ -1,7 +1,7 @@
-"""What workers go through over a graph's life: they enter generations, leave them, and serve all the while.
+"""What workers go through over a graph's life: they enter revisions, leave them, and keep serving.
 
-The hard part is to be unfair enough. Every pass may be cut short after any of its writes, the user edits at
-any moment, pods come late and die early; and after each single write the promise must hold.
+The tests are unfair: every pass may be cut short after any of its writes, the user edits at any moment,
+pods come late and die early; and after each single write the promise must hold.
 """
 
 from collections.abc import Iterator

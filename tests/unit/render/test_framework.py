@@ -86,7 +86,7 @@ REFERENCE = {
     name: re.compile(rf"python[0-9.]*{_SPACE}+[^|&;]*-m{_SPACE}+[^|&;]*dynamo\.{name}[^|&;]*")
     for name in NAMES
 }
-"""As the reference says it. Source: specification `rendering` 8."""
+"""As the reference says it."""
 STARTS = ("python ", "python3\n", "-m ", "-m\r", *(f"dynamo.{name}" for name in NAMES))
 PIECES = [*STARTS, "python", "3", ".", "x", " ", "\v", "-m", "-", "dynamo.", "|", "&&", ";", *NAMES]
 

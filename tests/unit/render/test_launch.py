@@ -68,7 +68,7 @@ def test_only_the_first_argument_that_starts_the_framework_is_changed() -> None:
 
 
 REFERENCE = re.compile(r"(python[0-9.]*[\t\n\f\r ]+[^|&;]*vllm[^|&;]*?)([\t\n\f\r ]|\Z|[|&;])")
-"""As the reference says it. Source: specification `rendering` 9.3."""
+"""As the reference says it."""
 PIECES = [
     "python ",
     "python",

@@ -1,7 +1,7 @@
 """TensorRT-LLM: on several nodes the leader starts all processes with mpirun, over SSH.
 
-The hard part is that the user's command is quoted twice, once for the leader's shell and once for the
-shell that mpirun starts on every node. Source: specification `rendering` 9.6.
+The user's command is quoted twice, once for the leader's shell and once for the shell that mpirun starts on
+every node.
 """
 
 import re

@@ -1,9 +1,8 @@
-"""vLLM: told where its compilation cache is, and on several nodes who does which part of a model.
+"""vLLM: the path of its compilation cache, and on several nodes which node runs which part of a model.
 
-The hard part is to find out what the user wants. A model that is cut over more GPUs than a node has
-needs Ray, several copies that together need more run data parallel, and everything else is meant to
-run on each node for itself. The sizes stand in the user's command. Source: specification `rendering`
-9.4.
+The launch follows from the sizes in the user's command. A model that is cut over more GPUs than a node has
+needs Ray, several copies that together need more run data parallel, and everything else runs on each node
+separately.
 """
 
 import re

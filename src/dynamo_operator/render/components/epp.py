@@ -1,7 +1,4 @@
-"""The endpoint picker: chooses a worker for each request that a gateway brings to the pool.
-
-Source: specification `rendering` 6.2, 6.3 and 13.
-"""
+"""The endpoint picker: chooses a worker for each request that a gateway brings to the pool."""
 
 from typing import Any
 

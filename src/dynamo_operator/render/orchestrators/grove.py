@@ -1,8 +1,8 @@
 """A graph on Grove: one PodCliqueSet, in which each service is a clique, or a scaling group of two.
 
-The hard part is what Grove does not let us change once a set exists: a clique's least number of pods
-stays what it is in the live template, and sizes are changed on the live cliques only, so that a change
-of size is never a change of the template.
+Grove does not allow some changes once a set exists: a clique's minimum number of pods stays as it is in the
+live template, and sizes are changed on the live cliques only, so that a change of size is never a change of
+the template.
 """
 
 from collections.abc import Mapping, Sequence

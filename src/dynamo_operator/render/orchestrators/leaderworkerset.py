@@ -1,8 +1,7 @@
 """A component on several nodes: one LeaderWorkerSet per replica, each placed as a whole by Volcano.
 
-The hard part is that each replica is a set of its own, so that the order in which replicas go on a
-scale-down is ours, and so that every group has one PodGroup of its own name. Source: specification
-`rendering` 10.6.
+Each replica is a separate set, so that we decide which replicas a scale-down removes, and every group has
+one PodGroup of its own name.
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,7 @@
 """A structural schema as a JSON schema that refuses what the API server refuses.
 
-The hard part: the API server takes unknown fields for errors, knows the range of a number from its
-format, and allows two types where `x-kubernetes-int-or-string` says so. A JSON schema must spell
-that out.
+The API server treats unknown fields as errors, knows the range of a number from its format, and allows two
+types where `x-kubernetes-int-or-string` is set. A JSON schema must spell that out.
 """
 
 from dynamo_operator.api.embedded import embedded

@@ -10,32 +10,31 @@ HEAD = """\
 
 <!-- Written by `make docs`. Change the texts in `src/dynamo_operator/api/labels.py`. -->
 
-Every key that the operator writes or reads. A service is an entry of `spec.services` of a
+Every key that the operator reads or writes. A service is an entry of `spec.services` of a
 DynamoGraphDeployment; its `annotations` are those inside the entry.
 """
 YOUR_OWN = """\
-## Labels and annotations of your own
+## Your own labels and annotations
 
-`spec.labels` and `spec.annotations` of a DynamoGraphDeployment stand on everything that is made
-for it: components, workloads and their pods, Services, Ingress, disruption budgets, ConfigMaps,
-the accounts that only this graph uses, and claims when they are created. What several graphs
-share, such as the Service of a model or the planner's account, has none of them.
+The operator sets `spec.labels` and `spec.annotations` of a DynamoGraphDeployment on every object it
+creates for the graph: components, workloads and their pods, Services, Ingress, disruption budgets,
+ConfigMaps, ServiceAccounts of this graph alone, and new PVCs. Objects shared by several graphs, such as
+the Service of a model or the planner's ServiceAccount, get none of them.
 
-| wins | over | on |
+| these | override | on |
 |---|---|---|
-| a service's `labels`, `annotations` | those of the graph | everything of that service |
+| a service's `labels`, `annotations` | those of the graph | all objects of that service |
 | `extraPodMetadata` | both | the pods of that service; annotations also on workload, Services, Ingress |
-| the operator's own | all | everything |
+| the operator's own | all | all objects |
 
-They are part of the pod template: a change of one replaces the pods. In the labels and
-annotations of a graph a key that the operator sets or reads is refused, with the list of those
-keys; of the `app.kubernetes.io/` labels ours stand on accounts and roles only. In those of a
-service such a key is taken and has no effect, as it was before, so that old manifests keep
-their meaning.
+They are part of the pod template: changing one replaces the pods. The operator refuses keys in the
+labels and annotations of a graph that it sets or reads itself, and lists those keys; of the
+`app.kubernetes.io/` labels it sets its own on ServiceAccounts and roles only. In those of a service such a
+key is accepted without effect, as before, so that old manifests keep their meaning.
 """
 SECTIONS = {
     Use.LABEL: "Labels",
-    Use.READ: "Annotations that you may set",
+    Use.READ: "Annotations that you can set",
     Use.WRITTEN: "Annotations that the operator sets",
 }
 
@@ -52,7 +51,7 @@ def page() -> str:
         lines += [f"## {title}\n", "| key | on | meaning |", "|---|---|---|", *rows, ""]
     lines.append(YOUR_OWN)
     keys = ", ".join(f"`{key}`" for key in sorted(SELECTING))
-    lines.append(f"Pods are told apart by {keys}. A value of yours for one of these is not used.")
+    lines.append(f"Selectors use {keys}. Your own values for these keys are ignored.")
     return "\n".join(lines) + "\n"
 
 

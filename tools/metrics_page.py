@@ -19,31 +19,30 @@ HEAD = """\
 
 <!-- Written by `make docs`. Change the texts where the metrics are declared. -->
 
-The operator serves them at `/metrics` on `--metrics-bind-address` (`:8080` unless set), over TLS with a
-certificate of its own when `--metrics-secure` is set. The names and labels of the first four are those
-of the reference operator, so its dashboards work.
+The operator serves metrics at `/metrics` on `--metrics-bind-address` (default `:8080`), over TLS with its
+own certificate if `--metrics-secure` is set. The first four have the names and labels of the reference
+operator, so its dashboards work.
 
 `resource_type` is a kind. `result` is `success`, `requeue` or `error`. `error_type` is the API server's
 reason: `not_found`, `already_exists`, `conflict`, `validation`, `bad_request`, `unauthorized`,
 `forbidden`, `timeout`, `server_timeout`, `unavailable`, `rate_limited`, or `internal` for anything else.
 For webhooks, `result` is `allowed` or `denied`, `operation` is `CREATE`, `UPDATE` or `other`, and
-`reason` is that of the first problem: `required`, `invalid`, `unknown_field`, `not_supported`, `forbidden`,
+`reason` is that of the first error: `required`, `invalid`, `unknown_field`, `not_supported`, `forbidden`,
 `duplicate`, `decode_failed`, `too_large`, `immutable_field_changed`, `replicas_managed_by_adapter` or
 `rollout_in_progress`.
 `status` is the state of a graph (`initializing`, `pending`, `successful`, `failed`) or of a request
 (`Pending`, `Profiling`, `Deploying`, `Ready`, `DeploymentDeleted`, `Failed`), `unknown` before it has one;
-and `ready` or `not_ready` of a component, an adapter or a model. Objects are counted at each scrape, so what
-is gone is not counted.
-What was counted for reconciles in a namespace goes with its last object of that kind.
+and `ready` or `not_ready` of a component, an adapter or a model. Each scrape counts the existing objects.
+The reconcile series of a namespace disappear with its last object of that kind.
 
-Rollouts are [managed ones](rollouts.md); Deployments that replace their own pods are not among them. Each is
-counted when the status that says so was written: once as `started`, and once as `completed` or as
-`superseded`, when the workers were changed again, or back, before it was complete. `deadline_exceeded` is
-each time that one stood still for `spec.progressDeadlineSeconds`; it goes on, so it may be counted as
-`completed` later. A restart of the operator counts nothing twice. A step is missing if the operator died
-between writing a status and counting it, or lost the answer. A rollout that the next change overtakes before
-any status tells of it is not counted at all, and a graph that is deleted ends none. Only the replica that
-leads counts; the sum over replicas is what was done.
+`dynamo_operator_rollouts_total` counts [managed rollouts](rollouts.md), not Deployments that replace their
+own pods. It counts a rollout when its status is written: once as `started`, and once as `completed` or as
+`superseded`, if the workers changed again, or back, before it was complete. It counts `deadline_exceeded`
+each time a rollout made no progress for `spec.progressDeadlineSeconds`; the rollout continues and may
+complete later. A restart of the operator counts nothing twice. A step is missing if the operator crashed
+between writing a status and counting it, or lost the answer. A rollout that the next change supersedes
+before its first status is not counted, and deleting a graph ends no rollout. Only the leader counts; the
+sum over replicas is the total.
 
 """
 _FIRST = (
@@ -71,7 +70,7 @@ def page() -> str:
     CallMetrics(registry)
     RolloutMetrics(registry)
     rows = sorted(_rows(registry), key=lambda row: (row[0] not in _FIRST, row[0]))
-    table = ["| name | type | labels | what it counts |", "|---|---|---|---|"]
+    table = ["| name | type | labels | description |", "|---|---|---|---|"]
     table += [f"| `{name}` | {kind} | {labels} | {text} |" for name, kind, labels, text in rows]
     return HEAD + "\n".join(table) + "\n"
 

@@ -13,35 +13,35 @@ HEAD = """\
 
 <!-- Written by `make docs`. Change the list in `src/dynamo_operator/installation/permissions.py`. -->
 
-What the operator may do, and why. The roles of the chart are made from the same list, and a test runs the
-operator as an account that has these permissions and no other. There is no `*` in it.
+The operator's permissions, and why it needs them. The chart's roles come from the same list, and a test
+runs the operator with a ServiceAccount that has exactly these permissions. It contains no `*`.
 
-A rule with a feature is there only if that is switched on: `grove`, `kai`, `leaderWorkerSet`, `istio` and
+A rule with a feature exists only if the feature is enabled: `grove`, `kai`, `leaderWorkerSet`, `istio` and
 `inferencePool` unless `optionalApis` in the values withholds them, `webhooks` by `webhook.enabled`,
-`ownCertificate` if neither cert-manager nor you make their certificate, `ownBundle` if it is the operator
-that tells the API server of it, `metricsCertificate` and `metricsReview` by `metricsService.secure` and
+`ownCertificate` if neither cert-manager nor you issue the webhook certificate, `ownBundle` if the operator
+writes the `caBundle`, `metricsCertificate` and `metricsReview` by `metricsService.secure` and
 `metricsService.access`, `sshKeys` unless `dynamo.mpiRun.secretName` is empty.
 `clusterWide` and `restricted` are the two modes.
 
-Two things are wider than one would like. To find pull secrets the operator lists and watches Secrets by
-their type, and Kubernetes has no permission for Secrets of one type: whoever has the operator's token can
-read all Secrets where the operator works. The operator itself keeps the names of registries and drops the
-rest. And it may bind, but not change, the four ClusterRoles that are named below, without holding what they
-allow: three in every namespace with graphs, and that which reads nodes in one ClusterRoleBinding, which lists
-the accounts of profiling Jobs with `enableGpuDiscovery`.
+Two permissions are wider than their use. To find pull secrets the operator lists and watches Secrets by
+their type, but RBAC cannot restrict a rule to one type: a holder of the operator's token can read all
+Secrets where the operator works. The operator itself keeps only the names of registries. It may also bind,
+but not change, the four ClusterRoles named below, without having their permissions itself: three in every
+namespace with graphs, and the one that reads nodes in one ClusterRoleBinding, for the ServiceAccounts of
+profiling Jobs with `enableGpuDiscovery`.
 """
 _PLACES = {
     Where.GRAPHS: (
-        "Where graphs are",
-        "ClusterRole `<fullname>-manager-role`; of a restricted operator a Role of that name.",
+        "In namespaces with graphs",
+        "ClusterRole `<fullname>-manager-role`; a Role of that name for a restricted operator.",
     ),
     Where.CLUSTER: (
-        "In no namespace",
-        "In the same ClusterRole. Of a restricted operator: `<fullname>-<namespace>-cluster-scoped-role`.",
+        "Cluster-scoped",
+        "The same ClusterRole; `<fullname>-<namespace>-cluster-scoped-role` for a restricted operator.",
     ),
     Where.OWN: ("In the operator's own namespace", "Role `<fullname>-own-role`."),
     Where.ELECTION: (
-        "Where the leader is chosen",
+        "In the namespace of leader election",
         "Role `<fullname>-leader-election-role`, in `kube-system` or in the restricted namespace.",
     ),
 }
@@ -64,18 +64,21 @@ def page() -> str:
     for where, (title, text) in _PLACES.items():
         rules = [rule for rule in RULES if rule.where is where]
         lines += [f"## {title}\n", text, "", *_table(rules), ""]
-    lines += ["## What the operator's ClusterRoles give to pods\n"]
-    lines += ["A restricted installation has them as Roles, with their accounts.", ""]
+    lines += ["## Permissions that the operator grants to pods\n"]
+    lines += ["ClusterRoles; Roles with their ServiceAccounts for a restricted installation.", ""]
     for granted in GRANTED:
-        lines += [f"### `{granted.name}`, for account `{granted.account}`\n"]
+        lines += [f"### `{granted.name}`, for ServiceAccount `{granted.account}`\n"]
         lines += [*_table(granted.rules), ""]
-    lines += ["### `dgdr-profiling-nodes`, for the same account where a request asks for it\n"]
+    lines += ["### `dgdr-profiling-nodes`, for the same ServiceAccount with `enableGpuDiscovery`\n"]
     lines += [*_table(PROFILING_NODES), ""]
     return "\n".join(lines).rstrip() + "\n"
 
 
 def _table(rules: Iterable[Rule]) -> list[str]:
-    rows = ["| group | what | verbs | only | feature | why |", "|---|---|---|---|---|---|"]
+    rows = [
+        "| group | resources | verbs | names | feature | purpose |",
+        "|---|---|---|---|---|---|",
+    ]
     for rule in rules:
         what = ", ".join(f"`{each}`" for each in rule.resources)
         names = [_NAMES[each] if isinstance(each, Name) else f"`{each}`" for each in rule.names]

@@ -38,38 +38,39 @@ SELECTOR = _key(
     "nvidia.com/selector",
     Use.LABEL,
     "pods; selectors of Deployments",
-    "The name of the workload that the pod belongs to.",
+    "Name of the pod's workload.",
 )
 GRAPH = _key(
     "nvidia.com/dynamo-graph-deployment-name",
     Use.LABEL,
     "every object of a graph",
-    "The name of the DynamoGraphDeployment; shortened when it has more than 63 characters.",
+    "Name of the DynamoGraphDeployment; shortened if it has more than 63 characters.",
 )
 COMPONENT = _key(
     "nvidia.com/dynamo-component",
     Use.LABEL,
     "every object of a component; selectors of Services",
-    "The service's key in the graph, in its own case; without a graph the service name, else the "
+    "The service's key in the graph, case preserved; without a graph the service name, else the "
     "component's own.",
 )
 DYNAMO_NAMESPACE = _key(
     "nvidia.com/dynamo-namespace",
     Use.LABEL,
     "every object of a component; selectors of Services",
-    "Where the graph's processes find each other: `dynamo`, or `{namespace}-{graph}`.",
+    "Namespace in which the graph's processes discover each other: `dynamo`, or "
+    "`{namespace}-{graph}`.",
 )
 COMPONENT_TYPE = _key(
     "nvidia.com/dynamo-component-type",
     Use.LABEL,
     "pods; selectors of Services",
-    "`componentType`, if it is set.",
+    "`componentType`, if set.",
 )
 SUB_COMPONENT_TYPE = _key(
     "nvidia.com/dynamo-sub-component-type",
     Use.LABEL,
     "pods",
-    "`subComponentType`, if it is set, such as `prefill`.",
+    "`subComponentType`, if set, for example `prefill`.",
 )
 BASE_MODEL_HASH = _key(
     "nvidia.com/dynamo-base-model-hash",
@@ -81,37 +82,37 @@ METRICS_ENABLED = _key(
     "nvidia.com/metrics-enabled",
     Use.LABEL,
     "pods",
-    "`true` unless metrics are switched off; PodMonitors select by it.",
+    "`true` unless metrics are disabled; PodMonitors select by it.",
 )
 DISCOVERY_BACKEND_LABEL = _key(
     "nvidia.com/dynamo-discovery-backend",
     Use.LABEL,
     "Services",
-    "`kubernetes` when the graph's processes find each other through the API server.",
+    "`kubernetes` if the graph's processes discover each other through the API server.",
 )
 DISCOVERY_ENABLED = _key(
     "nvidia.com/dynamo-discovery-enabled",
     Use.LABEL,
     "Services of all components but frontends",
-    "`true`: the endpoints behind this Service are workers to be discovered.",
+    "`true`: the endpoints of this Service are discoverable workers.",
 )
 TARGET_TYPE = _key(
     "nvidia.com/dynamo-deployment-target-type",
     Use.LABEL,
     "pods and Service of the debug Deployment",
-    "`debug` on what a developer may stop and step through.",
+    "`debug` on the pods that a developer may stop and step through.",
 )
 ROLE = _key(
     "role",
     Use.LABEL,
-    "pods of LeaderWorkerSets; selectors of the Services of components on several nodes",
-    "`leader` or `worker`; requests go to leaders.",
+    "pods of LeaderWorkerSets; selectors of the Services of multinode components",
+    "`leader` or `worker`; leaders receive the requests.",
 )
 INSTANCE = _key(
     "instance-id",
     Use.LABEL,
     "LeaderWorkerSets, their pods and PodGroups",
-    "The number of the replica, from 0.",
+    "Index of the replica, from 0.",
 )
 MANAGED_BY = _key(
     "nvidia.com/managed-by",
@@ -123,19 +124,20 @@ COMPONENT_POD = _key(
     "nvidia.com/dynamo-component-pod",
     Use.LABEL,
     "ServiceAccounts, set by you",
-    "`true` makes it the account of pods that have no other, where discovery is not `kubernetes`.",
+    "`true` makes it the ServiceAccount of pods that set none, where discovery is not "
+    "`kubernetes`.",
 )
 WORKER_HASH = _key(
     "nvidia.com/dynamo-worker-hash",
     Use.LABEL,
-    "components of workers whose rollouts the operator manages",
-    "Generation of the workers that the component belongs to: eight hexadecimal digits.",
+    "components of workers with managed rollouts",
+    "Revision of the workers: eight hexadecimal digits.",
 )
 KAI_QUEUE_LABEL = _key(
     "kai.scheduler/queue",
     Use.LABEL,
     "pods on Grove, where the KAI scheduler is installed",
-    "The queue of the KAI scheduler that the pods wait in.",
+    "KAI scheduler queue of the pods.",
 )
 APP_MANAGED_BY = _key(
     "app.kubernetes.io/managed-by",
@@ -153,7 +155,7 @@ APP_NAME = _key(
     "app.kubernetes.io/name",
     Use.LABEL,
     "ServiceAccounts, Roles, RoleBindings",
-    "The name of the ServiceAccount.",
+    "Name of the ServiceAccount.",
 )
 
 ENABLE_GROVE = _key(
@@ -165,27 +167,28 @@ ENABLE_GROVE = _key(
 PAUSED = _key(
     "nvidia.com/paused",
     Use.READ,
-    "every object of ours",
-    "`true`: nothing is written for the object until the annotation goes; it can be deleted.",
+    "every object of a Dynamo kind",
+    "`true`: the operator writes nothing for the object until you remove the annotation; the "
+    "object can be deleted.",
 )
 SUSPEND = _key(
     "nvidia.com/suspend",
     Use.READ,
     "DynamoGraphDeployment",
-    "`true`: all services go to zero replicas, workers first; the spec keeps its numbers.",
+    "`true`: all services scale to zero, workers first; the spec keeps its numbers.",
 )
 WORKER_ROLLOUT = _key(
     "nvidia.com/worker-rollout",
     Use.READ,
     "DynamoGraphDeployment",
-    "`managed`: a change of a worker makes a new generation of all workers, which find only each "
-    "other; needs Dynamo 1.0 or newer. `native`: each Deployment replaces its own pods.",
+    "`managed`: a change of a worker creates a new revision of all workers, which discover only "
+    "each other; requires Dynamo 1.0 or newer. `native`: each Deployment replaces its own pods.",
 )
 ENABLE_METRICS = _key(
     "nvidia.com/enable-metrics",
     Use.READ,
     "DynamoGraphDeployment; a service's `annotations`",
-    "`false` leaves the label `nvidia.com/metrics-enabled` off the pods.",
+    "`false` removes the label `nvidia.com/metrics-enabled` from the pods.",
 )
 DISCOVERY_BACKEND = _key(
     "nvidia.com/dynamo-discovery-backend",
@@ -197,13 +200,13 @@ KAI_QUEUE = _key(
     "nvidia.com/kai-scheduler-queue",
     Use.READ,
     "DynamoGraphDeployment",
-    "The queue of the KAI scheduler for the pods of a graph on Grove; `dynamo` unless it is set.",
+    "KAI scheduler queue for the pods of a graph on Grove (default `dynamo`).",
 )
 DISABLE_PULL_SECRETS = _key(
     "nvidia.com/disable-image-pull-secret-discovery",
     Use.READ,
     "a service's `annotations`",
-    "`true`: no pull secrets are looked up for the image's registry.",
+    "`true`: the operator looks up no pull secrets for the image's registry.",
 )
 STRATEGY = _key(
     "nvidia.com/deployment-strategy",
@@ -215,13 +218,13 @@ MAX_SURGE = _key(
     "nvidia.com/deployment-rolling-update-max-surge",
     Use.READ,
     "a service's `annotations` or `extraPodMetadata.annotations`",
-    "Pods beyond the replicas during an update: a number or a percentage; default `25%`.",
+    "Pods above the desired replicas during an update: a number or a percentage; default `25%`.",
 )
 MAX_UNAVAILABLE = _key(
     "nvidia.com/deployment-rolling-update-max-unavailable",
     Use.READ,
     "a service's `annotations` or `extraPodMetadata.annotations`",
-    "Pods that may be missing during an update: a number or a percentage; default `25%`.",
+    "Pods that may be unavailable during an update: a number or a percentage; default `25%`.",
 )
 DEBUG_MODE = _key(
     "nvidia.com/enable-debug-mode",
@@ -233,7 +236,7 @@ STEALING_DEBUG_MODE = _key(
     "nvidia.com/enable-stealing-traffic-debug-mode",
     Use.READ,
     "a service's `annotations`",
-    "`true` adds a second Deployment of one pod to debug, and Services `-p` and `-d`.",
+    "`true` adds a second single-pod Deployment for debugging, and Services `-p` and `-d`.",
 )
 DEBUG_RECEIVES_TRAFFIC = _key(
     "nvidia.com/enable-debug-pod-receive-production-traffic",
@@ -245,113 +248,115 @@ RESTART_AT = _key(
     "nvidia.com/restartAt",
     Use.WRITTEN,
     "components and their pods",
-    "The id of the last restart that was asked for.",
+    "Id of the last requested restart.",
 )
 GROUP_NAME = _key(
     "scheduling.k8s.io/group-name",
     Use.WRITTEN,
     "pods of LeaderWorkerSets",
-    "The PodGroup with which Volcano places the pods of one replica together.",
+    "PodGroup with which Volcano schedules the pods of one replica together.",
 )
 GROUP_HASH = _key(
     "nvidia.com/group-hash",
     Use.WRITTEN,
     "leaders of LeaderWorkerSets",
-    "Stands for both templates of the group, so that it can be seen which ones the pods are made of.",
+    "Hash of both templates of the group, which shows the templates of the pods.",
 )
 BASE_MODEL = _key(
     "nvidia.com/dynamo-base-model",
     Use.WRITTEN,
     "objects of a component with `modelRef`; the model's Service",
-    "The model's name as it was written.",
+    "The model's name, unchanged.",
 )
 CURRENT_WORKER_HASH = _key(
     "nvidia.com/current-worker-hash",
     Use.WRITTEN,
     "DynamoGraphDeployment",
-    "Generation of the workers that serves; changes when a managed rolling update is complete.",
+    "Revision of the serving workers; changes when a managed rollout is complete.",
 )
 WORKER_CONTENT = _key(
     "nvidia.com/worker-content",
     Use.WRITTEN,
-    "components of workers whose rollouts the operator manages",
-    "Stands for what the user said of the workers that the component was made for: the version of the "
-    "hash, a colon, eight hexadecimal digits.",
+    "components of workers with managed rollouts",
+    "Hash of the workers' spec for which the component was created: the version of the hash, a "
+    "colon, eight hexadecimal digits.",
 )
 WORKLOAD_PROVIDER = _key(
     "nvidia.com/workload-provider",
     Use.WRITTEN,
     "DynamoGraphDeployment",
-    "`component` or `grove`: who runs the graph's workloads. Chosen when the graph is new, written where "
-    "Grove is installed, and kept.",
+    "`component` or `grove`: runs the graph's workloads. Chosen when the graph is created, "
+    "written where Grove is installed, and kept.",
 )
 REQUEST = _key(
     "dgdr.nvidia.com/name",
     Use.LABEL,
-    "what comes of a DynamoGraphDeploymentRequest: pods that profile, their output, the graph",
-    "The name of the request; shortened when it has more than 63 characters.",
+    "objects of a DynamoGraphDeploymentRequest: profiling pods, their output, the graph",
+    "Name of the request; shortened if it has more than 63 characters.",
 )
 REQUEST_NAMESPACE = _key(
     "dgdr.nvidia.com/namespace",
     Use.LABEL,
-    "the graph of a DynamoGraphDeploymentRequest, and ConfigMaps that belong to it",
-    "The namespace of the request.",
+    "the graph of a DynamoGraphDeploymentRequest, and its ConfigMaps",
+    "Namespace of the request.",
 )
 REQUEST_UID = _key(
     "dgdr.nvidia.com/uid",
     Use.WRITTEN,
-    "the graph of a DynamoGraphDeploymentRequest, and ConfigMaps that belong to it",
-    "The uid of the request, by which it knows its own.",
+    "the graph of a DynamoGraphDeploymentRequest, and its ConfigMaps",
+    "Uid of the request, which identifies its objects.",
 )
 REQUEST_GENERATION = _key(
     "dgdr.nvidia.com/generation",
     Use.WRITTEN,
-    "Jobs that profile",
-    "The generation of the request that the Job was made for.",
+    "profiling Jobs",
+    "Generation of the request for which the Job was created.",
 )
 PROFILING_JOB = _key(
     "dgdr",
     Use.LABEL,
-    "Jobs that profile",
-    "The name of the request; shortened when it has more than 63 characters.",
+    "profiling Jobs",
+    "Name of the request; shortened if it has more than 63 characters.",
 )
 PROFILING_APP = _key(
     "app",
     Use.LABEL,
-    "Jobs that profile",
-    "`dynamo-profiler`; `aic-profiler` if AI Configurator takes the place of measurements.",
+    "profiling Jobs",
+    "`dynamo-profiler`; `aic-profiler` if AI Configurator replaces measurements.",
 )
 LAST_APPLIED_HASH = _key(
     "nvidia.com/last-applied-hash",
     Use.WRITTEN,
-    "every object that we apply",
-    "What was applied last, so that nothing is written when nothing changed.",
+    "every object that the operator applies",
+    "Hash of the last applied content, which avoids writes without a change.",
 )
 OWNER_GENERATION = _key(
     "nvidia.com/owner-generation",
     Use.WRITTEN,
-    "every object that we apply",
-    "For which generation of its owner it was written. An operator that knows an older one asks first.",
+    "every object that the operator applies",
+    "Generation of the owner for which it was written. An operator that knows an older one reads "
+    "the owner first.",
 )
 LAST_APPLIED_GENERATION = _key(
     "nvidia.com/last-applied-generation",
     Use.READ,
     "objects of an earlier operator",
-    "Left behind by an earlier operator; has no effect, and is never copied to a child.",
+    "Left by an earlier operator; has no effect, and is never copied to a child.",
 )
 ADOPTED_SPEC = _key(
     "nvidia.com/adopted-spec",
     Use.WRITTEN,
     "DynamoComponentDeployment",
-    "The component was taken over from an earlier operator with this spec (a digest), so its pods keep "
-    "the templates that they run with. Removed with the next change of the spec.",
+    "Digest of the spec with which the operator took over the component from an earlier "
+    "operator, so that its pods keep their templates. Removed with the next change of the spec.",
 )
 ADOPTED_TEMPLATES = _key(
     "nvidia.com/adopted-templates",
     Use.WRITTEN,
     "Deployments, LeaderWorkerSets, PodCliqueSets",
-    "Pod templates of an earlier operator that are kept, each as `name=rendered:kept`: digests of what "
-    "this operator would write, and of what runs. The template is replaced when either changes.",
+    "Pod templates of an earlier operator that are kept, each as `name=rendered:kept`: digests "
+    "of what this operator would render and of what runs. The template is replaced when either "
+    "changes.",
 )
 
 SELECTING = frozenset(
@@ -395,5 +400,6 @@ INSTALLATION = _key(
     "dynamo.nvidia.com/installation",
     Use.WRITTEN,
     "the Lease of the leader",
-    "Account of the operators that share the Lease, by which two installations notice each other.",
+    "ServiceAccount of the operators that share the Lease, by which two installations detect "
+    "each other.",
 )

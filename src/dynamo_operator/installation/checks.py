@@ -63,10 +63,10 @@ def default_storage(classes: Sequence[StorageClass]) -> Finding:
         return Finding(STORAGE, Verdict.OK, default[0])
     if default:
         text = f"there are several: {', '.join(default)}"
-        return Finding(STORAGE, Verdict.WARNING, text, "take the annotation away from all but one")
+        return Finding(STORAGE, Verdict.WARNING, text, "remove the annotation from all but one")
     if not names:
         remedy = "install a storage provisioner; only graphs with PVCs need one"
-        return Finding(STORAGE, Verdict.FAIL, "there is no StorageClass", remedy)
+        return Finding(STORAGE, Verdict.FAIL, "no StorageClass found", remedy)
     text = f"none of {', '.join(names)}"
     patch = json.dumps({"metadata": {"annotations": {_DEFAULT: "true"}}})
     remedy = f"kubectl patch storageclass {names[0]} -p '{patch}'"
@@ -78,7 +78,7 @@ def gpus(nodes: Sequence[Node]) -> Finding:
     found = [each for each in nodes if each.metadata.labels.get(_GPU_LABEL) == "true"]
     if not found:
         remedy = f"install the NVIDIA GPU operator, which labels nodes with {_GPU_LABEL}=true"
-        return Finding(GPUS, Verdict.FAIL, "no node is known to have GPUs", remedy)
+        return Finding(GPUS, Verdict.FAIL, "no node reports GPUs", remedy)
     count = sum(int(each.status.allocatable.get(_GPU, "0")) for each in found)
     return Finding(GPUS, Verdict.OK, f"{count} GPUs on {len(found)} nodes")
 
@@ -93,7 +93,7 @@ def gpu_operator(pods: Sequence[Pod]) -> Finding:
         return Finding(
             GPU_OPERATOR, Verdict.WARNING, text, "kubectl get pods -A -l app=gpu-operator"
         )
-    text = text if pods else "there are no pods with app=gpu-operator"
+    text = text if pods else "no pods found with app=gpu-operator"
     return Finding(GPU_OPERATOR, Verdict.FAIL, text, "install the NVIDIA GPU operator")
 
 
@@ -105,8 +105,8 @@ def own_operators(namespaces: Collection[str]) -> Finding:
 def permissions(missing: Sequence[str], account: str) -> Finding:
     """Whether the operator's account may do what the operator does."""
     if not missing:
-        return Finding(PERMISSIONS, Verdict.OK, f"{account} may do all that it needs")
-    text = f"{account} may not: {'; '.join(missing)}"
+        return Finding(PERMISSIONS, Verdict.OK, f"{account} has all permissions that it needs")
+    text = f"{account} lacks: {'; '.join(missing)}"
     return Finding(PERMISSIONS, Verdict.FAIL, text, "compare its roles with docs/permissions.md")
 
 

@@ -65,9 +65,9 @@ _TYPES: Mapping[str, type[Resource]] = {
 class Fate(StrEnum):
     """What becomes of the pods of one template."""
 
-    SAME = "what this version writes is what runs"
-    KEPT = "this version would write another template, and keeps the one that runs"
-    REPLACED = "this version writes another template"
+    SAME = "this version renders what runs"
+    KEPT = "this version would render another template, but keeps the one that runs"
+    REPLACED = "this version renders another template"
 
 
 @dataclass(frozen=True, slots=True)

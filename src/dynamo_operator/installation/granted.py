@@ -29,8 +29,8 @@ class Granted:
 
 
 _FIND_WORKERS = (
-    Rule("discovery.k8s.io", ("endpointslices",), _READ, "Finds workers."),
-    Rule(NVIDIA, ("dynamoworkermetadatas",), _ALL, "Finds workers, and is found."),
+    Rule("discovery.k8s.io", ("endpointslices",), _READ, "Discovers workers."),
+    Rule(NVIDIA, ("dynamoworkermetadatas",), _ALL, "Discovers workers, and registers itself."),
 )
 
 PLANNER = Granted(
@@ -64,10 +64,10 @@ EPP = Granted(
             "inference.networking.x-k8s.io",
             ("inferencepools", "inferenceobjectives", "inferencemodelrewrites"),
             _READ,
-            "Reads how to pick.",
+            "Reads its picking rules.",
         ),
         Rule("inference.networking.k8s.io", ("inferencepools",), _READ, "Reads its pool."),
-        Rule("", ("pods",), _READ, "Knows whom it can pick."),
+        Rule("", ("pods",), _READ, "Reads the pods to pick from."),
         *_FIND_WORKERS,
     ),
 )
@@ -81,22 +81,20 @@ PROFILING = Granted(
             "",
             ("configmaps",),
             ("create", "get", "update", "patch", "delete"),
-            "Writes what it found.",
+            "Writes its results.",
         ),
-        Rule(NVIDIA, ("dynamographdeploymentrequests",), ("get",), "Reads what is asked for."),
+        Rule(NVIDIA, ("dynamographdeploymentrequests",), ("get",), "Reads its request."),
         Rule(
             NVIDIA,
             ("dynamographdeployments",),
             ("get", "list", "watch", "create", "delete"),
-            "Tries graphs out.",
+            "Creates temporary graphs.",
         ),
         # Not `create`: a pod may name any account of its namespace, the operator's too.
-        Rule("", ("pods",), ("get", "list", "delete"), "Watches and clears them."),
+        Rule("", ("pods",), ("get", "list", "delete"), "Watches and deletes their pods."),
         Rule("", ("pods/log",), ("get",), "Reads why one failed."),
     ),
 )
-PROFILING_NODES = (
-    Rule("", ("nodes",), _READ, "Sees which GPUs there are.", feature=_WHOLE_CLUSTER),
-)
+PROFILING_NODES = (Rule("", ("nodes",), _READ, "Discovers GPUs.", feature=_WHOLE_CLUSTER),)
 """Apart, because nodes are in no namespace: a RoleBinding cannot grant them. Source: `dgdr` O-10."""
 GRANTED = (PLANNER, EPP, PROFILING)

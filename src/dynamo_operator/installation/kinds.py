@@ -32,7 +32,7 @@ def definitions(
     """Whether our kinds are there, in our version. Before an installation it is no fault if none is."""
     missing = [str(each) for each in wanted if str(each) not in present]
     if is_before and len(missing) == len(wanted):
-        return Finding(DEFINITIONS, Verdict.OK, "none is there yet")
+        return Finding(DEFINITIONS, Verdict.OK, "none is installed yet")
     if missing:
         return Finding(DEFINITIONS, Verdict.FAIL, f"missing: {', '.join(missing)}", _REMEDY)
     unserved = [str(each) for each in wanted if not _serves(present[str(each)], each.version)]
@@ -42,10 +42,10 @@ def definitions(
     lost = {str(each): _unreadable(present[str(each)]) for each in wanted}
     told = [f"{name} in {', '.join(versions)}" for name, versions in lost.items() if versions]
     if told:
-        text = f"objects may be stored in versions that are not defined any more: {'; '.join(told)}"
-        remedy = "see migrating stored versions in the documentation of Kubernetes"
+        text = f"objects may be stored in versions that are no longer defined: {'; '.join(told)}"
+        remedy = "see migrating stored versions in the Kubernetes documentation"
         return Finding(DEFINITIONS, Verdict.WARNING, text, remedy)
-    return Finding(DEFINITIONS, Verdict.OK, f"all {len(wanted)} are there")
+    return Finding(DEFINITIONS, Verdict.OK, f"all {len(wanted)} are installed")
 
 
 def other_projects(
@@ -70,12 +70,19 @@ def _project(
         return None
     missing = [str(each) for each in project.kinds if each not in there]
     if missing:
-        text = f"installed in part; missing: {', '.join(missing)}"
-        return Finding(project.name, Verdict.WARNING, text, "it is used only if all of it is there")
+        text = f"partly installed; missing: {', '.join(missing)}"
+        return Finding(
+            project.name, Verdict.WARNING, text, ("the operator uses it only if it is complete")
+        )
     old = [each for each in there if not _serves(present[str(each)], each.version)]
     if old:
-        text = f"{old[0]} is not served in {old[0].version}, the version that is used here"
-        return Finding(project.name, Verdict.WARNING, text, f"install a {project.name} that has it")
+        text = f"{old[0]} is not served in {old[0].version}, the version that the operator uses"
+        return Finding(
+            project.name,
+            Verdict.WARNING,
+            text,
+            (f"install a {project.name} version that serves it"),
+        )
     if forbidden is None or not project.granted_by:
         return Finding(project.name, Verdict.OK, f"installed; {project.use}")
     withheld = [each for each in project.kinds if forbidden.get(each)]

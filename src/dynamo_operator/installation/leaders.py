@@ -12,14 +12,16 @@ LEADER = "Cluster-wide Operator"
 def leader(lease: Lease | None, now: datetime, *, is_before: bool) -> Finding:
     """Whether an operator leads in the whole cluster. Before an installation, one is a second one."""
     if lease is None or not lease.spec.holder_identity:
-        return Finding(LEADER, Verdict.OK, "none leads")
+        return Finding(LEADER, Verdict.OK, "no operator leads")
     holder = lease.spec.holder_identity
     if not _is_held(lease, now):
-        return Finding(LEADER, Verdict.OK, f"none leads; {holder} did until its Lease ran out")
+        return Finding(
+            LEADER, Verdict.OK, (f"no operator leads; {holder} did until its Lease expired")
+        )
     text = f"{holder} leads, by Lease {lease.metadata.namespace}/{lease.metadata.name}"
     if not is_before:
         return Finding(LEADER, Verdict.OK, text)
-    remedy = "upgrade that release; or install for one namespace: namespaceRestriction.enabled=true"
+    remedy = "upgrade that release, or install for one namespace: namespaceRestriction.enabled=true"
     return Finding(LEADER, Verdict.WARNING, text, remedy)
 
 

@@ -21,10 +21,10 @@ def quota(found: Sequence[ResourceQuota]) -> Finding:
     }
     used_up = sorted(name for name, rest in left.items() if rest <= 0)
     if used_up:
-        text = f"nothing is left of {', '.join(used_up)}"
+        text = f"exhausted: {', '.join(used_up)}"
         return Finding(QUOTA, Verdict.WARNING, text, "kubectl describe resourcequota")
     text = ", ".join(f"{name}: {float(rest):g} left" for name, rest in sorted(left.items()))
-    return Finding(QUOTA, Verdict.OK, text or "there is none")
+    return Finding(QUOTA, Verdict.OK, text or "no quota found")
 
 
 def _left(each: ResourceQuota, resource: str) -> Decimal:
@@ -39,9 +39,7 @@ def pull_secrets(images: Iterable[str], registries: Collection[str]) -> Finding:
     if not by_registry:
         return Finding(PULL_SECRETS, Verdict.OK, "no graph names an image")
     if not missing:
-        return Finding(
-            PULL_SECRETS, Verdict.OK, f"there is one for {', '.join(sorted(by_registry))}"
-        )
+        return Finding(PULL_SECRETS, Verdict.OK, f"found for {', '.join(sorted(by_registry))}")
     told = "; ".join(f"{host} (as in {image})" for host, image in sorted(missing.items()))
-    remedy = "none is needed for public images; else: kubectl create secret docker-registry"
-    return Finding(PULL_SECRETS, Verdict.WARNING, f"there is none for {told}", remedy)
+    remedy = "public images need none; otherwise: kubectl create secret docker-registry"
+    return Finding(PULL_SECRETS, Verdict.WARNING, f"missing for {told}", remedy)

@@ -31,7 +31,9 @@ async def definitions(reading: Reading) -> Finding:
         try:
             after = await reading.applied(Definition.KIND, wanted)
         except ApiError as error:
-            return Finding(DEFINITIONS, Verdict.FAIL, f"{name} is refused: {error.message}")
+            return Finding(
+                DEFINITIONS, Verdict.FAIL, (f"the API server refuses {name}: {error.message}")
+            )
         if live is None or live["spec"] != after["spec"]:
             changed.append(name)
     text = f"changes: {', '.join(changed)}" if changed else "nothing changes"
@@ -49,8 +51,10 @@ async def pods(reading: Reading, settings: RenderSettings, namespace: str) -> Fi
     waiting = f"; {len(kept)} keep their template until they are edited: {_names(kept)}"
     rest = waiting if kept else ""
     if not replaced:
-        return Finding(PODS, Verdict.OK, f"no pod of {len(found)} pod templates changes{rest}")
-    remedy = "dynamoctl render shows what they would become; see docs/upgrade-from-go.md"
+        return Finding(
+            PODS, Verdict.OK, (f"no pods of {len(found)} pod templates would be replaced{rest}")
+        )
+    remedy = "dynamoctl render shows the new templates; see docs/upgrade-from-go.md"
     return Finding(PODS, Verdict.FAIL, f"pods would be replaced: {_names(replaced)}{rest}", remedy)
 
 

@@ -20,7 +20,7 @@ _REFUSED = "denied the request"
 def authorities(found: Sequence[ValidatingWebhookConfiguration], now: datetime) -> Finding:
     """Whether each webhook of ours has an authority, and none of them ends soon."""
     if not found:
-        return Finding(AUTHORITIES, Verdict.OK, "no webhook is registered for our kinds")
+        return Finding(AUTHORITIES, Verdict.OK, "no Dynamo webhook is registered")
     ends: list[datetime] = []
     for configuration in found:
         for webhook in configuration.webhooks:
@@ -31,12 +31,17 @@ def authorities(found: Sequence[ValidatingWebhookConfiguration], now: datetime) 
                 remedy = "see the log of the operator, or of cert-manager"
                 return Finding(AUTHORITIES, Verdict.FAIL, f"{name} {error}", remedy)
     first = min(ends)
-    text = f"the first ends on {first:%Y-%m-%d}"
+    text = f"the first expires on {first:%Y-%m-%d}"
     if first <= now:
-        return Finding(AUTHORITIES, Verdict.FAIL, text, "is the operator running that renews it?")
+        return Finding(
+            AUTHORITIES, Verdict.FAIL, text, ("check that the operator that renews it is running")
+        )
     if first - now < _SOON:
         return Finding(
-            AUTHORITIES, Verdict.WARNING, text, "is the operator running that renews it?"
+            AUTHORITIES,
+            Verdict.WARNING,
+            text,
+            ("check that the operator that renews it is running"),
         )
     return Finding(AUTHORITIES, Verdict.OK, text)
 
@@ -58,13 +63,16 @@ def admission(trial: str, *, is_expected: bool) -> Finding:
     An empty one means: the graph was admitted.
     """
     if _CALLING in trial:
-        remedy = "is a replica of the operator ready, and may the API server reach its Service?"
+        remedy = (
+            "check that a replica of the operator is ready and that the API server can "
+            "reach its Service"
+        )
         return Finding(ADMISSION, Verdict.FAIL, trial, remedy)
     if _REFUSED in trial:
-        return Finding(ADMISSION, Verdict.OK, "the API server asks the webhooks, and believes them")
+        return Finding(ADMISSION, Verdict.OK, "the API server calls the webhooks and trusts them")
     if trial:
-        return Finding(ADMISSION, Verdict.WARNING, f"could not be tried: {trial}")
+        return Finding(ADMISSION, Verdict.WARNING, f"the check failed: {trial}")
     if is_expected:
-        remedy = "is the webhook registered for this namespace?"
-        return Finding(ADMISSION, Verdict.FAIL, "nobody refused a graph with a mistake", remedy)
-    return Finding(ADMISSION, Verdict.OK, "there are no webhooks; mistakes are told in conditions")
+        remedy = "check that the webhook is registered for this namespace"
+        return Finding(ADMISSION, Verdict.FAIL, "no webhook refused an invalid graph", remedy)
+    return Finding(ADMISSION, Verdict.OK, "no webhooks; conditions report errors")

@@ -75,30 +75,28 @@ class RuntimeMetrics:
         labels = ("resource_type", "namespace", "result")
         self._reconcile_seconds = Histogram(
             f"{_PREFIX}_reconcile_duration_seconds",
-            "How long reconciles took.",
+            "Duration of reconciles.",
             labels,
             buckets=_RECONCILE_BUCKETS,
             registry=self.registry,
         )
-        self._reconciles = self._counter("reconcile", "Reconciles that ended.", *labels)
+        self._reconciles = self._counter("reconcile", "Completed reconciles.", *labels)
         self._reconcile_errors = self._counter(
             "reconcile_errors",
-            "Reconciles that failed.",
+            "Failed reconciles.",
             *("resource_type", "namespace", "error_type"),
         )
-        self._depth = self._gauge("queue_depth", "Keys that are due and wait.", "resource_type")
-        self._added = self._read_counter("queue_adds", "Keys that were added, retries included.")
-        self._retried = self._read_counter(
-            "queue_retries", "Keys that were added because their reconcile had failed."
-        )
+        self._depth = self._gauge("queue_depth", "Keys that are due and waiting.", "resource_type")
+        self._added = self._read_counter("queue_adds", "Keys added, retries included.")
+        self._retried = self._read_counter("queue_retries", "Keys added after a failed reconcile.")
         self._queue_seconds = Histogram(
             f"{_PREFIX}_queue_wait_seconds",
-            "How long a due key waited for a worker.",
+            "Time a due key waited for a worker.",
             ("resource_type",),
             buckets=_RECONCILE_BUCKETS,
             registry=self.registry,
         )
-        self._active = self._gauge("reconciles_active", "Reconciles now running.", "resource_type")
+        self._active = self._gauge("reconciles_active", "Running reconciles.", "resource_type")
 
     def _declare_traffic(self) -> None:
         self._requests = self._counter(
@@ -106,41 +104,41 @@ class RuntimeMetrics:
         )
         self._request_seconds = Histogram(
             f"{_PREFIX}_api_request_duration_seconds",
-            "How long the API server took to answer.",
+            "Response time of the API server.",
             ("verb", "resource"),
             buckets=_REQUEST_BUCKETS,
             registry=self.registry,
         )
         self._broken = self._read_gauge(
-            "undecodable_objects", "Watched objects that do not fit their type."
+            "undecodable_objects", "Watched objects that do not match their schema."
         )
-        self._held = self._read_gauge("cache_objects", "Watched objects that are remembered.")
+        self._held = self._read_gauge("cache_objects", "Cached objects.")
         self._interruptions = self._read_counter(
-            "watch_restarts", "Watches that ended with an error and were begun again."
+            "watch_restarts", "Watches restarted after an error."
         )
         self._work_ended = self._counter(
             "work_ended",
-            "Pieces of work that were ended because they took too much; `cause` is time, memory or crash.",
+            "Work ended for exceeding its limits; `cause` is time, memory or crash.",
             *("resource_type", "cause"),
         )
         self._events_dropped = self._counter(
-            "events_dropped", "Kubernetes Events that were never written.", "cause"
+            "events_dropped", "Kubernetes Events dropped without being written.", "cause"
         )
 
     def _declare_process(self) -> None:
-        self._lag = self._gauge("loop_lag_seconds", "How late the event loop last ran a timer.")
+        self._lag = self._gauge("loop_lag_seconds", "Lag of the event loop's last timer.")
         self._stalls = Histogram(
             f"{_PREFIX}_loop_stall_seconds",
-            "Processor time during which the event loop stood still, more than 0.1 s each; none is right.",
+            "Processor time of event loop stalls over 0.1 s each; expected to stay empty.",
             buckets=_STALL_BUCKETS,
             registry=self.registry,
         )
         self._longest_stall = self._gauge(
-            "loop_stall_max_seconds", "The longest of these since the start."
+            "loop_stall_max_seconds", "The longest stall since start."
         )
         self._longest = 0.0
         self._expires = self._read_gauge(
-            "certificate_expiry_timestamp_seconds", "When the certificate that is served runs out."
+            "certificate_expiry_timestamp_seconds", "Expiry of the served certificate."
         ).labelled("certificate")
         self._leader = self._gauge("leader", "1 while this process leads, else 0.")
 

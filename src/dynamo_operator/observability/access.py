@@ -61,7 +61,7 @@ class Access:
             else:
                 found = await self._asked_in_turn(token)
         except OperatorError as error:
-            _log.warning("who reads metrics could not be asked", error=str(error))
+            _log.warning("failed to authorize a reader of metrics", error=str(error))
             return UNAVAILABLE
         if found != UNAVAILABLE:
             self._remember(digest, found)

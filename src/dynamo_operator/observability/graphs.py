@@ -50,26 +50,26 @@ class Graphs(Collector):
         yield _gauge("graph_ready", "1 while the graph is ready, else 0.", _GRAPH, _ready(graphs))
         yield _gauge(
             "graph_state_seconds",
-            "How long the graph has been ready, or not ready; not told of a suspended one.",
+            "Time since the graph became ready or not ready; absent for suspended graphs.",
             (*_GRAPH, "ready"),
             _seconds(graphs, self._now()),
         )
-        yield _gauge("graph_gpus_desired", "GPUs that the graph asks for.", _GRAPH, _gpus(graphs))
+        yield _gauge("graph_gpus_desired", "GPUs that the graph requests.", _GRAPH, _gpus(graphs))
         yield _gauge(
             "graph_replicas_desired",
-            "Replicas that the spec of the graph gives to the service.",
+            "Desired replicas of the service.",
             _SERVICE,
             _desired(graphs),
         )
         yield _gauge(
             "graph_replicas_ready",
-            "Replicas of the service that serve.",
+            "Ready replicas of the service.",
             _SERVICE,
             _serving(graphs),
         )
         yield _gauge(
             "paused_objects",
-            "Objects for which nothing is done, because they are paused.",
+            "Paused objects, which the operator does not reconcile.",
             ("resource_type", "namespace"),
             self._paused(),
         )

@@ -68,7 +68,7 @@ class CallMetrics:
         )
         self._seconds = Histogram(
             f"{_PREFIX}_adapter_call_seconds",
-            "How long calls to workers took.",
+            "Duration of calls to workers.",
             ("verb",),
             buckets=_BUCKETS,
             registry=registry,

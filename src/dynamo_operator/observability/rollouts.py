@@ -18,8 +18,8 @@ class RolloutMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         counter = Counter(
             "dynamo_operator_rollouts",
-            "Managed rollouts of workers: `started`, and then `completed` or `superseded` by another change. "
-            "`deadline_exceeded` ends none.",
+            "Managed rollouts of workers: `started`, then `completed` or `superseded` by another "
+            "change. `deadline_exceeded` ends none.",
             ("result",),
             registry=registry,
         )

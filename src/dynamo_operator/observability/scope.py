@@ -12,11 +12,11 @@ def register(
     """Adds the gauges of excluded namespaces, 0 in a restricted operator, and of another installation."""
     Gauge(
         "dynamo_operator_excluded_namespaces",
-        "Namespaces that a restricted operator has marked as its own; nothing is done in them.",
+        "Namespaces claimed by restricted operators, in which this one does nothing.",
         registry=registry,
     ).set_function(excluded)
     Gauge(
         "dynamo_operator_other_installation_leads",
-        "1 while another installation holds the Lease of the leader, so that this one never acts.",
+        "1 while another installation holds the leader Lease, so that this one never acts.",
         registry=registry,
     ).set_function(has_rival)

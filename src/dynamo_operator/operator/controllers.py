@@ -160,6 +160,6 @@ def silence(settings: Settings, *, is_dialled: bool) -> str:
     if is_own_cluster(Path(settings.kubeconfig) if settings.kubeconfig else None):
         return ""
     return (
-        "workers are not called: the operator runs outside the cluster, where addresses of pods may "
-        "belong to other machines (--model-calls=always calls them)"
+        "the operator runs outside the cluster and calls no workers, because pod addresses may "
+        "belong to other machines there (--model-calls=always calls them)"
     )

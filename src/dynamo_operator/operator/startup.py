@@ -148,7 +148,7 @@ def _knowing_itself(settings: Settings, user: str) -> Settings:
     if settings.render.operator_account:
         return settings
     if not user:
-        advice = "the API server does not say who this operator is; set it to NAMESPACE/NAME"
+        advice = "the API server does not report the operator's identity; set it to NAMESPACE/NAME"
         raise ConfigError("--operator-account", advice)
     render = replace(settings.render, operator_account=account_of(user))
     return replace(settings, render=render)

@@ -127,7 +127,7 @@ def test_j01_check_a_cluster_first(kinds: ControlPlane, namespace: str, tmp_path
     assert 1 == code
     assert "fail     Default StorageClass: none of fast, slow" in said
     assert "kubectl patch storageclass fast -p " in said
-    assert "fail     GPU Operator: there are no pods with app=gpu-operator" in said
+    assert "fail     GPU Operator: no pods found with app=gpu-operator" in said
     with storage(kinds, fast=True, slow=True), gpu_operator(kinds, namespace, is_whole=False):
         code, said = dynamoctl(*ask)
     assert 0 == code
@@ -229,7 +229,7 @@ def test_j03_install_for_the_whole_cluster(
             elsewhere.delete(GRAPH, "anywhere")
             elsewhere.gone(GRAPH, "anywhere")
         assert 0 == tried[0], tried[1]
-        assert "ok       Admission: the API server asks the webhooks" in tried[1]
+        assert "ok       Admission: the API server calls the webhooks" in tried[1]
         assert "ok       Permissions: " in tried[1]
 
 
@@ -286,7 +286,7 @@ def test_j06_a_second_cluster_wide_operator_is_told_before(
     with installed(online, world), running(kinds, world, tmp_path / "log"):
         world.until(lambda: "leads, by Lease kube-system/dynamo.nvidia.com" in dynamoctl(*ask)[1])
         assert "warning  Cluster-wide Operator: " in dynamoctl(*ask)[1]
-    assert "ok       Cluster-wide Operator: none leads" in dynamoctl(*ask)[1]
+    assert "ok       Cluster-wide Operator: no operator leads" in dynamoctl(*ask)[1]
     for values in ("controllerManager.leaderElection.id=mine", "discoveryBackend=consul"):
         with pytest.raises(HelmError, match="VALIDATION"):
             online("template", "second", PLATFORM, f"--set=dynamo-operator.{values}")

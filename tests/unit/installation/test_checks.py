@@ -33,7 +33,7 @@ def pods(*phases: str) -> list[Pod]:
 @pytest.mark.parametrize(
     ("classes", "verdict", "words"),
     [
-        ([], Verdict.FAIL, "there is no StorageClass"),
+        ([], Verdict.FAIL, "no StorageClass found"),
         ([storage("b"), storage("a")], Verdict.FAIL, "none of a, b"),
         ([storage("a", is_default=True), storage("b")], Verdict.OK, "a"),
         (
@@ -60,8 +60,8 @@ def test_the_remedy_for_no_default_class_can_be_pasted() -> None:
 @pytest.mark.parametrize(
     ("nodes", "verdict", "words"),
     [
-        ([], Verdict.FAIL, "no node is known to have GPUs"),
-        ([node("8", is_labelled=False)], Verdict.FAIL, "no node is known to have GPUs"),
+        ([], Verdict.FAIL, "no node reports GPUs"),
+        ([node("8", is_labelled=False)], Verdict.FAIL, "no node reports GPUs"),
         ([node("8"), node("4"), node()], Verdict.OK, "12 GPUs on 3 nodes"),
     ],
 )

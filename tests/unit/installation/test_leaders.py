@@ -15,9 +15,9 @@ NOW = datetime(2026, 1, 1, 0, 0, 10, tzinfo=UTC)
     ("renewed", "said"),
     [
         ("2026-01-01T00:00:00.000000Z", "leads, by Lease"),
-        ("2025-12-31T23:59:50.000000Z", "until its Lease ran out"),
-        ("0000-01-01T00:00:00.000000Z", "until its Lease ran out"),
-        (None, "until its Lease ran out"),
+        ("2025-12-31T23:59:50.000000Z", "until its Lease expired"),
+        ("0000-01-01T00:00:00.000000Z", "until its Lease expired"),
+        (None, "until its Lease expired"),
     ],
 )
 def test_a_holder_leads_while_its_lease_lasts(renewed: str | None, said: str) -> None:

@@ -67,7 +67,7 @@ def test_objects_in_a_version_that_is_gone_are_told() -> None:
     ("present", "verdict", "words"),
     [
         (definition(A, "v1") | definition(B, "v1"), Verdict.OK, "installed; set p.on"),
-        (definition(A, "v1"), Verdict.WARNING, "installed in part; missing: bs.x.io"),
+        (definition(A, "v1"), Verdict.WARNING, "partly installed; missing: bs.x.io"),
         (definition(A, "v1") | definition(B, "v2"), Verdict.WARNING, "bs.x.io is not served in v1"),
     ],
 )
@@ -156,10 +156,10 @@ def lease(seconds_ago: int) -> Lease:
 @pytest.mark.parametrize(
     ("found", "is_before", "verdict", "words"),
     [
-        (None, True, Verdict.OK, "none leads"),
+        (None, True, Verdict.OK, "no operator leads"),
         (lease(5), True, Verdict.WARNING, "pod-1 leads, by Lease n/l"),
         (lease(5), False, Verdict.OK, "pod-1 leads, by Lease n/l"),
-        (lease(60), True, Verdict.OK, "pod-1 did until its Lease ran out"),
+        (lease(60), True, Verdict.OK, "pod-1 did until its Lease expired"),
     ],
 )
 def test_a_second_operator_is_told_before_it_is_installed(
@@ -179,13 +179,13 @@ def test_what_is_left_of_a_quota_is_counted() -> None:
     found = room.quota([quota("8", "3")])
     assert (Verdict.OK, "q/requests.nvidia.com/gpu: 5 left") == (found.verdict, found.text)
     assert Verdict.WARNING == room.quota([quota("8", "8")]).verdict
-    assert "there is none" == room.quota([]).text
+    assert "no quota found" == room.quota([]).text
 
 
 def test_a_registry_without_a_pull_secret_is_named() -> None:
     images = ("reg.example.com:5000/a:1", "python:3.12")
     found = room.pull_secrets(images, {"reg.example.com:5000"})
-    assert (Verdict.WARNING, "there is none for docker.io (as in python:3.12)") == (
+    assert (Verdict.WARNING, "missing for docker.io (as in python:3.12)") == (
         found.verdict,
         found.text,
     )

@@ -54,7 +54,7 @@ class NamespaceScopeSettings(Section, frozen=True, kw_only=True):
     lease_duration_seconds: Annotated[
         float,
         Setting(
-            "Set the duration of the Lease that claims the restricted namespace.",
+            "Set the duration of the Lease that marks the restricted namespace as owned.",
             ("namespace-scope-lease-duration",),
         ),
     ] = 30.0

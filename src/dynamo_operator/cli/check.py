@@ -15,7 +15,6 @@ from dynamo_operator.installation import checks, kinds, leaders, reviews, room, 
 from dynamo_operator.installation.checks import Finding, Verdict
 from dynamo_operator.installation.inventory import (
     Definition,
-    Node,
     Pod,
     ResourceQuota,
     StorageClass,
@@ -29,6 +28,7 @@ from dynamo_operator.kube.errors import ConfigError, Forbidden, Unreachable
 from dynamo_operator.kube.kind import Key, Kind
 from dynamo_operator.kube.types.admission import ValidatingWebhookConfiguration
 from dynamo_operator.kube.types.coordination import Lease
+from dynamo_operator.kube.types.core import Node
 
 _ELECTION = Key("kube-system", "dynamo.nvidia.com")
 _OURS = "app.kubernetes.io/created-by=dynamo-operator"

@@ -15,6 +15,7 @@ from dynamo_operator.cli import acting_commands
 from dynamo_operator.cli.application import application, execute, version
 from dynamo_operator.cli.check_options import UNLIMITED, Options
 from dynamo_operator.cli.cluster_options import HERE, Where
+from dynamo_operator.cli.profiler_main import profiler
 
 _PLUGIN = "kubectl-dynamo"
 _OptionalApi: TypeAlias = Literal["grove", "kai", "leaderWorkerSet", "inferencePool", "istio"]
@@ -296,29 +297,6 @@ def check(
     from dynamo_operator.cli.check import print_findings
 
     return int(print_findings(options, output))
-
-
-def profiler(
-    *,
-    profile_config: Annotated[str, Parameter(metavar="TEXT", allow_leading_hyphen=True)],
-    enable_gpu_discovery: bool = False,
-) -> None:
-    """Estimate a graph for a model and its latency targets, without a GPU.
-
-    It uses formulas and measures nothing. It replaces Dynamo's profiler in the Job
-    of a DynamoGraphDeploymentRequest and writes the same files into `output_dir`.
-    Exits with 1 if no graph meets the targets.
-
-    Parameters
-    ----------
-    profile_config
-        Configuration as YAML or JSON; docs/profiler.md lists its keys.
-    enable_gpu_discovery
-        Use the GPUs of the cluster's nodes instead of those in the configuration.
-    """
-    from dynamo_operator.cli import profiler as command
-
-    command.run(profile_config, discovers=enable_gpu_discovery)
 
 
 def main() -> None:

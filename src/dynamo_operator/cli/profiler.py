@@ -20,12 +20,12 @@ from dynamo_operator.api.profiling import MOCKED_RESULTS_FILE, RESULTS_FILE, STA
 from dynamo_operator.cli.errors import one_line
 from dynamo_operator.cli.yaml_reader import documents
 from dynamo_operator.cli.yaml_writer import write_yaml
-from dynamo_operator.installation.inventory import Node
 from dynamo_operator.kube.client import Client
 from dynamo_operator.kube.connect import connect
 from dynamo_operator.kube.errors import ConfigError, OperatorError
 from dynamo_operator.kube.kind import Object
 from dynamo_operator.kube.texts import fitted
+from dynamo_operator.kube.types.core import Node
 from dynamo_operator.kube.yaml_depth import ShallowLoader
 from dynamo_operator.profiler.configuration import Configuration, configuration, with_hardware
 from dynamo_operator.profiler.nodes import NodeGpus, best_nodes

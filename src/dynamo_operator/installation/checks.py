@@ -9,7 +9,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from dynamo_operator.installation.inventory import Node, Pod, StorageClass
+from dynamo_operator.installation.inventory import Pod, StorageClass
+from dynamo_operator.kube.types.core import Node
 
 CONNECTIVITY = "kubectl Connectivity"
 STORAGE = "Default StorageClass"

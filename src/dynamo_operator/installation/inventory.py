@@ -11,20 +11,6 @@ class StorageClass(Resource):
     KIND = Kind("storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False)
 
 
-class NodeStatus(Struct):
-    """What a node has for pods."""
-
-    allocatable: dict[str, str] = {}
-
-
-class Node(Resource):
-    """A node; what its GPUs are stands in labels."""
-
-    KIND = Kind("", "v1", "Node", "nodes", namespaced=False)
-
-    status: NodeStatus = NodeStatus()
-
-
 class PodStatus(Struct):
     """How far a pod is."""
 

@@ -8,7 +8,8 @@ import pytest
 from dynamo_operator.cli.main import app
 from dynamo_operator.installation import checks
 from dynamo_operator.installation.checks import Finding, Verdict
-from dynamo_operator.installation.inventory import Node, NodeStatus, Pod, PodStatus, StorageClass
+from dynamo_operator.installation.inventory import Pod, PodStatus, StorageClass
+from dynamo_operator.kube.types.core import Node, NodeStatus
 from dynamo_operator.kube.types.meta import Metadata
 
 DEFAULT = {"storageclass.kubernetes.io/is-default-class": "true"}

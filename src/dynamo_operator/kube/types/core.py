@@ -148,3 +148,17 @@ class Pod(Resource):
 
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
+
+
+class NodeStatus(Struct):
+    """What a node has for pods."""
+
+    allocatable: dict[str, str] = {}
+
+
+class Node(Resource):
+    """A node; what its GPUs are stands in labels."""
+
+    KIND = Kind("", "v1", "Node", "nodes", namespaced=False)
+
+    status: NodeStatus = NodeStatus()

@@ -3,10 +3,7 @@
 The image has this folder's grandparent as its working directory, where `python -m` finds it.
 """
 
-import sys
-
-from dynamo_operator.cli.application import execute
-from dynamo_operator.cli.main import app
+from dynamo_operator.cli.profiler_main import main
 
 if __name__ == "__main__":
-    execute(app(), ["profiler", *sys.argv[1:]])
+    main()

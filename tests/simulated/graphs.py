@@ -20,9 +20,9 @@ from dynamo_operator.controllers.report import outcome, report
 from dynamo_operator.controllers.scaling import ScalingController
 from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.client import Client
-from dynamo_operator.kube.controller import DONE, Outcome, Watches
+from dynamo_operator.kube.controller import DONE, Outcome
 from dynamo_operator.kube.events import EventWriter
-from dynamo_operator.kube.informer import Informer
+from dynamo_operator.kube.informer import Informer, Watches
 from dynamo_operator.kube.kind import Key, Object
 from dynamo_operator.kube.manager import Manager
 from dynamo_operator.kube.metrics import RuntimeMetrics

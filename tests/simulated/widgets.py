@@ -9,7 +9,8 @@ from itertools import pairwise
 from typing import ClassVar
 
 from dynamo_operator.kube.cache import Cache
-from dynamo_operator.kube.controller import DONE, Again, Done, Outcome, Pace, Runner, Watches
+from dynamo_operator.kube.controller import DONE, Again, Done, Outcome, Pace, Runner
+from dynamo_operator.kube.informer import Watches
 from dynamo_operator.kube.kind import Key, Kind
 from dynamo_operator.kube.metrics import RuntimeMetrics
 from dynamo_operator.kube.store import Store

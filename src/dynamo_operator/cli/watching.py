@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator
 from dynamo_operator.kube.client import Client
 from dynamo_operator.kube.errors import Expired, ServerFailure, Throttled, Unreachable
 from dynamo_operator.kube.kind import Key
-from dynamo_operator.kube.queue import Backoff
+from dynamo_operator.kube.pace import Backoff
 from dynamo_operator.kube.selection import Selection
 from dynamo_operator.kube.types.meta import R
 from dynamo_operator.kube.watch import Watch

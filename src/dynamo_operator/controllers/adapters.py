@@ -30,8 +30,8 @@ from dynamo_operator.kube.applied import (
 )
 from dynamo_operator.kube.apply import controller_reference
 from dynamo_operator.kube.cache import Cache
-from dynamo_operator.kube.controller import Watches
 from dynamo_operator.kube.errors import Forbidden, Invalid
+from dynamo_operator.kube.informer import Watches
 from dynamo_operator.kube.kind import Key, Object, key_of
 from dynamo_operator.kube.restraint import Restraint, Wish, digest_of
 from dynamo_operator.kube.types.meta import Resource, condition

@@ -28,8 +28,9 @@ from dynamo_operator.facts import Facts
 from dynamo_operator.kube.applied import Applied, together
 from dynamo_operator.kube.apply import Applier
 from dynamo_operator.kube.cache import Cache
-from dynamo_operator.kube.controller import DONE, Again, Outcome, Watches
+from dynamo_operator.kube.controller import DONE, Again, Outcome
 from dynamo_operator.kube.events import Recorder
+from dynamo_operator.kube.informer import Watches
 from dynamo_operator.kube.kind import Key, Object
 from dynamo_operator.kube.shared import SharedApplier, shared_watch
 from dynamo_operator.kube.status import StatusPace, patch_status

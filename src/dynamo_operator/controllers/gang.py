@@ -17,8 +17,8 @@ from dynamo_operator.api.provider import is_on_grove, kai_queue
 from dynamo_operator.facts import InUse
 from dynamo_operator.kube.applied import Applied, Blocked, Change, Verb, controls, rejected
 from dynamo_operator.kube.cache import Cache
-from dynamo_operator.kube.controller import Watches
 from dynamo_operator.kube.errors import Forbidden, Invalid, NotFound
+from dynamo_operator.kube.informer import Watches
 from dynamo_operator.kube.kind import Key
 from dynamo_operator.kube.types.grove import (
     PodClique,

@@ -27,7 +27,7 @@ from dynamo_operator.controllers.gang import in_use
 from dynamo_operator.controllers.ssh_keys import missing_ssh_keys
 from dynamo_operator.facts import Facts, registry_of_credential
 from dynamo_operator.kube.cache import Cache
-from dynamo_operator.kube.controller import Watches
+from dynamo_operator.kube.informer import Watches
 from dynamo_operator.kube.kind import Key, Kind
 from dynamo_operator.kube.types.core import PersistentVolumeClaim, PullSecret, ServiceAccount
 from dynamo_operator.kube.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet

@@ -24,8 +24,9 @@ from dynamo_operator.controllers.report import soonest
 from dynamo_operator.controllers.unreadable import report_unreadable
 from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.client import Client
-from dynamo_operator.kube.controller import DONE, Again, Outcome, Watches
+from dynamo_operator.kube.controller import DONE, Again, Outcome
 from dynamo_operator.kube.events import Recorder
+from dynamo_operator.kube.informer import Watches
 from dynamo_operator.kube.kind import Key, Object
 from dynamo_operator.kube.status import StatusPace, patch_status
 from dynamo_operator.kube.types.core import Pod

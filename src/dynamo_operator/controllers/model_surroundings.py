@@ -11,7 +11,7 @@ from datetime import datetime
 from dynamo_operator.api import labels, names
 from dynamo_operator.api.model import DynamoModel, DynamoModelSpec
 from dynamo_operator.kube.cache import Cache
-from dynamo_operator.kube.controller import Watches
+from dynamo_operator.kube.informer import Watches
 from dynamo_operator.kube.kind import Key
 from dynamo_operator.kube.types.core import Pod, Service
 from dynamo_operator.kube.types.discovery import EndpointSlice

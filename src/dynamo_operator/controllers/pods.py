@@ -16,7 +16,7 @@ from dynamo_operator.api.component import DynamoComponentDeployment
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.api.provider import is_on_grove
 from dynamo_operator.kube.cache import Cache
-from dynamo_operator.kube.controller import Watches
+from dynamo_operator.kube.informer import Watches
 from dynamo_operator.kube.kind import Key
 from dynamo_operator.kube.store import Change
 from dynamo_operator.kube.types.apps import Deployment

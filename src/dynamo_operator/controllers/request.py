@@ -27,9 +27,10 @@ from dynamo_operator.controllers.request_nodes import may_search
 from dynamo_operator.controllers.unreadable import report_unreadable
 from dynamo_operator.kube.applied import taken
 from dynamo_operator.kube.cache import Cache
-from dynamo_operator.kube.controller import DONE, Again, Outcome, Watches
+from dynamo_operator.kube.controller import DONE, Again, Outcome
 from dynamo_operator.kube.errors import Invalid
 from dynamo_operator.kube.events import Recorder
+from dynamo_operator.kube.informer import Watches
 from dynamo_operator.kube.kind import Key
 from dynamo_operator.kube.shared import shared_watch
 from dynamo_operator.kube.status import StatusPace, patch_status

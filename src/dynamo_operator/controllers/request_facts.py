@@ -21,9 +21,8 @@ from dynamo_operator.controllers.cross_namespace import Grants, not_granted
 from dynamo_operator.controllers.heavy import Heavy
 from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.client import Client
-from dynamo_operator.kube.controller import Watches
 from dynamo_operator.kube.errors import NotFound
-from dynamo_operator.kube.informer import Informer
+from dynamo_operator.kube.informer import Informer, Watches
 from dynamo_operator.kube.kind import Key
 from dynamo_operator.kube.types.batch import Job, JobPod, Output
 from dynamo_operator.kube.types.core import PersistentVolumeClaim

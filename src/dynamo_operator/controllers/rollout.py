@@ -20,8 +20,8 @@ from dynamo_operator.controllers.pods import PodIndex
 from dynamo_operator.kube.applied import Applied, Blocked, Change, Verb, rejected
 from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.contained import contained, content_of
-from dynamo_operator.kube.controller import Watches
 from dynamo_operator.kube.errors import Forbidden, Invalid, NotFound
+from dynamo_operator.kube.informer import Watches
 from dynamo_operator.kube.kind import Key, Object
 from dynamo_operator.kube.types.core import Pod
 from dynamo_operator.kube.types.grove import ReplicasSpec

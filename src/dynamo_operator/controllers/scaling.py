@@ -23,9 +23,10 @@ from dynamo_operator.controllers.unreadable import report_unreadable
 from dynamo_operator.kube.applied import Blocked, Obstructed
 from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.client import Client
-from dynamo_operator.kube.controller import DONE, Again, Outcome, Watches
+from dynamo_operator.kube.controller import DONE, Again, Outcome
 from dynamo_operator.kube.errors import NotFound
 from dynamo_operator.kube.events import Recorder
+from dynamo_operator.kube.informer import Watches
 from dynamo_operator.kube.kind import Key, Object
 from dynamo_operator.kube.pace import WritePace
 from dynamo_operator.kube.restraint import Restraint, Wish, digest_of

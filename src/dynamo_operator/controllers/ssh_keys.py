@@ -14,8 +14,7 @@ from dynamo_operator.api.framework import needs_ssh_keys
 from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.controllers.foreign import reduced_unless_ours
 from dynamo_operator.kube.cache import Cache
-from dynamo_operator.kube.controller import Watches
-from dynamo_operator.kube.informer import Informer
+from dynamo_operator.kube.informer import Informer, Watches
 from dynamo_operator.kube.kind import Key, Object
 from dynamo_operator.kube.permitted import PermittedInformer
 from dynamo_operator.kube.shared import shared_watch

@@ -26,8 +26,9 @@ from dynamo_operator.api.graph import DynamoGraphDeployment
 from dynamo_operator.controllers.foreign import OPERATOR
 from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.client import ABSENT
-from dynamo_operator.kube.controller import DONE, Outcome, Watches
+from dynamo_operator.kube.controller import DONE, Outcome
 from dynamo_operator.kube.errors import Conflict
+from dynamo_operator.kube.informer import Watches
 from dynamo_operator.kube.kind import Key, Object
 from dynamo_operator.kube.types.core import SshKeysCopy
 from dynamo_operator.kube.types.meta import Resource

@@ -20,6 +20,7 @@ from dynamo_operator.kube.echo import Echoes, echoes
 from dynamo_operator.kube.errors import NotFound
 from dynamo_operator.kube.events import held
 from dynamo_operator.kube.exclusion import NamespaceExcluded
+from dynamo_operator.kube.informer import Watches
 from dynamo_operator.kube.kind import Key
 from dynamo_operator.kube.metrics import RuntimeMetrics
 from dynamo_operator.kube.pace import Bustle
@@ -53,14 +54,6 @@ class Again:
 
 Outcome: TypeAlias = Done | Again
 DONE = Done()
-
-
-@dataclass(frozen=True, slots=True)
-class Watches:
-    """Any change of an object of `type_` wakes the keys that `keys` names, before and after it."""
-
-    type_: type[Resource]
-    keys: Callable[[Any], Iterable[Key]]
 
 
 class Controller(Protocol):

@@ -9,8 +9,9 @@ that are watched here are always there, whatever one of several API servers says
 import asyncio
 import logging
 import random
-from collections.abc import Callable
-from typing import Generic
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Generic
 
 import structlog
 
@@ -22,11 +23,12 @@ from dynamo_operator.kube.errors import (
     OperatorError,
     Throttled,
 )
-from dynamo_operator.kube.queue import Backoff
+from dynamo_operator.kube.kind import Key
+from dynamo_operator.kube.pace import Backoff
 from dynamo_operator.kube.selection import Selection
 from dynamo_operator.kube.size import UNLIMITED
 from dynamo_operator.kube.store import Store
-from dynamo_operator.kube.types.meta import R
+from dynamo_operator.kube.types.meta import R, Resource
 from dynamo_operator.kube.watch import Listed, Paging, Streaming, Watch, Watching
 
 OUTAGE = Backoff(first_seconds=0.5, limit_seconds=30)
@@ -38,6 +40,14 @@ STEPS_PER_TURN = 64
 """After so many steps others get their turn, even if there is always more to read."""
 
 _log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Watches:
+    """Any change of an object of `type_` wakes the keys that `keys` names, before and after it."""
+
+    type_: type[Resource]
+    keys: Callable[[Any], Iterable[Key]]
 
 
 class Informer(Generic[R]):

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import OrderedDict, deque
+from dataclasses import dataclass
 
 _GRAIN_SECONDS = 0.001
 """A wait that is shorter is none: the clock may not even tell its end from its beginning."""
@@ -12,6 +13,22 @@ two cores; one that is made needs 10 in all, and one that is settled none."""
 
 _FORGOTTEN_SECONDS = 60.0
 """When a first look is forgotten of which nobody said that it was over, as when its object has gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """A delay that doubles with each failure in a row, up to a limit, then halved at random.
+
+    The jitter keeps keys that failed together from coming back together.
+    """
+
+    first_seconds: float
+    limit_seconds: float
+
+    def seconds(self, failures: int, jitter: float) -> float:
+        """The delay after so many failures; `jitter` lies between 0 and 1."""
+        doubled = self.first_seconds * 2.0 ** min(failures - 1, 32)
+        return min(doubled, self.limit_seconds) * (0.5 + 0.5 * jitter)
 
 
 class WritePace:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from dynamo_operator.kube.kind import Key
+from dynamo_operator.kube.pace import Backoff
 
 
 class Priority(IntEnum):
@@ -32,22 +33,6 @@ _WANTED = (Priority.EDIT, Priority.NEW)
 
 FAIR_TURN = 8
 """Each so many keys, the one that has waited longest is next: no priority keeps another out for good."""
-
-
-@dataclass(frozen=True, slots=True)
-class Backoff:
-    """A delay that doubles with each failure in a row, up to a limit, then halved at random.
-
-    The jitter keeps keys that failed together from coming back together.
-    """
-
-    first_seconds: float
-    limit_seconds: float
-
-    def seconds(self, failures: int, jitter: float) -> float:
-        """The delay after so many failures; `jitter` lies between 0 and 1."""
-        doubled = self.first_seconds * 2.0 ** min(failures - 1, 32)
-        return min(doubled, self.limit_seconds) * (0.5 + 0.5 * jitter)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dynamo_operator.kube.errors import ApiError, Conflict, Forbidden, Invalid, OperatorError
-from dynamo_operator.kube.queue import Backoff
+from dynamo_operator.kube.pace import Backoff
 from dynamo_operator.kube.worker import WorkBusy
 
 CONFLICT = Backoff(first_seconds=0.05, limit_seconds=60)

@@ -27,7 +27,7 @@ from dynamo_operator.kube.errors import (
     Untrusted,
 )
 from dynamo_operator.kube.manager import Health
-from dynamo_operator.kube.queue import Backoff
+from dynamo_operator.kube.pace import Backoff
 from dynamo_operator.observability.server import health_server, listen_address
 from dynamo_operator.settings import Settings
 

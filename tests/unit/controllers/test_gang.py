@@ -11,7 +11,7 @@ from dynamo_operator.api.provider import COMPONENT, GROVE, recorded
 from dynamo_operator.controllers.gang import gang_watches, in_use, members
 from dynamo_operator.facts import InUse
 from dynamo_operator.kube.cache import Cache
-from dynamo_operator.kube.controller import Watches
+from dynamo_operator.kube.informer import Watches
 from dynamo_operator.kube.kind import Key
 from dynamo_operator.kube.types.grove import (
     PodClique,

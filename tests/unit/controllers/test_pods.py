@@ -18,7 +18,7 @@ from dynamo_operator.controllers.pods import (
     reduced,
 )
 from dynamo_operator.kube.cache import Cache
-from dynamo_operator.kube.controller import Watches
+from dynamo_operator.kube.informer import Watches
 from dynamo_operator.kube.kind import Key, Object
 from dynamo_operator.kube.selection import Selection
 from dynamo_operator.kube.store import Store

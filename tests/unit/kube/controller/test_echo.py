@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynamo_operator.kube.controller import DONE, Outcome, Pace, Runner, Watches
+from dynamo_operator.kube.controller import DONE, Outcome, Pace, Runner
+from dynamo_operator.kube.informer import Watches
 from dynamo_operator.kube.kind import Key
 from dynamo_operator.kube.metrics import RuntimeMetrics
 from dynamo_operator.kube.types.meta import Resource

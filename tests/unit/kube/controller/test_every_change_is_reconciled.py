@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from dynamo_operator.kube.controller import DONE, Again, Outcome, Pace, Runner, Watches
+from dynamo_operator.kube.controller import DONE, Again, Outcome, Pace, Runner
 from dynamo_operator.kube.errors import Conflict, Invalid, Unreachable
+from dynamo_operator.kube.informer import Watches
 from dynamo_operator.kube.kind import Key
 from dynamo_operator.kube.metrics import RuntimeMetrics
 from dynamo_operator.kube.types.meta import Resource

@@ -4,7 +4,8 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from dynamo_operator.kube.controller import DONE, Outcome, Pace, Runner, Watches
+from dynamo_operator.kube.controller import DONE, Outcome, Pace, Runner
+from dynamo_operator.kube.informer import Watches
 from dynamo_operator.kube.kind import Key
 from dynamo_operator.kube.metrics import RuntimeMetrics
 from dynamo_operator.kube.places import place_given_up

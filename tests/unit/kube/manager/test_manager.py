@@ -11,10 +11,10 @@ from structlog.testing import capture_logs
 
 from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.client import Client
-from dynamo_operator.kube.controller import DONE, Outcome, Pace, Runner, Watches
+from dynamo_operator.kube.controller import DONE, Outcome, Pace, Runner
 from dynamo_operator.kube.errors import ConfigError, OperatorError
 from dynamo_operator.kube.events import EventWriter
-from dynamo_operator.kube.informer import Informer
+from dynamo_operator.kube.informer import Informer, Watches
 from dynamo_operator.kube.kind import Key
 from dynamo_operator.kube.lease import Election, LeadershipLost
 from dynamo_operator.kube.manager import Limits, Manager, first_cause

@@ -11,7 +11,8 @@ from dynamo_operator.kube.errors import ApiError, OperatorError, Unreachable, er
 from dynamo_operator.kube.kind import Key
 from dynamo_operator.kube.measured import Measured
 from dynamo_operator.kube.metrics import RuntimeMetrics, error_label
-from dynamo_operator.kube.queue import Backoff, Queue
+from dynamo_operator.kube.pace import Backoff
+from dynamo_operator.kube.queue import Queue
 from simulated.gadget import Gadget, gadget, key
 from simulated.server import Fault, Server
 

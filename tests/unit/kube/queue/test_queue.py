@@ -6,7 +6,8 @@ import random
 import pytest
 
 from dynamo_operator.kube.kind import Key
-from dynamo_operator.kube.queue import FAIR_TURN, Backoff, Priority, Queue
+from dynamo_operator.kube.pace import Backoff
+from dynamo_operator.kube.queue import FAIR_TURN, Priority, Queue
 
 pytestmark = pytest.mark.looptime
 

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynamo_operator.kube.kind import Key
-from dynamo_operator.kube.queue import Backoff, Priority, Queue
+from dynamo_operator.kube.pace import Backoff
+from dynamo_operator.kube.queue import Priority, Queue
 
 KEYS = [Key("ns", name) for name in "abcd"]
 BACKOFF = Backoff(first_seconds=0.5, limit_seconds=4)

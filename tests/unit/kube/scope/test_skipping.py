@@ -10,10 +10,10 @@ import pytest
 
 from dynamo_operator.kube.cache import Cache
 from dynamo_operator.kube.client import Client
-from dynamo_operator.kube.controller import DONE, Again, Outcome, Watches
+from dynamo_operator.kube.controller import DONE, Again, Outcome
 from dynamo_operator.kube.events import EventWriter
 from dynamo_operator.kube.exclusion import NamespaceExcluded
-from dynamo_operator.kube.informer import Informer
+from dynamo_operator.kube.informer import Informer, Watches
 from dynamo_operator.kube.kind import Key
 from dynamo_operator.kube.lease import Election
 from dynamo_operator.kube.manager import Manager

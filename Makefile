@@ -21,7 +21,7 @@ $(UV): requirements/uv.txt
 	@.make/bin/pip install --quiet --disable-pip-version-check --only-binary=:all: --require-hashes --requirement=$<
 	@touch $@
 
-.venv/.synced: $(UV) pyproject.toml uv.lock
+.venv/.synced: $(UV) pyproject.toml uv.lock $(wildcard packages/*/pyproject.toml)
 	@$(UV) sync --locked
 	@touch $@
 
@@ -39,7 +39,7 @@ lint: .venv/.synced ## Style, layers, dependencies, spelling and words
 	@$(RUN) ruff format --check .
 	@$(RUN) ruff check .
 	@$(RUN) lint-imports
-	@$(RUN) deptry src
+	@for package in packages/*; do $(RUN) deptry --config $$package/pyproject.toml $$package/src || exit 1; done
 	@$(RUN) codespell
 	@$(RUN) python tools/words.py
 
@@ -48,7 +48,7 @@ types: .venv/.synced ## mypy strict and pyright
 	@$(RUN) pyright
 
 unit: .venv/.synced ## Tests without a control plane
-	@$(RUN) pytest tests/unit tests/golden tests/lifecycle tests/budget
+	@$(RUN) pytest packages tests/repository tests/golden tests/lifecycle tests/budget
 
 cluster: .venv/.synced ## Tests on the real control plane, two parts at a time (JOBS=1: one)
 	@$(RUN) dynamoctl dev build
@@ -66,13 +66,13 @@ crash: .venv/.synced ## Kill the operator before and after each of its writes (1
 	@DYNAMO_TEST_LONG=1 $(RUN) pytest tests/faults/test_crash.py $(ARGS)
 
 properties: .venv/.synced ## The properties of rendering, with 10,000 examples each
-	@$(RUN) pytest tests/unit/render/test_odd_documents.py tests/unit/render/test_properties.py \
-		tests/unit/render/test_quoting.py tests/unit/render/test_shell.py \
+	@$(RUN) pytest packages/dynamo-graphs/tests/render/test_odd_documents.py packages/dynamo-graphs/tests/render/test_properties.py \
+		packages/dynamo-graphs/tests/render/test_quoting.py packages/dynamo-graphs/tests/render/test_shell.py \
 		--hypothesis-profile=properties --timeout=0
 
 long: .venv/.synced ## All faults in full: every crash point, 200 sequences of edits, 5000 odd manifests
 	@$(RUN) dynamoctl dev build
-	@FUZZ_MANIFESTS=5000 $(RUN) pytest --timeout=0 tests/unit/admission/test_odd_manifests.py
+	@FUZZ_MANIFESTS=5000 $(RUN) pytest --timeout=0 packages/dynamo-operator/tests/admission/test_odd_manifests.py
 	@FUZZ_MANIFESTS=5000 $(RUN) pytest --timeout=0 tests/cluster/admission -k odd_manifests
 	@DYNAMO_TEST_LONG=1 $(RUN) pytest tests/faults $(ARGS)
 	@DYNAMO_TEST_LONG=1 $(RUN) pytest --timeout=0 tests/adversary/test_storm.py
@@ -110,7 +110,7 @@ charts: docs ## Rewrite what is made from the charts; builds Helm
 image: $(UV) ## Build the image and its SBOM (BASE=python:3.12-slim@sha256:… IMAGE=… ENGINE=buildah)
 	@case "$(BASE)" in *@sha256:*) ;; *) echo "BASE must have a digest: BASE=python:3.12-slim@sha256:… (the registry says which, for example: skopeo inspect docker://docker.io/library/python:3.12-slim)" >&2; exit 2;; esac
 	@mkdir -p $(dir $(SBOM))
-	@$(UV) export --quiet --locked --no-dev --format=cyclonedx1.5 --output-file=$(SBOM) >/dev/null
+	@$(UV) export --quiet --locked --no-dev --package dynamo-operator --package dynamo-profiler --format=cyclonedx1.5 --output-file=$(SBOM) >/dev/null
 	@$(ENGINE) build --build-arg BASE=$(BASE) --tag $(IMAGE) --file Containerfile .
 
 uv-hashes: $(UV) ## Pin another version of uv (VERSION=…), by the hashes that the package index has

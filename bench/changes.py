@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable
 from time import monotonic
 
 from bench.user import NAMESPACE, User
-from dynamo_operator.api.component import DynamoComponentDeployment
-from dynamo_operator.kube.kind import Key
-from dynamo_operator.kube.types.apps import Deployment
+from dynamo_graphs.api.component import DynamoComponentDeployment
+from kube_runtime.kind import Key
+from kube_runtime.types.apps import Deployment
 
 PAUSE_SECONDS = 0.2
 """Between two changes."""

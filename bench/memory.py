@@ -14,13 +14,13 @@ import msgspec
 
 from bench.objects import component, deployment, graph, pod_json
 from bench.processes import Process
-from dynamo_operator.controllers.pods import PodIndex, reduced
-from dynamo_operator.kube.cache import Cache
-from dynamo_operator.kube.decode import decode
-from dynamo_operator.kube.store import Store
-from dynamo_operator.kube.types.core import Pod
-from dynamo_operator.kube.types.meta import Resource
-from dynamo_operator.kube.watch_events import Changed, Present, Started, Synced
+from dynamo_operator.reconcile.pods import PodIndex, reduced
+from kube_runtime.cache.cache import Cache
+from kube_runtime.cache.store import Store
+from kube_runtime.decode import decode
+from kube_runtime.types.core import Pod
+from kube_runtime.types.meta import Resource
+from kube_runtime.watch.events import Changed, Present, Started, Synced
 
 PODS = 10_000
 GRAPHS = 1_000

@@ -12,22 +12,22 @@ from dataclasses import dataclass
 import msgspec
 
 from bench.objects import component, deployment, graph, pod_json
-from dynamo_operator.controllers.pods import reduced
-from dynamo_operator.facts import Facts
-from dynamo_operator.kube.contained import contained, content, content_of, fingerprint_of
-from dynamo_operator.kube.decode import decode
-from dynamo_operator.kube.kind import Key
-from dynamo_operator.kube.queue import Queue
-from dynamo_operator.kube.restraint import digest_of
-from dynamo_operator.kube.store import Store
-from dynamo_operator.kube.types.apps import Deployment
-from dynamo_operator.kube.types.core import Pod
-from dynamo_operator.kube.watch_events import Changed
-from dynamo_operator.render.component import component_objects
-from dynamo_operator.render.graph import graph_objects
-from dynamo_operator.settings import RenderSettings
-from dynamo_operator.validation.component import component_problems
-from dynamo_operator.validation.graph import graph_problems
+from dynamo_graphs.facts import Facts
+from dynamo_graphs.render.component import component_objects
+from dynamo_graphs.render.graph import graph_objects
+from dynamo_graphs.settings import RenderSettings
+from dynamo_graphs.validation.component import component_problems
+from dynamo_graphs.validation.graph import graph_problems
+from dynamo_operator.reconcile.pods import reduced
+from kube_runtime.apply.drift import contained, content, content_of, fingerprint_of
+from kube_runtime.apply.suppression import digest_of
+from kube_runtime.cache.store import Store
+from kube_runtime.controller.work_queue import Queue
+from kube_runtime.decode import decode
+from kube_runtime.kind import Key
+from kube_runtime.types.apps import Deployment
+from kube_runtime.types.core import Pod
+from kube_runtime.watch.events import Changed
 
 ROUNDS = 7
 TIMES = 200

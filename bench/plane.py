@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 
 from bench.processes import Process
-from dynamo_operator.api.crd import custom_resource_definitions
-from dynamo_operator.controlplane.instance import Instance
-from dynamo_operator.controlplane.nodes import node_name
+from devcluster.instance import Instance
+from devcluster.nodes import node_name
+from dynamo_graphs.api.crd import custom_resource_definitions
 
 NODES = 4
 _CAPACITY = {"cpu": "100k", "memory": "100Ti", "pods": "20k", "nvidia.com/gpu": "20k"}

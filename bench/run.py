@@ -15,8 +15,8 @@ from bench.floor import Statuses, statuses_of
 from bench.operator_process import Operator, operator
 from bench.plane import Plane
 from bench.user import User, user
-from dynamo_operator.controlplane.optional_crds import files
-from dynamo_operator.controlplane.progress import Silent
+from devcluster.optional_crds import files
+from devcluster.progress import Silent
 
 CHANGES = 20
 RESYNC_CHANGES = 10

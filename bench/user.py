@@ -13,14 +13,14 @@ from time import monotonic
 from typing import ClassVar
 
 from cluster.graph.graphs import graph
-from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.kube.client import Client
-from dynamo_operator.kube.decode import decode
-from dynamo_operator.kube.http import AiohttpTransport
-from dynamo_operator.kube.kind import Key, Kind
-from dynamo_operator.kube.kubeconfig import Kubeconfig
-from dynamo_operator.kube.types.apps import Deployment
-from dynamo_operator.kube.types.meta import Resource, Struct
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from kube_runtime.client.http import AiohttpTransport
+from kube_runtime.client.kubeconfig import Kubeconfig
+from kube_runtime.client.requests import Client
+from kube_runtime.decode import decode
+from kube_runtime.kind import Key, Kind
+from kube_runtime.types.apps import Deployment
+from kube_runtime.types.meta import Resource, Struct
 
 NAMESPACE = "default"
 AT_ONCE = 8

@@ -7,7 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "tests"))
 
-from dynamo_operator.kube.kind import Object  # noqa: E402
+from kube_runtime.kind import Object  # noqa: E402
 from reviews.rows import POD, ROWS, Row  # noqa: E402  the tests are no package that is installed
 
 PAGE = ROOT / "docs" / "admission.md"

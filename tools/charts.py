@@ -4,12 +4,12 @@ import io
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from dynamo_operator.api.crd import custom_resource_definitions
-from dynamo_operator.cli.yaml_writer import write_yaml
-from dynamo_operator.installation.granted import GRANTED, PROFILING_NODES
-from dynamo_operator.installation.permissions import RULES
-from dynamo_operator.installation.rule import as_data
-from dynamo_operator.kube.kind import Object
+from dynamo_graphs.api.crd import custom_resource_definitions
+from dynamo_graphs.files.yaml_writer import write_yaml
+from dynamoctl.installation.delegated_rbac import GRANTED, PROFILING_NODES
+from dynamoctl.installation.permissions import RULES
+from dynamoctl.installation.rule import as_data
+from kube_runtime.kind import Object
 
 CHARTS = Path(__file__).parents[1] / "charts"
 _TEMPLATE_MARK = "{{"
@@ -30,7 +30,7 @@ def _definitions() -> Iterable[tuple[Path, str]]:
 
 
 def _permissions() -> str:
-    head = "# Written by `make docs` from src/dynamo_operator/installation.\n"
+    head = "# Written by `make docs` from packages/dynamoctl/src/dynamoctl/installation.\n"
     granted = [
         {
             "name": each.name,

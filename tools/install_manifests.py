@@ -3,9 +3,9 @@
 import tempfile
 from pathlib import Path
 
-from dynamo_operator.controlplane.helm import Helm, helm
-from dynamo_operator.controlplane.progress import Silent
-from dynamo_operator.installation.manifests import PLACEHOLDER, RELEASE, RENDERED, mode
+from devcluster.helm import Helm, helm
+from devcluster.progress import Silent
+from dynamoctl.installation.manifests import PLACEHOLDER, RELEASE, RENDERED, mode
 
 CHART = Path(__file__).parents[1] / "charts/dynamo-platform"
 

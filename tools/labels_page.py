@@ -1,14 +1,14 @@
-"""Writes docs/labels-and-annotations.md from the declarations in `dynamo_operator.api.labels`."""
+"""Writes docs/labels-and-annotations.md from the declarations in `dynamo_graphs.api.labels`."""
 
 from pathlib import Path
 
-from dynamo_operator.api.labels import ENTRIES, SELECTING, Use
+from dynamo_graphs.api.labels import ENTRIES, SELECTING, Use
 
 PAGE = Path(__file__).parents[1] / "docs" / "labels-and-annotations.md"
 HEAD = """\
 # Labels and annotations
 
-<!-- Written by `make docs`. Change the texts in `src/dynamo_operator/api/labels.py`. -->
+<!-- Written by `make docs`. Change the texts in `packages/dynamo-graphs/src/dynamo_graphs/api/labels.py`. -->
 
 Every key that the operator reads or writes. A service is an entry of `spec.services` of a
 DynamoGraphDeployment; its `annotations` are those inside the entry.

@@ -6,12 +6,12 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry
 
 from dynamo_operator.admission.metrics import WebhookMetrics
-from dynamo_operator.kube.metrics import RuntimeMetrics
-from dynamo_operator.kube.types.meta import R
 from dynamo_operator.observability.metrics import register
 from dynamo_operator.observability.models import CallMetrics
 from dynamo_operator.observability.rollouts import RolloutMetrics
 from dynamo_operator.observability.scope import register as register_scope
+from kube_runtime.metrics import RuntimeMetrics
+from kube_runtime.types.meta import R
 
 PAGE = Path(__file__).parents[1] / "docs" / "metrics.md"
 HEAD = """\

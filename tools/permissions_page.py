@@ -1,17 +1,17 @@
-"""Writes docs/permissions.md from the list in `dynamo_operator.installation.permissions`."""
+"""Writes docs/permissions.md from the list in `dynamoctl.installation.permissions`."""
 
 from collections.abc import Iterable
 from pathlib import Path
 
-from dynamo_operator.installation.granted import GRANTED, PROFILING_NODES
-from dynamo_operator.installation.permissions import RULES
-from dynamo_operator.installation.rule import Feature, Name, Rule, Where
+from dynamoctl.installation.delegated_rbac import GRANTED, PROFILING_NODES
+from dynamoctl.installation.permissions import RULES
+from dynamoctl.installation.rule import Feature, Name, Rule, Where
 
 PAGE = Path(__file__).parents[1] / "docs" / "permissions.md"
 HEAD = """\
 # Permissions
 
-<!-- Written by `make docs`. Change the list in `src/dynamo_operator/installation/permissions.py`. -->
+<!-- Written by `make docs`. Source: `packages/dynamoctl/src/dynamoctl/installation/permissions.py`. -->
 
 The operator's permissions, and why it needs them. The chart's roles come from the same list, and a test
 runs the operator with a ServiceAccount that has exactly these permissions. It contains no `*`.

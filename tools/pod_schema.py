@@ -27,7 +27,9 @@ DOCUMENTS = (
     "/openapi/v3/apis/policy/v1",
     "/openapi/v3/apis/rbac.authorization.k8s.io/v1",
 )
-TARGET = Path(__file__).parents[1] / "src/dynamo_operator/kube/schemas/kubernetes.json"
+TARGET = (
+    Path(__file__).parents[1] / "packages/kube-runtime/src/kube_runtime/schemas/kubernetes.json"
+)
 
 ROOTS = (
     "ConfigMapKeySelector",

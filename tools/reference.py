@@ -11,10 +11,10 @@ from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 
-from dynamo_operator.api.crd import RESOURCES, definition_of
-from dynamo_operator.api.declare import Definition, Field
-from dynamo_operator.api.quantity import IntOrPercentMark, QuantityMark
-from dynamo_operator.api.structural import (
+from dynamo_graphs.api.crd import RESOURCES, definition_of
+from kube_runtime.crd.declare import Definition, Field
+from kube_runtime.crd.int_or_string import IntOrPercentMark, QuantityMark
+from kube_runtime.crd.structural import (
     SHAPES,
     Declared,
     declared,
@@ -23,11 +23,11 @@ from dynamo_operator.api.structural import (
     transitions_of,
     unwrapped,
 )
-from dynamo_operator.kube.types.meta import Resource
+from kube_runtime.types.meta import Resource
 
 FOLDER = Path(__file__).parents[1] / "docs/reference"
 KUBERNETES = "https://kubernetes.io/docs/reference/kubernetes-api/"
-HEAD = "<!-- Written by `make docs` from src/dynamo_operator/api. Do not edit. -->\n"
+HEAD = "<!-- Written by `make docs` from packages/dynamo-graphs/src/dynamo_graphs/api. Do not edit. -->\n"
 OUR_OWN = {"ExtraPodSpec": "PodSpec with `mainContainer`"}
 
 

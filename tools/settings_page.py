@@ -1,16 +1,16 @@
-"""Writes docs/settings.md from the declarations in `dynamo_operator.settings`."""
+"""Writes docs/settings.md from the declarations in `dynamo_graphs.settings`."""
 
 from pathlib import Path
 from typing import Literal, get_args, get_origin
 
+from dynamo_graphs.settings import Field, fields
 from dynamo_operator.cli.flags import default_text, flags
-from dynamo_operator.settings import Field, fields
 
 PAGE = Path(__file__).parents[1] / "docs" / "settings.md"
 HEAD = """\
 # Settings
 
-<!-- Written by `make docs`. Change the texts in `src/dynamo_operator/settings/`. -->
+<!-- Written by `make docs`. Change the texts in `packages/dynamo-graphs/src/dynamo_graphs/settings/`. -->
 
 The operator reads its settings once, at start. Flags override the settings file, the file overrides
 environment variables, and those override the defaults. If any setting is invalid, the operator reports

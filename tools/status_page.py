@@ -3,18 +3,18 @@
 from itertools import groupby
 from pathlib import Path
 
-from dynamo_operator.api.request import DynamoGraphDeploymentRequest
-from dynamo_operator.api.service_status import BlockedPod, ServiceReplicaStatus
-from dynamo_operator.api.structural import object_schema
-from dynamo_operator.kube.kind import Object
-from dynamo_operator.status.meanings import MEANINGS
-from dynamo_operator.status.request_meanings import REQUEST_MEANINGS
+from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
+from dynamo_graphs.api.service_status import BlockedPod, ServiceReplicaStatus
+from dynamo_graphs.status.condition_catalog import MEANINGS
+from dynamo_graphs.status.request_catalog import REQUEST_MEANINGS
+from kube_runtime.crd.structural import object_schema
+from kube_runtime.kind import Object
 
 PAGE = Path(__file__).parents[1] / "docs" / "status.md"
 HEAD = """\
 # Status: conditions, reasons and remedies
 
-<!-- Written by `make docs`. Change the texts in `src/dynamo_operator/status/*meanings.py`. -->
+<!-- Written by `make docs`. Source: `dynamo_graphs/status/*_catalog.py`. -->
 
 Start with `dynamoctl why NAME`: it reports what blocks a graph, with the matching remedy from this page
 ([cli.md](cli.md)). Without it, use `kubectl get dgd -o wide`: state, ready services, reason and message. The

@@ -7,37 +7,37 @@ from typing import Any
 
 import msgspec
 
-from dynamo_operator.api.component import DynamoComponentDeployment
-from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.api.model import DynamoModel
-from dynamo_operator.api.profiling import RESULTS_FILE, STATUS_FILE
-from dynamo_operator.api.request import DynamoGraphDeploymentRequest
-from dynamo_operator.api.scaling import DynamoGraphDeploymentScalingAdapter
-from dynamo_operator.facts import Facts
-from dynamo_operator.kube.kind import Object
-from dynamo_operator.kube.types.core import Pod
-from dynamo_operator.lifecycle.request import State
-from dynamo_operator.lifecycle.request_graph import completed, target
-from dynamo_operator.lifecycle.request_output import BadOutput, Progress, found, progress
-from dynamo_operator.render.profiling import placement, profiling_job
-from dynamo_operator.render.tree import component_tree, graph_tree
-from dynamo_operator.settings import RenderSettings
-from dynamo_operator.status import request as request_status
-from dynamo_operator.status.component import component_status
-from dynamo_operator.status.component import refused_status as refused_component
-from dynamo_operator.status.components import component_views
-from dynamo_operator.status.configuration import configuration_warning
-from dynamo_operator.status.diagnosis import diagnose
-from dynamo_operator.status.graph import graph_status, refused_status
-from dynamo_operator.status.model import Observed, invalid_status, model_status, remembered
-from dynamo_operator.status.model_events import model_happenings
-from dynamo_operator.status.prerequisites import missing
-from dynamo_operator.status.scaling import acting_status, graph_selector, held_status, hold
-from dynamo_operator.status.transitions import happenings
-from dynamo_operator.status.workload import NO_DEPLOYMENT
-from dynamo_operator.validation.component import component_problems
-from dynamo_operator.validation.graph import graph_problems
-from dynamo_operator.validation.model import model_problems
+from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.model import DynamoModel
+from dynamo_graphs.api.profiling import RESULTS_FILE, STATUS_FILE
+from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
+from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
+from dynamo_graphs.facts import Facts
+from dynamo_graphs.plan.request import State
+from dynamo_graphs.plan.request_graph import completed, target
+from dynamo_graphs.plan.request_output import BadOutput, Progress, found, progress
+from dynamo_graphs.render.everything import component_tree, graph_tree
+from dynamo_graphs.render.profiling import placement, profiling_job
+from dynamo_graphs.settings import RenderSettings
+from dynamo_graphs.status import request as request_status
+from dynamo_graphs.status.component import component_status
+from dynamo_graphs.status.component import refused_status as refused_component
+from dynamo_graphs.status.components import component_views
+from dynamo_graphs.status.configuration import configuration_warning
+from dynamo_graphs.status.diagnosis import diagnose
+from dynamo_graphs.status.events import happenings
+from dynamo_graphs.status.graph import graph_status, refused_status
+from dynamo_graphs.status.model import Observed, invalid_status, model_status, remembered
+from dynamo_graphs.status.model_events import model_happenings
+from dynamo_graphs.status.prerequisites import missing
+from dynamo_graphs.status.scaling import acting_status, graph_selector, held_status, hold
+from dynamo_graphs.status.workload import NO_DEPLOYMENT
+from dynamo_graphs.validation.component import component_problems
+from dynamo_graphs.validation.graph import graph_problems
+from dynamo_graphs.validation.model import model_problems
+from kube_runtime.kind import Object
+from kube_runtime.types.core import Pod
 from reviews.asking import verdict
 from reviews.rows import request as a_request
 from specs import a_graph, a_service

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from itertools import cycle, zip_longest
 
 from cluster.graph.graphs import service
-from dynamo_operator.api.component import DynamoComponentDeployment
-from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.api.model import DynamoModel
-from dynamo_operator.api.request import DynamoGraphDeploymentRequest
-from dynamo_operator.kube.kind import Kind, Object
+from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.model import DynamoModel
+from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
+from kube_runtime.kind import Kind, Object
 
 LARGEST_BYTES = 1_400_000
 """About what etcd stores: it refuses requests over 1.5 MiB, and the server adds managed fields."""

@@ -10,9 +10,9 @@ from cluster.conftest import ControlPlane
 from cluster.operator_process import OFF, OperatorProcess
 from cluster.permissions.roles import ACCOUNT, NAMES, Installation
 from cluster.world import World
-from dynamo_operator.controlplane.kubectl import KubectlError
-from dynamo_operator.installation.rule import Feature, Name
-from dynamo_operator.kube.kind import Object
+from devcluster.kubectl import KubectlError
+from dynamoctl.installation.rule import Feature, Name
+from kube_runtime.kind import Object
 
 _RBAC = "rbac.authorization.k8s.io"
 ROLES = (

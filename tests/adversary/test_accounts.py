@@ -9,10 +9,10 @@ from cluster.conftest import ControlPlane
 from cluster.permissions.roles import ACCOUNT, NAMES
 from cluster.requests.playing import GRAPH, REQUEST, Player, a_graph, a_request
 from cluster.world import World
-from dynamo_operator.installation.rule import Name
-from dynamo_operator.kube.kind import Object
-from dynamo_operator.kube.types.core import ServiceAccount
-from dynamo_operator.render.rbac import cluster_role_objects
+from dynamo_graphs.render.rbac import cluster_role_objects
+from dynamoctl.installation.rule import Name
+from kube_runtime.kind import Object
+from kube_runtime.types.core import ServiceAccount
 
 pytestmark = pytest.mark.cluster
 

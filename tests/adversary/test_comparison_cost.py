@@ -9,11 +9,11 @@ import msgspec
 import pytest
 
 from adversary.growth import is_steep, seconds
-from dynamo_operator.kube.contained import contained, content, content_of, differ_in_size_only
-from dynamo_operator.kube.emptied import without_emptied
-from dynamo_operator.kube.kind import Object
-from dynamo_operator.kube.types.apps import Deployment
-from dynamo_operator.settings import RenderSettings
+from dynamo_graphs.settings import RenderSettings
+from kube_runtime.apply.drift import contained, content, content_of, differ_in_size_only
+from kube_runtime.apply.empty_maps import without_emptied
+from kube_runtime.kind import Object
+from kube_runtime.types.apps import Deployment
 
 LARGEST_BYTES = RenderSettings().largest_object_bytes
 STALL_SECONDS = 0.1

@@ -5,16 +5,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from dynamo_operator.admission.judgement import judged
+from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.facts import Facts
+from dynamo_graphs.render.component import component_objects
+from dynamo_graphs.settings import RenderSettings
+from dynamo_graphs.validation.exposure import exposure_problems
+from dynamo_graphs.validation.inoperative import component_inoperative
+from dynamo_operator.admission.decision import judged
 from dynamo_operator.admission.rules import RULES, Circumstances
-from dynamo_operator.api.component import DynamoComponentDeployment
-from dynamo_operator.controllers.exposure import component_exposure
-from dynamo_operator.facts import Facts
-from dynamo_operator.kube.applied import Obstacle
-from dynamo_operator.render.component import component_objects
-from dynamo_operator.settings import RenderSettings
-from dynamo_operator.validation.exposure import exposure_problems
-from dynamo_operator.validation.inoperative import component_inoperative
+from dynamo_operator.reconcile.exposure import component_exposure
+from kube_runtime.apply.result import Obstacle
 
 OPERATOR = RenderSettings(virtual_service_gateway="istio-system/public")
 NGINX = "nginx.ingress.kubernetes.io/"

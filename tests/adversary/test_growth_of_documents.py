@@ -14,10 +14,10 @@ import pytest
 from adversary.growing_fields import Growing, growing_fields, grown
 from adversary.growing_work import Act, diagnosing, harvesting, judging, placing, reconciling
 from adversary.growth import Work, is_steep, is_suspect
-from dynamo_operator.api import labels
-from dynamo_operator.api.crd import RESOURCES, resource_schema
-from dynamo_operator.kube.kind import Object
-from dynamo_operator.kube.types.core import Pod
+from dynamo_graphs.api import labels
+from dynamo_graphs.api.crd import RESOURCES, resource_schema
+from kube_runtime.kind import Object
+from kube_runtime.types.core import Pod
 from reviews.rows import component, graph, lora, request, worker
 from specs import IMAGE
 

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from dynamo_operator.facts import Facts
-from dynamo_operator.kube.contained import contained
-from dynamo_operator.kube.kind import Object
-from dynamo_operator.render.tree import component_tree
-from dynamo_operator.settings import RenderSettings
-from dynamo_operator.validation.component import component_problems
-from dynamo_operator.validation.graph import graph_problems
-from dynamo_operator.validation.schema import schema_problems
+from dynamo_graphs.facts import Facts
+from dynamo_graphs.render.everything import component_tree
+from dynamo_graphs.settings import RenderSettings
+from dynamo_graphs.validation.component import component_problems
+from dynamo_graphs.validation.graph import graph_problems
+from dynamo_graphs.validation.schema import schema_problems
+from kube_runtime.apply.drift import contained
+from kube_runtime.kind import Object
 from reviews.asking import verdict
 from reviews.rows import component, graph, with_service, worker
 from specs import IMAGE, a_component, a_graph

@@ -4,12 +4,12 @@ import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
-from dynamo_operator.api.component import DynamoComponentDeployment
-from dynamo_operator.facts import Facts
-from dynamo_operator.kube.kind import Object
-from dynamo_operator.render.canonical import canonical
-from dynamo_operator.render.component import component_objects
-from dynamo_operator.settings import RenderSettings
+from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.facts import Facts
+from dynamo_graphs.render.canonical import canonical
+from dynamo_graphs.render.component import component_objects
+from dynamo_graphs.settings import RenderSettings
+from kube_runtime.kind import Object
 from specs import IMAGE, a_component
 
 MEBIBYTE = 1024 * 1024

@@ -6,14 +6,14 @@ import tracemalloc
 
 import msgspec
 
-from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.kube.decode import decode
-from dynamo_operator.kube.errors import TooLarge
-from dynamo_operator.kube.kind import Key
-from dynamo_operator.kube.store import Store
-from dynamo_operator.kube.watch_events import Broken, Changed
-from dynamo_operator.settings import RenderSettings
-from dynamo_operator.validation.size import most_bytes
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.settings import RenderSettings
+from dynamo_graphs.validation.size import most_bytes
+from kube_runtime.cache.store import Store
+from kube_runtime.decode import decode
+from kube_runtime.errors import TooLarge
+from kube_runtime.kind import Key
+from kube_runtime.watch.events import Broken, Changed
 
 GRAPHS = 45
 VARIABLES = 50_000

@@ -8,8 +8,8 @@ import pytest
 
 from adversary.tenant import Refused, Tenant, apply
 from cluster.conftest import ControlPlane
-from dynamo_operator.installation.manifests import Choices, manifests
-from dynamo_operator.kube.kind import Object
+from dynamoctl.installation.manifests import Choices, manifests
+from kube_runtime.kind import Object
 
 pytestmark = pytest.mark.cluster
 

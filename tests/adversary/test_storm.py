@@ -27,11 +27,11 @@ from cluster.conditions import condition, is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph
 from cluster.world import PATIENCE_SECONDS, Refused, World
-from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.kube.kind import Kind, Object
-from dynamo_operator.kube.stall import MESSAGE as STALL
-from dynamo_operator.kube.types.admission import ValidatingWebhookConfiguration
-from dynamo_operator.kube.types.coordination import Lease
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from kube_runtime.controller.stall import MESSAGE as STALL
+from kube_runtime.kind import Kind, Object
+from kube_runtime.types.admission import ValidatingWebhookConfiguration
+from kube_runtime.types.coordination import Lease
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(3600)]  # the API server itself takes long
 

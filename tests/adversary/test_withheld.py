@@ -7,11 +7,11 @@ import pytest
 from cluster.conditions import condition
 from cluster.graph.graphs import graph, service
 from cluster.world import World
-from dynamo_operator.api.component import DynamoComponentDeployment
-from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.kube.kind import Object
-from dynamo_operator.kube.types.apps import Deployment
-from dynamo_operator.kube.types.networking import Ingress
+from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from kube_runtime.kind import Object
+from kube_runtime.types.apps import Deployment
+from kube_runtime.types.networking import Ingress
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from dynamo_operator.controllers.adapter_api import BODY_LIMIT, AdapterApi, adapter_session
-from dynamo_operator.controllers.call_places import FairPlaces
-from dynamo_operator.controllers.model_calls import Known, ModelCalls
-from dynamo_operator.kube.connect import is_own_cluster
-from dynamo_operator.kube.kind import Key
-from dynamo_operator.lifecycle.adapter_calls import Call, Ending, Endpoint, Reply, Verb, Work
-from dynamo_operator.operator.controllers import silence
-from dynamo_operator.settings import ModelSettings, Settings
+from dynamo_graphs.plan.lora_calls import Call, Ending, Endpoint, Reply, Verb, Work
+from dynamo_graphs.settings import ModelSettings, Settings
+from dynamo_operator.lora.call_slots import FairPlaces
+from dynamo_operator.lora.calls import Known, ModelCalls
+from dynamo_operator.lora.lora_api import BODY_LIMIT, AdapterApi, adapter_session
+from dynamo_operator.process.controllers import silence
+from kube_runtime.client.connect import is_own_cluster
+from kube_runtime.kind import Key
 from simulated.clock import on_simulated_clock
 from simulated.models import Cluster
 

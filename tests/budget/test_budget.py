@@ -16,16 +16,16 @@ from bench.objects import component, deployment, pod_json
 from bench.objects import graph as stored_graph
 from budget.kubelet import kubelets
 from cluster.graph.graphs import graph
-from dynamo_operator.api.component import DynamoComponentDeployment
-from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.controllers.pods import PodIndex, reduced
-from dynamo_operator.kube.cache import Cache
-from dynamo_operator.kube.decode import decode
-from dynamo_operator.kube.store import Store
-from dynamo_operator.kube.types.apps import Deployment
-from dynamo_operator.kube.types.core import Pod
-from dynamo_operator.kube.types.meta import Resource
-from dynamo_operator.kube.watch_events import Present, Started, Synced
+from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_operator.reconcile.pods import PodIndex, reduced
+from kube_runtime.cache.cache import Cache
+from kube_runtime.cache.store import Store
+from kube_runtime.decode import decode
+from kube_runtime.types.apps import Deployment
+from kube_runtime.types.core import Pod
+from kube_runtime.types.meta import Resource
+from kube_runtime.watch.events import Present, Started, Synced
 from lifecycle.running import REST_SECONDS, Running, running
 from simulated.clock import on_simulated_clock
 

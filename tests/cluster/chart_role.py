@@ -12,12 +12,12 @@ from pathlib import Path
 import yaml
 
 from cluster.permissions.roles import NAMES
-from dynamo_operator.controlplane.binaries import find
-from dynamo_operator.controlplane.kubectl import Kubectl
-from dynamo_operator.controlplane.progress import Silent
-from dynamo_operator.installation.permissions import RULES
-from dynamo_operator.installation.rule import Feature, Name, Where, policy
-from dynamo_operator.kube.kind import Object
+from devcluster.binaries import find
+from devcluster.kubectl import Kubectl
+from devcluster.progress import Silent
+from dynamoctl.installation.permissions import RULES
+from dynamoctl.installation.rule import Feature, Name, Where, policy
+from kube_runtime.kind import Object
 
 VARIABLE = "DYNAMO_TEST_CHART_ROLE"
 _NAMESPACE = "kube-system"

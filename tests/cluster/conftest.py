@@ -16,9 +16,9 @@ import pytest
 
 from cluster.operator_process import OFF, OperatorProcess
 from cluster.world import World
-from dynamo_operator.api.crd import custom_resource_definitions
-from dynamo_operator.controlplane.instance import Instance
-from dynamo_operator.kube.stall import MESSAGE as STALL
+from devcluster.instance import Instance
+from dynamo_graphs.api.crd import custom_resource_definitions
+from kube_runtime.controller.stall import MESSAGE as STALL
 
 
 @dataclass(frozen=True, slots=True)

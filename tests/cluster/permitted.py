@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from dynamo_operator.installation.rule import Rule
+from dynamoctl.installation.rule import Rule
 
 AGENT = "dynamo-operator/"
 _BY_NAME = "metadata.name="

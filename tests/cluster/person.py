@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-PROGRAM = "import sys; from dynamo_operator.cli.main import main; main()"
+PROGRAM = "import sys; from dynamoctl.main import main; main()"
 
 
 @dataclass(frozen=True, slots=True)

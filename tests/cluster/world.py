@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from http.client import HTTPResponse
 from typing import Any
 
-from dynamo_operator.kube.kind import Kind, Object
+from kube_runtime.kind import Kind, Object
 
 NAMESPACES = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
 PODS = Kind("", "v1", "Pod", "pods")

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from dynamo_operator.kube.kind import Object
+from kube_runtime.kind import Object
 
 OURS = frozenset(
     (

@@ -23,19 +23,19 @@ from cluster.world import EVENTS, NAMESPACES, Refused, World
 from conformance.modes import MPI_SECRET, Mode
 from conformance.normal import event
 from conformance.recordings import Case
-from dynamo_operator.api.component import DynamoComponentDeployment
-from dynamo_operator.api.crd import custom_resource_definitions
-from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.api.model import DynamoModel
-from dynamo_operator.api.request import DynamoGraphDeploymentRequest
-from dynamo_operator.api.scaling import DynamoGraphDeploymentScalingAdapter
-from dynamo_operator.controlplane.instance import Instance
-from dynamo_operator.kube.kind import Kind, Object
-from dynamo_operator.kube.types.apps import Deployment
-from dynamo_operator.kube.types.batch import Job
-from dynamo_operator.kube.types.core import Service, ServiceAccount
-from dynamo_operator.kube.types.networking import Ingress
-from dynamo_operator.kube.types.rbac import Role, RoleBinding
+from devcluster.instance import Instance
+from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.crd import custom_resource_definitions
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.model import DynamoModel
+from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
+from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
+from kube_runtime.kind import Kind, Object
+from kube_runtime.types.apps import Deployment
+from kube_runtime.types.batch import Job
+from kube_runtime.types.core import Service, ServiceAccount
+from kube_runtime.types.networking import Ingress
+from kube_runtime.types.rbac import Role, RoleBinding
 from simulated.lora_fleet import Fleet
 
 _REQUEST = DynamoGraphDeploymentRequest.KIND.name

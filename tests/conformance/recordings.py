@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from conformance.modes import Mode
-from dynamo_operator.kube.kind import Object
+from kube_runtime.kind import Object
 
 _FOLDER = Path(__file__).parent / "cases"
 

@@ -12,26 +12,26 @@ import msgspec
 from conformance.compare import differences
 from conformance.modes import Mode
 from conformance.recordings import Case, Recorded
-from dynamo_operator.api import labels
+from dynamo_graphs.api import labels
+from dynamo_graphs.facts import Facts
+from dynamo_graphs.plan.adoption import Origin
+from dynamo_graphs.plan.templates import WORKLOADS, mapped, units, with_units
+from dynamo_graphs.settings import RenderSettings
+from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
+from dynamo_graphs.types.kai import Queue
+from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
+from dynamo_graphs.types.volcano import PodGroup
+from dynamo_graphs.validation.schema import defaulted
 from dynamo_operator.cli.configuration import read_settings
-from dynamo_operator.cli.expansion import expanded
 from dynamo_operator.cli.flags import canonical
-from dynamo_operator.controllers.gather import registries_only
-from dynamo_operator.facts import Facts
-from dynamo_operator.installation.foreseen import READ, Foreseen, foreseen
-from dynamo_operator.kube.cache import Cache
-from dynamo_operator.kube.contained import content_of
-from dynamo_operator.kube.kind import Object
-from dynamo_operator.kube.types.core import PullSecret
-from dynamo_operator.kube.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from dynamo_operator.kube.types.kai import Queue
-from dynamo_operator.kube.types.leaderworkerset import LeaderWorkerSet
-from dynamo_operator.kube.types.meta import Resource
-from dynamo_operator.kube.types.volcano import PodGroup
-from dynamo_operator.lifecycle.adoption import Origin
-from dynamo_operator.lifecycle.templates import WORKLOADS, mapped, units, with_units
-from dynamo_operator.settings import RenderSettings
-from dynamo_operator.validation.schema import defaulted
+from dynamo_operator.reconcile.read import registries_only
+from dynamoctl.expansion import expanded
+from dynamoctl.installation.upgrade_preview import READ, Foreseen, foreseen
+from kube_runtime.apply.drift import content_of
+from kube_runtime.cache.cache import Cache
+from kube_runtime.kind import Object
+from kube_runtime.types.core import PullSecret
+from kube_runtime.types.meta import Resource
 from simulated.caches import a_store
 
 _PLACE = "default"

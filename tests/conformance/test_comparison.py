@@ -13,7 +13,7 @@ from conformance.modes import MODES
 from conformance.play import Observed
 from conformance.recordings import Case, Recorded, cases, every_case
 from conformance.verdict import Result, Verdict, judge
-from dynamo_operator.kube.kind import Object
+from kube_runtime.kind import Object
 
 NONE = MODES["none"]
 CASE = Case("disagg-vllm")

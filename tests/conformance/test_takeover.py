@@ -9,7 +9,7 @@ import pytest
 from conformance.modes import MODES
 from conformance.recordings import cases, documents
 from conformance.takeover import example_taken_over, paths, taken_over
-from dynamo_operator.installation.foreseen import Fate, Foreseen
+from dynamoctl.installation.upgrade_preview import Fate, Foreseen
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 EDIT = {"envs": [{"name": "EDITED_WHILE_NO_OPERATOR_RAN", "value": "yes"}]}

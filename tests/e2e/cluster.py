@@ -11,22 +11,22 @@ from typing import Any
 
 from cluster.conftest import ControlPlane
 from cluster.world import PODS, World
-from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.controlplane.binaries import find
-from dynamo_operator.controlplane.helm import Helm
-from dynamo_operator.controlplane.image_build import ImageBuild, built_image
-from dynamo_operator.controlplane.instance import Instance
-from dynamo_operator.controlplane.kubectl import KubectlError
-from dynamo_operator.controlplane.layout import Layout
-from dynamo_operator.controlplane.node_images import program_image
-from dynamo_operator.controlplane.node_programs import build_node_programs
-from dynamo_operator.controlplane.oci import Settings, relabelled
-from dynamo_operator.controlplane.progress import Lines
-from dynamo_operator.controlplane.real_node import namespaces
-from dynamo_operator.kube.kind import Kind, Object
+from devcluster.binaries import find
+from devcluster.helm import Helm
+from devcluster.image_build import ImageBuild, built_image
+from devcluster.instance import Instance
+from devcluster.kubectl import KubectlError
+from devcluster.layout import Layout
+from devcluster.node_images import program_image
+from devcluster.node_programs import build_node_programs
+from devcluster.oci import Settings, relabelled
+from devcluster.progress import Lines
+from devcluster.real_node import namespaces
+from dynamo_graphs.api.graph import DynamoGraphDeployment
 from e2e.graphs import ADDRESS_OF_NATS, OTHER_RUNTIME, RUNTIME, graph
 from e2e.inside import Answer, Inside
 from e2e.load import CHAT, completion
+from kube_runtime.kind import Kind, Object
 
 SOURCES = Path(__file__).parents[2]
 CHARTS = SOURCES / "charts"
@@ -186,7 +186,7 @@ def first_completion(cluster: RealCluster, world: World, service: str) -> float:
 
 def dynamoctl(*arguments: str | Path) -> str:
     """What the user's tool prints."""
-    program = "from dynamo_operator.cli.main import main; main()"
+    program = "from dynamoctl.main import main; main()"
     command = [sys.executable, "-c", program, *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     assert 0 == done.returncode, done.stderr

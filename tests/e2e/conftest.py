@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import pytest
 
 from cluster.world import World
-from dynamo_operator.controlplane.helm import helm
-from dynamo_operator.controlplane.instance import Instance
+from devcluster.helm import helm
+from devcluster.instance import Instance
 from e2e.cluster import CHARTS, FIRST, RealCluster, messaging, start
 from e2e.inside import Inside
 

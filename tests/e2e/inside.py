@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from dynamo_operator.controlplane.forward import enter
+from devcluster.forward import enter
 
 T = TypeVar("T")
 _TIMEOUT_SECONDS = 30.0

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from cluster.world import World
-from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.kube.kind import Object
+from dynamo_graphs.api.graph import DynamoGraphDeployment
 from e2e.cluster import RealCluster
 from e2e.conftest import fresh
 from e2e.graphs import AT_ONCE, container, graph, idle_frontend, worker
+from kube_runtime.kind import Object
 
 GRAPH = DynamoGraphDeployment.KIND
 pytestmark = pytest.mark.cluster

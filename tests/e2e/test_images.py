@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from cluster.world import PODS, World
-from dynamo_operator.controlplane.image_build import ImageBuild
-from dynamo_operator.controlplane.progress import Silent
-from dynamo_operator.kube.errors import ConfigError
-from dynamo_operator.kube.kind import Object
+from devcluster.image_build import ImageBuild
+from devcluster.progress import Silent
 from e2e.cluster import RealCluster, dynamoctl
+from kube_runtime.errors import ConfigError
+from kube_runtime.kind import Object
 
 NAME = "localhost/greeter:1"
 CONTAINERFILE = """\

@@ -6,9 +6,7 @@ import pytest
 import yaml
 
 from cluster.world import PODS, Refused, World
-from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.kube.kind import Object
-from dynamo_operator.kube.types.coordination import Lease
+from dynamo_graphs.api.graph import DynamoGraphDeployment
 from e2e.cluster import (
     CHARTS,
     FIRST,
@@ -21,6 +19,8 @@ from e2e.cluster import (
     is_ready,
 )
 from e2e.graphs import ADDRESS_OF_NATS, frontend, graph, idle_frontend, worker
+from kube_runtime.kind import Object
+from kube_runtime.types.coordination import Lease
 
 GRAPH = DynamoGraphDeployment.KIND
 pytestmark = pytest.mark.cluster

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from cluster.world import PODS, World
-from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.graph import DynamoGraphDeployment
 from e2e.cluster import RealCluster, is_ready, pods
 from e2e.conftest import Report
 from e2e.graphs import AT_ONCE, container, graph, idle_frontend, worker

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from cluster.world import World
-from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.api.model import DynamoModel
-from dynamo_operator.kube.kind import Object
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.model import DynamoModel
 from e2e.cluster import RealCluster, is_ready, pods
 from e2e.graphs import container, graph, idle_frontend, worker
+from kube_runtime.kind import Object
 
 GRAPH = DynamoGraphDeployment.KIND
 MODEL = DynamoModel.KIND

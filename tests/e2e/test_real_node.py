@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from dynamo_operator.controlplane.instance import Instance
-from dynamo_operator.controlplane.layout import Layout
-from dynamo_operator.controlplane.real_node import namespaces
-from dynamo_operator.kube.errors import ConfigError
+from devcluster.instance import Instance
+from devcluster.layout import Layout
+from devcluster.real_node import namespaces
+from kube_runtime.errors import ConfigError
 
 GROUPS = Path("/sys/fs/cgroup")
 pytestmark = pytest.mark.cluster

@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from cluster.world import World
-from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.api.worker_metadata import DynamoWorkerMetadata
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.worker_metadata import DynamoWorkerMetadata
 from e2e.cluster import RealCluster, address, dynamoctl, first_completion, is_ready, pods
 from e2e.conftest import Report, fresh
 from e2e.graphs import ADDRESS_OF_NATS, frontend, graph, worker

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from cluster.world import World
-from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.api.scaling import DynamoGraphDeploymentScalingAdapter
-from dynamo_operator.kube.kind import Object
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
 from e2e.cluster import (
     OPERATOR,
     SECOND,
@@ -28,6 +27,7 @@ from e2e.cluster import (
 from e2e.conftest import Report, fresh
 from e2e.graphs import OTHER_RUNTIME, PATIENT, PATIENT_FRONTEND, frontend, graph, worker
 from e2e.load import Load
+from kube_runtime.kind import Object
 
 GRAPH = DynamoGraphDeployment.KIND
 SCALING = DynamoGraphDeploymentScalingAdapter.KIND

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Mapping
 import pytest
 
 from cluster.conftest import ControlPlane, control_plane, kinds, namespace, operated, world
-from dynamo_operator.kube.kind import Kind
 from faults.playing import Run, all_survived, asked, played
 from faults.scenarios import Scenario
 from faults.stage import Stage, stage_on
+from kube_runtime.kind import Kind
 
 __all__ = ["control_plane", "kinds", "namespace", "operated", "world"]
 

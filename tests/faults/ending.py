@@ -14,20 +14,15 @@ from typing import Any
 
 from cluster.history import recording
 from cluster.world import PODS, World
-from dynamo_operator.api import labels
-from dynamo_operator.api.component import DynamoComponentDeployment
-from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.api.scaling import DynamoGraphDeploymentScalingAdapter
-from dynamo_operator.kube.kind import Kind, Object
-from dynamo_operator.kube.types.apps import Deployment, StatefulSet
-from dynamo_operator.kube.types.core import (
-    ConfigMap,
-    PersistentVolumeClaim,
-    Service,
-    ServiceAccount,
-)
-from dynamo_operator.kube.types.networking import Ingress
-from dynamo_operator.kube.types.rbac import Role, RoleBinding
+from dynamo_graphs.api import labels
+from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
+from kube_runtime.kind import Kind, Object
+from kube_runtime.types.apps import Deployment, StatefulSet
+from kube_runtime.types.core import ConfigMap, PersistentVolumeClaim, Service, ServiceAccount
+from kube_runtime.types.networking import Ingress
+from kube_runtime.types.rbac import Role, RoleBinding
 
 REPLICA_SETS = Kind("apps", "v1", "ReplicaSet", "replicasets")
 BUDGETS = Kind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")

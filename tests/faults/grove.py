@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from cluster.world import Refused, World
-from dynamo_operator.kube.kind import Kind, Object
-from dynamo_operator.kube.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
+from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
+from kube_runtime.kind import Kind, Object
 
 SET, CLIQUE, GROUP = PodCliqueSet.KIND, PodClique.KIND, PodCliqueScalingGroup.KIND
 ROUND_SECONDS = 0.2

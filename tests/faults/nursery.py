@@ -114,7 +114,7 @@ def nursery(kubeconfig: Path, folder: Path) -> Iterator[Nursery]:
 def _serve() -> None:
     """Fork an operator for each line of standard input, and print its process number."""
     import dynamo_operator.cli.run  # noqa: F401 - so that those who are forked need not
-    from dynamo_operator.cli import manager
+    from dynamo_operator import main as manager
 
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them
     while line := os.read(0, 4096):  # one at a time, and nothing buffered that a fork would copy

@@ -7,9 +7,9 @@ from cluster.conditions import condition, is_ready
 from cluster.graph.graphs import graph, service, worker
 from cluster.graph.test_graph import COMPONENT, DEPLOYMENT, GRAPH, SERVICE
 from cluster.world import World
-from dynamo_operator.api import labels
-from dynamo_operator.api.scaling import DynamoGraphDeploymentScalingAdapter
-from dynamo_operator.kube.kind import Object
+from dynamo_graphs.api import labels
+from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
+from kube_runtime.kind import Object
 
 ADAPTER = DynamoGraphDeploymentScalingAdapter.KIND
 NEWER = "nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.9.1"

@@ -18,13 +18,13 @@ from pathlib import Path
 from cluster.conftest import ControlPlane
 from cluster.graph.test_graph import GRAPH
 from cluster.world import NAMESPACES, PATIENCE_SECONDS, World
-from dynamo_operator.kube.kind import Kind
-from dynamo_operator.kube.types.core import ServiceAccount
 from faults.crash import ABSENT, Executioner, Moment, Point, Sentence
 from faults.ending import Ending, ending
 from faults.nursery import Nursery, nursery
 from faults.proxy import Proxy, Write, kubeconfig
 from faults.scenarios import Scenario
+from kube_runtime.kind import Kind
+from kube_runtime.types.core import ServiceAccount
 
 IS_LONG = os.environ.get("DYNAMO_TEST_LONG") == "1"
 """Whether there is time for everything."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from aiohttp import StreamReader, web
 
-from dynamo_operator.api.component import GROUP
-from dynamo_operator.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.component import GROUP
+from dynamo_graphs.api.graph import DynamoGraphDeployment
 from faults.proxy import Proxy, whole_lines
 
 

@@ -5,10 +5,10 @@ from collections.abc import Callable
 import pytest
 
 from cluster.multinode.conftest import groups, operated
-from dynamo_operator.kube.kind import Kind
-from dynamo_operator.kube.types.leaderworkerset import LeaderWorkerSet
-from dynamo_operator.kube.types.volcano import PodGroup
+from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
+from dynamo_graphs.types.volcano import PodGroup
 from faults.scenarios import Scenario, over_nodes
+from kube_runtime.kind import Kind
 
 __all__ = ["groups", "operated"]
 

@@ -6,9 +6,9 @@ import pytest
 
 from cluster.conftest import ControlPlane
 from cluster.installed import installed
-from dynamo_operator.kube.kind import Kind
 from faults.grove import CLIQUE, GROUP, SET, PlayedGrove
 from faults.scenarios import Scenario, over_nodes
+from kube_runtime.kind import Kind
 
 GROVE = (SET, CLIQUE, GROUP)
 

@@ -8,10 +8,10 @@ import pytest
 
 from cluster.graph.test_graph import COMPONENT, DEPLOYMENT, GRAPH
 from cluster.world import NAMESPACES, World
-from dynamo_operator.kube.kind import Object
 from faults.ending import births_and_deaths, ending
 from faults.scenarios import a_graph, is_quite_ready
 from faults.stage import Stage, at_rest, namespace
+from kube_runtime.kind import Object
 
 FINALIZER = "example.com/hold"
 EMPTY: Object = {"Pods": {}, "Templates": {}}

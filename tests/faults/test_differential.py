@@ -21,13 +21,13 @@ from cluster.graph.graphs import service, worker
 from cluster.graph.test_graph import GRAPH
 from cluster.operator_process import OFF, OperatorProcess
 from cluster.world import World
-from dynamo_operator.api import labels
-from dynamo_operator.kube.kind import Object
-from dynamo_operator.kube.status import BUSY_SECONDS
+from dynamo_graphs.api import labels
 from faults.ending import Ending, ending
 from faults.proxy import Proxy, kubeconfig
 from faults.scenarios import NEWER, a_graph
 from faults.stage import AT_ONCE, IS_LONG, at_rest, namespace
+from kube_runtime.apply.status_patch import BUSY_SECONDS
+from kube_runtime.kind import Object
 from simulated.storage import merged
 
 SEQUENCES = int(os.environ.get("DYNAMO_TEST_SEQUENCES", "200" if IS_LONG else "20"))

@@ -11,10 +11,10 @@ from cluster import history
 from cluster.conftest import ControlPlane
 from cluster.history import recording
 from cluster.world import Refused, World
-from dynamo_operator.kube.kind import Object
-from dynamo_operator.kube.types.apps import Deployment
-from dynamo_operator.kube.types.core import ConfigMap
 from faults.proxy import Proxy
+from kube_runtime.kind import Object
+from kube_runtime.types.apps import Deployment
+from kube_runtime.types.core import ConfigMap
 
 MAPS = ConfigMap.KIND
 

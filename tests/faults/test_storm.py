@@ -12,13 +12,13 @@ from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service, worker
 from cluster.graph.test_graph import GRAPH
 from cluster.world import World
-from dynamo_operator.kube.kind import Object
 from faults.ending import Ending, ending
 from faults.nursery import Nursery, nursery
 from faults.proxy import kubeconfig
 from faults.scenarios import IMAGE, PREFILL
 from faults.stage import at_rest, namespace
 from faults.storm import Storm
+from kube_runtime.kind import Object
 
 NAMES = ("one", "two", "three", "four")
 LIMIT = 2.0

@@ -7,17 +7,17 @@ import msgspec
 import pytest
 import yaml
 
-from dynamo_operator.api.component import DynamoComponentDeployment
-from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.facts import Facts
-from dynamo_operator.kube.kind import Object
-from dynamo_operator.render.provider import on_record
-from dynamo_operator.render.tree import component_tree, graph_tree
-from dynamo_operator.settings import RenderSettings
-from dynamo_operator.validation import Problem
-from dynamo_operator.validation.component import component_problems
-from dynamo_operator.validation.graph import graph_problems
+from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.facts import Facts
+from dynamo_graphs.render.everything import component_tree, graph_tree
+from dynamo_graphs.render.provider import on_record
+from dynamo_graphs.settings import RenderSettings
+from dynamo_graphs.validation import Problem
+from dynamo_graphs.validation.component import component_problems
+from dynamo_graphs.validation.graph import graph_problems
 from golden_yaml import PlainDumper
+from kube_runtime.kind import Object
 
 CASES = sorted(Path(__file__).parent.joinpath("cases").iterdir())
 

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple, Protocol
 import pytest
 import yaml
 
-from dynamo_operator.cli.expansion import expanded
-from dynamo_operator.facts import Facts
-from dynamo_operator.kube.kind import Object
-from dynamo_operator.settings import RenderSettings
+from dynamo_graphs.facts import Facts
+from dynamo_graphs.settings import RenderSettings
+from dynamoctl.expansion import expanded
 from golden_yaml import PlainDumper
+from kube_runtime.kind import Object
 
 FOLDER = Path(__file__).parent / "matrix"
 ROLES = ("worker", "prefill", "decode", "frontend", "planner", "epp", "default")

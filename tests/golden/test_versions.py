@@ -8,7 +8,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 CODE = """
 import sys, pytest
-from dynamo_operator.version import version
+from kube_runtime.version import version
 assert "99.0" == version()
 sys.exit(pytest.main(sys.argv[1:]))
 """

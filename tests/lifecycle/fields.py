@@ -10,8 +10,8 @@ from typing import Any, Union, get_args, get_origin
 
 import msgspec
 
-from dynamo_operator.kube.kind import Object
-from dynamo_operator.kube.types.meta import Struct
+from kube_runtime.kind import Object
+from kube_runtime.types.meta import Struct
 
 OTHER_TIME = "2026-01-01T00:00:07Z"
 

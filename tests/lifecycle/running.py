@@ -9,16 +9,16 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from dynamo_operator import operator
-from dynamo_operator.api.component import DynamoComponentDeployment
-from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.controllers.scope import scope_of
-from dynamo_operator.kube.client import Client
-from dynamo_operator.kube.kind import Key, Kind, Object
-from dynamo_operator.kube.metrics import RuntimeMetrics
-from dynamo_operator.kube.types.apiextensions import CustomResourceDefinition
-from dynamo_operator.kube.types.apps import Deployment
-from dynamo_operator.settings import HealthSettings, MetricsSettings, Settings
+from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.settings import HealthSettings, MetricsSettings, Settings
+from dynamo_operator import process as operator
+from dynamo_operator.namespaces.scope import scope_of
+from kube_runtime.client.requests import Client
+from kube_runtime.kind import Key, Kind, Object
+from kube_runtime.metrics import RuntimeMetrics
+from kube_runtime.types.apiextensions import CustomResourceDefinition
+from kube_runtime.types.apps import Deployment
 from simulated.managed import managed
 from simulated.server import Server
 

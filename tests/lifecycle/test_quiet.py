@@ -5,10 +5,10 @@ import asyncio
 import pytest
 
 from cluster.graph.graphs import graph, service, worker
-from dynamo_operator.kube.kind import Kind, Object
-from dynamo_operator.kube.types.apps import Deployment
-from dynamo_operator.kube.types.core import Service
-from dynamo_operator.kube.types.rbac import Role
+from kube_runtime.kind import Kind, Object
+from kube_runtime.types.apps import Deployment
+from kube_runtime.types.core import Service
+from kube_runtime.types.rbac import Role
 from lifecycle.running import COMPONENT, GRAPH, REST_SECONDS, Change, Running, running
 from simulated.clock import on_simulated_clock
 

@@ -12,12 +12,8 @@ from typing import Any
 import pytest
 
 from cluster.graph.graphs import graph, service, worker
-from dynamo_operator.api import labels
-from dynamo_operator.kube.controller import Pace
-from dynamo_operator.kube.kind import Kind, Object
-from dynamo_operator.kube.types.apps import StatefulSet, StatefulSetStatus
-from dynamo_operator.kube.types.core import Pod, PodStatus
-from dynamo_operator.kube.types.grove import (
+from dynamo_graphs.api import labels
+from dynamo_graphs.types.grove import (
     PodClique,
     PodCliqueScalingGroup,
     PodCliqueScalingGroupStatus,
@@ -25,13 +21,13 @@ from dynamo_operator.kube.types.grove import (
     PodCliqueSetStatus,
     PodCliqueStatus,
 )
-from dynamo_operator.kube.types.leaderworkerset import (
-    SET_NAME,
-    LeaderWorkerSet,
-    LeaderWorkerSetStatus,
-)
-from dynamo_operator.kube.types.meta import Struct
-from dynamo_operator.kube.types.volcano import PodGroup
+from dynamo_graphs.types.leaderworkerset import SET_NAME, LeaderWorkerSet, LeaderWorkerSetStatus
+from dynamo_graphs.types.volcano import PodGroup
+from kube_runtime.controller.controller import Pace
+from kube_runtime.kind import Kind, Object
+from kube_runtime.types.apps import StatefulSet, StatefulSetStatus
+from kube_runtime.types.core import Pod, PodStatus
+from kube_runtime.types.meta import Struct
 from lifecycle.fields import changes
 from lifecycle.running import COMPONENT, GRAPH, REST_SECONDS, Running, running
 from simulated.clock import on_simulated_clock

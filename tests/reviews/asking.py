@@ -4,11 +4,11 @@ from typing import Any
 
 import msgspec
 
-from dynamo_operator.admission.judgement import Verdict, judged
+from dynamo_graphs.settings import RenderSettings
+from dynamo_operator.admission.decision import Verdict, judged
 from dynamo_operator.admission.review import API_VERSION, KIND
 from dynamo_operator.admission.rules import RULES, Circumstances, Rules
-from dynamo_operator.kube.kind import Object
-from dynamo_operator.settings import RenderSettings
+from kube_runtime.kind import Object
 
 OPERATOR = "system:serviceaccount:dyn:dynamo-platform-dynamo-operator-controller-manager"
 SETTINGS = RenderSettings(epp_cluster_role_name="epp")

@@ -13,13 +13,13 @@ from prometheus_client import CollectorRegistry
 
 from dynamo_operator.admission.certificates import Stored, Terms, decide
 from dynamo_operator.admission.clients import ANYBODY, Clients
-from dynamo_operator.admission.elsewhere import Elsewhere
+from dynamo_operator.admission.cross_namespace import Elsewhere
+from dynamo_operator.admission.decision_pool import Judges, Submit
 from dynamo_operator.admission.hosts import hosts_of
-from dynamo_operator.admission.judges import Judges, Submit
 from dynamo_operator.admission.metrics import WebhookMetrics
 from dynamo_operator.admission.rules import Circumstances
 from dynamo_operator.admission.server import WebhookServer
-from dynamo_operator.kube.serving import Certificate
+from kube_runtime.serving.tls import Certificate
 from reviews.asking import OPERATOR, SETTINGS
 
 HOSTS = hosts_of("dyn", "hooks")

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dynamo_operator.kube.transport import Answer, Request
+from kube_runtime.client.transport import Answer, Request
 
 
 async def _chunks(body: bytes) -> AsyncIterator[bytes]:

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
-from dynamo_operator.kube.cache import Cache
-from dynamo_operator.kube.store import Store
-from dynamo_operator.kube.types.meta import Resource
-from dynamo_operator.kube.watch_events import Present, Started, Synced
+from kube_runtime.cache.cache import Cache
+from kube_runtime.cache.store import Store
+from kube_runtime.types.meta import Resource
+from kube_runtime.watch.events import Present, Started, Synced
 
 R = TypeVar("R", bound=Resource)
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from dynamo_operator.kube.client import Client
-from dynamo_operator.kube.kind import Key
-from dynamo_operator.kube.lease import Election, LeadershipLost
-from dynamo_operator.kube.types.coordination import Lease
+from kube_runtime.client.requests import Client
+from kube_runtime.coordination.leader_election import Election, LeadershipLost
+from kube_runtime.kind import Key
+from kube_runtime.types.coordination import Lease
 from simulated.line import Line
 from simulated.server import Server
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from dynamo_operator.kube.kind import Key, Kind, Object
-from dynamo_operator.kube.types.meta import Resource, Struct
+from kube_runtime.kind import Key, Kind, Object
+from kube_runtime.types.meta import Resource, Struct
 
 NAMESPACE = "default"
 

@@ -11,26 +11,26 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from dynamo_operator.api.component import DynamoComponentDeployment
-from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.api.scaling import DynamoGraphDeploymentScalingAdapter
-from dynamo_operator.api.service_status import ServiceReplicaStatus
-from dynamo_operator.controllers.adapters import adapter_watch, keep_adapters
-from dynamo_operator.controllers.report import outcome, report
-from dynamo_operator.controllers.scaling import ScalingController
-from dynamo_operator.kube.cache import Cache
-from dynamo_operator.kube.client import Client
-from dynamo_operator.kube.controller import DONE, Outcome
-from dynamo_operator.kube.events import EventWriter
-from dynamo_operator.kube.informer import Informer, Watches
-from dynamo_operator.kube.kind import Key, Object
-from dynamo_operator.kube.manager import Manager
-from dynamo_operator.kube.metrics import RuntimeMetrics
-from dynamo_operator.kube.restraint import Restraint
-from dynamo_operator.kube.status import StatusPace, patch_status
-from dynamo_operator.kube.types.meta import Resource
-from dynamo_operator.kube.writer import Writer
-from dynamo_operator.lifecycle.replicas import effective_replicas
+from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
+from dynamo_graphs.api.service_status import ServiceReplicaStatus
+from dynamo_graphs.plan.replicas import effective_replicas
+from dynamo_operator.reconcile.events import outcome, report
+from dynamo_operator.scaling.adapters import adapter_watch, keep_adapters
+from dynamo_operator.scaling.controller import ScalingController
+from kube_runtime.apply.status_patch import StatusPace, patch_status
+from kube_runtime.apply.suppression import Restraint
+from kube_runtime.apply.writer import Writer
+from kube_runtime.cache.cache import Cache
+from kube_runtime.cache.informer import Informer, Watches
+from kube_runtime.client.requests import Client
+from kube_runtime.controller.controller import DONE, Outcome
+from kube_runtime.controller.events import EventWriter
+from kube_runtime.controller.manager import Manager
+from kube_runtime.kind import Key, Object
+from kube_runtime.metrics import RuntimeMetrics
+from kube_runtime.types.meta import Resource
 from simulated.managed import managed
 from simulated.server import Server
 

@@ -3,8 +3,8 @@
 import asyncio
 from dataclasses import dataclass
 
-from dynamo_operator.kube.errors import Unreachable
-from dynamo_operator.kube.transport import Answer, Request
+from kube_runtime.client.transport import Answer, Request
+from kube_runtime.errors import Unreachable
 from simulated.server import Server
 
 HANGING_SECONDS = 1000

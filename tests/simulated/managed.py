@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from dynamo_operator.kube.manager import Manager
+from kube_runtime.controller.manager import Manager
 
 
 @asynccontextmanager

@@ -11,26 +11,26 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from dynamo_operator.api import labels, names
-from dynamo_operator.api.model import DynamoModel
-from dynamo_operator.controllers.model import ModelController
-from dynamo_operator.controllers.model_calls import ModelCalls
-from dynamo_operator.controllers.model_surroundings import SLICE_SELECTOR
-from dynamo_operator.controllers.pods import SELECTOR, reduced
-from dynamo_operator.kube.cache import Cache
-from dynamo_operator.kube.client import Client
-from dynamo_operator.kube.controller import Pace
-from dynamo_operator.kube.events import EventWriter
-from dynamo_operator.kube.informer import Informer
-from dynamo_operator.kube.kind import Key, Object
-from dynamo_operator.kube.manager import Manager
-from dynamo_operator.kube.metrics import RuntimeMetrics
-from dynamo_operator.kube.status import StatusPace
-from dynamo_operator.kube.transport import Transport
-from dynamo_operator.kube.types.core import Pod, Service
-from dynamo_operator.kube.types.discovery import EndpointSlice
-from dynamo_operator.kube.writer import Writer
-from dynamo_operator.lifecycle.adapter_calls import Call, Ending, Reply, Verb
+from dynamo_graphs.api import labels, names
+from dynamo_graphs.api.model import DynamoModel
+from dynamo_graphs.plan.lora_calls import Call, Ending, Reply, Verb
+from dynamo_operator.lora.calls import ModelCalls
+from dynamo_operator.lora.context import SLICE_SELECTOR
+from dynamo_operator.lora.controller import ModelController
+from dynamo_operator.reconcile.pods import SELECTOR, reduced
+from kube_runtime.apply.status_patch import StatusPace
+from kube_runtime.apply.writer import Writer
+from kube_runtime.cache.cache import Cache
+from kube_runtime.cache.informer import Informer
+from kube_runtime.client.requests import Client
+from kube_runtime.client.transport import Transport
+from kube_runtime.controller.controller import Pace
+from kube_runtime.controller.events import EventWriter
+from kube_runtime.controller.manager import Manager
+from kube_runtime.kind import Key, Object
+from kube_runtime.metrics import RuntimeMetrics
+from kube_runtime.types.core import Pod, Service
+from kube_runtime.types.discovery import EndpointSlice
 from simulated.managed import managed
 from simulated.server import Server
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import msgspec
 
-from dynamo_operator.kube.errors import Unreachable
-from dynamo_operator.kube.kind import Key, Object
-from dynamo_operator.kube.transport import Answer, Request
-from dynamo_operator.kube.types.meta import Resource
+from kube_runtime.client.transport import Answer, Request
+from kube_runtime.errors import Unreachable
+from kube_runtime.kind import Key, Object
+from kube_runtime.types.meta import Resource
 from simulated.storage import Entry, Refused, Storage
 
 BOOKMARK_SECONDS = 60.0

@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import ClassVar
 
-from dynamo_operator.kube.cache import Cache
-from dynamo_operator.kube.controller import DONE, Again, Done, Outcome, Pace, Runner
-from dynamo_operator.kube.informer import Watches
-from dynamo_operator.kube.kind import Key, Kind
-from dynamo_operator.kube.metrics import RuntimeMetrics
-from dynamo_operator.kube.store import Store
-from dynamo_operator.kube.types.apps import Deployment
-from dynamo_operator.kube.types.core import ServiceAccount
-from dynamo_operator.kube.types.meta import Metadata, Resource
+from kube_runtime.cache.cache import Cache
+from kube_runtime.cache.informer import Watches
+from kube_runtime.cache.store import Store
+from kube_runtime.controller.controller import DONE, Again, Done, Outcome, Pace, Runner
+from kube_runtime.kind import Key, Kind
+from kube_runtime.metrics import RuntimeMetrics
+from kube_runtime.types.apps import Deployment
+from kube_runtime.types.core import ServiceAccount
+from kube_runtime.types.meta import Metadata, Resource
 from simulated.caches import listed
 
 

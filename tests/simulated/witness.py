@@ -10,9 +10,9 @@
 import asyncio
 from dataclasses import dataclass, field
 
-from dynamo_operator.kube.cache import Cache, Change
-from dynamo_operator.kube.kind import Key
-from dynamo_operator.kube.types.meta import equal_but_for_version
+from kube_runtime.cache.cache import Cache, Change
+from kube_runtime.kind import Key
+from kube_runtime.types.meta import equal_but_for_version
 from simulated.gadget import GADGETS, Gadget
 from simulated.storage import Entry, Storage
 

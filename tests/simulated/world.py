@@ -9,11 +9,11 @@ from typing import Any
 
 from msgspec import convert
 
-from dynamo_operator.kube.cache import Cache, Change
-from dynamo_operator.kube.client import Client
-from dynamo_operator.kube.informer import Informer
-from dynamo_operator.kube.kind import Object
-from dynamo_operator.kube.writer import Writer
+from kube_runtime.apply.writer import Writer
+from kube_runtime.cache.cache import Cache, Change
+from kube_runtime.cache.informer import Informer
+from kube_runtime.client.requests import Client
+from kube_runtime.kind import Object
 from simulated.gadget import GADGETS, MAKERS, NAMESPACE, Gadget, Maker, gadget, key
 from simulated.server import Server
 

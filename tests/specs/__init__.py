@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
-from dynamo_operator.api.component import DynamoComponentDeployment
-from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.kube.kind import Object
+from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from kube_runtime.kind import Object
 
 IMAGE = "registry.example.com/dynamo/vllm:1.0"
 

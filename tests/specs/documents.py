@@ -8,11 +8,11 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from dynamo_operator.api.component import DynamoComponentDeployment
-from dynamo_operator.api.crd import resource_schema
-from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.kube.kind import Object
-from dynamo_operator.kube.types.meta import Resource
+from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.crd import resource_schema
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from kube_runtime.kind import Object
+from kube_runtime.types.meta import Resource
 
 TEXTS = (
     *(

@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from dynamo_operator.api import labels
-from dynamo_operator.kube.kind import Object, key_of
+from dynamo_graphs.api import labels
+from kube_runtime.kind import Object, key_of
 
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _SUBDOMAIN = re.compile(rf"{_DNS_LABEL.pattern}(\.{_DNS_LABEL.pattern})*")

@@ -6,7 +6,7 @@ import urllib.error
 import urllib.request
 from dataclasses import dataclass
 
-from dynamo_operator.kube.kind import Kind, Object
+from kube_runtime.kind import Kind, Object
 
 
 @dataclass(frozen=True, slots=True)

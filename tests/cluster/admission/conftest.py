@@ -12,9 +12,9 @@ from cluster.admission.asking import Asker
 from cluster.conftest import ControlPlane
 from cluster.operator_process import OperatorProcess
 from cluster.world import World
+from devcluster.ports import free_ports
 from dynamo_operator.admission.registration import Registration, registration
-from dynamo_operator.controlplane.ports import free_ports
-from dynamo_operator.kube.types.admission import ServingSecret, ValidatingWebhookConfiguration
+from kube_runtime.types.admission import ServingSecret, ValidatingWebhookConfiguration
 from reviews.asking import OPERATOR
 
 RELEASE = "dynamo-platform"

@@ -2,8 +2,8 @@
 
 from cluster.admission.conftest import CONFIGURATIONS, NAMESPACE, SECRET_NAME, Installation
 from cluster.world import World
-from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.kube.types.admission import ServingSecret
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from kube_runtime.types.admission import ServingSecret
 from reviews.rows import graph
 
 GRAPH = DynamoGraphDeployment.KIND

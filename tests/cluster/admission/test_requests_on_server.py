@@ -6,8 +6,8 @@ import pytest
 
 from cluster.admission.conftest import Installation
 from cluster.world import World
-from dynamo_operator.api.request import DynamoGraphDeploymentRequest
-from dynamo_operator.kube.kind import Object
+from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
+from kube_runtime.kind import Object
 
 pytestmark = pytest.mark.cluster
 

@@ -12,11 +12,11 @@ from cluster.admission.asking import Told
 from cluster.admission.conftest import Installation
 from cluster.conftest import ControlPlane
 from cluster.world import World
+from dynamo_graphs.api.crd import RESOURCES
+from dynamo_graphs.facts import Facts
 from dynamo_operator.admission.registration import entry_name
-from dynamo_operator.api.crd import RESOURCES
-from dynamo_operator.cli.expansion import expanded
-from dynamo_operator.facts import Facts
-from dynamo_operator.kube.kind import Kind, Object
+from dynamoctl.expansion import expanded
+from kube_runtime.kind import Kind, Object
 from reviews.asking import SETTINGS
 from reviews.mutation import mutated
 from reviews.rows import ROWS, Row, graph, model, with_service

@@ -9,9 +9,9 @@ import pytest
 from cluster.admission.conftest import NAMESPACE, Installation
 from cluster.conftest import ControlPlane
 from cluster.world import World
-from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.controlplane.kubectl import KubectlError
-from dynamo_operator.kube.kind import Object
+from devcluster.kubectl import KubectlError
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from kube_runtime.kind import Object
 from reviews.asking import OPERATOR
 from reviews.rows import adapted, request, with_service
 

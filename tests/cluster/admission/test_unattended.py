@@ -6,8 +6,8 @@ import pytest
 
 from cluster.admission.asking import Asker
 from cluster.world import World
-from dynamo_operator.api.crd import RESOURCES
-from dynamo_operator.kube.kind import Object
+from dynamo_graphs.api.crd import RESOURCES
+from kube_runtime.kind import Object
 from reviews.rows import ROWS, Row, graph, worker
 
 pytestmark = pytest.mark.usefixtures("account")  # it makes the namespace

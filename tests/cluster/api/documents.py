@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dynamo_operator.kube.kind import Object
+from kube_runtime.kind import Object
 
 
 def document(kind: str, spec: Any, **metadata: Any) -> Object:

@@ -7,8 +7,8 @@ import pytest
 
 from cluster.api.documents import BAD, GOOD, graph, service
 from cluster.api.judge import Judge
-from dynamo_operator.kube.kind import Object
-from dynamo_operator.validation.schema import defaulted, schema_problems
+from dynamo_graphs.validation.schema import defaulted, schema_problems
+from kube_runtime.kind import Object
 
 CLAIM: Object = {"size": "1Gi", "storageClass": "fast", "volumeAccessMode": "ReadWriteOnce"}
 

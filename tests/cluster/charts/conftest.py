@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cluster.conftest import ControlPlane
-from dynamo_operator.controlplane.helm import Helm, helm
+from devcluster.helm import Helm, helm
 
 CHARTS = Path(__file__).parents[3] / "charts"
 PLATFORM = CHARTS / "dynamo-platform"

@@ -9,11 +9,11 @@ from cluster.charts.conftest import PLATFORM
 from cluster.conftest import ControlPlane
 from cluster.operator_process import OFF, OperatorProcess
 from cluster.world import PODS, World
-from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.controlplane.helm import Helm
-from dynamo_operator.kube.kind import Object
-from dynamo_operator.kube.types.admission import ValidatingWebhookConfiguration
-from dynamo_operator.kube.types.apps import Deployment
+from devcluster.helm import Helm
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from kube_runtime.kind import Object
+from kube_runtime.types.admission import ValidatingWebhookConfiguration
+from kube_runtime.types.apps import Deployment
 
 GRAPH = DynamoGraphDeployment.KIND
 CONFIGURATION = ValidatingWebhookConfiguration.KIND

@@ -28,13 +28,13 @@ from cluster.graph.graphs import graph, service, worker
 from cluster.operator_process import OFF, OperatorProcess
 from cluster.permitted import refused
 from cluster.world import Refused, World
-from dynamo_operator.api.crd import RESOURCES
-from dynamo_operator.controlplane.helm import Helm
-from dynamo_operator.controlplane.ports import free_ports
-from dynamo_operator.installation.manifests import Choices, manifests
-from dynamo_operator.installation.permissions import MARKER_LEASE
-from dynamo_operator.kube.types.coordination import Lease
-from dynamo_operator.version import version
+from devcluster.helm import Helm
+from devcluster.ports import free_ports
+from dynamo_graphs.api.crd import RESOURCES
+from dynamoctl.installation.manifests import Choices, manifests
+from dynamoctl.installation.permissions import MARKER_LEASE
+from kube_runtime.types.coordination import Lease
+from kube_runtime.version import version
 
 PREVIOUS = Path(__file__).with_name("previous") / "dynamo-platform-0.0.1.tgz"
 PREVIOUS_DEFINITIONS = PREVIOUS.with_name("dynamo-crds-0.0.1.tgz")

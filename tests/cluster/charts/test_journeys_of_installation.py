@@ -2,7 +2,7 @@
 
 | journey | here | told in full elsewhere |
 |---|---|---|
-| J-01 check first | all | judgements: `tests/unit/installation` |
+| J-01 check first | all | judgements: `packages/dynamoctl/tests/installation` |
 | J-02 definitions | all | printed columns: `api/test_definitions.py` |
 | J-03 whole cluster | all but its servers | `test_servers_beside.py`; metrics: `test_scraped.py` |
 | J-04 one namespace | all | `test_installed.py` |
@@ -48,13 +48,13 @@ from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service
 from cluster.operator_process import OperatorProcess
 from cluster.world import EVENTS, Refused, World
-from dynamo_operator.controlplane.helm import Helm, HelmError
-from dynamo_operator.controlplane.kubectl import KubectlError
-from dynamo_operator.controlplane.ports import free_ports
-from dynamo_operator.kube.kind import Kind, Object
-from dynamo_operator.kube.serving import new_authority
-from dynamo_operator.kube.types.apps import Deployment
-from dynamo_operator.version import version
+from devcluster.helm import Helm, HelmError
+from devcluster.kubectl import KubectlError
+from devcluster.ports import free_ports
+from kube_runtime.kind import Kind, Object
+from kube_runtime.serving.tls import new_authority
+from kube_runtime.types.apps import Deployment
+from kube_runtime.version import version
 
 SECRETS = Kind("", "v1", "Secret", "secrets")
 ACCOUNTS = Kind("", "v1", "ServiceAccount", "serviceaccounts")
@@ -68,7 +68,7 @@ pytestmark = pytest.mark.cluster
 
 def dynamoctl(*arguments: str) -> tuple[int, str]:
     """The exit code, and what is printed."""
-    program = "from dynamo_operator.cli.main import main; main()"
+    program = "from dynamoctl.main import main; main()"
     done = subprocess.run(  # noqa: S603 - our own program
         [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False
     )

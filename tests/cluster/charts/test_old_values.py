@@ -9,8 +9,8 @@ import yaml
 
 from cluster.charts.conftest import PLATFORM
 from cluster.conftest import ControlPlane
-from dynamo_operator.controlplane.helm import Helm, HelmError
-from dynamo_operator.kube.kind import Object
+from devcluster.helm import Helm, HelmError
+from kube_runtime.kind import Object
 
 NAMESPACE = "dynamo-system"
 ARGS = "dynamo-operator.controllerManager.manager.args"

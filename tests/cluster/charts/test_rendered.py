@@ -12,12 +12,12 @@ import yaml
 
 from cluster.charts.conftest import DEFINITIONS, PLATFORM
 from cluster.conftest import ControlPlane
+from devcluster.helm import Helm, HelmError
 from dynamo_operator.admission.registration import Registration, registration
 from dynamo_operator.cli import flags
 from dynamo_operator.cli.configuration import read_settings
-from dynamo_operator.controlplane.helm import Helm, HelmError
-from dynamo_operator.installation.manifests import RENDERED, mode
-from dynamo_operator.kube.kind import Object
+from dynamoctl.installation.manifests import RENDERED, mode
+from kube_runtime.kind import Object
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "charts"
 CASES = sorted(GOLDEN.iterdir())

@@ -26,10 +26,10 @@ from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service
 from cluster.operator_process import OperatorProcess
 from cluster.world import Refused, World
-from dynamo_operator.controlplane.helm import Helm
-from dynamo_operator.controlplane.ports import free_ports
-from dynamo_operator.controlplane.prometheus import Prometheus, PrometheusError, promtool, running
-from dynamo_operator.kube.kind import Kind, Object
+from devcluster.helm import Helm
+from devcluster.ports import free_ports
+from devcluster.prometheus import Prometheus, PrometheusError, promtool, running
+from kube_runtime.kind import Kind, Object
 
 FILES = PLATFORM / "files"
 ALERTS = FILES / "alerts.yaml"

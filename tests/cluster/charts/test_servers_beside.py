@@ -13,13 +13,13 @@ import yaml
 
 from cluster.charts.conftest import PLATFORM
 from cluster.world import PATIENCE_SECONDS
-from dynamo_operator.controlplane.binaries import find
-from dynamo_operator.controlplane.build import CONTROL_PLANE, Pinned, build
-from dynamo_operator.controlplane.helm import Helm
-from dynamo_operator.controlplane.ports import free_ports
-from dynamo_operator.controlplane.progress import Silent
-from dynamo_operator.controlplane.toolchain import GO_MODULE
-from dynamo_operator.kube.kind import Object
+from devcluster.binaries import find
+from devcluster.build import CONTROL_PLANE, Pinned, build
+from devcluster.helm import Helm
+from devcluster.ports import free_ports
+from devcluster.progress import Silent
+from devcluster.toolchain import GO_MODULE
+from kube_runtime.kind import Object
 
 NATS = Pinned(
     folder=GO_MODULE.with_name("gomodule-nats"),

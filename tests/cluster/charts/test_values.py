@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cluster.charts.conftest import PLATFORM
-from dynamo_operator.controlplane.helm import Helm
-from dynamo_operator.kube.kind import Object
+from devcluster.helm import Helm
+from kube_runtime.kind import Object
 
 WORD = "qzplainwordzq"
 NASTY = (

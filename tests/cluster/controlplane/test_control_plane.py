@@ -8,9 +8,9 @@ from typing import Any, Protocol
 
 import pytest
 
-from dynamo_operator.controlplane.components import ARGUMENTS
-from dynamo_operator.controlplane.instance import Instance
-from dynamo_operator.controlplane.kubectl import KubectlError
+from devcluster.components import ARGUMENTS
+from devcluster.instance import Instance
+from devcluster.kubectl import KubectlError
 
 pytestmark = pytest.mark.cluster
 

@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from dynamo_operator.cli.dev import app
-from dynamo_operator.controlplane.instance import Instance
-from dynamo_operator.kube.errors import Unreachable
+from devcluster.instance import Instance
+from dynamoctl.dev import app
+from kube_runtime.errors import Unreachable
 
 pytestmark = pytest.mark.cluster
 
 STARTER = """
 import sys
 from pathlib import Path
-from dynamo_operator.controlplane.instance import Instance
-from dynamo_operator.controlplane.progress import Lines
+from devcluster.instance import Instance
+from devcluster.progress import Lines
 Instance(sys.argv[1], Path(sys.argv[2])).up(progress=Lines(sys.stdout))
 """
 Make = Callable[[str], Instance]

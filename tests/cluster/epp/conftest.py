@@ -6,8 +6,8 @@ import pytest
 
 from cluster.conftest import ControlPlane
 from cluster.installed import installed
-from dynamo_operator.kube.types.inference import InferencePool
-from dynamo_operator.kube.types.istio import VirtualService
+from dynamo_graphs.types.inference import InferencePool
+from dynamo_graphs.types.istio import VirtualService
 
 
 @pytest.fixture(scope="module")

@@ -9,13 +9,13 @@ from cluster.conditions import condition, is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service
 from cluster.world import World
-from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.kube.kind import Object
-from dynamo_operator.kube.types.apps import Deployment
-from dynamo_operator.kube.types.core import ConfigMap, Service, ServiceAccount
-from dynamo_operator.kube.types.inference import InferencePool
-from dynamo_operator.kube.types.istio import VirtualService
-from dynamo_operator.kube.types.rbac import RoleBinding
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.types.inference import InferencePool
+from dynamo_graphs.types.istio import VirtualService
+from kube_runtime.kind import Object
+from kube_runtime.types.apps import Deployment
+from kube_runtime.types.core import ConfigMap, Service, ServiceAccount
+from kube_runtime.types.rbac import RoleBinding
 
 GRAPH = DynamoGraphDeployment.KIND
 CONFIG = ConfigMap.KIND

@@ -6,8 +6,8 @@ import pytest
 
 from cluster.conftest import ControlPlane
 from cluster.installed import installed
-from dynamo_operator.kube.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from dynamo_operator.kube.types.kai import Queue
+from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
+from dynamo_graphs.types.kai import Queue
 
 _KINDS = tuple(each.KIND for each in (PodCliqueSet, PodClique, PodCliqueScalingGroup, Queue))
 

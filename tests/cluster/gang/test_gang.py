@@ -9,12 +9,12 @@ from cluster.conditions import condition, is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service, worker
 from cluster.world import World
-from dynamo_operator.api.component import DynamoComponentDeployment
-from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.kube.kind import Kind, Object
-from dynamo_operator.kube.types.core import Service
-from dynamo_operator.kube.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from dynamo_operator.kube.types.kai import Queue
+from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
+from dynamo_graphs.types.kai import Queue
+from kube_runtime.kind import Kind, Object
+from kube_runtime.types.core import Service
 
 GRAPH = DynamoGraphDeployment.KIND
 COMPONENT = DynamoComponentDeployment.KIND

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dynamo_operator.kube.kind import Object
+from kube_runtime.kind import Object
 
 IMAGE = "nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.9.0"
 SERVICES = ("Decode", "Frontend", "Prefill")

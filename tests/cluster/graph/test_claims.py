@@ -8,8 +8,8 @@ from cluster.conditions import condition, is_ready
 from cluster.graph.graphs import graph, service
 from cluster.graph.test_graph import GRAPH
 from cluster.world import World
-from dynamo_operator.kube.kind import Object
-from dynamo_operator.kube.types.core import PersistentVolumeClaim
+from kube_runtime.kind import Object
+from kube_runtime.types.core import PersistentVolumeClaim
 
 CLAIM = PersistentVolumeClaim.KIND
 

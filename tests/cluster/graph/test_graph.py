@@ -5,12 +5,12 @@ import pytest
 from cluster.conditions import condition, is_ready
 from cluster.graph.graphs import SERVICES, graph, service, worker
 from cluster.world import EVENTS, PODS, Refused, World
-from dynamo_operator.api.component import DynamoComponentDeployment
-from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.kube.kind import Kind, Object
-from dynamo_operator.kube.types.apps import Deployment
-from dynamo_operator.kube.types.core import Service, ServiceAccount
-from dynamo_operator.kube.types.rbac import Role, RoleBinding
+from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from kube_runtime.kind import Kind, Object
+from kube_runtime.types.apps import Deployment
+from kube_runtime.types.core import Service, ServiceAccount
+from kube_runtime.types.rbac import Role, RoleBinding
 
 GRAPH = DynamoGraphDeployment.KIND
 COMPONENT = DynamoComponentDeployment.KIND

@@ -13,8 +13,8 @@ from cluster.graph.graphs import graph, service
 from cluster.graph.test_graph import GRAPH
 from cluster.operator_process import OFF, OperatorProcess
 from cluster.world import World
-from dynamo_operator.kube.kind import Object
-from dynamo_operator.kube.types.core import PullSecret
+from kube_runtime.kind import Object
+from kube_runtime.types.core import PullSecret
 
 pytestmark = pytest.mark.cluster
 

@@ -11,8 +11,8 @@ from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service, worker
 from cluster.person import Person
 from cluster.world import PODS, World
-from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.kube.kind import Object
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from kube_runtime.kind import Object
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 

@@ -9,8 +9,8 @@ from cluster.conditions import is_ready
 from cluster.graph.graphs import IMAGE, graph, service
 from cluster.graph.test_graph import COMPONENT, DEPLOYMENT, GRAPH, SERVICE
 from cluster.world import World
-from dynamo_operator.kube.kind import Kind, Object
-from dynamo_operator.kube.types.rbac import Role
+from kube_runtime.kind import Kind, Object
+from kube_runtime.types.rbac import Role
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 

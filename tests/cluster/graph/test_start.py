@@ -11,8 +11,8 @@ from cluster.conftest import ControlPlane
 from cluster.graph.test_graph import COMPONENT, GRAPH
 from cluster.operator_process import OFF, OperatorProcess
 from cluster.world import World
-from dynamo_operator.controlplane.instance import Instance
-from dynamo_operator.controlplane.ports import free_ports
+from devcluster.instance import Instance
+from devcluster.ports import free_ports
 
 pytestmark = pytest.mark.cluster
 

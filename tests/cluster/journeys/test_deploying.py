@@ -19,10 +19,10 @@ from cluster.journeys.user import (
     only_a_frontend,
     variables,
 )
-from dynamo_operator.api.component import DynamoComponentDeployment
-from dynamo_operator.kube.kind import Object
-from dynamo_operator.kube.types.core import PersistentVolumeClaim, Service
-from dynamo_operator.kube.types.networking import Ingress
+from dynamo_graphs.api.component import DynamoComponentDeployment
+from kube_runtime.kind import Object
+from kube_runtime.types.core import PersistentVolumeClaim, Service
+from kube_runtime.types.networking import Ingress
 
 pytestmark = pytest.mark.cluster
 

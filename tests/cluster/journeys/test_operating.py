@@ -7,11 +7,11 @@ import pytest
 from cluster.conditions import condition, is_ready
 from cluster.journeys.user import DEPLOYMENT, GRAPH, User, graph_manifest, main
 from cluster.world import PODS
-from dynamo_operator.api.component import DynamoComponentDeployment
-from dynamo_operator.kube.kind import Kind, Object
-from dynamo_operator.kube.types.core import PersistentVolumeClaim, Service, ServiceAccount
-from dynamo_operator.kube.types.networking import Ingress
-from dynamo_operator.kube.types.rbac import Role, RoleBinding
+from dynamo_graphs.api.component import DynamoComponentDeployment
+from kube_runtime.kind import Kind, Object
+from kube_runtime.types.core import PersistentVolumeClaim, Service, ServiceAccount
+from kube_runtime.types.networking import Ingress
+from kube_runtime.types.rbac import Role, RoleBinding
 
 pytestmark = pytest.mark.cluster
 

@@ -7,8 +7,8 @@ J-32 (HorizontalPodAutoscaler) is `scaling/test_scaling.py`, its manifest and th
 import pytest
 
 from cluster.journeys.user import DEPLOYMENT, GRAPH, User, graph_manifest
-from dynamo_operator.api.scaling import DynamoGraphDeploymentScalingAdapter
-from dynamo_operator.kube.kind import Object
+from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
+from kube_runtime.kind import Object
 
 pytestmark = pytest.mark.cluster
 

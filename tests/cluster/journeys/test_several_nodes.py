@@ -12,11 +12,11 @@ from cluster.conditions import condition
 from cluster.conftest import ControlPlane
 from cluster.installed import installed
 from cluster.journeys.user import DEPLOYMENT, GRAPH, User
-from dynamo_operator.kube.kind import Object
-from dynamo_operator.kube.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from dynamo_operator.kube.types.kai import Queue
-from dynamo_operator.kube.types.leaderworkerset import LeaderWorkerSet
-from dynamo_operator.kube.types.volcano import PodGroup
+from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
+from dynamo_graphs.types.kai import Queue
+from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
+from dynamo_graphs.types.volcano import PodGroup
+from kube_runtime.kind import Object
 
 pytestmark = pytest.mark.cluster
 

@@ -6,8 +6,8 @@ import pytest
 
 from cluster.conditions import condition
 from cluster.journeys.user import GRAPH, User, graph_manifest, main, variables
-from dynamo_operator.kube.kind import Object
-from dynamo_operator.kube.types.core import PersistentVolumeClaim
+from kube_runtime.kind import Object
+from kube_runtime.types.core import PersistentVolumeClaim
 
 pytestmark = pytest.mark.cluster
 

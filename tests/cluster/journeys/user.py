@@ -10,10 +10,10 @@ import yaml
 from cluster.conditions import condition, is_ready
 from cluster.conftest import ControlPlane
 from cluster.world import EVENTS, World
-from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.controlplane.kubectl import KubectlError
-from dynamo_operator.kube.kind import Kind, Object
-from dynamo_operator.kube.types.apps import Deployment
+from devcluster.kubectl import KubectlError
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from kube_runtime.kind import Kind, Object
+from kube_runtime.types.apps import Deployment
 
 GRAPH = DynamoGraphDeployment.KIND
 DEPLOYMENT = Deployment.KIND

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from dynamo_operator.kube.client import ABSENT, Client
-from dynamo_operator.kube.connect import connect
-from dynamo_operator.kube.decode import decode
-from dynamo_operator.kube.errors import Conflict, Forbidden, Invalid, NotFound, ServerFailure
-from dynamo_operator.kube.kind import Key, Kind, Object
-from dynamo_operator.kube.types.meta import Resource
+from kube_runtime.client.connect import connect
+from kube_runtime.client.requests import ABSENT, Client
+from kube_runtime.decode import decode
+from kube_runtime.errors import Conflict, Forbidden, Invalid, NotFound, ServerFailure
+from kube_runtime.kind import Key, Kind, Object
+from kube_runtime.types.meta import Resource
 
 if TYPE_CHECKING:
     from cluster.conftest import ControlPlane

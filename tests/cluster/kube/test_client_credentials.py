@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from dynamo_operator.kube.client import Client
-from dynamo_operator.kube.connect import connect
-from dynamo_operator.kube.errors import Unauthorized, Unreachable
-from dynamo_operator.kube.kind import Kind, Object
-from dynamo_operator.kube.types.meta import Resource
+from kube_runtime.client.connect import connect
+from kube_runtime.client.requests import Client
+from kube_runtime.errors import Unauthorized, Unreachable
+from kube_runtime.kind import Kind, Object
+from kube_runtime.types.meta import Resource
 
 if TYPE_CHECKING:
     from cluster.conftest import ControlPlane

@@ -10,18 +10,18 @@ import pytest
 import yaml
 
 from cluster.world import World
-from dynamo_operator.api.component import DynamoComponentDeployment
-from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.facts import Facts
-from dynamo_operator.kube.contained import contained, content, content_of
-from dynamo_operator.kube.decode import decode
-from dynamo_operator.kube.kind import Object
-from dynamo_operator.kube.types.apps import Deployment
-from dynamo_operator.kube.types.core import ConfigMap, Service, ServiceAccount
-from dynamo_operator.kube.types.networking import Ingress
-from dynamo_operator.kube.types.rbac import Role, RoleBinding
-from dynamo_operator.render.tree import graph_tree
-from dynamo_operator.settings import RenderSettings
+from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.facts import Facts
+from dynamo_graphs.render.everything import graph_tree
+from dynamo_graphs.settings import RenderSettings
+from kube_runtime.apply.drift import contained, content, content_of
+from kube_runtime.decode import decode
+from kube_runtime.kind import Object
+from kube_runtime.types.apps import Deployment
+from kube_runtime.types.core import ConfigMap, Service, ServiceAccount
+from kube_runtime.types.networking import Ingress
+from kube_runtime.types.rbac import Role, RoleBinding
 
 TYPES = {
     each.KIND.name: each

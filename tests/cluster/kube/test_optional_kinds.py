@@ -11,12 +11,12 @@ import msgspec
 import pytest
 
 from cluster.conftest import ControlPlane
-from dynamo_operator.kube.cache import Cache
-from dynamo_operator.kube.client import Client
-from dynamo_operator.kube.connect import connect
-from dynamo_operator.kube.kind import Kind, Object
-from dynamo_operator.kube.optional import Definitions, OptionalInformer
-from dynamo_operator.kube.types.meta import Resource
+from kube_runtime.cache.cache import Cache
+from kube_runtime.cache.crd_informer import Definitions, OptionalInformer
+from kube_runtime.client.connect import connect
+from kube_runtime.client.requests import Client
+from kube_runtime.kind import Kind, Object
+from kube_runtime.types.meta import Resource
 
 pytestmark = pytest.mark.cluster
 

@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator
 import pytest
 
 from cluster.conftest import ControlPlane
-from dynamo_operator.kube.client import Client
-from dynamo_operator.kube.connect import connect
-from dynamo_operator.kube.informer import Informer
-from dynamo_operator.kube.kind import Key, Kind, Object
-from dynamo_operator.kube.transport import Answer, Request, Transport
-from dynamo_operator.kube.types.apiextensions import CustomResourceDefinition
-from dynamo_operator.kube.types.meta import R, Resource
+from kube_runtime.cache.informer import Informer
+from kube_runtime.client.connect import connect
+from kube_runtime.client.requests import Client
+from kube_runtime.client.transport import Answer, Request, Transport
+from kube_runtime.kind import Key, Kind, Object
+from kube_runtime.types.apiextensions import CustomResourceDefinition
+from kube_runtime.types.meta import R, Resource
 
 pytestmark = pytest.mark.cluster
 

@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from cluster.world import EVENTS, World
-from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.api.model import DynamoModel
-from dynamo_operator.kube.kind import Object
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.model import DynamoModel
+from kube_runtime.kind import Object
 from simulated.lora_fleet import Fleet
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]

@@ -5,10 +5,10 @@ import pytest
 from cluster.conftest import ControlPlane
 from cluster.person import Person
 from cluster.world import World
-from dynamo_operator.api.model import DynamoModel
-from dynamo_operator.controllers.finalizer import FINALIZER
-from dynamo_operator.kube.kind import Object
-from dynamo_operator.kube.types.apps import Deployment
+from dynamo_graphs.api.model import DynamoModel
+from dynamo_operator.reconcile.finalizer import FINALIZER
+from kube_runtime.kind import Object
+from kube_runtime.types.apps import Deployment
 
 MODEL = DynamoModel.KIND
 OTHERS = "example.com/other"

@@ -10,9 +10,9 @@ import pytest
 from cluster.conftest import ControlPlane
 from cluster.multinode.graphs import KEYS, KEYS_NAMESPACE, secret
 from cluster.world import World
-from dynamo_operator.api.crd import custom_resource_definitions
-from dynamo_operator.controlplane.instance import Instance
-from dynamo_operator.kube.types.core import SshKeys
+from devcluster.instance import Instance
+from dynamo_graphs.api.crd import custom_resource_definitions
+from kube_runtime.types.core import SshKeys
 
 
 @pytest.fixture(scope="package")

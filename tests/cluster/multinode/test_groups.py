@@ -7,12 +7,12 @@ from cluster.conditions import condition, is_ready
 from cluster.conftest import ControlPlane
 from cluster.multinode.graphs import graph
 from cluster.world import PODS, World
-from dynamo_operator.api.component import DynamoComponentDeployment
-from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.kube.kind import Kind
-from dynamo_operator.kube.types.core import SshKeys
-from dynamo_operator.kube.types.leaderworkerset import LeaderWorkerSet
-from dynamo_operator.kube.types.volcano import PodGroup
+from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
+from dynamo_graphs.types.volcano import PodGroup
+from kube_runtime.kind import Kind
+from kube_runtime.types.core import SshKeys
 
 GRAPH = DynamoGraphDeployment.KIND
 COMPONENT = DynamoComponentDeployment.KIND

@@ -8,9 +8,9 @@ from cluster.conditions import condition, is_ready
 from cluster.multinode.graphs import KEYS, KEYS_NAMESPACE, encoded, graph, secret
 from cluster.operator_process import OperatorProcess
 from cluster.world import World
-from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.kube.kind import Object
-from dynamo_operator.kube.types.core import SshKeys
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from kube_runtime.kind import Object
+from kube_runtime.types.core import SshKeys
 
 GRAPH = DynamoGraphDeployment.KIND
 SECRET = SshKeys.KIND

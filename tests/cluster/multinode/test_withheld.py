@@ -16,9 +16,9 @@ from cluster.operator_process import OFF, OperatorProcess
 from cluster.permissions.conftest import Install, install
 from cluster.permissions.roles import ACCOUNT, NAMES, Installation
 from cluster.world import World
-from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.api.optional_apis import LEADER_WORKER_SET, withheld_text
-from dynamo_operator.installation.rule import Feature, Name
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.optional_apis import LEADER_WORKER_SET, withheld_text
+from dynamoctl.installation.rule import Feature, Name
 
 __all__ = ["install"]
 
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.cluster
 
 def dynamoctl(kubeconfig: Path, *arguments: str) -> str:
     """What the command prints."""
-    program = "from dynamo_operator.cli.main import main; main()"
+    program = "from dynamoctl.main import main; main()"
     command = [sys.executable, "-c", program, *arguments, f"--kubeconfig={kubeconfig}"]
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout  # noqa: S603
 

@@ -3,10 +3,10 @@
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from dynamo_operator.installation.granted import GRANTED, PROFILING_NODES
-from dynamo_operator.installation.permissions import RULES
-from dynamo_operator.installation.rule import Feature, Name, Where, policy
-from dynamo_operator.kube.kind import Object
+from dynamoctl.installation.delegated_rbac import GRANTED, PROFILING_NODES
+from dynamoctl.installation.permissions import RULES
+from dynamoctl.installation.rule import Feature, Name, Where, policy
+from kube_runtime.kind import Object
 
 NAMES = {
     Name.ELECTION_LEASE: "dynamo.nvidia.com",

@@ -11,14 +11,14 @@ import pytest
 from cluster.conftest import ControlPlane
 from cluster.permissions.conftest import Install
 from cluster.permissions.roles import ACCOUNT, Installation
-from dynamo_operator.installation.rule import Feature
+from dynamoctl.installation.rule import Feature
 
 pytestmark = pytest.mark.cluster
 
 
 def check(kubeconfig: Path, *arguments: str) -> tuple[int, dict[str, dict[str, Any]]]:
     """The exit code and the findings by name."""
-    program = "import sys; from dynamo_operator.cli.main import main; main()"
+    program = "import sys; from dynamoctl.main import main; main()"
     done = subprocess.run(  # noqa: S603 - our own program
         [
             sys.executable,

@@ -16,18 +16,18 @@ from cluster.permissions.roles import ACCOUNT, NAMES, Installation
 from cluster.permitted import beyond, refused
 from cluster.requests.playing import REQUEST, a_request
 from cluster.world import World
-from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.controlplane.kubectl import KubectlError
-from dynamo_operator.installation.granted import GRANTED
-from dynamo_operator.installation.permissions import RULES
-from dynamo_operator.installation.rule import Feature, Name
-from dynamo_operator.kube.kind import Object
-from dynamo_operator.kube.types.apps import Deployment
-from dynamo_operator.kube.types.core import SshKeys
-from dynamo_operator.kube.types.leaderworkerset import LeaderWorkerSet
-from dynamo_operator.kube.types.rbac import RoleBinding
-from dynamo_operator.kube.types.volcano import PodGroup
-from dynamo_operator.render.rbac import discovery_objects, role_binding
+from devcluster.kubectl import KubectlError
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.render.rbac import discovery_objects, role_binding
+from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
+from dynamo_graphs.types.volcano import PodGroup
+from dynamoctl.installation.delegated_rbac import GRANTED
+from dynamoctl.installation.permissions import RULES
+from dynamoctl.installation.rule import Feature, Name
+from kube_runtime.kind import Object
+from kube_runtime.types.apps import Deployment
+from kube_runtime.types.core import SshKeys
+from kube_runtime.types.rbac import RoleBinding
 
 GRAPH = DynamoGraphDeployment.KIND
 CLUSTER_WIDE = {Feature.CLUSTER_WIDE, Feature.SSH_KEYS}

@@ -9,9 +9,9 @@ import pytest
 from cluster.conftest import ControlPlane
 from cluster.profiler.kubelet import Kubelet
 from cluster.world import World
-from dynamo_operator.installation.granted import PROFILING, PROFILING_NODES
-from dynamo_operator.installation.rule import Rule
-from dynamo_operator.kube.kind import Object
+from dynamoctl.installation.delegated_rbac import PROFILING, PROFILING_NODES
+from dynamoctl.installation.rule import Rule
+from kube_runtime.kind import Object
 
 ROLE, NODES = "profiling", "profiling-nodes"
 _RBAC = "rbac.authorization.k8s.io"

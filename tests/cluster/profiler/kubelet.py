@@ -19,10 +19,10 @@ import yaml
 from cluster.conftest import ControlPlane
 from cluster.requests.playing import CONFIG_MAP, tell, terminated
 from cluster.world import PODS, World
-from dynamo_operator.kube.kind import Kind, Object
+from kube_runtime.kind import Kind, Object
 
 BY_HAND = {"requests": {"tests.example/kubelet": "1"}, "limits": {"tests.example/kubelet": "1"}}
-IMAGE = Path(__file__).parents[3] / "src/dynamo_operator/cli/profiler_image"
+IMAGE = Path(__file__).parents[3] / "packages/dynamoctl/src/dynamoctl/profiler_image"
 """The working directory of the image."""
 
 _SECRET = Kind("", "v1", "Secret", "secrets")

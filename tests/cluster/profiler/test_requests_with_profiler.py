@@ -10,8 +10,8 @@ from cluster.conditions import condition
 from cluster.profiler.kubelet import BY_HAND, Kubelet
 from cluster.requests.playing import CONFIG_MAP, GRAPH, JOB, REQUEST, state
 from cluster.world import PODS, World
-from dynamo_operator.kube.kind import Object
-from dynamo_operator.kube.types.apps import Deployment
+from kube_runtime.kind import Object
+from kube_runtime.types.apps import Deployment
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from cluster.world import EVENTS, PATIENCE_SECONDS, PODS, World
-from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.api.request import DynamoGraphDeploymentRequest
-from dynamo_operator.kube.kind import Kind, Object
-from dynamo_operator.kube.types.batch import Job
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
+from kube_runtime.kind import Kind, Object
+from kube_runtime.types.batch import Job
 
 REQUEST = DynamoGraphDeploymentRequest.KIND
 GRAPH = DynamoGraphDeployment.KIND

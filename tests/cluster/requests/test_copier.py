@@ -14,10 +14,10 @@ import pytest
 from cluster.conftest import ControlPlane
 from cluster.requests.playing import BY_HAND, CONFIG_MAP, REQUEST, a_request
 from cluster.world import PODS, World
-from dynamo_operator.controlplane.binaries import find
-from dynamo_operator.controlplane.progress import Silent
-from dynamo_operator.kube.kind import Object
-from dynamo_operator.render.profiling import script
+from devcluster.binaries import find
+from devcluster.progress import Silent
+from dynamo_graphs.render.profiling import script
+from kube_runtime.kind import Object
 
 pytestmark = pytest.mark.cluster
 
@@ -31,7 +31,7 @@ def owner(world: World) -> Object:
 
 
 SHELL = ("/bin/sh", "-c", script(), "output-copier")
-OWN = (sys.executable, "-c", "from dynamo_operator.cli.manager import main; main()", "copy-output")
+OWN = (sys.executable, "-c", "from dynamo_operator.main import main; main()", "copy-output")
 
 
 @pytest.fixture(params=[SHELL, OWN], ids=["shell", "own"])

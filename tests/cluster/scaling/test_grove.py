@@ -12,8 +12,8 @@ from cluster.installed import installed
 from cluster.operator_process import OperatorProcess
 from cluster.scaling.test_scaling import ADAPTER, NAME, SELECTOR, Kubectl, own_number, says
 from cluster.world import World
-from dynamo_operator.kube.kind import Object
-from dynamo_operator.kube.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
+from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
+from kube_runtime.kind import Object
 
 pytestmark = pytest.mark.cluster
 

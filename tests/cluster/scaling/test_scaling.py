@@ -13,9 +13,9 @@ from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service, worker
 from cluster.graph.test_graph import COMPONENT, DEPLOYMENT, GRAPH
 from cluster.world import EVENTS, World
-from dynamo_operator.api.scaling import DynamoGraphDeploymentScalingAdapter
-from dynamo_operator.controlplane.kubectl import KubectlError
-from dynamo_operator.kube.kind import Kind, Object
+from devcluster.kubectl import KubectlError
+from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
+from kube_runtime.kind import Kind, Object
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 

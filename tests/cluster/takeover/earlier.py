@@ -9,10 +9,10 @@ from cluster.conftest import ControlPlane
 from cluster.world import World
 from conformance.modes import MODES
 from conformance.recordings import Case
-from dynamo_operator.api.component import DynamoComponentDeployment
-from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.controllers.finalizer import FINALIZER
-from dynamo_operator.kube.kind import Kind, Object
+from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_operator.reconcile.finalizer import FINALIZER
+from kube_runtime.kind import Kind, Object
 
 MANAGER = "manager"
 """The name of the Go operator's binary."""

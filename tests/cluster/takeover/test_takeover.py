@@ -15,16 +15,16 @@ from cluster.takeover.earlier import MANAGER, GoOperator, environment, managers
 from cluster.world import World
 from conformance.modes import COMMON
 from conformance.recordings import Case
-from dynamo_operator.api import labels
-from dynamo_operator.api.component import DynamoComponentDeployment
-from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.controllers.finalizer import FINALIZER
-from dynamo_operator.kube.kind import Kind, Object
-from dynamo_operator.kube.types.apps import Deployment
-from dynamo_operator.kube.types.core import Service, ServiceAccount
-from dynamo_operator.kube.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from dynamo_operator.kube.types.networking import Ingress
-from dynamo_operator.kube.types.rbac import Role, RoleBinding
+from dynamo_graphs.api import labels
+from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
+from dynamo_operator.reconcile.finalizer import FINALIZER
+from kube_runtime.kind import Kind, Object
+from kube_runtime.types.apps import Deployment
+from kube_runtime.types.core import Service, ServiceAccount
+from kube_runtime.types.networking import Ingress
+from kube_runtime.types.rbac import Role, RoleBinding
 
 GRAPH, COMPONENT = DynamoGraphDeployment.KIND, DynamoComponentDeployment.KIND
 CHILDREN = (

@@ -22,17 +22,17 @@ from cluster.takeover.test_takeover import (
 from cluster.world import World
 from conformance.modes import MODES
 from conformance.takeover import settings_of
-from dynamo_operator.api import labels
-from dynamo_operator.api.component import DynamoComponentDeployment
-from dynamo_operator.installation.checks import Finding, Verdict
-from dynamo_operator.installation.reading import Reading
-from dynamo_operator.installation.upgrade import pods
-from dynamo_operator.kube.connect import connect
-from dynamo_operator.kube.kind import Kind, Object
-from dynamo_operator.kube.types.apps import Deployment
-from dynamo_operator.kube.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from dynamo_operator.kube.types.leaderworkerset import LeaderWorkerSet
-from dynamo_operator.kube.types.volcano import PodGroup
+from dynamo_graphs.api import labels
+from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
+from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
+from dynamo_graphs.types.volcano import PodGroup
+from dynamoctl.installation.checks import Finding, Verdict
+from dynamoctl.installation.cluster_reader import Reading
+from dynamoctl.installation.upgrade import pods
+from kube_runtime.client.connect import connect
+from kube_runtime.kind import Kind, Object
+from kube_runtime.types.apps import Deployment
 
 COMPONENT = DynamoComponentDeployment.KIND
 GROVE = (PodCliqueSet.KIND, PodClique.KIND, PodCliqueScalingGroup.KIND)

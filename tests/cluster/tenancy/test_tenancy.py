@@ -13,12 +13,12 @@ from cluster.graph.graphs import graph, service
 from cluster.operator_process import OFF, OperatorProcess
 from cluster.permissions.roles import ACCOUNT, Installation
 from cluster.world import World
-from dynamo_operator.api.graph import DynamoGraphDeployment
-from dynamo_operator.controllers.scope import LEASE
-from dynamo_operator.installation.rule import Feature
-from dynamo_operator.kube.kind import Object
-from dynamo_operator.kube.types.apps import Deployment
-from dynamo_operator.kube.types.coordination import Lease
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_operator.namespaces.scope import LEASE
+from dynamoctl.installation.rule import Feature
+from kube_runtime.kind import Object
+from kube_runtime.types.apps import Deployment
+from kube_runtime.types.coordination import Lease
 
 GRAPH = DynamoGraphDeployment.KIND
 LEASES = Lease.KIND

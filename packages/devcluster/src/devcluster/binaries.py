@@ -1,0 +1,41 @@
+"""Finds each program of the control plane: KUBEBUILDER_ASSETS, then the user's cache, then a build.
+
+KUBEBUILDER_ASSETS is envtest's convention. Its folders have etcd, kube-apiserver and kubectl only, so
+the search is per program.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from devcluster.build import PROGRAMS, build
+from devcluster.progress import Progress
+from kube_runtime.errors import ConfigError
+
+Binaries = Mapping[str, Path]
+"""The programs of `build.PROGRAMS` by name."""
+
+_VARIABLE = "KUBEBUILDER_ASSETS"
+
+
+def find(progress: Progress) -> Binaries:
+    """All programs, built if they are nowhere.
+
+    Raises: ConfigError if KUBEBUILDER_ASSETS is no folder, or the build is impossible.
+    """
+    found = given()
+    if missing := [name for name in PROGRAMS if name not in found]:
+        folder = build(progress)
+        found |= {name: folder / name for name in missing}
+    return found
+
+
+def given() -> dict[str, Path]:
+    """The programs that the user's KUBEBUILDER_ASSETS has."""
+    setting = os.environ.get(_VARIABLE)
+    if not setting:
+        return {}
+    folder = Path(setting).absolute()
+    if not folder.is_dir():
+        raise ConfigError(_VARIABLE, f"{folder} is not a folder")
+    return {name: folder / name for name in PROGRAMS if os.access(folder / name, os.X_OK)}

@@ -1,0 +1,208 @@
+"""The command line of each process of the control plane, and the files that it reads.
+
+All listen on the loopback address only or not at all; where there is a real node, that is the one inside its
+namespace, and the API server listens for pods too. The choices that differ from a cluster's are
+those that make it quick to start and safe to throw away; each says why.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from ipaddress import IPv4Address
+from pathlib import Path
+
+from devcluster.certificates import Authority, Pair, new_authority, write_key_pair, write_private
+from devcluster.kubeconfig import kubeconfig
+from devcluster.layout import Layout, Plan
+from devcluster.network_namespace import NODE_ADDRESS
+from devcluster.node_components import KUBELET_CLIENT, NODE_USERS, write_node_credentials
+from devcluster.ports import LOOPBACK
+
+MANIFESTS = Path(__file__).with_name("manifests")
+SERVICE_NETWORK = "10.96.0.0/16"
+SERVICE_ADDRESS = IPv4Address("10.96.0.1")  # of the Service kubernetes.default, the network's first
+POD_NETWORK = "10.128.0.0/14"
+
+USERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "admin": ("admin", ("system:masters",)),
+    "kube-controller-manager": ("system:kube-controller-manager", ()),
+    "kube-scheduler": ("system:kube-scheduler", ()),
+    "kwok": ("kwok", ()),
+}
+"""Kubeconfig file → user and groups. The API server itself brings the roles of the middle two."""
+
+
+def users(plan: Plan) -> Mapping[str, tuple[str, tuple[str, ...]]]:
+    """Whom an instance has a kubeconfig file for, as in `USERS`."""
+    return {**USERS, **NODE_USERS} if plan.is_real else USERS
+
+
+def write_credentials(layout: Layout, plan: Plan) -> None:
+    """Writes all keys and certificates of an instance."""
+    local = ("localhost", IPv4Address(LOOPBACK))
+    service = tuple(f"kubernetes{end}" for end in ("", ".default", ".default.svc"))
+    authority = new_authority("dynamo-operator control plane")
+    etcd_authority = new_authority("dynamo-operator etcd")
+    pairs = {
+        "ca": authority.pair,
+        "etcd-ca": etcd_authority.pair,
+        "kube-apiserver": authority.issue(
+            "kube-apiserver", hosts=(*local, *service, SERVICE_ADDRESS, IPv4Address(NODE_ADDRESS))
+        ),
+        "etcd": etcd_authority.issue("etcd", hosts=local),
+        "etcd-client": etcd_authority.issue("kube-apiserver"),
+    }
+    pairs |= {
+        file: authority.issue(user, groups=groups) for file, (user, groups) in users(plan).items()
+    }
+    for name, pair in pairs.items():
+        pair.write(layout.pki, name)
+    write_key_pair(layout.pki, "service-account")
+    if plan.is_real:
+        write_node_credentials(layout, authority)
+
+
+def write_kubeconfigs(layout: Layout, plan: Plan, *, instance: str) -> None:
+    """Writes the kubeconfig file of each user of the control plane."""
+    authority = Authority(Pair.read(layout.pki, "ca"))
+    for user in users(plan):
+        content = kubeconfig(
+            name=f"dynamo-{instance}",
+            server=plan.server,
+            authority=authority.pair.certificate,
+            credential=Pair.read(layout.pki, user),
+        )
+        write_private(layout.kubeconfigs / f"{user}.yaml", content)
+
+
+def etcd(layout: Layout, plan: Plan) -> list[str]:
+    """Arguments of etcd."""
+    clients = f"https://{LOOPBACK}:{plan.etcd_port}"
+    peers = f"https://{LOOPBACK}:{plan.etcd_peer_port}"
+    return [
+        f"--data-dir={layout.data}",
+        f"--listen-client-urls={clients}",
+        f"--advertise-client-urls={clients}",
+        f"--listen-peer-urls={peers}",
+        f"--initial-advertise-peer-urls={peers}",
+        f"--initial-cluster=default={peers}",
+        "--client-cert-auth",
+        "--peer-client-cert-auth",
+        *(f"--{prefix}cert-file={layout.pki / 'etcd.crt'}" for prefix in ("", "peer-")),
+        *(f"--{prefix}key-file={layout.pki / 'etcd.key'}" for prefix in ("", "peer-")),
+        *(f"--{prefix}trusted-ca-file={layout.pki / 'etcd-ca.crt'}" for prefix in ("", "peer-")),
+        "--unsafe-no-fsync",  # survives a killed process; only a crash of the machine loses data
+        "--log-level=warn",
+    ]
+
+
+def kube_apiserver(layout: Layout, plan: Plan) -> list[str]:
+    """Arguments of kube-apiserver."""
+    pki = layout.pki
+    return [
+        *(_reached_by_pods(layout) if plan.is_real else _reached_on_loopback()),
+        f"--secure-port={plan.server_port}",
+        f"--cert-dir={layout.scratch}",
+        f"--tls-cert-file={pki / 'kube-apiserver.crt'}",
+        f"--tls-private-key-file={pki / 'kube-apiserver.key'}",
+        f"--client-ca-file={pki / 'ca.crt'}",
+        f"--etcd-servers=https://{LOOPBACK}:{plan.etcd_port}",
+        f"--etcd-cafile={pki / 'etcd-ca.crt'}",
+        f"--etcd-certfile={pki / 'etcd-client.crt'}",
+        f"--etcd-keyfile={pki / 'etcd-client.key'}",
+        "--authorization-mode=Node,RBAC",
+        "--allow-privileged=true",
+        f"--service-cluster-ip-range={SERVICE_NETWORK}",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        f"--service-account-key-file={pki / 'service-account.pub'}",
+        f"--service-account-signing-key-file={pki / 'service-account.key'}",
+        f"--audit-policy-file={MANIFESTS / 'audit-policy.yaml'}",
+        f"--audit-log-path={layout.audit_log}",
+        "--audit-log-maxbackup=2",
+        "--profiling=false",
+    ]
+
+
+def _reached_on_loopback() -> list[str]:
+    return [
+        f"--bind-address={LOOPBACK}",
+        f"--advertise-address={LOOPBACK}",  # else it needs a route to the world to find its own
+        "--endpoint-reconciler-type=none",  # a loopback address is no valid endpoint
+    ]
+
+
+def _reached_by_pods(layout: Layout) -> list[str]:
+    return [
+        "--bind-address=0.0.0.0",  # of the node's namespace: its address, and its loopback address
+        f"--advertise-address={NODE_ADDRESS}",
+        "--kubelet-preferred-address-types=InternalIP",  # nobody resolves the node's name
+        f"--kubelet-certificate-authority={layout.pki / 'ca.crt'}",
+        f"--kubelet-client-certificate={layout.pki / KUBELET_CLIENT}.crt",
+        f"--kubelet-client-key={layout.pki / KUBELET_CLIENT}.key",
+    ]
+
+
+def kube_controller_manager(layout: Layout, _: Plan) -> list[str]:
+    """Arguments of kube-controller-manager."""
+    return [
+        f"--kubeconfig={layout.kubeconfigs / 'kube-controller-manager.yaml'}",
+        f"--root-ca-file={layout.pki / 'ca.crt'}",
+        f"--service-account-private-key-file={layout.pki / 'service-account.key'}",
+        "--use-service-account-credentials=true",
+        "--leader-elect=false",  # nobody to compete with
+        "--secure-port=0",  # nobody to serve
+        "--kube-api-qps=200",
+        "--kube-api-burst=400",
+        "--profiling=false",
+    ]
+
+
+def kube_scheduler(layout: Layout, _: Plan) -> list[str]:
+    """Arguments of kube-scheduler."""
+    return [
+        f"--config={_scheduler_settings(layout)}",
+        "--secure-port=0",
+    ]
+
+
+def write_scheduler_settings(layout: Layout) -> None:
+    """Writes the scheduler's settings, which have no flags.
+
+    Pods of groups ask for the scheduler `volcano`. Nobody runs it here, so a second profile of that name
+    places them: one by one, not all or none.
+    """
+    kubeconfig = str(layout.kubeconfigs / "kube-scheduler.yaml")
+    content = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "clientConnection": {"kubeconfig": kubeconfig, "qps": 200, "burst": 400},
+        "leaderElection": {"leaderElect": False},
+        "enableProfiling": False,
+        "profiles": [{"schedulerName": name} for name in ("default-scheduler", "volcano")],
+    }
+    write_private(_scheduler_settings(layout), json.dumps(content).encode())
+
+
+def _scheduler_settings(layout: Layout) -> Path:
+    return layout.scratch / "kube-scheduler.json"
+
+
+def kwok(layout: Layout, _: Plan) -> list[str]:
+    """Arguments of kwok."""
+    return [
+        f"--kubeconfig={layout.kubeconfigs / 'kwok.yaml'}",
+        f"--config={MANIFESTS / 'kwok-stages.yaml'}",
+        "--manage-all-nodes=true",
+        "--node-lease-duration-seconds=40",
+        f"--node-ip={LOOPBACK}",  # whoever asks a node for logs must not reach another machine
+        f"--cidr={POD_NETWORK}",
+    ]
+
+
+ARGUMENTS: Mapping[str, Callable[[Layout, Plan], list[str]]] = {
+    "etcd": etcd,
+    "kube-apiserver": kube_apiserver,
+    "kube-controller-manager": kube_controller_manager,
+    "kube-scheduler": kube_scheduler,
+    "kwok": kwok,
+}
+"""Program → its arguments, in the order in which they start."""

@@ -1,0 +1,155 @@
+"""Reads a Containerfile: the part of its language that our images need, and nothing silently less.
+
+An image has one definition then, which any builder takes as well. What is not understood is an error with
+its line.
+
+Source: the Dockerfile reference; substitution is that of ARG and ENV, without modifiers.
+"""
+
+import json
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from kube_runtime.errors import ConfigError
+
+_KNOWN = frozenset(
+    "FROM ARG ENV WORKDIR COPY RUN USER ENTRYPOINT CMD LABEL EXPOSE".split()  # noqa: SIM905 - read as one
+)
+_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One instruction; `text` is what stands behind its word."""
+
+    word: str
+    text: str
+    line: int
+
+    def refused(self, reason: str) -> ConfigError:
+        """An error that names the place."""
+        return ConfigError(f"Containerfile:{self.line}", f"{self.word}: {reason}")
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One stage. `base` is an image or the name of a stage before."""
+
+    base: str
+    name: str
+    instructions: tuple[Instruction, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A COPY. An empty `stage` means: from the folder that is built from."""
+
+    stage: str
+    sources: tuple[str, ...]
+    target: str
+
+
+def parse(text: str, arguments: Mapping[str, str]) -> list[Stage]:
+    """The stages, with arguments put in place where a stage begins.
+
+    Raises: ConfigError.
+    """
+    known: dict[str, str] = {}
+    stages: list[Stage] = []
+    for each in _instructions(text):
+        if each.word == "FROM":
+            base, _, name = substituted(each.text, known).partition(" AS ")
+            stages.append(Stage(base.strip(), name.strip(), ()))
+        elif stages:
+            last = stages.pop()
+            stages.append(Stage(last.base, last.name, (*last.instructions, each)))
+        elif each.word == "ARG":
+            name, value = argument(each, arguments)
+            known[name] = value
+        else:
+            raise each.refused("stands before FROM")
+    if not stages:
+        raise ConfigError("Containerfile", "has no FROM")
+    return stages
+
+
+def argument(instruction: Instruction, given: Mapping[str, str]) -> tuple[str, str]:
+    """The name and value of an ARG; one that is given wins over its default."""
+    name, _, default = instruction.text.partition("=")
+    return name, given.get(name, default)
+
+
+def pairs(instruction: Instruction, known: Mapping[str, str]) -> dict[str, str]:
+    """What an ENV or LABEL sets, with variables put in place.
+
+    Raises: ConfigError.
+    """
+    found = {}
+    for part in shlex.split(instruction.text):
+        name, equals, value = part.partition("=")
+        if not equals:
+            raise instruction.refused(f"{part!r} has no value")
+        found[name] = substituted(value, known)
+    return found
+
+
+def command(instruction: Instruction) -> tuple[str, ...]:
+    """The words of an ENTRYPOINT or CMD, which must be a JSON list.
+
+    Raises: ConfigError.
+    """
+    try:
+        words = json.loads(instruction.text)
+    except json.JSONDecodeError as error:
+        raise instruction.refused("must be a JSON list") from error
+    return tuple(words)
+
+
+def copy(instruction: Instruction, known: Mapping[str, str]) -> Copy:
+    """What a COPY copies.
+
+    Raises: ConfigError.
+    """
+    words = shlex.split(substituted(instruction.text, known))
+    stage = ""
+    while words and words[0].startswith("--"):
+        option = words.pop(0)
+        name, _, stage = option.partition("=")
+        if name != "--from":
+            raise instruction.refused(f"{name} is not understood here")
+    if len(words) < 2:  # noqa: PLR2004 - a source and a target
+        raise instruction.refused("needs a source and a target")
+    *sources, target = words
+    return Copy(stage, tuple(sources), target)
+
+
+def substituted(text: str, known: Mapping[str, str]) -> str:
+    """The text with `$NAME` and `${NAME}` replaced. Unknown names become empty, as builders have it."""
+    return _VARIABLE.sub(lambda found: known.get(found[1] or found[2], ""), text)
+
+
+def place(path: str, folder: str) -> PurePosixPath:
+    """A path in an image, which may be relative to the working folder."""
+    return PurePosixPath("/", folder, path)
+
+
+def _instructions(text: str) -> Iterator[Instruction]:
+    begun, start = "", 0
+    for number, line in enumerate(text.splitlines(), 1):
+        stripped = line.strip()
+        if stripped.startswith("#") or (not stripped and not begun):
+            continue
+        start = start or number
+        begun += stripped
+        if begun.endswith("\\"):
+            begun = begun[:-1]
+            continue
+        word, _, rest = begun.partition(" ")
+        found = Instruction(word.upper(), rest.strip(), start)
+        if found.word not in _KNOWN:
+            raise found.refused("is not understood here")
+        yield found
+        begun, start = "", 0

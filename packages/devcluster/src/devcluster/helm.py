@@ -1,0 +1,67 @@
+"""Helm, for who works on the charts: built from its pinned module when it is first asked for.
+
+Its release is the one that is made of the same Kubernetes libraries as the control plane, so that a
+machine which has built that has compiled half of this. Helm keeps state in folders of its user; each
+caller names its own.
+"""
+
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from devcluster.build import Pinned, build
+from devcluster.progress import Progress, Silent
+from devcluster.toolchain import GO_MODULE
+
+HELM = Pinned(
+    folder=GO_MODULE.with_name("gomodule-helm"),
+    title="Helm",
+    package="helm.sh/helm/v4",
+    named={},
+)
+
+
+class HelmError(Exception):
+    """Helm said no; the text is its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Helm:
+    """Helm with a home of its own. None means: `kubeconfig` is for commands that ask no cluster."""
+
+    program: Path
+    home: Path
+    kubeconfig: Path | None = None
+
+    def __call__(self, *arguments: str | Path, stdin: str | None = None) -> str:
+        """What it prints.
+
+        Raises: HelmError.
+        """
+        done = subprocess.run(  # noqa: S603 - the program that we built
+            [self.program, *arguments],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            check=False,
+            env={
+                "PATH": os.environ.get("PATH", ""),
+                "HOME": str(self.home),
+                "HELM_CACHE_HOME": str(self.home / "cache"),
+                "HELM_CONFIG_HOME": str(self.home / "config"),
+                "HELM_DATA_HOME": str(self.home / "data"),
+                "KUBECONFIG": str(self.kubeconfig or os.devnull),
+            },
+        )
+        if done.returncode:
+            raise HelmError(done.stderr.strip() or done.stdout.strip())
+        return done.stdout
+
+
+def helm(home: Path, kubeconfig: Path | None = None, progress: Progress | None = None) -> Helm:
+    """Helm, built if it is not there yet.
+
+    Raises: ConfigError if it cannot be built.
+    """
+    return Helm(build(progress or Silent(), HELM) / "helm", home, kubeconfig)

@@ -1,0 +1,290 @@
+"""Build an image from a Containerfile, without a container engine and without a registry.
+
+The stages before the last are folders in which commands run as in a container; the last adds what it copies
+to the base, one layer for each COPY. A command needs the network settings of this machine, its certificates
+and a cache, and none of them may get into the image: they are mounted for the command only, in a mount
+namespace that ends with it, however it ends.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from devcluster import containerfile
+from devcluster.containerfile import Copy, Instruction, Stage
+from devcluster.folders import cache_folder
+from devcluster.ignored import Ignored
+from devcluster.locks import held
+from devcluster.machine import PATH
+from devcluster.node_images import architecture
+from devcluster.oci import Entry, Layer, Settings, folder_entries, layer, write_image
+from devcluster.progress import Progress
+from devcluster.root_file_system import BASE, base_layer
+from kube_runtime.errors import ConfigError
+
+_SHARED = ("/etc/resolv.conf", "/etc/hosts", "/etc/ssl/certs")
+_PASSED = ("PIP_", "UV_", "SSL_CERT_", "REQUESTS_CA_BUNDLE")
+_PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+_INSIDE = """
+set -eu
+root=$1 downloads=$2 folder=$3 command=$4
+shift 4
+for shared in {shared}; do
+  [ -d "$shared" ] || touch "$root$shared"
+  mount --bind "$shared" "$root$shared"
+done
+mkdir -p "$root/root/.cache" "$root$folder"
+mount --bind "$downloads" "$root/root/.cache"
+mount -t proc proc "$root/proc"
+exec chroot "$root" /usr/bin/env -i "$@" /bin/sh -c 'cd "$0" && eval "$1"' "$folder" "$command"
+"""
+
+
+@dataclass(slots=True)
+class _Running:
+    """A stage in the making."""
+
+    root: Path
+    known: dict[str, str]
+    environment: dict[str, str] = field(default_factory=lambda: {"PATH": PATH})
+    folder: str = "/"
+
+
+@dataclass(frozen=True, slots=True)
+class ImageBuild:
+    """What an image is built from: a folder with a Containerfile, and arguments for it."""
+
+    source: Path
+    name: str
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def stages(self) -> list[Stage]:
+        """What the Containerfile says.
+
+        Raises: ConfigError.
+        """
+        text = (self.source / "Containerfile").read_text()
+        return containerfile.parse(text, {"BASE": BASE, **self.arguments})
+
+    def digest(self, base: Layer) -> str:
+        """What tells an image from another before it is built: all that goes into it from here."""
+        parts: list[object] = [self.name, base.digest, dict(self.arguments), dict(self.labels)]
+        for stage in self.stages:
+            parts.append((stage.base, [(each.word, each.text) for each in stage.instructions]))
+            for each in stage.instructions:
+                copied = containerfile.copy(each, self.arguments) if each.word == "COPY" else None
+                if copied and not copied.stage:
+                    parts += [_fingerprint(entry) for entry in self._entries(copied, "", {})]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+    def write(self, file: Path, progress: Progress) -> str:
+        """Builds the image and writes it as an OCI archive; returns its digest.
+
+        Raises: ConfigError.
+        """
+        if os.geteuid() != 0:
+            raise ConfigError("an image", "needs root: its commands run in a root of their own")
+        arguments = {"BASE": BASE, **self.arguments}
+        *before, last = self.stages
+        base = base_layer(progress)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="image-", dir=file.parent) as place:
+            folder = Path(place)
+            roots: dict[str, Path] = {}
+            for number, stage in enumerate(before):
+                root = folder / f"stage-{number}"
+                roots[stage.name or str(number)] = root
+                self._run_stage(stage, root, base, roots, arguments, progress)
+            progress.step(f"writing {self.name}")
+            layers, settings = self._last(last, folder, roots)
+            return write_image(
+                file, self.name, [base, *layers], settings, architecture=architecture()
+            )
+
+    def _run_stage(
+        self,
+        stage: Stage,
+        root: Path,
+        base: Layer,
+        roots: Mapping[str, Path],
+        arguments: Mapping[str, str],
+        progress: Progress,
+    ) -> None:
+        if stage.base in roots:
+            shutil.copytree(roots[stage.base], root, symlinks=True)
+        else:
+            _require_base(stage)
+            root.mkdir()
+            _checked(["tar", "--extract", f"--file={base.file}", f"--directory={root}"], "base")
+        running = _Running(root, {})
+        for each in stage.instructions:
+            match each.word:
+                case "ARG":
+                    name, value = containerfile.argument(each, arguments)
+                    running.known[name] = value
+                case "ENV":
+                    found = containerfile.pairs(each, running.known | running.environment)
+                    running.environment |= found
+                case "WORKDIR":
+                    running.folder = str(containerfile.place(each.text, running.folder))
+                    inside = running.root / running.folder.lstrip("/")
+                    inside.mkdir(parents=True, exist_ok=True)
+                case "COPY":
+                    variables = running.known | running.environment
+                    self._copy_into(running, containerfile.copy(each, variables), roots)
+                case "RUN":
+                    progress.step(f"{self.name}: {each.text[:60]}")
+                    _run(running, each)
+                case _:
+                    raise each.refused("belongs into the last stage")
+
+    def _copy_into(self, running: _Running, copied: Copy, roots: Mapping[str, Path]) -> None:
+        def is_folder(place: PurePosixPath) -> bool:
+            return (running.root / place.relative_to("/")).is_dir()
+
+        for entry in self._entries(copied, running.folder, roots, is_folder):
+            target = running.root / entry.place.relative_to("/")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if entry.source.is_dir() and not entry.source.is_symlink():
+                target.mkdir(exist_ok=True)
+            else:
+                shutil.copy2(entry.source, target, follow_symlinks=False)
+
+    def _entries(
+        self,
+        copied: Copy,
+        folder: str,
+        roots: Mapping[str, Path],
+        is_folder: Callable[[PurePosixPath], bool] = lambda _: False,
+    ) -> Iterator[Entry]:
+        """A folder is copied by what is in it; a file keeps its name in a folder."""
+        origin = roots[copied.stage] if copied.stage else self.source
+        ignored = Ignored.of(self.source) if not copied.stage else Ignored(())
+        target = containerfile.place(copied.target, folder)
+        into = copied.target.endswith(("/", ".")) or len(copied.sources) > 1 or is_folder(target)
+        for source in copied.sources:
+            path = origin / source.lstrip("/")
+            if not path.exists():
+                raise ConfigError("Containerfile", f"COPY {source}: there is no such file")
+            if not path.is_dir():
+                yield Entry(target / path.name if into else target, path)
+                continue
+            for entry in folder_entries(path, target):
+                relative = PurePosixPath(entry.source.relative_to(origin))
+                if not ignored.leaves_out(relative):
+                    yield entry
+
+    def _last(
+        self, stage: Stage, folder: Path, roots: Mapping[str, Path]
+    ) -> tuple[list[Layer], Settings]:
+        _require_base(stage)
+        environment, labels, layers = {"PATH": PATH}, dict(self.labels), list[Layer]()
+        entrypoint: tuple[str, ...] = ()
+        command: tuple[str, ...] = ()
+        user = place = ""
+        ports: list[str] = []
+        for number, each in enumerate(stage.instructions):
+            match each.word:
+                case "ENV":
+                    environment |= containerfile.pairs(each, environment)
+                case "LABEL":
+                    labels |= containerfile.pairs(each, environment)
+                case "COPY":
+                    copied = containerfile.copy(each, environment)
+                    entries = self._entries(copied, place, roots)
+                    layers.append(layer(folder / f"layer-{number}.tar", entries))
+                case "WORKDIR":
+                    place = str(containerfile.place(each.text, place))
+                case "USER":
+                    user = each.text
+                case "EXPOSE":
+                    ports += each.text.split()
+                case "ENTRYPOINT":
+                    entrypoint = containerfile.command(each)
+                case "CMD":
+                    command = containerfile.command(each)
+                case _:
+                    raise each.refused("does not belong into the last stage")
+        return layers, Settings(entrypoint, command, environment, user, place, labels, ports)
+
+
+def _fingerprint(entry: Entry) -> tuple[str, int, str]:
+    """Place, mode and content of a file that is copied."""
+    mode = entry.source.lstat().st_mode
+    if entry.source.is_symlink() or not entry.source.is_file():
+        return (
+            str(entry.place),
+            mode,
+            str(entry.source.readlink()) if entry.source.is_symlink() else "",
+        )
+    return str(entry.place), mode, hashlib.sha256(entry.source.read_bytes()).hexdigest()
+
+
+def built_image(build: ImageBuild, progress: Progress) -> Path:
+    """The archive of an image in the user's cache, built if what goes into it has changed.
+
+    Only the newest of a name is kept.
+
+    Raises: ConfigError.
+    """
+    folder = cache_folder() / "images"
+    title = re.sub(r"[^A-Za-z0-9.]+", "-", build.name)
+    with held(
+        folder / f"{title}.lock",
+        waiting=lambda: progress.step(f"waiting for another process that builds {build.name}"),
+    ):
+        file = folder / f"{title}-{build.digest(base_layer(progress))[:16]}.tar"
+        if not file.exists():
+            for old in folder.glob(f"{title}-*.tar"):
+                old.unlink()
+            build.write(file, progress)
+    return file
+
+
+def _require_base(stage: Stage) -> None:
+    if stage.base != BASE:
+        raise ConfigError(
+            "Containerfile", f"FROM {stage.base}: only {BASE} can be had without a registry"
+        )
+
+
+def _run(running: _Running, instruction: Instruction) -> None:
+    downloads = cache_folder() / "images" / "downloads"
+    downloads.mkdir(parents=True, exist_ok=True)
+    passed = {
+        name: value
+        for name, value in os.environ.items()
+        if name.startswith(_PASSED) or name in _PROXIES
+    }
+    environment = {"HOME": "/root", **passed, **running.known, **running.environment}
+    with suppress(KeyError):
+        del environment["PIP_FIND_LINKS"]  # a folder of this machine
+    script = _INSIDE.format(shared=" ".join(_SHARED))
+    isolated = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--propagation=private")
+    _checked(
+        [
+            *(*isolated, "/bin/sh", "-c", script, "sh"),
+            *(str(running.root), str(downloads), running.folder, instruction.text),
+            *(f"{name}={value}" for name, value in environment.items()),
+        ],
+        f"Containerfile:{instruction.line}",
+    )
+
+
+def _checked(command: list[str], what: str) -> None:
+    done = subprocess.run(  # noqa: S603 - what the image's own definition says
+        command, env={"PATH": PATH}, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        words = (done.stderr or done.stdout).strip().splitlines()[-3:]
+        raise ConfigError(what, " / ".join(words) or f"exit code {done.returncode}")

@@ -1,0 +1,358 @@
+"""One local control plane: create it, repair it, use it, remove it.
+
+Everything may have died at any moment: the starter half way, one process, the machine. So all state is in
+files, `up` starts every process that does not run, and recreates what was not completed. A lock per
+instance serializes commands.
+"""
+
+import re
+import shutil
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import msgspec
+
+from devcluster import leaderworkerset, optional_crds, probe
+from devcluster.binaries import find
+from devcluster.build import LEADER_WORKER_SET, build
+from devcluster.certificates import Authority, Pair, write_private
+from devcluster.components import write_credentials, write_kubeconfigs
+from devcluster.folders import state_folder
+from devcluster.kubeconfig import kubeconfig
+from devcluster.layout import Layout, Plan
+from devcluster.locks import held
+from devcluster.machine import require_node_support
+from devcluster.node_images import node_images
+from devcluster.node_programs import build_node_programs
+from devcluster.nodes import node_name
+from devcluster.ports import free_ports
+from devcluster.processes import stop
+from devcluster.progress import Progress, Silent
+from devcluster.real_node import RealNode, namespaces
+from devcluster.startup import Startup, process, process_names, stop_all
+from kube_runtime.errors import ConfigError, Unreachable
+
+DEFAULT_NAME = "default"
+DEFAULT_NODES = 4
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?")
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What is true of an instance now."""
+
+    server: str
+    version: str | None
+    """None means: the API server does not answer."""
+    pids: dict[str, int | None]
+    """None means: not running."""
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether any process runs."""
+        return any(self.pids.values())
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every process runs and the API server answers."""
+        return self.version is not None and None not in self.pids.values()
+
+
+class Instance:
+    """A local control plane with a name. Making this object does and starts nothing."""
+
+    def __init__(self, name: str = DEFAULT_NAME, root: Path | None = None) -> None:
+        if not _NAME.fullmatch(name):
+            raise ConfigError(name, "is no instance name: at most 40 of a-z, 0-9 and -")
+        self.name = name
+        self._root = (root or state_folder()).absolute()
+        self._layout = Layout(self._root / name)
+
+    @classmethod
+    def all(cls, root: Path | None = None) -> list[Self]:
+        """The instances that have a folder, by name."""
+        root = root or state_folder()
+        folders = sorted(root.iterdir()) if root.is_dir() else []
+        return [cls(f.name, root) for f in folders if f.is_dir() and _NAME.fullmatch(f.name)]
+
+    @property
+    def exists(self) -> bool:
+        """Whether it was made and not removed."""
+        return self._layout.plan.exists()
+
+    @property
+    def server(self) -> str:
+        """The address of the API server."""
+        return self._plan().server
+
+    @property
+    def ports(self) -> frozenset[int]:
+        """The ports that it listens on, or would."""
+        return self._plan().ports
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's kubeconfig file."""
+        self._plan()
+        return self._layout.kubeconfigs / "admin.yaml"
+
+    @property
+    def pki(self) -> Path:
+        """The folder with `ca.crt`, `admin.crt` and `admin.key`."""
+        return self._layout.pki
+
+    @property
+    def audit_log(self) -> Path:
+        """Every request to the API server, one JSON object per line."""
+        return self._layout.audit_log
+
+    def up(
+        self,
+        *,
+        nodes: int | None = None,
+        real: bool = False,
+        crds: Sequence[str] = (),
+        crd_files: Sequence[Path] = (),
+        progress: Progress | None = None,
+    ) -> None:
+        """Starts whatever does not run, and returns when pods can be scheduled.
+
+        `crds` are names of `optional_crds.NAMES`. They and `crd_files` are there before the
+        controllers start, so that the garbage collector knows their kinds from the start.
+
+        With `real`, a new instance has one real node, and no fake ones.
+
+        None means: `nodes` as before; `DEFAULT_NODES` for a new instance.
+        Raises: ConfigError, ProcessError, KubectlError.
+        """
+        progress = progress or Silent()
+        is_real = self._is_to_be_real(real, nodes)
+        if is_real:
+            require_node_support(progress)
+        binaries = find(progress)
+        if is_real:
+            build_node_programs(progress)
+        files = [*optional_crds.files(crds, progress), *crd_files]
+        with self._held(progress):
+            is_new = not self.exists
+            before = self._make(is_real=is_real) if is_new else self._plan()
+            plan = before if nodes is None else msgspec.structs.replace(before, nodes=nodes)
+            startup = Startup(self._layout, plan, binaries, self._node(plan, progress))
+            try:
+                self._start(startup, files, progress)
+                for surplus in range(plan.nodes, before.nodes if not is_new else 0):
+                    startup.kubectl("delete", "--ignore-not-found", "node", node_name(surplus))
+                self._write(plan)
+            except BaseException:
+                if is_new:  # nothing of value in it but the logs; the next attempt starts anew
+                    stop_all(self._layout)
+                    self._layout.plan.unlink()
+                raise
+
+    def down(self, *, progress: Progress | None = None) -> None:
+        """Stops everything and removes the folder. Does nothing if there is none.
+
+        Raises: ProcessError.
+        """
+        progress = progress or Silent()
+        if self._layout.folder.exists():
+            with self._held(progress):
+                progress.step(f"stopping {self.name}")
+                self._remove()
+
+    def status(self) -> Status:
+        """What is true now.
+
+        Raises: ConfigError if there is no such instance.
+        """
+        plan = self._plan()
+        return Status(
+            server=plan.server,
+            version=probe.version(plan.server_port, self.pki / "ca.crt"),
+            pids={name: process(self._layout, name).pid() for name in process_names(plan)},
+        )
+
+    def kubectl(self, *arguments: str | Path, stdin: str | None = None) -> str:
+        """What kubectl prints, as administrator.
+
+        Raises: KubectlError.
+        """
+        return self._startup(Silent()).kubectl(*arguments, stdin=stdin)
+
+    def install_crds(
+        self,
+        names: Sequence[str] = (),
+        files: Sequence[Path] = (),
+        *,
+        progress: Progress | None = None,
+    ) -> None:
+        """Installs kinds of other projects by name, or any CustomResourceDefinitions from files.
+
+        The controller manager restarts, because its garbage collector looks for new kinds only
+        every 30 seconds.
+
+        Raises: ConfigError, Unreachable, KubectlError.
+        """
+        progress = progress or Silent()
+        found = [*optional_crds.files(names, progress), *files]
+        if self.status().version is None:
+            raise Unreachable(f"{self.name}: no answer from {self.server}; is it up?")
+        with self._held(progress):
+            startup = self._startup(progress)
+            startup.install(found)
+            startup.restart_controller_manager()
+
+    @property
+    def entering(self) -> tuple[str, ...]:
+        """What stands before a command that is to run on the real node, in its network.
+
+        Raises: ConfigError if it has none.
+        """
+        return self._real_node(Silent()).entering
+
+    @property
+    def network(self) -> Path:
+        """The file of the real node's network namespace."""
+        return namespaces(self._layout).network
+
+    @property
+    def node_folder(self) -> Path:
+        """The folder whose `run` and `var` are those of the real node."""
+        return self._layout.node
+
+    def load_image(self, file: Path, *, progress: Progress | None = None) -> None:
+        """Gives the real node the images in an OCI archive.
+
+        Raises: ConfigError if it has none, ProcessError.
+        """
+        self._real_node(progress or Silent()).import_image(file)
+
+    def restart_kubelet(self) -> None:
+        """Ends and starts the kubelet of the real node. What runs in containers goes on.
+
+        Raises: ConfigError if it has none, ProcessError.
+        """
+        node = self._real_node(Silent())
+        stop([process(self._layout, "kubelet")])
+        node.start("kubelet")
+
+    def run_leader_worker_sets(self, *, progress: Progress | None = None) -> None:
+        """Starts the real LeaderWorkerSet controller beside the control plane, built if need be.
+
+        Its kind (`lws`) must be there. It runs until `down`; a later `up` does not start it again.
+
+        Raises: ConfigError, ProcessError, KubectlError.
+        """
+        progress = progress or Silent()
+        program = build(progress, LEADER_WORKER_SET) / leaderworkerset.NAME
+        with self._held(progress):
+            self._startup(progress).leader_worker_sets(program)
+
+    def token_for(self, namespace: str, account: str, *, duration: str = "1h") -> str:
+        """A token of a service account, from the TokenRequest API."""
+        return self.kubectl(
+            "create", "token", account, f"--namespace={namespace}", f"--duration={duration}"
+        ).strip()
+
+    def service_account_kubeconfig(self, namespace: str, account: str) -> Path:
+        """A new kubeconfig file that acts as a service account."""
+        return self._write_kubeconfig(f"{namespace}.{account}", self.token_for(namespace, account))
+
+    def user_kubeconfig(self, user: str, groups: Sequence[str] = ()) -> Path:
+        """A new kubeconfig file with a client certificate for this user."""
+        authority = Authority(Pair.read(self.pki, "ca"))
+        return self._write_kubeconfig(f"user.{user}", authority.issue(user, groups=groups))
+
+    def _start(self, startup: Startup, crd_files: Sequence[Path], progress: Progress) -> None:
+        if node := startup.node:
+            progress.step(f"starting {self.name}: namespaces, containerd, images")
+            node.prepare()
+            node.runtime(node_images(node.programs))
+        progress.step(f"starting {self.name}: etcd, kube-apiserver")
+        startup.store()
+        startup.objects(crd_files)
+        progress.step(f"starting {self.name}: controllers, scheduler, nodes")
+        startup.controllers()
+
+    def _startup(self, progress: Progress) -> Startup:
+        plan = self._plan()
+        return Startup(self._layout, plan, find(progress), self._node(plan, progress))
+
+    def _node(self, plan: Plan, progress: Progress) -> RealNode | None:
+        if not plan.is_real:
+            return None
+        return RealNode(self._layout, plan, build_node_programs(progress))
+
+    def _real_node(self, progress: Progress) -> RealNode:
+        node = self._node(self._plan(), progress)
+        if node is None:
+            raise ConfigError(self.name, "has fake nodes only; make a real one with: dev up --real")
+        return node
+
+    def _write_kubeconfig(self, name: str, credential: Pair | str) -> Path:
+        path = self._layout.kubeconfigs / f"{name}.yaml"
+        content = kubeconfig(
+            name=f"dynamo-{self.name}",
+            server=self.server,
+            authority=(self.pki / "ca.crt").read_bytes(),
+            credential=credential,
+        )
+        write_private(path, content)
+        return path
+
+    def _held(self, progress: Progress) -> AbstractContextManager[None]:
+        return held(
+            self._root / ".locks" / self.name,
+            waiting=lambda: progress.step(f"waiting for another command on {self.name}"),
+        )
+
+    def _plan(self) -> Plan:
+        try:
+            return msgspec.json.decode(self._layout.plan.read_bytes(), type=Plan)
+        except FileNotFoundError:
+            advice = f"there is no such instance; make it with: dynamoctl dev up {self.name}"
+            raise ConfigError(self.name, advice) from None
+        except msgspec.DecodeError as error:
+            advice = f"{error}; remove it with: dynamoctl dev down {self.name}"
+            raise ConfigError(str(self._layout.plan), advice) from error
+
+    def _is_to_be_real(self, wanted: bool, nodes: int | None) -> bool:
+        if not self.exists:
+            is_real = wanted
+        elif wanted and not self._plan().is_real:
+            raise ConfigError(self.name, "has fake nodes; choose another name, or take it down")
+        else:
+            is_real = self._plan().is_real
+        if is_real and nodes is not None:
+            raise ConfigError("nodes", f"{self.name} has one real node and no fake ones")
+        return is_real
+
+    def _make(self, *, is_real: bool) -> Plan:
+        self._remove()
+        others = (other for other in type(self).all(self._root) if other.exists)
+        reserved = {port for other in others for port in other.ports}
+        server_port, etcd_port, etcd_peer_port = free_ports(3, reserved=reserved)
+        plan = Plan(
+            server_port=server_port,
+            etcd_port=etcd_port,
+            etcd_peer_port=etcd_peer_port,
+            nodes=0 if is_real else DEFAULT_NODES,
+            is_real=is_real,
+        )
+        self._layout.make()
+        write_credentials(self._layout, plan)
+        write_kubeconfigs(self._layout, plan, instance=self.name)
+        self._write(plan)
+        return plan
+
+    def _write(self, plan: Plan) -> None:
+        partial = self._layout.plan.with_suffix(".partial")
+        write_private(partial, msgspec.json.encode(plan))
+        partial.rename(self._layout.plan)
+
+    def _remove(self) -> None:
+        stop_all(self._layout)
+        shutil.rmtree(self._layout.folder, ignore_errors=True)

@@ -1,0 +1,94 @@
+"""The files of one instance: which part of its folder is for what."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from devcluster.ports import LOOPBACK
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What was decided when the instance was made, and stays."""
+
+    server_port: int
+    etcd_port: int
+    etcd_peer_port: int
+    nodes: int
+    is_real: bool = False
+    """Whether it has one real node, in namespaces of its own, in place of fake ones."""
+
+    @property
+    def server(self) -> str:
+        """The address of the API server."""
+        return f"https://{LOOPBACK}:{self.server_port}"
+
+    @property
+    def ports(self) -> frozenset[int]:
+        """All ports of the instance."""
+        return frozenset((self.server_port, self.etcd_port, self.etcd_peer_port))
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The paths below the folder of one instance."""
+
+    folder: Path
+
+    @property
+    def plan(self) -> Path:
+        """Written last when the instance is made: without it the folder is a leftover."""
+        return self.folder / "instance.json"
+
+    @property
+    def pki(self) -> Path:
+        """Certificates and keys."""
+        return self.folder / "pki"
+
+    @property
+    def kubeconfigs(self) -> Path:
+        """One file per user."""
+        return self.folder / "kubeconfigs"
+
+    @property
+    def records(self) -> Path:
+        """Who runs: one file per process."""
+        return self.folder / "run"
+
+    @property
+    def logs(self) -> Path:
+        """What the processes print, and the audit log."""
+        return self.folder / "logs"
+
+    @property
+    def audit_log(self) -> Path:
+        """Every request to the API server, one JSON object per line."""
+        return self.logs / "audit.log"
+
+    @property
+    def data(self) -> Path:
+        """The files of etcd."""
+        return self.folder / "etcd"
+
+    @property
+    def node(self) -> Path:
+        """What a real node consists of, with its /run and /var."""
+        return self.folder / "node"
+
+    @property
+    def scratch(self) -> Path:
+        """What may be deleted at any time."""
+        return self.folder / "scratch"
+
+    def make(self) -> None:
+        """Makes the folders, closed to other users."""
+        for folder in (
+            self.folder,
+            self.pki,
+            self.kubeconfigs,
+            self.records,
+            self.logs,
+            self.data,
+            self.scratch,
+        ):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,0 +1,137 @@
+"""The real LeaderWorkerSet controller beside a local control plane, for tests with real groups.
+
+It works through webhooks, which number the pods and set their leader's address. A cluster reaches them
+through a Service; here the API server calls the process on the loopback address, with a certificate that we
+issue. The first use builds it; a control plane works without it.
+"""
+
+import base64
+import json
+import time
+from collections.abc import Mapping
+from ipaddress import IPv4Address
+from pathlib import Path
+from typing import Any
+
+from devcluster.certificates import Authority, Pair
+from devcluster.kubectl import Kubectl, KubectlError
+from devcluster.layout import Layout
+from devcluster.ports import LOOPBACK, free_ports
+from devcluster.processes import Process, ProcessError, first_ended
+
+NAME = "leaderworkerset"
+_GROUP = "leaderworkerset.x-k8s.io"
+_READY_SECONDS = 60
+_BETWEEN_TRIES_SECONDS = 0.3
+
+_SETS = (
+    {"apiGroups": [_GROUP], "resources": ["leaderworkersets"]},
+    f"{_GROUP.replace('.', '-')}-v1-{NAME}",
+)
+_PODS = ({"apiGroups": [""], "resources": ["pods"]}, "-v1-pod")
+_WEBHOOKS: tuple[tuple[str, dict[str, Any], str, list[str]], ...] = (
+    ("mutate", *_SETS, ["CREATE", "UPDATE"]),
+    ("mutate", *_PODS, ["CREATE"]),
+    ("validate", *_SETS, ["CREATE", "UPDATE"]),
+    ("validate", *_PODS, ["CREATE", "UPDATE"]),
+)
+"""What each does, of which objects, the end of its path, when. Source: config/webhook of its release."""
+
+_PROBE = {
+    "apiVersion": f"{_GROUP}/v1",
+    "kind": "LeaderWorkerSet",
+    "metadata": {"name": "probe", "namespace": "default"},
+    "spec": {
+        "leaderWorkerTemplate": {
+            "size": 1,
+            "workerTemplate": {"spec": {"containers": [{"name": "main", "image": "probe"}]}},
+        }
+    },
+}
+
+
+def start(layout: Layout, kubectl: Kubectl, program: Path, environment: Mapping[str, str]) -> None:
+    """Starts the controller unless it runs; returns when it judges LeaderWorkerSets.
+
+    Raises: ProcessError, KubectlError.
+    """
+    process = Process(NAME, layout.records, layout.logs)
+    if process.pid() is not None:
+        return
+    (port,) = free_ports(1)
+    authority = Authority(Pair.read(layout.pki, "ca"))
+    folder = layout.scratch / NAME
+    folder.mkdir(exist_ok=True)
+    authority.issue(NAME, hosts=(IPv4Address(LOOPBACK),)).write(folder, "tls")
+    own, registered = folder / "settings.json", folder / "webhooks.json"
+    own.write_text(json.dumps(settings(port, folder)))
+    registered.write_text(json.dumps(webhooks(port, authority.pair.certificate)))
+    user = {"KUBECONFIG": str(layout.kubeconfigs / "admin.yaml")}
+    process.start([program, f"--config={own}"], {**environment, **user})
+    kubectl.apply(registered)
+    _wait(process, kubectl)
+
+
+def settings(port: int, certificates: Path) -> dict[str, Any]:
+    """What the controller reads at its start."""
+    return {
+        "apiVersion": "config.lws.x-k8s.io/v1alpha1",
+        "kind": "Configuration",
+        "webhook": {"host": LOOPBACK, "port": port, "certDir": str(certificates)},
+        "internalCertManagement": {"enable": False},
+        "leaderElection": {"leaderElect": False},
+        "metrics": {"bindAddress": "0"},
+        "health": {"healthProbeBindAddress": "0"},
+    }
+
+
+def webhooks(port: int, authority: bytes) -> dict[str, Any]:
+    """What tells the API server to ask it, as a List."""
+    items = [
+        {
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": kind,
+            "metadata": {"name": NAME},
+            "webhooks": [
+                _webhook(f"https://{LOOPBACK}:{port}/{verb}-{end}", authority, rule, operations)
+                for verb, rule, end, operations in _WEBHOOKS
+                if verb == chosen
+            ],
+        }
+        for chosen, kind in (
+            ("mutate", "MutatingWebhookConfiguration"),
+            ("validate", "ValidatingWebhookConfiguration"),
+        )
+    ]
+    return {"apiVersion": "v1", "kind": "List", "items": items}
+
+
+def _webhook(
+    url: str, authority: bytes, rule: dict[str, Any], operations: list[str]
+) -> dict[str, Any]:
+    """One entry. Pods of others are left alone: theirs must start without this process too."""
+    of_a_set = {"key": "leaderworkerset.sigs.k8s.io/name", "operator": "Exists"}
+    is_for_pods = rule["resources"] == ["pods"]
+    return {
+        "name": f"{'pod' if is_for_pods else 'set'}.{_GROUP}",
+        "admissionReviewVersions": ["v1"],
+        "sideEffects": "None",
+        "clientConfig": {"url": url, "caBundle": base64.b64encode(authority).decode()},
+        "rules": [{**rule, "apiVersions": ["v1"], "operations": operations}],
+        "objectSelector": {"matchExpressions": [of_a_set] if is_for_pods else []},
+    }
+
+
+def _wait(process: Process, kubectl: Kubectl) -> None:
+    """Asks for a judgement until there is one; nothing is created."""
+    deadline = time.monotonic() + _READY_SECONDS
+    while True:
+        try:
+            kubectl(*("create", "--dry-run=server", "--filename=-"), stdin=json.dumps(_PROBE))
+        except KubectlError as error:
+            if first_ended([process], within_seconds=_BETWEEN_TRIES_SECONDS):
+                raise ProcessError(f"{NAME} ended; log: {process.log}") from error
+            if time.monotonic() > deadline:
+                raise ProcessError(f"{error}; log: {process.log}") from error
+        else:
+            return

@@ -1,0 +1,132 @@
+"""Whether this machine can be a node, in one line, before anything is built.
+
+Features of a kernel have no list to read: a module may be built in, loaded or loadable. So what is needed is
+tried, in namespaces that end with the trial.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from devcluster.progress import Progress
+from kube_runtime.errors import ConfigError
+
+CNI_PROGRAMS = Path("/usr/lib/cni")
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_PACKAGES: Mapping[str, Sequence[str]] = {
+    "runc": ("runc",),
+    "containernetworking-plugins": tuple(
+        str(CNI_PROGRAMS / name) for name in ("ptp", "host-local", "loopback", "portmap")
+    ),
+    "conntrack": ("conntrack",),
+    "nftables": ("nft",),
+    "iproute2": ("ip",),
+    "mount": ("mount", "umount"),
+    "util-linux": ("unshare", "nsenter"),
+    "mmdebstrap": ("mmdebstrap",),
+}
+"""Debian package → the programs that must be there, by name or path."""
+
+_HIERARCHIES = Path("/sys/fs/cgroup")
+_CONTROLLERS = ("cpu", "memory", "pids")
+_TRIALS = {
+    "network and mount namespaces": "true",
+    "virtual network pairs (veth)": "ip link add name trial-a type veth peer name trial-b",
+    "nftables with address translation": (
+        "nft add table ip trial && "
+        "nft add chain ip trial nat '{ type nat hook postrouting priority srcnat; }' && "
+        "nft add rule ip trial nat ct state new masquerade"
+    ),
+    "the file system overlay": (
+        "mount -t tmpfs none /mnt && cd /mnt && mkdir low up work all && "
+        "mount -t overlay -o lowerdir=low,upperdir=up,workdir=work none all"
+    ),
+}
+
+
+def require_node_support(progress: Progress) -> None:
+    """Returns if this machine can be a node. Installs missing Debian packages: the kernel is tried with them.
+
+    Raises: ConfigError about "a real node" with what is missing, or about a package that was not to be had.
+    """
+    if sys.platform != "linux":
+        raise _refused("needs Linux: containers share its kernel")
+    if os.geteuid() != 0:
+        raise _refused("needs root: a node makes namespaces, mounts and control groups")
+    require_control_groups()
+    _require_packages(progress)
+    for feature, command in _TRIALS.items():
+        if words := _failure(command):
+            raise _refused(f"this kernel lacks {feature}: {words}")
+
+
+def _refused(reason: str) -> ConfigError:
+    return ConfigError("a real node", reason)
+
+
+def require_control_groups(hierarchies: Path = _HIERARCHIES) -> None:
+    """Returns if containers can be put into control groups, of the first or of the second version.
+
+    Raises: ConfigError with what is missing.
+    """
+    unified = hierarchies / "cgroup.controllers"
+    if unified.exists():
+        found = dict.fromkeys(unified.read_text().split(), hierarchies)
+    else:
+        found = {
+            tree.name: tree for tree in (hierarchies.iterdir() if hierarchies.exists() else ())
+        }
+    if missing := [name for name in _CONTROLLERS if name not in found]:
+        raise _refused(f"no control groups for {', '.join(missing)} below {hierarchies}")
+    if shut := [name for name in _CONTROLLERS if not os.access(found[name], os.W_OK)]:
+        raise _refused(f"control groups for {', '.join(shut)} below {hierarchies} are read-only")
+
+
+def missing_packages() -> list[str]:
+    """The Debian packages whose programs are not on this machine."""
+    return [
+        package
+        for package, programs in _PACKAGES.items()
+        if not all(shutil.which(program, path=PATH) for program in programs)
+    ]
+
+
+def _require_packages(progress: Progress) -> None:
+    missing = missing_packages()
+    if not missing:
+        return
+    names = " ".join(missing)
+    if shutil.which("apt-get", path=PATH) is None:
+        raise _refused(f"missing programs; install what Debian calls: {names}")
+    progress.step(f"installing Debian packages: {names}")
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    for command in (
+        ("apt-get", "update"),
+        ("apt-get", "install", "--yes", "--no-install-recommends", *missing),
+    ):
+        done = subprocess.run(  # noqa: S603 - the system's own installer
+            command, env=environment, capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            # No refusal: the machine could be a node, and a test must not be left out for a mirror's sake.
+            raise ConfigError(" ".join(command[:2]), _last_line(done.stderr))
+
+
+def _failure(command: str) -> str:
+    """The last words of a command in namespaces of its own. Empty means: it went well."""
+    done = subprocess.run(  # noqa: S603 - the commands above
+        ["unshare", "--net", "--mount", "/bin/sh", "-c", command],  # noqa: S607 - PATH is set
+        env={"PATH": PATH},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return _last_line(done.stderr) if done.returncode else ""
+
+
+def _last_line(words: str) -> str:
+    lines = [line for line in words.splitlines() if line.strip()]
+    return lines[-1].strip() if lines else "no reason given"

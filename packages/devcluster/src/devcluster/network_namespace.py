@@ -1,0 +1,187 @@
+"""The namespaces in which a node lives: its own network, mounts, /run and /var.
+
+They are files, so that they outlive every process, and a later command finds them. Nothing of the node may
+show outside: mounts made inside do not propagate out, and the node's programs find their usual folders, but
+below /run and /var these are folders of the instance.
+"""
+
+import os
+import select
+import signal
+import subprocess
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from devcluster.control_group import ControlGroup
+from devcluster.machine import PATH
+from devcluster.processes import ProcessError
+
+NODE_ADDRESS = "10.90.0.1"
+_NODE_NETWORK = f"{NODE_ADDRESS}/24"
+_OUTER = "node"
+_INNER = "uplink"
+_ATTEMPTS = 20
+_ENDS_WITHIN_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Namespaces:
+    """The namespaces of one instance, in its folder, and the control group of its containers."""
+
+    folder: Path
+    groups: ControlGroup
+
+    @property
+    def exist(self) -> bool:
+        """Whether they are there, whole or in part."""
+        return any(_is_mounted(path) for path in (*self._files, self._place))
+
+    @property
+    def entering(self) -> tuple[str, ...]:
+        """What stands before a command that is to run inside.
+
+        Not `ip netns exec`: it mounts another /sys, in which the kubelet finds no control groups.
+        """
+        return ("nsenter", f"--net={self.network}", f"--mount={self._mount}")
+
+    @property
+    def network(self) -> Path:
+        """The file of the network namespace."""
+        return self._place / "net"
+
+    def make(self) -> None:
+        """Makes them.
+
+        Raises: ProcessError.
+        """
+        self._place.mkdir(parents=True, exist_ok=True)
+        for name in ("run", "var", "var/lib", "var/log", "var/tmp"):
+            (self.folder / name).mkdir(exist_ok=True)
+        with suppress(FileExistsError):
+            (self.folder / "var" / "run").symlink_to("/run")
+        # A mount namespace can be kept only in a mount that does not propagate.
+        _run("mount", "--bind", str(self._place), str(self._place))
+        _run("mount", "--make-private", str(self._place))
+        for file in self._files:
+            file.touch()
+        inside = "mount --make-rshared / && mount --bind {0}/run /run && mount --bind {0}/var /var"
+        _run(
+            *("unshare", f"--net={self.network}", f"--mount={self._mount}", "--propagation=slave"),
+            *("/bin/sh", "-c", inside.format(self.folder)),
+        )
+        self._make_network()
+        self.groups.make()
+
+    def end_containers(self) -> None:
+        """Ends what runs in containers, once nobody would start it again."""
+        _killed(self.groups.processes())
+
+    def remove(self) -> None:
+        """Ends every process inside, and removes them. Does nothing if there are none.
+
+        Raises: ProcessError if a process does not end.
+        """
+        for _ in range(_ATTEMPTS):
+            if not _killed(self.processes()):
+                break
+        else:
+            raise ProcessError(f"processes in {self._place} do not end")
+        for path in (*self._files, self._place):
+            while _is_mounted(path):
+                _run("umount", "--lazy", str(path))
+        self.groups.remove()
+
+    def processes(self) -> set[int]:
+        """The pids of all processes inside, of their children, and of what runs in the node's containers.
+
+        A container has namespaces of its own, and no parent that is left after a crash; its control group
+        is left.
+        """
+        kept = {_number(file) for file in self._files if _is_mounted(file)}
+        parents = _parents()
+        found = self.groups.processes() | {
+            pid
+            for pid in parents
+            if kept & {_number(Path(f"/proc/{pid}/ns/{kind}")) for kind in ("net", "mnt")} - {None}
+        }
+        while children := {pid for pid in parents if parents[pid] in found} - found:
+            found |= children
+        return found
+
+    def _make_network(self) -> None:
+        """The node's address, on one end of a pair; the default route leads into the other, to nowhere."""
+        for command in (
+            ("ip", "link", "set", "lo", "up"),
+            *(("ip", "link", "add", "name", _OUTER, "type", "veth", "peer", "name", _INNER),),
+            ("ip", "address", "add", _NODE_NETWORK, "dev", _OUTER),
+            ("ip", "link", "set", _OUTER, "up"),
+            ("ip", "link", "set", _INNER, "up"),
+            ("ip", "route", "add", "default", "dev", _OUTER),
+            ("/bin/sh", "-c", "echo 1 >/proc/sys/net/ipv4/ip_forward"),
+        ):
+            _run(*self.entering, *command)
+
+    @property
+    def _place(self) -> Path:
+        return self.folder / "namespaces"
+
+    @property
+    def _mount(self) -> Path:
+        return self._place / "mount"
+
+    @property
+    def _files(self) -> Sequence[Path]:
+        return (self.network, self._mount)
+
+
+def _parents() -> dict[int, int]:
+    """The parent of each process on this machine."""
+    found = {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal():
+            with suppress(FileNotFoundError, ProcessLookupError):
+                stat = (folder / "stat").read_text()
+                found[int(folder.name)] = int(stat.rpartition(")")[2].split()[1])
+    return found
+
+
+def _number(path: Path) -> int | None:
+    """What tells a namespace from all others. None means: the process has gone, or is not ours to see."""
+    try:
+        return path.stat().st_ino
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return None
+
+
+def _is_mounted(path: Path) -> bool:
+    """Not `os.path.ismount`: it does not see a folder that is mounted on itself."""
+    escaped = str(path).replace("\\", "\\134").replace(" ", "\\040")
+    mounts = Path("/proc/self/mountinfo").read_text().splitlines()
+    return any(escaped == line.split()[4] for line in mounts)
+
+
+def _killed(pids: Iterable[int]) -> bool:
+    """Whether there was one to kill. A descriptor keeps the pid from meaning another process."""
+    descriptors = []
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            descriptors.append(os.pidfd_open(pid))
+    for descriptor in descriptors:
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+    for descriptor in descriptors:
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        poll.poll(_ENDS_WITHIN_SECONDS * 1000)
+        os.close(descriptor)
+    return bool(descriptors)
+
+
+def _run(*command: str) -> None:
+    done = subprocess.run(  # noqa: S603 - system programs, with our arguments
+        command, env={"PATH": PATH}, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise ProcessError(f"{' '.join(command)}: {done.stderr.strip()}")

@@ -1,0 +1,191 @@
+"""The programs of a real node: their command lines, and the files that they read.
+
+Nearly each setting is here because the node does not come up without it on a small machine: one without
+systemd, with the first version of control groups, with fewer capabilities than root usually has, and without
+the network.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from ipaddress import IPv4Address
+from pathlib import Path
+from typing import Any
+
+from devcluster.certificates import Authority
+from devcluster.layout import Layout, Plan
+from devcluster.machine import CNI_PROGRAMS
+from devcluster.network_namespace import NODE_ADDRESS
+
+NODE_NAME = "node"
+DNS_ADDRESS = "10.96.0.10"  # of the Service kube-dns; inside the Services' network
+CLUSTER_DOMAIN = "cluster.local"
+PAUSE_IMAGE = "localhost/pause:1"
+CONTAINERD_SOCKET = "/run/containerd/containerd.sock"
+_POD_NETWORK = "10.128.0.0/16"
+
+NODE_USERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "kubelet": (f"system:node:{NODE_NAME}", ("system:nodes",)),
+    "kube-proxy": ("system:kube-proxy", ()),
+}
+"""Kubeconfig file → user and groups. The API server itself brings the roles of both."""
+
+KUBELET_CLIENT = "kube-apiserver-kubelet-client"
+"""As whom the API server asks the kubelet for logs; `manifests/node.yaml` gives it the role."""
+
+
+def write_node_credentials(layout: Layout, authority: Authority) -> None:
+    """Writes the keys and certificates between the API server and the kubelet."""
+    address = IPv4Address(NODE_ADDRESS)
+    serving = authority.issue(f"system:node:{NODE_NAME}", hosts=(NODE_NAME, address))
+    serving.write(layout.pki, "kubelet-server")
+    authority.issue(KUBELET_CLIENT).write(layout.pki, KUBELET_CLIENT)
+
+
+def write_node_settings(layout: Layout, group: str) -> None:
+    """Writes what the programs of the node read at their start."""
+    files = {
+        _kubelet_file(layout): json.dumps(_kubelet_settings(layout, group)),
+        _proxy_file(layout): json.dumps(_proxy_settings(layout)),
+        _network_folder(layout) / "10-pods.conflist": json.dumps(_pod_network()),
+        _containerd_file(layout): _containerd_settings(layout),
+    }
+    for file, content in files.items():
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(content)
+
+
+def containerd(layout: Layout, _: Plan) -> list[str]:
+    """Arguments of containerd."""
+    return [f"--config={_containerd_file(layout)}"]
+
+
+def kubelet(layout: Layout, _: Plan) -> list[str]:
+    """Arguments of the kubelet."""
+    return [
+        f"--config={_kubelet_file(layout)}",
+        f"--kubeconfig={layout.kubeconfigs / 'kubelet.yaml'}",
+        f"--hostname-override={NODE_NAME}",
+        f"--node-ip={NODE_ADDRESS}",
+    ]
+
+
+def kube_proxy(layout: Layout, _: Plan) -> list[str]:
+    """Arguments of kube-proxy."""
+    return [f"--config={_proxy_file(layout)}"]
+
+
+NODE_ARGUMENTS: Mapping[str, Callable[[Layout, Plan], list[str]]] = {
+    "containerd": containerd,
+    "kubelet": kubelet,
+    "kube-proxy": kube_proxy,
+}
+"""Program → its arguments, in the order in which they start."""
+
+
+def _containerd_settings(layout: Layout) -> str:
+    """In TOML. Without restrict_oom_score_adj, no container starts where CAP_SYS_RESOURCE is absent."""
+    runtime = 'plugins."io.containerd.cri.v1.runtime"'
+    return f"""\
+version = 3
+root = "/var/lib/containerd"
+state = "/run/containerd"
+disabled_plugins = ["io.containerd.nri.v1.nri"]
+
+[grpc]
+address = "{CONTAINERD_SOCKET}"
+
+[plugins."io.containerd.cri.v1.images"]
+snapshotter = "overlayfs"
+
+[plugins."io.containerd.cri.v1.images".pinned_images]
+sandbox = "{PAUSE_IMAGE}"
+
+[{runtime}]
+restrict_oom_score_adj = true
+
+[{runtime}.cni]
+bin_dirs = ["{CNI_PROGRAMS}"]
+conf_dir = "{_network_folder(layout)}"
+
+[{runtime}.containerd.runtimes.runc]
+runtime_type = "io.containerd.runc.v2"
+
+[{runtime}.containerd.runtimes.runc.options]
+SystemdCgroup = false
+"""
+
+
+def _kubelet_settings(layout: Layout, group: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        "address": NODE_ADDRESS,
+        "authentication": {
+            "anonymous": {"enabled": False},
+            "webhook": {"enabled": True},
+            "x509": {"clientCAFile": str(layout.pki / "ca.crt")},
+        },
+        "authorization": {"mode": "Webhook"},
+        "tlsCertFile": str(layout.pki / "kubelet-server.crt"),
+        "tlsPrivateKeyFile": str(layout.pki / "kubelet-server.key"),
+        "containerRuntimeEndpoint": f"unix://{CONTAINERD_SOCKET}",
+        "clusterDNS": [DNS_ADDRESS],
+        "clusterDomain": CLUSTER_DOMAIN,
+        "resolvConf": "",  # nothing is resolved outside
+        "cgroupDriver": "cgroupfs",
+        "cgroupRoot": f"/{group}",
+        "enforceNodeAllocatable": [],
+        "failCgroupV1": False,
+        "failSwapOn": False,
+        "oomScoreAdj": 0,  # to lower it takes CAP_SYS_RESOURCE
+        "evictionHard": {
+            "memory.available": "100Mi"
+        },  # how full this disk is, is its owner's matter
+        "imageGCHighThresholdPercent": 100,  # nobody could pull an image again
+        "serializeImagePulls": False,
+        "readOnlyPort": 0,
+    }
+
+
+def _proxy_settings(layout: Layout) -> dict[str, Any]:
+    return {
+        "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
+        "kind": "KubeProxyConfiguration",
+        "clientConnection": {"kubeconfig": str(layout.kubeconfigs / "kube-proxy.yaml")},
+        "hostnameOverride": NODE_NAME,
+        "clusterCIDR": _POD_NETWORK,
+        "mode": "nftables",
+        "conntrack": {"maxPerCore": 0, "min": 0},  # those are of the whole machine
+        "oomScoreAdj": 0,
+    }
+
+
+def _pod_network() -> dict[str, Any]:
+    """A pair per pod, and routes. A bridge would need the kernel's filter for bridges as well."""
+    pair = {
+        "type": "ptp",
+        "ipam": {
+            "type": "host-local",
+            "ranges": [[{"subnet": _POD_NETWORK}]],
+            "routes": [{"dst": "0.0.0.0/0"}],
+            "dataDir": "/var/lib/cni/networks",
+        },
+    }
+    ports = {"type": "portmap", "capabilities": {"portMappings": True}}
+    return {"cniVersion": "1.0.0", "name": "pods", "plugins": [pair, ports]}
+
+
+def _kubelet_file(layout: Layout) -> Path:
+    return layout.node / "kubelet.json"
+
+
+def _proxy_file(layout: Layout) -> Path:
+    return layout.node / "kube-proxy.json"
+
+
+def _containerd_file(layout: Layout) -> Path:
+    return layout.node / "containerd.toml"
+
+
+def _network_folder(layout: Layout) -> Path:
+    return layout.node / "network"

@@ -1,0 +1,119 @@
+"""A real node beside the control plane of an instance: its namespaces, its programs, its images.
+
+A crash may leave programs without a node, containers without a program, mounts and control groups without
+either. So the namespaces decide what belongs to the node, no matter which process started it.
+"""
+
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from devcluster.control_group import ControlGroup
+from devcluster.layout import Layout, Plan
+from devcluster.machine import PATH
+from devcluster.network_namespace import Namespaces
+from devcluster.node_components import CONTAINERD_SOCKET, NODE_ARGUMENTS, write_node_settings
+from devcluster.processes import Process, ProcessError, first_ended
+from kube_runtime.errors import ConfigError
+
+FORWARDER = "forwarder"
+NODE_PROCESSES = (FORWARDER, *NODE_ARGUMENTS)
+_FORWARD = Path(__file__).with_name("forward.py")
+_HIDDEN = (Path("/run"), Path("/var"), Path("/mnt"))
+_READY_SECONDS = 60
+_BETWEEN_PROBES_SECONDS = 0.2
+
+
+def namespaces(layout: Layout) -> Namespaces:
+    """The namespaces of an instance, whether or not they exist."""
+    return Namespaces(layout.node, ControlGroup(f"dynamo-operator-{layout.folder.name}"))
+
+
+@dataclass(frozen=True, slots=True)
+class RealNode:
+    """What it takes to start the node of an instance."""
+
+    layout: Layout
+    plan: Plan
+    programs: Mapping[str, Path]
+
+    @property
+    def entering(self) -> tuple[str, ...]:
+        """What stands before a command that is to run on the node."""
+        return namespaces(self.layout).entering
+
+    def prepare(self) -> None:
+        """Makes the namespaces and the way in, unless they are there.
+
+        Raises: ProcessError, ConfigError.
+        """
+        spaces = namespaces(self.layout)
+        if any(self.layout.folder.is_relative_to(hidden) for hidden in _HIDDEN):
+            raise ConfigError(str(self.layout.folder), "a real node has its own /run and /var")
+        if not spaces.exist:
+            spaces.groups.remove()
+            spaces.make()
+        forwarder = self._process(FORWARDER)
+        if forwarder.pid() is None:
+            place = (str(self.plan.server_port), spaces.network)
+            forwarder.start([sys.executable, "-I", _FORWARD, *place], self._environment())
+        write_node_settings(self.layout, spaces.groups.name)
+
+    def runtime(self, images: Mapping[str, Path]) -> None:
+        """Starts containerd; returns when it has these images, given by name.
+
+        Raises: ProcessError.
+        """
+        self.start("containerd")
+        deadline = time.monotonic() + _READY_SECONDS
+        while self._ctr("version").returncode:
+            self._require("containerd", deadline)
+        present = self._ctr("images", "list", "--quiet").stdout.split()
+        for name, file in images.items():
+            if name not in present:
+                self.import_image(file)
+
+    def import_image(self, file: Path) -> None:
+        """Gives the node the images in a file.
+
+        Raises: ProcessError.
+        """
+        done = self._ctr("images", "import", "--local", str(file))
+        if done.returncode:
+            raise ProcessError(f"ctr images import {file}: {done.stderr.strip()}")
+
+    def start(self, name: str) -> None:
+        """Starts a program of the node unless it runs."""
+        process = self._process(name)
+        if process.pid() is None:
+            arguments = NODE_ARGUMENTS[name](self.layout, self.plan)
+            process.start([*self.entering, self.programs[name], *arguments], self._environment())
+
+    def _ctr(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        program = str(self.programs["ctr"])
+        fixed = (f"--address={CONTAINERD_SOCKET}", "--namespace=k8s.io")
+        return subprocess.run(  # noqa: S603 - a program that we built
+            [*self.entering, program, *fixed, *arguments],
+            env=self._environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def _require(self, name: str, deadline: float) -> None:
+        process = self._process(name)
+        if first_ended([process], within_seconds=_BETWEEN_PROBES_SECONDS):
+            raise ProcessError(f"{name} ended; log: {process.log}")
+        if time.monotonic() > deadline:
+            raise ProcessError(f"{name}: not ready after {_READY_SECONDS} s; log: {process.log}")
+
+    def _process(self, name: str) -> Process:
+        return Process(name, self.layout.records, self.layout.logs)
+
+    def _environment(self) -> dict[str, str]:
+        """The shim must be on PATH, beside what Debian has."""
+        own = self.programs["containerd-shim-runc-v2"].parent
+        return {"PATH": f"{own}:{PATH}", "HOME": str(self.layout.scratch)}

@@ -1,0 +1,200 @@
+"""Brings the processes of one instance up and down in the order that they need.
+
+Readiness of the API server is the one thing that nobody reports, so it is asked for; while waiting,
+the end of any process counts as an answer. Everything after that is waited for by watches.
+"""
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from devcluster import leaderworkerset
+from devcluster.binaries import Binaries
+from devcluster.components import ARGUMENTS, MANIFESTS, write_scheduler_settings
+from devcluster.kubectl import Kubectl, KubectlError
+from devcluster.layout import Layout, Plan
+from devcluster.node_components import NODE_NAME
+from devcluster.nodes import node_list, node_name
+from devcluster.probe import is_ready
+from devcluster.processes import Process, ProcessError, first_ended, stop
+from devcluster.real_node import NODE_PROCESSES, RealNode, namespaces
+
+STORE = ("etcd", "kube-apiserver")
+CONTROLLERS = ("kube-controller-manager", "kube-scheduler", "kwok")
+_REAL_CONTROLLERS = ("kube-controller-manager", "kube-scheduler")
+_NODE_MANIFESTS = MANIFESTS / "node.yaml"
+_READY_SECONDS = 60
+_BETWEEN_PROBES_SECONDS = 0.1
+_BETWEEN_LOOKS_SECONDS = 3  # at whether all still run, while waiting for objects
+_PATH = "/usr/local/bin:/usr/bin:/bin"
+
+
+@dataclass(frozen=True, slots=True)
+class Startup:
+    """What it takes to start the processes of an instance.
+
+    None means: `node` where the nodes are fake.
+    """
+
+    layout: Layout
+    plan: Plan
+    binaries: Binaries
+    node: RealNode | None = None
+
+    @property
+    def kubectl(self) -> Kubectl:
+        """kubectl as administrator."""
+        return Kubectl(
+            program=self.binaries["kubectl"],
+            kubeconfig=self.layout.kubeconfigs / "admin.yaml",
+            cache=self.layout.scratch,
+        )
+
+    def store(self) -> None:
+        """Starts etcd and the API server; returns when requests are served.
+
+        Raises: ProcessError.
+        """
+        self._launch(STORE)
+        running = [process(self.layout, name) for name in STORE]
+        deadline = time.monotonic() + _READY_SECONDS
+        while not is_ready(self.plan.server_port, self.layout.pki / "ca.crt"):
+            ended = first_ended(running, within_seconds=_BETWEEN_PROBES_SECONDS)
+            if ended is not None:
+                raise ProcessError(_obituary(ended))
+            if time.monotonic() > deadline:
+                raise ProcessError(
+                    f"kube-apiserver: not ready after {_READY_SECONDS} s; log: {running[-1].log}"
+                )
+
+    def objects(self, crd_files: Sequence[Path]) -> None:
+        """Applies what the instance consists of, and kinds to have from the start.
+
+        Raises: KubectlError.
+        """
+        if self.node is None:
+            nodes = self.layout.scratch / "nodes.json"
+            nodes.write_text(json.dumps(node_list(self.plan.nodes)))
+            self.kubectl.apply(MANIFESTS / "kwok-rbac.yaml", nodes)
+        else:
+            self.kubectl.apply(_NODE_MANIFESTS)
+        self.install(crd_files)
+
+    def install(self, crd_files: Sequence[Path]) -> None:
+        """Applies CustomResourceDefinitions; returns when their kinds are served.
+
+        Raises: KubectlError.
+        """
+        if crd_files:
+            self.kubectl.apply(*crd_files)
+            self._wait_for_kinds([f"--filename={file}" for file in crd_files])
+
+    def controllers(self) -> None:
+        """Starts the controllers, the scheduler and kwok; returns when a pod could run.
+
+        A real node must have its runtime by then; its kubelet starts here.
+
+        Raises: ProcessError.
+        """
+        write_scheduler_settings(self.layout)
+        self._launch(CONTROLLERS if self.node is None else _REAL_CONTROLLERS)
+        if self.node is not None:
+            self.node.start("kubelet")
+            self.node.start("kube-proxy")
+            self._wait("--for=create", f"node/{NODE_NAME}")
+            self._wait("--for=condition=Ready", f"node/{NODE_NAME}")
+            self._wait("--for=condition=Available", "deployment/coredns", namespace="kube-system")
+        if self.plan.nodes:
+            self._wait("--for=condition=Ready", *self._nodes())
+        self._wait("--for=create", "serviceaccount/default", "configmap/kube-root-ca.crt")
+
+    def restart_controller_manager(self) -> None:
+        """Ends and starts the controller manager."""
+        stop([process(self.layout, "kube-controller-manager")])
+        self._launch(("kube-controller-manager",))
+
+    def leader_worker_sets(self, program: Path) -> None:
+        """Starts the LeaderWorkerSet controller; its kind must be there.
+
+        Raises: ProcessError, KubectlError.
+        """
+        leaderworkerset.start(self.layout, self.kubectl, program, self._environment())
+
+    def _wait_for_kinds(self, files: Sequence[str]) -> None:
+        """`kubectl wait` fails on a definition that is so new that it has no conditions."""
+        deadline = time.monotonic() + _READY_SECONDS
+        while True:
+            try:
+                self.kubectl(
+                    "wait", "--for=condition=Established", f"--timeout={_READY_SECONDS}s", *files
+                )
+            except KubectlError as error:
+                if "accessor error" not in str(error) or time.monotonic() > deadline:
+                    raise
+            else:
+                return
+
+    def _nodes(self) -> list[str]:
+        return [f"node/{node_name(index)}" for index in range(self.plan.nodes)]
+
+    def _wait(self, condition: str, *objects: str, namespace: str = "default") -> None:
+        deadline = time.monotonic() + _READY_SECONDS
+        while True:
+            try:
+                self.kubectl(
+                    *("wait", f"--namespace={namespace}", f"--timeout={_BETWEEN_LOOKS_SECONDS}s"),
+                    *(condition, *objects),
+                )
+            except KubectlError as error:
+                running = [process(self.layout, name) for name in process_names(self.plan)]
+                if ended := first_ended(running, within_seconds=_BETWEEN_PROBES_SECONDS):
+                    raise ProcessError(_obituary(ended)) from error
+                if time.monotonic() > deadline:
+                    raise ProcessError(f"{error}; logs: {self.layout.logs}") from error
+            else:
+                return
+
+    def _launch(self, names: Sequence[str]) -> None:
+        for name in names:
+            one = process(self.layout, name)
+            if one.pid() is None:
+                arguments = ARGUMENTS[name](self.layout, self.plan)
+                entering = self.node.entering if self.node else ()
+                one.start([*entering, self.binaries[name], *arguments], self._environment())
+
+    def _environment(self) -> dict[str, str]:
+        return {"PATH": _PATH, "HOME": str(self.layout.scratch)}
+
+
+def process_names(plan: Plan) -> tuple[str, ...]:
+    """The processes of an instance that is whole, in the order in which they start."""
+    if plan.is_real:
+        return (*STORE, *_REAL_CONTROLLERS, *NODE_PROCESSES)
+    return tuple(ARGUMENTS)
+
+
+def process(layout: Layout, name: str) -> Process:
+    """One process of an instance, by the name of its program."""
+    return Process(name, layout.records, layout.logs)
+
+
+def stop_all(layout: Layout) -> None:
+    """Stops every process of an instance, whoever started it: writers first, etcd last; then its node.
+
+    Raises: ProcessError.
+    """
+    writers = (*CONTROLLERS, leaderworkerset.NAME, *reversed(NODE_PROCESSES))
+    spaces = namespaces(layout)
+    stop([process(layout, name) for name in writers])
+    spaces.end_containers()  # the API server would wait for their watches
+    for name in ("kube-apiserver", "etcd"):
+        stop([process(layout, name)])
+    spaces.remove()
+
+
+def _obituary(ended: Process) -> str:
+    lines = ended.log.read_text(errors="replace").splitlines() if ended.log.exists() else []
+    last = lines[-1].strip() if lines else "it said nothing"
+    return f"{ended.name} ended: {last}; log: {ended.log}"

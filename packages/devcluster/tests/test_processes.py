@@ -1,0 +1,146 @@
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from devcluster.processes import Identity, Process, first_ended, identity, stop
+
+ENVIRONMENT = {"PATH": "/usr/bin:/bin"}
+STUBBORN = "trap '' TERM; echo ready; while true; do sleep 0.1; done"
+STARTER = """
+import os, signal, sys
+from pathlib import Path
+from devcluster.processes import Process
+folder = Path(sys.argv[1])
+Process("one", folder, folder).start(["sleep", "60"], {"PATH": "/usr/bin:/bin"})
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.fixture
+def process(tmp_path: Path) -> Iterator[Process]:
+    one = Process("one", tmp_path, tmp_path)
+    yield one
+    stop([one], grace_seconds=0)
+
+
+@pytest.fixture
+def stranger(tmp_path: Path) -> Iterator[Process]:
+    other = Process("stranger", tmp_path, tmp_path)
+    yield other
+    stop([other], grace_seconds=0)
+
+
+def recorded_file(process: Process) -> Path:
+    return process.records / "one.pid"
+
+
+def test_a_started_process_is_known_by_its_pid(process: Process) -> None:
+    process.start(["sleep", "60"], ENVIRONMENT)
+    pid = process.pid()
+    assert pid is not None
+    assert b"sleep\x0060\x00" == Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+def test_a_process_leads_its_own_session(process: Process) -> None:
+    process.start(["sleep", "60"], ENVIRONMENT)
+    pid = process.pid()
+    assert pid is not None
+    assert pid == os.getsid(pid)
+
+
+def test_a_stopped_process_is_gone_and_forgotten(process: Process) -> None:
+    process.start(["sleep", "60"], ENVIRONMENT)
+    pid = process.pid()
+    assert pid is not None
+    stop([process])
+    assert process.pid() is None
+    assert identity(pid) is None
+    assert not recorded_file(process).exists()
+
+
+def test_stopping_what_never_ran_does_nothing(process: Process) -> None:
+    stop([process])
+
+
+def test_a_process_that_ended_by_itself_is_not_running(process: Process) -> None:
+    process.start(["true"], ENVIRONMENT)
+    assert process == first_ended([process], within_seconds=10)
+    assert process.pid() is None
+
+
+def test_a_program_that_does_not_exist_is_a_process_that_ended(process: Process) -> None:
+    process.start(["/no/such/program"], ENVIRONMENT)
+    assert process == first_ended([process], within_seconds=10)
+    assert "/no/such/program" in process.log.read_text()
+
+
+def test_what_a_process_prints_on_either_stream_is_in_its_log(process: Process) -> None:
+    process.start(["sh", "-c", "echo out; echo err >&2"], ENVIRONMENT)
+    first_ended([process], within_seconds=10)
+    assert "out\nerr\n" == process.log.read_text()
+
+
+def test_a_process_that_ignores_the_request_to_end_is_killed(process: Process) -> None:
+    process.start(["sh", "-c", STUBBORN], ENVIRONMENT)
+    deadline = time.monotonic() + 10
+    while "ready" not in process.log.read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    stop([process], grace_seconds=0.2)
+    assert process.pid() is None
+
+
+def test_a_reused_pid_is_somebody_else_and_is_left_alone(
+    process: Process, stranger: Process
+) -> None:
+    stranger.start(["sleep", "60"], ENVIRONMENT)
+    pid = stranger.pid()
+    assert pid is not None
+    boot, stat = (stranger.records / "stranger.pid").read_text().splitlines()
+    fields = stat.split()
+    fields[21] = str(int(fields[21]) - 1)
+    recorded_file(process).write_text(f"{boot}\n{' '.join(fields)}\n")
+
+    assert process.pid() is None
+    stop([process], grace_seconds=0)
+    assert pid == stranger.pid()
+
+
+def test_a_record_from_before_the_last_boot_is_of_nobody(process: Process) -> None:
+    process.start(["sleep", "60"], ENVIRONMENT)
+    true_record = recorded_file(process).read_text()
+    _, stat = true_record.splitlines()
+    recorded_file(process).write_text(f"00000000-0000-0000-0000-000000000000\n{stat}\n")
+    assert process.pid() is None
+    recorded_file(process).write_text(true_record)
+    assert process.pid() is not None
+
+
+@pytest.mark.parametrize("text", ["", "boot\n", "boot\n12 (x)\n", "not\na record\n"])
+def test_a_broken_record_is_of_nobody(process: Process, text: str) -> None:
+    recorded_file(process).write_text(text)
+    assert process.pid() is None
+
+
+def test_a_process_whose_starter_was_killed_can_still_be_stopped(process: Process) -> None:
+    command = [sys.executable, "-c", STARTER, str(process.records)]
+    subprocess.run(command, check=False)  # noqa: S603 - this interpreter
+    pid = process.pid()
+    assert pid is not None
+    stop([process])
+    assert identity(pid) is None
+
+
+def test_nobody_ended_while_all_run(process: Process) -> None:
+    process.start(["sleep", "60"], ENVIRONMENT)
+    assert first_ended([process], within_seconds=0) is None
+
+
+def test_a_name_with_parentheses_and_spaces_does_not_confuse_the_identity() -> None:
+    stat = "42 (a) b (c) S 1 " + " ".join(str(field) for field in range(5, 53))
+    assert Identity("boot", 42, 22) == Identity.of("boot\n", stat)

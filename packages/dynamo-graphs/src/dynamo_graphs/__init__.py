@@ -1,0 +1,1 @@
+"""DynamoGraphDeployments: what users write, and what becomes of it. Pure."""

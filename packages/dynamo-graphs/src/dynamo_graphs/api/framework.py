@@ -1,0 +1,111 @@
+"""Detect which inference framework a component runs, from its command and the spec.
+
+A command is free text for a shell. Detection matches exactly what one pattern of the reference matches,
+since anything else would move live graphs from one launch to another. As a regular expression it takes time
+cubic in a text that users choose, so its parts are searched one after the other.
+"""
+
+import re
+from dataclasses import dataclass
+
+from dynamo_graphs.api.backends import BACKENDS, NAMES, NOOP
+from dynamo_graphs.api.component import ComponentSpec, DynamoComponentDeploymentSpec
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.roles import WORKER_TYPES
+
+# A newline ends no command; space is ASCII without vertical tab.
+_SPACE = r"[\t\n\f\r ]"
+_SEPARATOR = re.compile(r"[|&;]")
+_PYTHON = re.compile(rf"python[0-9.]*{_SPACE}")
+_MODULE = re.compile(rf"-m{_SPACE}")
+_CACHE_PATHS = {each.name: each.cache_path for each in BACKENDS}
+_WITH_SSH_KEYS = frozenset(each.name for each in BACKENDS if each.needs_ssh_keys)
+
+
+@dataclass(frozen=True, slots=True)
+class Framework:
+    """The framework of a component; `problem` says why it is unknown, and `name` is then `noop`."""
+
+    name: str = NOOP
+    problem: str = ""
+
+
+def framework(spec: DynamoComponentDeploymentSpec) -> Framework:
+    """The framework that a component runs; `noop` for all but workers."""
+    if spec.component_type not in WORKER_TYPES:
+        return Framework()
+    explicit = spec.backend_framework or ""
+    if explicit and explicit not in NAMES:
+        return Framework(
+            problem=(f'unknown backend framework "{explicit}" (expected {", ".join(NAMES)})')
+        )
+    command = " ".join(_words(spec))
+    found = _started(command)
+    if len(found) > 1:
+        if explicit:
+            return Framework(explicit)
+        names = " ".join(found)
+        return Framework(
+            problem="could not determine backend framework: multiple backend frameworks detected "
+            f'from command: [{names}] in "{command}"'
+        )
+    if found and explicit and found[0] != explicit:
+        return Framework(
+            problem=f'backend framework mismatch: detected "{found[0]}" from command '
+            f'but explicitly configured as "{explicit}"'
+        )
+    return Framework(found[0] if found else explicit or NOOP)
+
+
+def _started(command: str) -> list[str]:
+    """The names of the frameworks that a command starts, sorted."""
+    modules = [_behind_module_option(each) for each in _SEPARATOR.split(command)]
+    return [name for name in sorted(NAMES) if any(f"dynamo.{name}" in each for each in modules)]
+
+
+def _behind_module_option(command: str) -> str:
+    """What follows the first `-m` behind the first Python; "" if there is none."""
+    python = _PYTHON.search(command)
+    option = _MODULE.search(command, python.end()) if python else None
+    return command[option.end() :] if option else ""
+
+
+def declared_or_detected(spec: DynamoComponentDeploymentSpec) -> str | None:
+    """What to show as the component's framework. None means: it runs none, or it is not known."""
+    found = framework(spec)
+    detected = None if found.name == NOOP else found.name
+    return spec.backend_framework or detected
+
+
+def frameworks(graph: DynamoGraphDeployment) -> str | None:
+    """The same of a graph; several are separated by commas."""
+    found = (
+        declared_or_detected(as_component(graph, each)) for each in graph.spec.services.values()
+    )
+    names = sorted({each for each in found if each})
+    return graph.spec.backend_framework or ",".join(names) or None
+
+
+def _words(spec: DynamoComponentDeploymentSpec) -> list[str]:
+    container = (spec.extra_pod_spec or {}).get("mainContainer") or {}
+    parts = [*(container.get("command") or ()), *(container.get("args") or ())]
+    return [str(part) for part in parts]
+
+
+def cache_path(name: str, mount_point: str | None, *, is_cache: bool) -> str:
+    """Where a volume is mounted. Empty means: the user must say."""
+    return mount_point or (_CACHE_PATHS.get(name, "") if is_cache else "")
+
+
+def as_component(
+    graph: DynamoGraphDeployment, service: ComponentSpec
+) -> DynamoComponentDeploymentSpec:
+    """A graph's service as the spec of the component that it becomes, with the graph's framework."""
+    fields = {name: getattr(service, name) for name in service.__struct_fields__}
+    return DynamoComponentDeploymentSpec(**fields, backend_framework=graph.spec.backend_framework)
+
+
+def needs_ssh_keys(graph: DynamoGraphDeployment) -> bool:
+    """Whether pods of the graph start processes in each other, as a framework on several nodes may."""
+    several = (each for each in graph.spec.services.values() if each.nodes > 1)
+    return any(framework(as_component(graph, each)).name in _WITH_SSH_KEYS for each in several)

@@ -1,0 +1,295 @@
+"""DynamoGraphDeployment: a whole inference graph."""
+
+from typing import Annotated, ClassVar, Literal
+
+import msgspec
+
+from dynamo_graphs.api.backends import NAMES
+from dynamo_graphs.api.component import (
+    GROUP,
+    VERSION,
+    ComponentSpec,
+    Quantity,
+    ServiceReplicaStatus,
+)
+from kube_runtime.crd.declare import (
+    AGE,
+    Column,
+    Definition,
+    Field,
+    Rule,
+    Rules,
+    Scale,
+    Transitions,
+    immutable,
+)
+from kube_runtime.kind import Kind, Object
+from kube_runtime.types.meta import Condition, Resource, Struct
+
+MOST_SERVICES = 25
+"""Of a graph, as in the definition of the Go operator."""
+
+
+def _is_complete_claim(claim: Object) -> bool:
+    """Whether a claim to be created says all that creation needs."""
+    needed = ("size", "storageClass", "volumeAccessMode")
+    return not claim.get("create") or all(name in claim for name in needed)
+
+
+class PersistentVolumeClaimSpec(Struct):
+    """A volume claim that the services of a graph may mount."""
+
+    RULES: ClassVar[Rules] = (
+        Rule(
+            "!has(self.create) || self.create == false || "
+            "(has(self.size) && has(self.storageClass) && has(self.volumeAccessMode))",
+            "When create is true, size, storageClass, and volumeAccessMode are required",
+            _is_complete_claim,
+        ),
+    )
+
+    name: Annotated[str, Field("Name of the PersistentVolumeClaim, which services mount it by.")]
+    create: Annotated[
+        bool,
+        Field("Create the claim if there is none. Otherwise it must exist already."),
+    ] = False
+    storage_class: Annotated[
+        str | None, Field("Storage class of the claim; needed when `create` is true.")
+    ] = None
+    size: Annotated[Quantity | None, Field("Size of the volume; needed when `create` is true.")] = (
+        None
+    )
+    volume_access_mode: Annotated[
+        str | None,
+        Field("Access mode, such as `ReadWriteMany`; needed when `create` is true."),
+    ] = None
+    retain: Annotated[
+        bool,
+        Field(
+            "Keep the claim, and what is on its volume, when the graph is deleted. Left out, a claim that "
+            "the graph created is deleted with it."
+        ),
+    ] = False
+
+
+class RestartStrategy(Struct):
+    """In which order services restart."""
+
+    type: Annotated[
+        Literal["Sequential", "Parallel"],
+        Field(
+            "`Sequential` restarts a service when the one before it is ready again, `Parallel` all "
+            "at once.",
+            default="Sequential",
+        ),
+    ] = "Sequential"
+    order: Annotated[
+        tuple[str, ...],
+        Field(
+            "All services in the order in which they restart; not with `Parallel`. Left out, they "
+            "go by name."
+        ),
+    ] = ()
+
+
+class Restart(Struct):
+    """A wish to restart the graph; a new id starts a new restart."""
+
+    id: Annotated[
+        str,
+        Field(
+            "Any text, such as a time. Changing it restarts the services of the graph.",
+            min_length=1,
+        ),
+    ]
+    strategy: Annotated[RestartStrategy | None, Field("In which order the services restart.")] = (
+        None
+    )
+
+
+class RestartStatus(Struct):
+    """How far a restart is."""
+
+    observed_id: Annotated[
+        str | None, Field("The `spec.restart.id` that this status is about.")
+    ] = msgspec.field(name="observedID", default=None)
+    phase: Annotated[str | None, Field("`Restarting`, `Completed` or `Superseded`.")] = None
+    in_progress: Annotated[
+        tuple[str, ...], Field("Services that are restarting at this moment.")
+    ] = ()
+
+
+class DynamoGraphDeploymentSpec(Struct):
+    """The services of a graph and what they share."""
+
+    TRANSITIONS: ClassVar[Transitions] = (immutable("backendFramework", "spec.backendFramework"),)
+
+    pvcs: Annotated[
+        tuple[PersistentVolumeClaimSpec, ...],
+        Field(
+            "Volume claims that services may mount; each needs a name of its own.", max_items=100
+        ),
+    ] = ()
+    services: Annotated[
+        dict[str, ComponentSpec],
+        Field("The components of the graph, by name.", max_properties=MOST_SERVICES),
+    ] = {}
+    envs: Annotated[
+        tuple[Object, ...],
+        Field(
+            "Environment variables of every service; a variable of the service itself wins.",
+            embeds="EnvVar",
+        ),
+    ] = ()
+    backend_framework: Annotated[
+        str | None,
+        Field(
+            "Backend that the workers run. Left out, it is read from each worker's command.",
+            options=NAMES,
+        ),
+    ] = None
+    restart: Annotated[Restart | None, Field("Restarts the services on demand.")] = None
+    replicas: Annotated[
+        int | None,
+        Field(
+            "Factor on the replicas of every worker service that no scaling adapter manages; what "
+            "`kubectl scale` sets. Left out, it is 1; with 0 those services have no pods.",
+            minimum=0,
+            format="int32",
+        ),
+    ] = None
+    labels: Annotated[
+        dict[str, str],
+        Field(
+            "Labels of every object of the graph, pods included. Those of a service win, and on "
+            "pods those of `extraPodMetadata`."
+        ),
+    ] = {}
+    annotations: Annotated[
+        dict[str, str],
+        Field(
+            "Annotations of every object of the graph, pods included. Those of a service win, and "
+            "on pods those of `extraPodMetadata`."
+        ),
+    ] = {}
+    progress_deadline_seconds: Annotated[
+        int | None,
+        Field(
+            "After so long without one more ready replica the graph says that it makes no progress; "
+            "it is not undone. Left out, it is 7800.",
+            minimum=1,
+            format="int32",
+        ),
+    ] = None
+
+
+class RollingUpdateStatus(Struct):
+    """How far a managed rolling update of the workers is."""
+
+    phase: Annotated[str | None, Field("`Pending`, `InProgress` or `Completed`.")] = None
+    start_time: Annotated[str | None, Field("When it began.", format="date-time")] = None
+    end_time: Annotated[str | None, Field("When it was complete.", format="date-time")] = None
+    updated_services: Annotated[
+        tuple[str, ...], Field("Services that run the new generation only.")
+    ] = ()
+    from_hash: Annotated[
+        str | None, Field("Generation of the workers before; empty for the first.")
+    ] = None
+    to_hash: Annotated[str | None, Field("Generation of the workers that is rolled out.")] = None
+
+
+class Progress(Struct):
+    """The best that the graph has reached on its way to the present spec."""
+
+    ready_replicas: Annotated[
+        int, Field("Most ready replicas of the newest spec so far.", minimum=0, format="int32")
+    ]
+    since: Annotated[str, Field("When that was reached first.", format="date-time")]
+    observed_generation: Annotated[
+        int, Field("Generation of the spec when that was reached first.", format="int64")
+    ] = 0
+    spec_hash: Annotated[
+        str | None, Field("Hash of the spec that this is about, without numbers of replicas.")
+    ] = None
+
+
+class DynamoGraphDeploymentStatus(Struct):
+    """What is true of a graph now."""
+
+    observed_generation: Annotated[
+        int, Field("Generation of the spec that this status is about.", format="int64")
+    ] = 0
+    state: Annotated[
+        str | None,
+        Field("Summary in one word: `initializing`, `pending`, `successful` or `failed`."),
+    ] = None
+    conditions: Annotated[
+        tuple[Condition, ...], Field("What is true of the graph now, one entry per type.")
+    ] = ()
+    services: Annotated[
+        dict[str, ServiceReplicaStatus], Field("Replica counts of each service.")
+    ] = {}
+    restart: Annotated[
+        RestartStatus | None, Field("How far the restart that was asked for last is.")
+    ] = None
+    rolling_update: Annotated[
+        RollingUpdateStatus | None, Field("How far the newest rolling update of the workers is.")
+    ] = None
+    progress: Annotated[
+        Progress | None, Field("What was reached so far; gone once the graph is ready.")
+    ] = None
+    replicas: Annotated[
+        int | None,
+        Field(
+            "The factor that the worker services have reached, for the scale subresource.",
+            minimum=0,
+            format="int32",
+        ),
+    ] = None
+    selector: Annotated[
+        str | None,
+        Field("Label selector of the pods of those services, as text, for the scale subresource."),
+    ] = None
+    backend_framework: Annotated[
+        str | None,
+        Field("Backend that the workers run, as declared or as read from their commands."),
+    ] = None
+    ready_services: Annotated[str | None, Field("Services that are ready, of how many: `3/4`.")] = (
+        None
+    )
+    gpus: Annotated[
+        int | None,
+        Field(
+            "GPUs that the graph asks for: nodes times GPUs times replicas of each service.",
+            minimum=0,
+            format="int32",
+        ),
+    ] = None
+
+
+class DynamoGraphDeployment(Resource):
+    """An inference graph: frontends, routers, workers and planners that belong together."""
+
+    KIND = Kind(GROUP, VERSION, "DynamoGraphDeployment", "dynamographdeployments")
+    DEFINITION: ClassVar = Definition(
+        short_names=("dgd",),
+        columns=(
+            Column("Ready", '.status.conditions[?(@.type=="Ready")].status'),
+            Column("Backend", ".status.backendFramework"),
+            AGE,
+            Column("State", ".status.state"),
+            Column("Services", ".status.readyServices"),
+            Column("GPUs", ".status.gpus", "integer"),
+            Column("Progress", '.status.conditions[?(@.type=="Progressing")].reason', priority=1),
+            Column("Reason", '.status.conditions[?(@.type=="Ready")].reason', priority=1),
+            Column("Message", '.status.conditions[?(@.type=="Ready")].message', priority=1),
+        ),
+        scale=Scale(".spec.replicas", ".status.replicas", ".status.selector"),
+    )
+
+    spec: Annotated[DynamoGraphDeploymentSpec, Field("The graph as it should be.")] = (
+        DynamoGraphDeploymentSpec()
+    )
+    status: Annotated[DynamoGraphDeploymentStatus, Field("The graph as last observed.")] = (
+        DynamoGraphDeploymentStatus()
+    )

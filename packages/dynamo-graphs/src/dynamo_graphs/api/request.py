@@ -1,0 +1,330 @@
+"""DynamoGraphDeploymentRequest: a graph found by profiling a model, deployed on demand."""
+
+from typing import Annotated, ClassVar, Literal
+
+import msgspec
+
+from dynamo_graphs.api.component import GROUP, VERSION
+from dynamo_graphs.api.names import SUBDOMAIN_LIMIT
+from kube_runtime.crd.declare import AGE, Column, Definition, Field
+from kube_runtime.kind import Kind, Object
+from kube_runtime.types.meta import Condition, Resource, Struct
+
+DEFAULT_BASE_CONFIG_KEY = "disagg.yaml"
+MOST_ENTRIES = 1000
+"""Of a list or map that only our definition has; what the Go operator has too stays as free as there."""
+
+
+class ConfigMapReference(Struct):
+    """One key of a ConfigMap."""
+
+    name: Annotated[str, Field("Name of the ConfigMap, in the request's own namespace.")]
+    key: Annotated[
+        str,
+        Field("Key in the ConfigMap that holds the document.", default=DEFAULT_BASE_CONFIG_KEY),
+    ] = DEFAULT_BASE_CONFIG_KEY
+
+
+class ProfilingConfig(Struct):
+    """How the profiling Job runs."""
+
+    profiler_image: Annotated[
+        str, Field("Image that contains the profiler, usually a Dynamo runtime image.")
+    ]
+    config: Annotated[
+        Object | None,
+        Field(
+            "Configuration of the profiler, handed on as it is. The operator itself sets "
+            "`deployment.model` and `engine.backend`. Left out, every value is the profiler's "
+            "default.",
+            free_form=True,
+        ),
+    ] = None
+    config_map_ref: Annotated[
+        ConfigMapReference | None,
+        Field("ConfigMap with the DynamoGraphDeployment from which profiling starts."),
+    ] = None
+    output_pvc: Annotated[
+        str | None,
+        Field(
+            "Existing PersistentVolumeClaim in the request's namespace that keeps all files of the "
+            "profiler: logs, plots and raw data. Left out, they are gone when the Job's pod is."
+        ),
+    ] = msgspec.field(name="outputPVC", default=None)
+    resources: Annotated[
+        Object | None,
+        Field("Requests and limits of the profiler's container.", embeds="ResourceRequirements"),
+    ] = None
+    tolerations: Annotated[
+        tuple[Object, ...],
+        Field(
+            "Taints that the profiling pod tolerates, for example to reach nodes with GPUs.",
+            embeds="Toleration",
+        ),
+    ] = ()
+    node_selector: Annotated[
+        dict[str, str],
+        Field(
+            "Labels of the nodes on which the profiling pod may run.", max_properties=MOST_ENTRIES
+        ),
+    ] = {}
+    affinity: Annotated[
+        Object | None,
+        Field("Which nodes the profiling pod prefers or needs.", embeds="Affinity"),
+    ] = None
+    env: Annotated[
+        tuple[Object, ...],
+        Field(
+            "Environment variables of the profiler's container, after those of the operator. "
+            "`DGDR_NAME`, `DGDR_NAMESPACE` and `DGDR_UID` are the operator's.",
+            embeds="EnvVar",
+            max_items=MOST_ENTRIES,
+        ),
+    ] = ()
+    env_from: Annotated[
+        tuple[Object, ...],
+        Field(
+            "ConfigMaps and Secrets whose keys become environment variables of the profiler's "
+            "container.",
+            embeds="EnvFromSource",
+            max_items=MOST_ENTRIES,
+        ),
+    ] = ()
+    image_pull_secrets: Annotated[
+        tuple[Object, ...],
+        Field(
+            "Secrets with credentials for the profiling pod's images, beside "
+            "`nvcr-imagepullsecret`.",
+            embeds="LocalObjectReference",
+            max_items=MOST_ENTRIES,
+        ),
+    ] = ()
+    service_account_name: Annotated[
+        str | None,
+        Field(
+            "Account of the profiling pod, in place of the one that the operator makes. It needs "
+            "the permissions of the ClusterRole for profiling.",
+            max_length=SUBDOMAIN_LIMIT,
+        ),
+    ] = None
+    priority_class_name: Annotated[
+        str | None, Field("Priority of the profiling pod.", max_length=SUBDOMAIN_LIMIT)
+    ] = None
+    runtime_class_name: Annotated[
+        str | None,
+        Field(
+            "Container runtime of the profiling pod, such as `nvidia`.", max_length=SUBDOMAIN_LIMIT
+        ),
+    ] = None
+    labels: Annotated[
+        dict[str, str],
+        Field(
+            "Labels of the Job and its pod. Those of the operator cannot be set.",
+            max_properties=MOST_ENTRIES,
+        ),
+    ] = {}
+    annotations: Annotated[
+        dict[str, str],
+        Field("Annotations of the Job and its pod.", max_properties=MOST_ENTRIES),
+    ] = {}
+    ttl_seconds_after_finished: Annotated[
+        int | None,
+        Field(
+            "How many seconds after its end the Job is deleted, at least 60. Left out, it stays as long "
+            "as the request.",
+            minimum=0,
+            format="int32",
+        ),
+    ] = None
+    backoff_limit: Annotated[
+        int | None,
+        Field(
+            "How often a pod that was lost, for example to an eviction, is replaced; default 3. A "
+            "profiler that has failed is never run again.",
+            minimum=0,
+            format="int32",
+        ),
+    ] = None
+    active_deadline_seconds: Annotated[
+        int | None,
+        Field(
+            "How many seconds profiling may take altogether; default 86400, a day.",
+            minimum=1,
+            format="int64",
+        ),
+    ] = None
+
+
+class DeploymentOverrides(Struct):
+    """What the generated graph gets on top of the profiler's answer."""
+
+    name: Annotated[
+        str | None, Field("Name of the graph. Left out, it is called like the request.")
+    ] = None
+    namespace: Annotated[
+        str | None, Field("Namespace of the graph. Left out, it is the request's own.")
+    ] = None
+    labels: Annotated[
+        dict[str, str], Field("Labels of the graph, added to those that the operator sets.")
+    ] = {}
+    annotations: Annotated[dict[str, str], Field("Annotations of the graph.")] = {}
+    workers_image: Annotated[
+        str | None,
+        Field(
+            "Image of the workers, in the graphs deployed while profiling and in the final one. "
+            "Left out, the image of the base document stays."
+        ),
+    ] = None
+
+
+class DynamoGraphDeploymentRequestSpec(Struct):
+    """What to profile, and what to do with the answer. Fixed once profiling has started."""
+
+    model: Annotated[
+        str, Field("Model to deploy, such as `Qwen/Qwen3-0.6B`; also given to the profiler.")
+    ]
+    backend: Annotated[
+        Literal["vllm", "sglang", "trtllm"],
+        Field("Inference backend to profile; also given to the profiler."),
+    ]
+    profiling_config: Annotated[ProfilingConfig, Field("How the profiling Job runs.")]
+    use_mocker: Annotated[
+        bool,
+        Field(
+            "Deploy simulated engines, which need no GPU and answer with the measured timing. "
+            "Profiling itself still runs the real backend.",
+            default=False,
+        ),
+    ] = False
+    enable_gpu_discovery: Annotated[
+        bool,
+        Field(
+            "Let the profiler read the GPUs of the cluster's nodes instead of the hardware section "
+            "of its configuration. Only an operator that manages the whole cluster can grant this.",
+            default=False,
+        ),
+    ] = False
+    auto_apply: Annotated[
+        bool,
+        Field(
+            "Create the generated graph. Otherwise it is only stored in "
+            "`status.generatedDeployment`, for you to review and apply.",
+            default=False,
+        ),
+    ] = False
+    deployment_overrides: Annotated[
+        DeploymentOverrides | None,
+        Field("Name, namespace, metadata and image of the generated graph."),
+    ] = None
+
+
+class DeploymentStatus(Struct):
+    """The graph that was created for a request."""
+
+    name: Annotated[str | None, Field("Name of the graph.")] = None
+    namespace: Annotated[str | None, Field("Namespace of the graph.")] = None
+    state: Annotated[str | None, Field("Copy of the graph's `status.state`.")] = None
+    created: Annotated[
+        bool,
+        Field("Whether the graph was created once. A graph that you delete is not created again."),
+    ] = False
+
+
+class DynamoGraphDeploymentRequestStatus(Struct):
+    """How far a request is."""
+
+    state: Annotated[
+        str | None,
+        Field(
+            "Stage of the request: empty, `Pending`, `Profiling`, `Deploying`, `Ready`, "
+            "`DeploymentDeleted` or `Failed`."
+        ),
+    ] = None
+    backend: Annotated[str | None, Field("Copy of `spec.backend`, for `kubectl get`.")] = None
+    observed_generation: Annotated[
+        int,
+        Field("Generation of the spec that the request was accepted with.", format="int64"),
+    ] = 0
+    conditions: Annotated[
+        tuple[Condition, ...],
+        Field(
+            "What is true of the request now, one entry per type: `Validation`, `Profiling`, "
+            "`SpecGenerated`, `DeploymentReady`, and `Succeeded`, which sums them up."
+        ),
+    ] = ()
+    profiling_results: Annotated[
+        str | None, Field("Where the results are kept, as `configmap/NAME`.")
+    ] = None
+    generated_deployment: Annotated[
+        Object | None,
+        Field(
+            "The whole generated DynamoGraphDeployment, ready to be applied.",
+            free_form=True,
+            embedded_resource=True,
+        ),
+    ] = None
+    additional_resources: Annotated[
+        tuple[Object, ...],
+        Field(
+            "The ConfigMaps that profiling found for the graph, which mounts them.", free_form=True
+        ),
+    ] = ()
+    deployment: Annotated[
+        DeploymentStatus | None, Field("The graph created because of `autoApply`.")
+    ] = None
+    message: Annotated[
+        str | None, Field("What is going on, or what went wrong, in one sentence.")
+    ] = None
+    profiling_phase: Annotated[
+        str | None,
+        Field(
+            "How far the profiler says it is: `Initializing`, `SweepingPrefill`, `SweepingDecode`, "
+            "`SelectingConfig`, `BuildingCurves`, `GeneratingDGD` or `Done`."
+        ),
+    ] = None
+    profiling_job_name: Annotated[str | None, Field("Name of the Job that profiles.")] = None
+    start_time: Annotated[
+        str | None, Field("When profiling was asked for.", format="date-time")
+    ] = None
+    completion_time: Annotated[
+        str | None, Field("When profiling ended, well or not.", format="date-time")
+    ] = None
+    accepted_spec: Annotated[
+        Object | None,
+        Field(
+            "The spec that the request was accepted with and is carried out by. Later changes of "
+            "`spec` have no effect.",
+            free_form=True,
+        ),
+    ] = None
+
+
+class DynamoGraphDeploymentRequest(Resource):
+    """Asks for a graph that serves a model well; the operator profiles the model to find it.
+
+    Once profiling has started the spec is fixed: to change it, delete the request and make
+    a new one.
+    """
+
+    KIND = Kind(GROUP, VERSION, "DynamoGraphDeploymentRequest", "dynamographdeploymentrequests")
+    DEFINITION: ClassVar = Definition(
+        short_names=("dgdr",),
+        columns=(
+            Column("Model", ".spec.model"),
+            Column("Backend", ".status.backend"),
+            Column("State", ".status.state"),
+            Column("DGD-State", ".status.deployment.state"),
+            AGE,
+            Column("Phase", ".status.profilingPhase", priority=1),
+            Column("Reason", '.status.conditions[?(@.type=="Succeeded")].reason', priority=1),
+            Column("Message", ".status.message", priority=1),
+        ),
+    )
+
+    spec: Annotated[
+        DynamoGraphDeploymentRequestSpec | None,
+        Field("What to profile, and what to do with the answer."),
+    ] = None
+    status: Annotated[
+        DynamoGraphDeploymentRequestStatus, Field("How far the request is, as last observed.")
+    ] = DynamoGraphDeploymentRequestStatus()

@@ -1,0 +1,185 @@
+"""Generations of workers: what one is made of, which services belong to it, how it is told apart.
+
+The hard part is the hash. It stands for what the user said, not for what we make of it, so that another
+release of ours makes no new generation; and it has a version, so that a better one can come one day
+without rolling the workers that run. What a version hashes is fixed for ever.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from dynamo_graphs.api import labels, names
+from dynamo_graphs.api.component import ComponentSpec
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.provider import is_on_grove
+from dynamo_graphs.api.roles import is_worker
+
+MANAGED, NATIVE = "managed", "native"
+MODES = (MANAGED, NATIVE)
+"""The values of the annotation that says who replaces workers."""
+
+LATEST = 1
+VERSIONS = frozenset((1,))
+"""The versions of the hash that we can compute."""
+
+FOUND_BY = "DYN_NAMESPACE_PREFIX"
+"""The variable that tells frontends what the Dynamo namespaces of their workers begin with."""
+
+_BESIDE_PODS_1 = frozenset(
+    (
+        "autoscaling",
+        "disruptionBudget",
+        "dynamoNamespace",
+        "ingress",
+        "replicas",
+        "scalingAdapter",
+        "serviceName",
+    )
+)
+_SILENT_1 = frozenset(
+    (
+        "nvidia.com/deployment-rolling-update-max-surge",
+        "nvidia.com/deployment-rolling-update-max-unavailable",
+        "nvidia.com/deployment-strategy",
+        "nvidia.com/last-applied-generation",
+        "nvidia.com/last-applied-hash",
+        "nvidia.com/restartAt",
+    )
+)
+_GRAPHS_1 = ("nvidia.com/dynamo-discovery-backend", "nvidia.com/enable-metrics")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerGeneration:
+    """How the workers of a graph are to be made now, and how the others find them.
+
+    `suffix` is the generation's own part of names; "" for workers under the plain names that every graph
+    has without managed rollouts. `content` is the versioned hash to note on the components; "" for none.
+    `found_by` is what the Dynamo namespaces of workers begin with, for those who look for them; "" when
+    these look in the graph's own Dynamo namespace only. `replicas` are those of services that shall not have
+    as many as the graph says yet, by name.
+    """
+
+    suffix: str = ""
+    content: str = ""
+    found_by: str = ""
+    replicas: Mapping[str, int] = field(default_factory=dict[str, int])
+
+
+PLAIN = WorkerGeneration()
+"""Workers as they are without managed rollouts."""
+
+
+def is_managed(graph: DynamoGraphDeployment) -> bool:
+    """Whether the operator itself replaces the workers of the graph."""
+    is_wanted = graph.metadata.annotations.get(labels.WORKER_ROLLOUT) == MANAGED
+    return is_wanted and not is_on_grove(graph)
+
+
+def can_be_isolated(service: ComponentSpec) -> bool:
+    """Whether a service's pods can come in generations.
+
+    Only workers do. Those on several nodes are replaced by who runs such groups, and the Dynamo namespace
+    that all graphs share has no generations.
+    """
+    return is_worker(service) and service.nodes == 1 and not service.global_dynamo_namespace
+
+
+def generation_services(graph: DynamoGraphDeployment) -> dict[str, ComponentSpec]:
+    """The services of a graph whose pods come in generations, by name."""
+    services = sorted(graph.spec.services.items())
+    return {key: each for key, each in services if can_be_isolated(each)}
+
+
+def first_generation(graph: DynamoGraphDeployment) -> WorkerGeneration:
+    """The generation of a graph of which nothing exists yet."""
+    if not is_managed(graph) or not generation_services(graph):
+        return PLAIN
+    content = worker_content(graph)
+    return WorkerGeneration(digits(content), content, found_by(graph, finds_plain=False))
+
+
+def found_by(graph: DynamoGraphDeployment, *, finds_plain: bool) -> str:
+    """What the Dynamo namespaces of the workers that frontends must find begin with.
+
+    `finds_plain` is whether they must find workers in the graph's own Dynamo namespace too. That takes a
+    prefix which the namespaces of other graphs may have as well.
+    """
+    namespace, name = graph.metadata.namespace, graph.metadata.name
+    in_plain = any(
+        is_worker(each) and not can_be_isolated(each) for each in graph.spec.services.values()
+    )
+    if finds_plain or in_plain:
+        return names.dynamo_namespace(namespace, name)
+    return names.generations_dynamo_namespace(namespace, name)
+
+
+def worker_component_name(
+    graph: DynamoGraphDeployment, key: str, generation: WorkerGeneration
+) -> str:
+    """The name of a service's component; only of services with generations it depends on that."""
+    if generation.suffix and can_be_isolated(graph.spec.services[key]):
+        return names.generation_component_name(graph.metadata.name, key, generation.suffix)
+    return names.component_name(graph.metadata.name, key)
+
+
+def worker_content(graph: DynamoGraphDeployment, version: int = LATEST) -> str:
+    """What stands for all that the user says of the workers' pods: `{version}:{eight digits}`."""
+    body = _said_1(graph)
+    text = msgspec.json.encode(body, order="sorted")
+    return f"{version}:{hashlib.sha256(text).hexdigest()[: names.HASH_LENGTH]}"
+
+
+def version_of(content: str) -> int:
+    """The version with which that was computed. 0 means: one that we cannot compute."""
+    version, colon, _ = content.partition(":")
+    known = {str(each): each for each in VERSIONS}
+    return known.get(version, 0) if colon else 0
+
+
+def digits(content: str) -> str:
+    """The hash without its version, as labels and names have it."""
+    return content.rpartition(":")[2]
+
+
+def _said_1(graph: DynamoGraphDeployment) -> dict[str, Any]:
+    spec = graph.spec
+    annotations = graph.metadata.annotations
+    return {
+        "annotations": _loud_1(spec.annotations),
+        "backendFramework": spec.backend_framework,
+        "envs": _without_nothing(msgspec.to_builtins(spec.envs)),
+        "labels": spec.labels,
+        "services": {key: _service_1(each) for key, each in generation_services(graph).items()},
+        "switches": {key: annotations[key] for key in _GRAPHS_1 if key in annotations},
+    }
+
+
+def _service_1(service: ComponentSpec) -> Any:
+    said: dict[str, Any] = msgspec.to_builtins(service)
+    kept = {name: each for name, each in said.items() if name not in _BESIDE_PODS_1}
+    if "annotations" in kept:
+        kept["annotations"] = _loud_1(kept["annotations"])
+    return _without_nothing(kept)
+
+
+def _loud_1(annotations: Mapping[str, str]) -> dict[str, str]:
+    return {key: text for key, text in annotations.items() if key not in _SILENT_1}
+
+
+def _without_nothing(value: Any) -> Any:
+    """The value without nulls, empty lists and empty maps: what a typed client writes for "not given".
+
+    Empty maps go too, although a few of them mean something, such as `emptyDir: {}`: there the rest of
+    the entry still differs.
+    """
+    if isinstance(value, Mapping):
+        kept = {name: _without_nothing(each) for name, each in value.items()}
+        return {name: each for name, each in kept.items() if each not in (None, [], {})}
+    if isinstance(value, list | tuple):
+        return [_without_nothing(each) for each in value]
+    return value

@@ -1,0 +1,99 @@
+"""DynamoGraphDeploymentScalingAdapter: the scale subresource of one service of a graph."""
+
+from typing import Annotated, ClassVar
+
+from dynamo_graphs.api.component import GROUP, VERSION
+from kube_runtime.crd.declare import Column, Definition, Field, Scale
+from kube_runtime.kind import Kind
+from kube_runtime.types.meta import Condition, Resource, Struct
+from kube_runtime.types.scaled import ScaledMetadata
+
+
+class ServiceReference(Struct):
+    """One service of one graph."""
+
+    name: Annotated[
+        str,
+        Field("Name of the DynamoGraphDeployment, in the adapter's own namespace.", min_length=1),
+    ]
+    service_name: Annotated[
+        str, Field("Key of the service under `spec.services` of that graph.", min_length=1)
+    ]
+
+
+class DynamoGraphDeploymentScalingAdapterSpec(Struct):
+    """How many replicas which service should have."""
+
+    replicas: Annotated[
+        int,
+        Field(
+            "Wanted replicas of the service. An autoscaler sets it through the scale subresource; "
+            "the operator copies it into the graph.",
+            minimum=0,
+            format="int32",
+        ),
+    ]
+    dgd_ref: Annotated[ServiceReference, Field("The graph and the service in it that is scaled.")]
+
+
+class DynamoGraphDeploymentScalingAdapterStatus(Struct):
+    """What the scale subresource reports."""
+
+    replicas: Annotated[
+        int | None, Field("Replicas of the service that exist now, as observed.", format="int32")
+    ] = None
+    desired_replicas: Annotated[
+        int | None,
+        Field("Replicas that the graph was last asked for.", minimum=0, format="int32"),
+    ] = None
+    observed_generation: Annotated[
+        int, Field("Generation of the spec that this status is about.", format="int64")
+    ] = 0
+    conditions: Annotated[
+        tuple[Condition, ...],
+        Field("What is true of the adapter now, one entry per type."),
+    ] = ()
+    selector: Annotated[
+        str | None,
+        Field("Label selector of the service's pods, as text, for a HorizontalPodAutoscaler."),
+    ] = None
+    last_scale_time: Annotated[
+        str | None,
+        Field("When the adapter last changed the replicas of the service.", format="date-time"),
+    ] = None
+
+
+class DynamoGraphDeploymentScalingAdapter(Resource):
+    """Lets an autoscaler set the replicas of one service of a graph through the scale subresource.
+
+    The operator makes one for every service whose `scalingAdapter.enabled` is true.
+    """
+
+    KIND = Kind(
+        GROUP,
+        VERSION,
+        "DynamoGraphDeploymentScalingAdapter",
+        "dynamographdeploymentscalingadapters",
+    )
+    DEFINITION: ClassVar = Definition(
+        short_names=("dgdsa",),
+        columns=(
+            Column("DGD", ".spec.dgdRef.name"),
+            Column("SERVICE", ".spec.dgdRef.serviceName"),
+            Column("REPLICAS", ".status.replicas", "integer"),
+            Column("AGE", ".metadata.creationTimestamp", "date"),
+            Column("DESIRED", ".spec.replicas", "integer", priority=1),
+            Column("READY", '.status.conditions[?(@.type=="Ready")].status', priority=1),
+            Column("REASON", '.status.conditions[?(@.type=="Ready")].reason', priority=1),
+        ),
+        scale=Scale(".spec.replicas", ".status.replicas", ".status.selector"),
+    )
+
+    metadata: ScaledMetadata = ScaledMetadata()
+    spec: Annotated[
+        DynamoGraphDeploymentScalingAdapterSpec | None,
+        Field("The wanted replicas, and of what."),
+    ] = None
+    status: Annotated[
+        DynamoGraphDeploymentScalingAdapterStatus, Field("What was done, as last observed.")
+    ] = DynamoGraphDeploymentScalingAdapterStatus()

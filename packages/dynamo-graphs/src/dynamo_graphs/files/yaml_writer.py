@@ -1,0 +1,65 @@
+"""Kubernetes objects as YAML or JSON text that any reader takes the same way.
+
+A string that some reader would take for something else is quoted: `yes`, `1e3`, `0o17`, `1:30`,
+`2020-01-01`. YAML 1.1 and 1.2 and kubectl differ there, so all three count.
+"""
+
+import sys
+from collections.abc import Iterable
+from functools import cache
+from typing import Any, TextIO
+
+import msgspec
+import yaml
+
+from dynamo_graphs.files.yaml_reader import scalar
+from kube_runtime.kind import Object
+
+_AMBIGUOUS = "ambiguous"
+_STRING = "tag:yaml.org,2002:str"
+
+
+class _Dumper(yaml.CSafeDumper):
+    """PyYAML's C emitter without aliases, and with the quotes that kubectl needs."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002  the signature is PyYAML's
+        return True
+
+    def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:
+        tag = super().resolve(kind, value, implicit)  # type: ignore[no-untyped-call]
+        is_string = kind is yaml.ScalarNode and implicit[0] and tag == _STRING
+        return _AMBIGUOUS if is_string and not _is_read_as_text(value) else tag
+
+
+@cache
+def _is_read_as_text(value: str) -> bool:
+    """Whether every reader takes the plain scalar for a text. The same few words come again and again."""
+    return isinstance(scalar(value), str)
+
+
+def _string(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    """Several lines become a block, which people can read."""
+    style = "|" if "\n" in text.strip("\n") and not text[:1].isspace() else None
+    return dumper.represent_scalar(_STRING, text, style=style)
+
+
+_Dumper.add_representer(str, _string)
+
+
+def write_yaml(objects: Iterable[Object], stream: TextIO) -> None:
+    """Writes a stream of documents, separated by `---`."""
+    yaml.dump_all(
+        objects,
+        stream,
+        Dumper=_Dumper,
+        explicit_start=True,
+        sort_keys=False,
+        allow_unicode=True,
+        width=sys.maxsize >> 33,
+    )
+
+
+def write_json(objects: Iterable[Object], stream: TextIO) -> None:
+    """Writes one List, as kubectl does."""
+    document = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
+    stream.write(msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n")

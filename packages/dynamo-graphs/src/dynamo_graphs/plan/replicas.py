@@ -1,0 +1,81 @@
+"""How many replicas a service shall have now, given all who have a say in it.
+
+Strongest first: a suspended graph, the service's scaling adapter, the graph's factor on the number in the
+spec. Whoever writes the number in the spec is not asked while an adapter is there, so the two cannot pull
+at one service.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from dynamo_graphs.api.deployment_config import base_replicas
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.roles import is_under_factor
+from dynamo_graphs.plan.observed import Observed, ServiceObserved
+from kube_runtime.types.meta import condition
+
+
+def effective_replicas(
+    graph: DynamoGraphDeployment, adapters: Mapping[str, int], zero: Collection[str]
+) -> dict[str, int | None]:
+    """The replicas of each service; `adapters` are what scaling adapters say, `zero` is suspended.
+
+    None means: nobody says a number, and none was ever written for the service, so that its workload may
+    have any. Once the operator has written one it stands for it, or the service would stay where it was left.
+    """
+    return {
+        key: 0 if key in zero else adapters.get(key, _own(graph, key))
+        for key in graph.spec.services
+    }
+
+
+def _own(graph: DynamoGraphDeployment, key: str) -> int | None:
+    service, factor = graph.spec.services[key], graph.spec.replicas
+    if factor is not None and is_under_factor(service):
+        return base_replicas(graph, key) * factor
+    was_suspended = condition(graph.status.conditions, "Suspended") is not None
+    return base_replicas(graph, key) if was_suspended else service.replicas
+
+
+def sized(graph: DynamoGraphDeployment) -> DynamoGraphDeployment:
+    """The graph with the number of replicas in every service, also where the user leaves it out."""
+    services = {
+        key: msgspec.structs.replace(service, replicas=base_replicas(graph, key))
+        for key, service in graph.spec.services.items()
+    }
+    spec = msgspec.structs.replace(graph.spec, services=services)
+    return msgspec.structs.replace(graph, spec=spec)
+
+
+@dataclass(frozen=True, slots=True)
+class GraphScale:
+    """What the scale subresource of a graph is about: the factor that is reached.
+
+    `covered` are the services under it, each with the most replicas that it has or shall have.
+    """
+
+    replicas: int
+    covered: Mapping[str, int]
+
+
+def graph_scale(graph: DynamoGraphDeployment, observed: Observed) -> GraphScale:
+    """The factor that all services under it have reached."""
+    wanted = 1 if graph.spec.replicas is None else graph.spec.replicas
+    reached, covered = [], {}
+    for key in _covered(graph):
+        base, present = base_replicas(graph, key), observed.get(key, _NOTHING).replicas
+        covered[key] = max(base * wanted, present)
+        if base:
+            reached.append(present // base)
+    return GraphScale(min(reached, default=wanted), covered)
+
+
+_NOTHING = ServiceObserved()
+
+
+def _covered(graph: DynamoGraphDeployment) -> Iterator[str]:
+    for key, service in sorted(graph.spec.services.items()):
+        if is_under_factor(service):
+            yield key

@@ -1,0 +1,276 @@
+"""The next step of a DynamoGraphDeploymentRequest: its status and some facts in, one action out.
+
+The states are those of the API: empty, Pending, Profiling, Deploying, Ready, DeploymentDeleted, Failed.
+Each action may have happened already, by a process that was killed before it could record that. So every
+action is safe to repeat, and the next one follows from the actual state, never from what was done.
+"""
+
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+from typing import Any
+
+import msgspec
+
+from dynamo_graphs.api import labels
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.profiling import MOCKED_RESULTS_FILE, RESULTS_FILE
+from dynamo_graphs.api.request import (
+    DynamoGraphDeploymentRequest,
+    DynamoGraphDeploymentRequestSpec,
+    DynamoGraphDeploymentRequestStatus,
+)
+from dynamo_graphs.plan.request_graph import tracking
+from kube_runtime.apply.result import controls
+from kube_runtime.types.batch import Job, Output
+from kube_runtime.types.meta import Condition, Resource, condition
+
+
+class State(StrEnum):
+    """Values of `status.state`."""
+
+    NEW = ""
+    PENDING = "Pending"
+    PROFILING = "Profiling"
+    DEPLOYING = "Deploying"
+    READY = "Ready"
+    DELETED = "DeploymentDeleted"
+    FAILED = "Failed"
+
+
+class Type(StrEnum):
+    """Types of conditions."""
+
+    VALIDATION = "Validation"
+    PROFILING = "Profiling"
+    GENERATED = "SpecGenerated"
+    DEPLOYED = "DeploymentReady"
+    SUCCEEDED = "Succeeded"
+
+
+class Reason(StrEnum):
+    """Reasons of conditions."""
+
+    ACCEPTED = "ValidationPassed"
+    VALIDATION_FAILED = "ValidationFailed"
+    JOB_CREATION_FAILED = "JobCreationFailed"
+    PROFILING_RUNNING = "ProfilingRunning"
+    PROFILING_FAILED = "ProfilingFailed"
+    PROFILING_COMPLETED = "ProfilingCompleted"
+    GENERATION_FAILED = "GenerationFailed"
+    GENERATED = "SpecGenerated"
+    DEPLOYMENT_CREATED = "DeploymentCreated"
+    DEPLOYMENT_CREATION_FAILED = "DeploymentCreationFailed"
+    DEPLOYMENT_READY = "DeploymentReady"
+    DEPLOYMENT_DEGRADED = "DeploymentDegraded"
+    DEPLOYMENT_FAILED = "DeploymentFailed"
+    DEPLOYMENT_DELETED = "DeploymentDeleted"
+    NAME_CONFLICT = "NameConflict"
+    STARTED_ANEW = "StartedAnew"
+    WAITING = "WaitingForEarlierJob"
+    PAUSED = "Paused"
+    UNREADABLE = "DecodeFailed"
+    TOO_LARGE = "TooLarge"
+    TOO_EXPENSIVE = "TooExpensive"
+    NEW = "New"
+
+
+class Stage(Enum):
+    """What a request is waiting for; it says which facts are needed."""
+
+    JUDGED = "to be judged"
+    STARTED = "to be started"
+    PROFILED = "to be profiled"
+    DEPLOYED = "to be deployed"
+    NOTHING = "nothing"
+
+
+class Act(Enum):
+    """What is done next."""
+
+    REST = "nothing"
+    ACCEPT = "record the spec that counts from now on"
+    REFUSE = "say what is wrong with the spec"
+    CLEAR = "delete the Job of an earlier spec"
+    WAIT = "say what is left of an earlier Job"
+    START = "create the Job"
+    BEGIN = "record that the Job runs"
+    WATCH = "say how far the Job is"
+    FAIL_START = "say that the Job's name is taken"
+    FAIL = "say why profiling failed"
+    VANISHED = "say that the Job is gone"
+    HARVEST = "record what profiling has found"
+    CREATE = "create the graph"
+    CONFLICT = "say that the graph's name is taken"
+    MIRROR = "say how the graph is"
+    LOSE = "record that the graph was deleted"
+    SETTLE = "record that there is nothing to deploy"
+
+
+FIXED = frozenset((State.PROFILING, State.DEPLOYING, State.READY, State.DELETED))
+"""In these states a change of the spec has no effect."""
+
+RETRIED: dict[tuple[Type, Reason], Stage] = {
+    (Type.PROFILING, Reason.JOB_CREATION_FAILED): Stage.STARTED,
+    (Type.PROFILING, Reason.NAME_CONFLICT): Stage.STARTED,
+    (Type.DEPLOYED, Reason.DEPLOYMENT_CREATION_FAILED): Stage.DEPLOYED,
+    (Type.DEPLOYED, Reason.NAME_CONFLICT): Stage.DEPLOYED,
+}
+"""Failures that somebody else may clear away, and where the request goes on when he has."""
+
+
+_STAGES: dict[str, Stage] = {
+    State.PENDING: Stage.STARTED,
+    State.PROFILING: Stage.PROFILED,
+    State.DEPLOYING: Stage.DEPLOYED,
+    State.READY: Stage.DEPLOYED,
+    State.DELETED: Stage.NOTHING,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What there is, as far as the stage asks for it.
+
+    `problems` are of the spec, or of what it names. `pods_left` are the names of pods of an earlier
+    Job that have not ended. None means: there is no such object.
+    """
+
+    problems: tuple[str, ...] = ()
+    job: Job | None = None
+    pods_left: tuple[str, ...] = ()
+    output: Output | None = None
+    graph: DynamoGraphDeployment | None = None
+
+
+def accepted_spec(request: DynamoGraphDeploymentRequest) -> DynamoGraphDeploymentRequestSpec:
+    """The spec by which the request is carried out: the accepted one, else the present one.
+
+    Raises:
+        ValueError: there is neither.
+    """
+    accepted = request.status.accepted_spec
+    if accepted is not None:
+        with suppress(msgspec.ValidationError):  # somebody has changed it
+            return msgspec.convert(accepted, DynamoGraphDeploymentRequestSpec)
+    if request.spec is None:
+        raise ValueError("spec is missing")
+    return request.spec
+
+
+def as_accepted(spec: DynamoGraphDeploymentRequestSpec) -> dict[str, Any]:
+    """The spec as it is kept in the status."""
+    kept: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(spec))
+    return kept
+
+
+def stage(request: DynamoGraphDeploymentRequest) -> Stage:
+    """What the request is waiting for."""
+    status = request.status
+    state = status.state or State.NEW
+    if state == State.FAILED:
+        is_edited = request.metadata.generation != status.observed_generation
+        return Stage.JUDGED if is_edited and _is_new(request) else _retried(status)
+    if state in (State.DEPLOYING, State.READY) and not accepted_spec(request).auto_apply:
+        return Stage.NOTHING
+    return _STAGES.get(state, Stage.JUDGED)  # nobody knows what another state means
+
+
+def next_step(request: DynamoGraphDeploymentRequest, facts: Facts) -> Act:
+    """What is to be done now. It is total: there is an act for everything that can be found."""
+    match stage(request):
+        case Stage.JUDGED:
+            return Act.REFUSE if facts.problems else Act.ACCEPT
+        case Stage.STARTED:
+            return _start(request, facts)
+        case Stage.PROFILED:
+            return _profile(request, facts)
+        case Stage.DEPLOYED:
+            return _deploy(request, facts)
+        case Stage.NOTHING:
+            is_stuck = request.status.state == State.DEPLOYING
+            return Act.SETTLE if is_stuck else Act.REST
+
+
+def is_of_request(request: DynamoGraphDeploymentRequest, found: Resource) -> bool:
+    """Whether a graph was made for this very request, or by an operator that wrote no uid."""
+    uid = found.metadata.annotations.get(labels.REQUEST_UID)
+    if uid is not None:
+        return uid == request.metadata.uid
+    is_led_back = tracking(request).items() <= found.metadata.labels.items()
+    deployment = request.status.deployment
+    return is_led_back and deployment is not None and deployment.created
+
+
+def end_of(job: Job) -> Condition | None:
+    """The condition that says that the Job is over. None means: it is not."""
+    for type_ in ("Complete", "Failed"):
+        found = condition(job.status.conditions, type_)
+        if found is not None and found.status == "True":
+            return found
+    return None
+
+
+def _is_new(request: DynamoGraphDeploymentRequest) -> bool:
+    """Whether the spec was changed after the request has failed, by what we said of it then."""
+    said = condition(request.status.conditions, Type.SUCCEEDED)
+    return said is not None and said.observed_generation != request.metadata.generation
+
+
+def _retried(status: DynamoGraphDeploymentRequestStatus) -> Stage:
+    if condition(status.conditions, Type.SUCCEEDED) is None:
+        return Stage.NOTHING  # an earlier operator gave up, and nobody expects it to go on
+    if status.observed_generation == 0:
+        return Stage.JUDGED
+    for (type_, reason), where in RETRIED.items():
+        found = condition(status.conditions, type_)
+        if found is not None and (found.status, found.reason) == ("False", reason):
+            return where
+    return Stage.NOTHING
+
+
+def _start(request: DynamoGraphDeploymentRequest, facts: Facts) -> Act:
+    if facts.job is not None:
+        if not controls(request, facts.job):
+            return Act.FAIL_START
+        if facts.job.metadata.deletion_timestamp:
+            return Act.WAIT  # its removal wakes the request
+        return Act.BEGIN if _is_current(request, facts.job) else Act.CLEAR
+    if facts.pods_left:
+        return Act.WAIT  # or they would write over what the next ones find
+    if request.metadata.generation != request.status.observed_generation:
+        return Act.REFUSE if facts.problems else Act.ACCEPT
+    return Act.START
+
+
+def _is_current(request: DynamoGraphDeploymentRequest, job: Job) -> bool:
+    made_for = job.metadata.annotations.get(labels.REQUEST_GENERATION)
+    return made_for is None or made_for == str(request.status.observed_generation)
+
+
+def _profile(request: DynamoGraphDeploymentRequest, facts: Facts) -> Act:
+    job = facts.job
+    if job is None or not controls(request, job):
+        return Act.HARVEST if _has_results(request, facts.output) else Act.VANISHED
+    end = end_of(job)
+    if end is None:
+        return Act.WATCH
+    return Act.HARVEST if end.type == "Complete" else Act.FAIL
+
+
+def _has_results(request: DynamoGraphDeploymentRequest, output: Output | None) -> bool:
+    """Whether there are results of this very request, whose Job may be gone by now."""
+    if output is None:
+        return False
+    is_own = any(each.uid == request.metadata.uid for each in output.metadata.owner_references)
+    return is_own and bool({RESULTS_FILE, MOCKED_RESULTS_FILE} & output.data.keys())
+
+
+def _deploy(request: DynamoGraphDeploymentRequest, facts: Facts) -> Act:
+    deployment, graph = request.status.deployment, facts.graph
+    was_created = deployment is not None and deployment.created
+    if graph is None:
+        return Act.LOSE if was_created else Act.CREATE
+    if is_of_request(request, graph):
+        return Act.MIRROR
+    return Act.LOSE if was_created else Act.CONFLICT

@@ -1,0 +1,290 @@
+"""The results of profiling, read from its files: a graph, and ConfigMaps that belong to it.
+
+The text comes from a program in an image of the user. So nothing in it is trusted to have a form: the
+message about what cannot be used names the file and the place.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+import yaml
+
+from dynamo_graphs.api.component import GROUP, VERSION
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.profiling import MOCKED_RESULTS_FILE, RESULTS_FILE, STATUS_FILE
+from dynamo_graphs.files.yaml_depth import DEPTH_LIMIT, ShallowLoader
+from kube_runtime.decode import decode
+from kube_runtime.errors import DecodeError
+from kube_runtime.kind import Object
+
+ADDITIONAL_LIMIT_BYTES = 250_000
+"""Of JSON."""
+
+_GRAPH_LIMIT_BYTES = 900_000
+"""An object of etcd has 1.5 MiB; the request and its ConfigMaps are beside it."""
+_NODES_LIMIT = 200_000
+_NUMBER_LIMIT = 64
+"""Characters of a number. What is longer is none that Kubernetes takes, and takes long to read."""
+_SMALLEST, _LARGEST = -(2**63), 2**64 - 1
+_STATUS_LIMIT = 16 * 1024
+"""Characters of what a profiler says of its progress, a few lines. A longer text is not read."""
+_TEXT_LIMIT = 200
+_NAMED = 10
+
+
+class BadOutput(ValueError):
+    """What the profiler left cannot be used; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A graph, ConfigMaps for it, and what else was there and is left out, as `Kind name`."""
+
+    graph: Object
+    config_maps: tuple[Object, ...] = ()
+    ignored: tuple[str, ...] = ()
+
+    def completed(self, graph: Object) -> "Found":
+        """The same with another graph in it."""
+        return replace(self, graph=graph)
+
+    def renamed(self, graph: Object, names: Mapping[str, str]) -> "Found":
+        """The same with new names of ConfigMaps, and with the graph that refers to them so."""
+        maps = tuple(
+            each | {"metadata": each["metadata"] | {"name": names[_name(each)]}}
+            if _name(each) in names
+            else each
+            for each in self.config_maps
+        )
+        return replace(self, graph=graph, config_maps=maps)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a user should know of the output, beside the graph."""
+        if not self.ignored:
+            return ()
+        said = ", ".join(self.ignored[:_NAMED])
+        return (f"Only ConfigMaps are created with the graph; skipped: {said}",)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the profiler says it is. Empty texts mean: it does not say."""
+
+    phase: str = ""
+    message: str = ""
+    has_failed: bool = False
+
+
+def found(data: Mapping[str, str], config_map: str, *, is_mocked: bool, name: str) -> Found:
+    """What the output says; `name` is what a graph without a name is called.
+
+    Raises:
+        BadOutput: there is no graph in it that can be used.
+    """
+    file = MOCKED_RESULTS_FILE if is_mocked else RESULTS_FILE
+    if file not in data:
+        raise BadOutput(f"key {file} not found in ConfigMap {config_map}")
+    graphs: list[Object] = []
+    rest: list[Object] = []
+    for each in documents(file, data[file]):
+        (graphs if each["kind"] == DynamoGraphDeployment.KIND.name else rest).append(each)
+    if not graphs:
+        raise BadOutput(
+            f"failed to extract DGD from {file}: no DynamoGraphDeployment found in YAML content"
+        )
+    config_maps: list[Object] = []
+    ignored: list[str] = []
+    for each in rest:
+        if each["kind"] == "ConfigMap" and _name(each):
+            config_maps.append(each)
+        else:
+            ignored.append(f"{each['kind']} {_name(each)}".strip())
+    return Found(_graph(file, graphs[-1], name), tuple(config_maps), tuple(ignored))
+
+
+def progress(data: Mapping[str, str]) -> Progress:
+    """What the profiler says of itself; nothing if it does not, or not in a form that can be read."""
+    text = data.get(STATUS_FILE, "")
+    if len(text) > _STATUS_LIMIT:  # it is read again and again, in the event loop
+        return Progress()
+    try:
+        said: Any = yaml.load(text, Loader=_Loader)  # noqa: S506  a safe loader
+    except _UNREADABLE:
+        return Progress()
+    if not isinstance(said, dict):
+        return Progress()
+    return Progress(
+        phase=_line(said.get("phase")),
+        message=_line(said.get("message")),
+        has_failed=said.get("status") == "failed",
+    )
+
+
+def require_small(config_maps: Iterable[Object]) -> None:
+    """Return if a status has room for the ConfigMaps.
+
+    Raises:
+        BadOutput: they are too large.
+    """
+    size = len(msgspec.json.encode(tuple(config_maps)))
+    if size > ADDITIONAL_LIMIT_BYTES:
+        raise BadOutput(
+            f"ConfigMaps of the graph have {size} bytes as JSON (limit {ADDITIONAL_LIMIT_BYTES}, "
+            "so that they fit in the status): reduce them, or store them separately"
+        )
+
+
+def named_config_maps(kept: Iterable[Object]) -> Iterator[Object]:
+    """Those of the kept objects that are ConfigMaps with a name; others have been edited."""
+    return (each for each in kept if each.get("kind") == "ConfigMap" and _name(each))
+
+
+def documents(file: str, text: str) -> Iterator[Object]:
+    """The documents that have a kind, as JSON; `file` is what messages call the text.
+
+    Raises:
+        BadOutput: it is no YAML, or too large to be read.
+    """
+    try:
+        for each in yaml.load_all(text, Loader=_Loader):
+            if isinstance(each, dict) and isinstance(each.get("kind"), str):
+                _bounded(file, each)
+                yield _as_json(each)
+    except BadOutput:
+        raise
+    except _UNREADABLE as error:
+        text = " ".join(str(error).split())
+        raise BadOutput(f"failed to extract DGD from {file}: invalid YAML: {text}") from error
+
+
+def _graph(file: str, document: Object, name: str) -> Object:
+    metadata = document.get("metadata")
+    kept = {
+        each: value
+        for each, value in (metadata if isinstance(metadata, dict) else {}).items()
+        if each in ("name", "labels", "annotations") and value
+    }
+    graph: Object = {
+        "apiVersion": f"{GROUP}/{VERSION}",
+        "kind": DynamoGraphDeployment.KIND.name,
+        "metadata": {"name": name} | kept,
+        "spec": document.get("spec"),
+    }
+    try:
+        read = decode(DynamoGraphDeployment, msgspec.json.encode(graph))
+    except (DecodeError, msgspec.MsgspecError, ValueError, OverflowError) as error:
+        said = error.message if isinstance(error, DecodeError) else str(error)
+        text = f"failed to convert to DynamoGraphDeployment: {said}"
+        raise BadOutput(f"failed to extract DGD from {file}: {text}") from error
+    size = len(msgspec.json.encode(graph))
+    if size > _GRAPH_LIMIT_BYTES:
+        text = (
+            f"it has {size} bytes as JSON (limit {_GRAPH_LIMIT_BYTES}, so that it fits in the "
+            "status)"
+        )
+        raise BadOutput(f"failed to extract DGD from {file}: {text}")
+    if not read.spec.services:
+        text = "failed to convert to DynamoGraphDeployment: spec.services is empty"
+        raise BadOutput(f"failed to extract DGD from {file}: {text}")
+    return graph
+
+
+def _name(document: Object) -> str:
+    metadata = document.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    return name if isinstance(name, str) else ""
+
+
+def _bounded(file: str, document: Object) -> None:
+    """Refuse a document that anchors make larger, or deeper, than any text of its size."""
+    rest: list[tuple[int, Any]] = [(1, document)]
+    count = 0
+    while rest:
+        depth, each = rest.pop()
+        count += 1
+        if count > _NODES_LIMIT:
+            raise BadOutput(f"failed to extract DGD from {file}: more than {_NODES_LIMIT} values")
+        if depth > DEPTH_LIMIT:
+            text = f"nested deeper than {DEPTH_LIMIT} levels"
+            raise BadOutput(f"failed to extract DGD from {file}: {text}")
+        match each:
+            case dict():
+                rest.extend((depth + 1, one) for one in each.values())
+            case list():
+                rest.extend((depth + 1, one) for one in each)
+
+
+def _as_json(value: Any) -> Any:
+    match value:
+        case dict():
+            return {_key(key): _as_json(each) for key, each in value.items()}
+        case list():
+            return [_as_json(each) for each in value]
+        case str() | bool() | int() | float() | None:
+            return value
+        case _:
+            return str(value)
+
+
+def _key(key: Any) -> str:
+    return str(key).lower() if isinstance(key, bool) else str(key)
+
+
+def _line(value: Any) -> str:
+    line = " ".join(value.split()) if isinstance(value, str) else ""
+    return line if len(line) <= _TEXT_LIMIT else f"{line[: _TEXT_LIMIT - 1]}…"
+
+
+class _Loader(ShallowLoader):
+    """PyYAML's safe reader, to which a date is a text, as it is in JSON, and a time no number."""
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        super().flatten_mapping(node)
+        if len(node.value) > _NODES_LIMIT:  # merges of merges grow without end
+            raise _unusable(node, f"`<<` expands to more than {_NODES_LIMIT} values")
+
+
+def _unusable(node: yaml.Node, text: str) -> yaml.MarkedYAMLError:
+    return yaml.MarkedYAMLError(problem=text, problem_mark=node.start_mark)
+
+
+def _checked(construct: Callable[[Any, Any], Any], what: str) -> Callable[[Any, Any], Any]:
+    """The constructor of a number or boolean, which lets no error through that names no place."""
+
+    def checked(loader: _Loader, node: Any) -> Any:
+        text = node.value if isinstance(node, yaml.ScalarNode) else ""
+        if ":" in text:
+            return text  # 1:30 is no ninety to Kubernetes' reader
+        try:
+            value = construct(loader, node) if len(text) <= _NUMBER_LIMIT else math.nan
+        except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError):
+            value = math.nan
+        if not math.isfinite(value) or not (isinstance(value, float) or value in _NUMBERS):
+            raise _unusable(
+                node, (f"invalid {what} {text[:_NUMBER_LIMIT]!r} (not accepted by Kubernetes)")
+            )
+        return value
+
+    return checked
+
+
+_NUMBERS = range(_SMALLEST, _LARGEST + 1)
+_TAG = "tag:yaml.org,2002:"
+_UNREADABLE = (
+    *(yaml.YAMLError, RecursionError),
+    *(ArithmeticError, AttributeError, LookupError, TypeError, ValueError),
+)
+"""What PyYAML raises over a text: its own errors, and those of building a value."""
+
+_Loader.yaml_constructors = yaml.CSafeLoader.yaml_constructors | {
+    f"{_TAG}{what}": _checked(yaml.CSafeLoader.yaml_constructors[f"{_TAG}{what}"], name)
+    for what, name in (("bool", "boolean"), ("int", "number"), ("float", "number"))
+}
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, rule) for tag, rule in rules if tag != f"{_TAG}timestamp"]
+    for first, rules in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+}

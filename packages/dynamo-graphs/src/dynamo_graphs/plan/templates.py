@@ -1,0 +1,92 @@
+"""The pod templates inside a workload, in the parts that are replaced together.
+
+A Deployment has one. The leader and the workers of a group start from two templates that belong together, in
+a LeaderWorkerSet as in a scaling group of Grove. Each other clique of a PodCliqueSet stands for itself, so an
+edit of one service never touches the pods of another.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dynamo_graphs.types.grove import PodCliqueSet
+from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
+from kube_runtime.apply.same_template import is_same_template
+from kube_runtime.kind import Object
+from kube_runtime.types.apps import Deployment
+
+_CLIQUE_METADATA = ("labels", "annotations")
+_GROUP_TEMPLATES = ("leaderTemplate", "workerTemplate")
+_OF_GROUP = (*_GROUP_TEMPLATES, "size")
+
+WORKLOADS = frozenset(each.KIND.name for each in (Deployment, LeaderWorkerSet, PodCliqueSet))
+"""Kinds with pod templates."""
+
+
+def units(workload: Object) -> dict[str, Object]:
+    """The templates of a workload by the name of their unit, each unit as templates by name."""
+    spec: Object = workload["spec"]
+    match workload["kind"]:
+        case "Deployment":
+            return {"pods": {"template": spec["template"]}}
+        case "LeaderWorkerSet":
+            group = spec["leaderWorkerTemplate"]
+            return {"group": {name: group[name] for name in _OF_GROUP if name in group}}
+    template = spec["template"]
+    found: dict[str, Object] = {}
+    for clique in template["cliques"]:
+        found.setdefault(_unit(template, clique["name"]), {})[clique["name"]] = _of_clique(clique)
+    return found
+
+
+def with_units(workload: Object, kept: Mapping[str, Object]) -> Object:
+    """The workload with these units in place of its own; the rest stays."""
+    spec: Object = workload["spec"]
+    match workload["kind"]:
+        case "Deployment":
+            return {**workload, "spec": {**spec, **kept.get("pods", {})}}
+        case "LeaderWorkerSet":
+            group = {**spec["leaderWorkerTemplate"], **kept.get("group", {})}
+            return {**workload, "spec": {**spec, "leaderWorkerTemplate": group}}
+    template = spec["template"]
+    cliques = [
+        _with_template(each, kept.get(_unit(template, each["name"]), {}).get(each["name"]))
+        for each in template["cliques"]
+    ]
+    return {**workload, "spec": {**spec, "template": {**template, "cliques": cliques}}}
+
+
+def are_same(kind: str, one: Object, other: Object) -> bool:
+    """Whether two units of workloads of that kind start the same pods."""
+    by_amount = kind == Deployment.KIND.name
+    return one.keys() == other.keys() and all(
+        is_same_template(value, other[name], by_amount=by_amount)
+        if isinstance(value, dict)
+        else value == other[name]
+        for name, value in one.items()
+    )
+
+
+def mapped(unit: Object, change: Callable[[Object], Object]) -> Object:
+    """The unit with each of its templates changed."""
+    return {
+        name: change(value) if isinstance(value, dict) else value for name, value in unit.items()
+    }
+
+
+def _unit(template: Object, clique: str) -> str:
+    """The scaling group of a clique, or the clique itself."""
+    groups: Any = template.get("podCliqueScalingGroups") or ()
+    return next((str(each["name"]) for each in groups if clique in each["cliqueNames"]), clique)
+
+
+def _of_clique(clique: Object) -> Object:
+    found = {name: clique[name] for name in _CLIQUE_METADATA if clique.get(name)}
+    return {"metadata": found, "spec": clique["spec"]["podSpec"]}
+
+
+def _with_template(clique: Object, template: Object | None) -> Object:
+    if template is None:
+        return clique
+    rest = {name: value for name, value in clique.items() if name not in _CLIQUE_METADATA}
+    spec = {**clique["spec"], "podSpec": template["spec"]}
+    return {**rest, **template["metadata"], "spec": spec}

@@ -1,0 +1,114 @@
+"""vLLM: the path of its compilation cache, and on several nodes which node runs which part of a model.
+
+The launch follows from the sizes in the user's command. A model that is cut over more GPUs than a node has
+needs Ray, several copies that together need more run data parallel, and everything else runs on each node
+separately.
+"""
+
+import re
+
+from dynamo_graphs.api.entry_point import is_shell
+from dynamo_graphs.api.vllm_sizes import Mode, mode, parallelism
+from dynamo_graphs.render.backends import noop
+from dynamo_graphs.render.group import Node, Part, Reference, shell_line, users_parts
+from dynamo_graphs.render.interfaces import ComponentPlan, LeaderService
+from dynamo_graphs.render.launch import SHELL, in_script, with_flags, without_probes
+from dynamo_graphs.render.merge import variable
+from dynamo_graphs.render.shell import Fragment
+from kube_runtime.kind import Object
+
+CACHE_VARIABLE = "VLLM_CACHE_ROOT"
+STARTS_LEADER_LAST = False
+
+_RAY_PORT = 6379
+_DATA_PARALLEL_PORT = 13445
+_RAY_EXECUTOR = ("--distributed-executor-backend", "ray")
+_STARTS_PYTHON = re.compile(r"python[0-9.]*\s", re.ASCII)
+_ENDS_A_SIMPLE_COMMAND = "|&;\n'\""
+
+launch_volumes = noop.launch_volumes
+
+
+def container(container: Object, plan: ComponentPlan) -> Object:
+    """The container with the cache's place at the end, unless the user set it."""
+    caches = [mount.path for mount in plan.mounts if mount.is_cache]
+    environment = container["env"]
+    if not caches or any(CACHE_VARIABLE == entry["name"] for entry in environment):
+        return container
+    return {**container, "env": [*environment, variable(CACHE_VARIABLE, caches[0])]}
+
+
+def launch(container: Object, plan: ComponentPlan, node: Node) -> Object:
+    """The container as a part of a Ray cluster, as some of the ranks, or as it is."""
+    wanted = parallelism(container)
+    match mode(plan.gpus, wanted):
+        case Mode.RAY:
+            started = _ray_leader(container) if node.is_leader else _ray_worker(container, node)
+        case Mode.DATA_PARALLEL:
+            started = with_flags(container, _ranks(plan.gpus // wanted.cut, node), "vllm")
+        case Mode.ALONE:
+            started = container
+    return started if node.is_leader else without_probes(started)
+
+
+def leader_service(plan: ComponentPlan) -> LeaderService | None:
+    """Ray's head, or the place where engines report to the first; both give up after minutes.
+
+    Source: vLLM, `HANDSHAKE_TIMEOUT_MINS` of `vllm/v1/engine/core.py`, is 5.
+    """
+    match mode(plan.gpus, parallelism(plan.main_container)):
+        case Mode.RAY:
+            return LeaderService(_RAY_PORT, is_ray=True)
+        case Mode.DATA_PARALLEL:
+            return LeaderService(_DATA_PARALLEL_PORT)
+        case Mode.ALONE:
+            return None
+
+
+def _ray_leader(container: Object) -> Object:
+    command, args = container.get("command", ()), container.get("args", ())
+    start = f"ray start --head --port={_RAY_PORT}"
+    if not is_shell(command):
+        script = shell_line([*command, *users_parts(args), *_RAY_EXECUTOR])
+        return {**container, "command": list(SHELL), "args": [f"{start} && {script}"]}
+    script = " ".join(args).rstrip()
+    if _ends_simply(script):
+        script = f"{script} {shell_line(_RAY_EXECUTOR)}"
+    else:
+        script = in_script(script, _RAY_EXECUTOR, "vllm")
+    return {**container, "args": [f"{start} && {script}"]}
+
+
+def _ends_simply(script: str) -> bool:
+    """Whether the script ends in one plain command that starts vLLM, so that flags may follow it.
+
+    That is `python[0-9.]*\\s[^|&;\\n'"]*dynamo\\.vllm[^|&;\\n'"]*` up to the end. As one pattern it would
+    take time that grows with the square of a text that users choose, so its parts are searched one by one.
+    """
+    last = max(map(script.rfind, _ENDS_A_SIMPLE_COMMAND))
+    begin = last + 1
+    if script[last:begin] == "\n":  # the one space behind `python` may be a line break
+        word = script[:last].rstrip("0123456789.")
+        begin = len(word.removesuffix("python")) if word.endswith("python") else begin
+    python = _STARTS_PYTHON.search(script, begin)
+    return python is not None and script.find("dynamo.vllm", python.end()) >= 0
+
+
+def _ray_worker(container: Object, node: Node) -> Object:
+    address = f"--address={node.hosts.leader.shell.text}:{_RAY_PORT}"
+    script = f"ray start {address} --block"
+    return {**container, "command": list(SHELL), "args": [script]}
+
+
+def _ranks(local: int, node: Node) -> list[Part]:
+    """Which of the copies run on this node. Their number for all nodes is the user's own flag."""
+    first: Part = "0"
+    if not node.is_leader:
+        rank = node.hosts.worker_rank.shell.text
+        first = Reference(Fragment(f"$(( {local} * {rank} ))"))
+    return [
+        *("--data-parallel-hybrid-lb", "--data-parallel-size-local", str(local)),
+        *("--data-parallel-start-rank", first),
+        *("--data-parallel-address", node.hosts.leader),
+        *("--data-parallel-rpc-port", str(_DATA_PARALLEL_PORT)),
+    ]

@@ -1,0 +1,108 @@
+"""How many pods of a service an eviction may take at a time: its PodDisruptionBudget.
+
+A service may run in several revisions at once, each a separate component, and a drain must spare the
+service, not one revision. So in a graph the budget is the graph's and leaves the Dynamo namespace out of
+its selector. It is for Deployments only: the pods of a group on several nodes are of no use one by one.
+"""
+
+from dynamo_graphs.api import labels, names
+from dynamo_graphs.api.component import ComponentSpec, DisruptionBudget, DynamoComponentDeployment
+from dynamo_graphs.api.deployment_config import as_configured
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.provider import is_on_grove
+from dynamo_graphs.render.metadata import (
+    annotations,
+    component_labels,
+    service_annotations,
+    service_labels,
+    user_labels,
+)
+from dynamo_graphs.settings import RenderSettings
+from kube_runtime.kind import Object
+from kube_runtime.types.policy import PodDisruptionBudget
+
+
+def graph_disruption_budgets(
+    graph: DynamoGraphDeployment, settings: RenderSettings
+) -> tuple[Object, ...]:
+    """A budget for each service that runs as Deployments and may be disrupted in part only."""
+    if is_on_grove(graph):
+        return ()
+    return tuple(
+        _graphs(graph, key, service, bound)
+        for key, service in sorted(graph.spec.services.items())
+        if (bound := _bound(as_configured(graph, key), settings))
+    )
+
+
+def component_disruption_budgets(
+    component: DynamoComponentDeployment, settings: RenderSettings
+) -> tuple[Object, ...]:
+    """The budget of a component that no graph made, if it has one."""
+    spec, name = component.spec, component.metadata.name
+    if not (bound := _bound(spec, settings)):
+        return ()
+    metadata: Object = {
+        "name": names.workload_name(name),
+        "namespace": component.metadata.namespace,
+        "labels": user_labels(component) | component_labels(component, ""),
+    }
+    if users := annotations(spec):
+        metadata["annotations"] = users
+    return (_budget(metadata, {labels.SELECTOR: names.workload_name(name)}, bound),)
+
+
+def _graphs(
+    graph: DynamoGraphDeployment, key: str, service: ComponentSpec, bound: Object
+) -> Object:
+    name = graph.metadata.name
+    selected = {labels.COMPONENT: names.label_value(key), labels.GRAPH: names.label_value(name)}
+    metadata: Object = {
+        "name": names.component_name(name, key),
+        "namespace": graph.metadata.namespace,
+        "labels": service_labels(graph, service) | selected,
+    }
+    if users := service_annotations(graph, service):
+        metadata["annotations"] = users
+    if service.component_type:
+        selected = {**selected, labels.COMPONENT_TYPE: service.component_type}
+    return _budget(metadata, selected, bound)
+
+
+def _bound(spec: ComponentSpec, settings: RenderSettings) -> Object:
+    """The one bound of the budget; {} means that there is none.
+
+    The operator's default is for several replicas: a budget over one pod would block every drain.
+    """
+    if spec.nodes > 1:
+        return {}
+    if spec.disruption_budget is not None:
+        return _written(spec.disruption_budget)
+    default = settings.disruption_budget_max_unavailable
+    if not default or (spec.replicas or 0) <= 1:
+        return {}
+    return {"maxUnavailable": _amount(default)}
+
+
+def _written(budget: DisruptionBudget) -> Object:
+    bounds = {"minAvailable": budget.min_available, "maxUnavailable": budget.max_unavailable}
+    return {name: _amount(bound) for name, bound in bounds.items() if bound is not None}
+
+
+def _amount(bound: int | str) -> int | str:
+    """A number as a number: the API server takes a text for a percentage."""
+    return int(bound) if isinstance(bound, str) and bound.isdecimal() else bound
+
+
+def _budget(metadata: Object, selected: dict[str, str], bound: Object) -> Object:
+    return {
+        "apiVersion": PodDisruptionBudget.KIND.api_version,
+        "kind": PodDisruptionBudget.KIND.name,
+        "metadata": metadata,
+        "spec": {
+            **bound,
+            "selector": {"matchLabels": selected},
+            # A pod that is not ready serves nobody; it must not hold up a drain.
+            "unhealthyPodEvictionPolicy": "AlwaysAllow",
+        },
+    }

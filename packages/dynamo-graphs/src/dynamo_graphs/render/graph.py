@@ -1,0 +1,94 @@
+"""The objects of a graph: accounts, permissions and claims, then what its provider runs it with."""
+
+from dynamo_graphs.api import names
+from dynamo_graphs.api.deployment_config import as_configured
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.provider import is_on_grove
+from dynamo_graphs.api.revision import PLAIN, WorkerGeneration, first_generation
+from dynamo_graphs.facts import Facts
+from dynamo_graphs.render.canonical import canonical
+from dynamo_graphs.render.deployment_config import with_port
+from dynamo_graphs.render.disruption import graph_disruption_budgets
+from dynamo_graphs.render.endpoint_picker import picker_objects
+from dynamo_graphs.render.grove import gang_model_objects, gang_objects
+from dynamo_graphs.render.metadata import with_graph_metadata
+from dynamo_graphs.render.plan import discovery_backend
+from dynamo_graphs.render.rbac import cluster_role_objects, discovery_objects
+from dynamo_graphs.render.services import service_object
+from dynamo_graphs.settings import RenderSettings
+from kube_runtime.kind import Object
+
+
+def graph_objects(
+    graph: DynamoGraphDeployment,
+    facts: Facts,
+    settings: RenderSettings,
+    workers: WorkerGeneration | None = None,
+) -> tuple[Object, ...]:
+    """The objects that the graph controls, without owner references, in order of creation.
+
+    `workers` is the generation of workers to be. None means: nothing exists of the graph yet.
+    """
+    generation = first_generation(graph) if workers is None else workers
+    namespace, name = graph.metadata.namespace, graph.metadata.name
+    discovery: tuple[Object, ...] = ()
+    if discovery_backend(graph.metadata.annotations, settings) == "kubernetes":
+        discovery = discovery_objects(namespace, name)
+    workloads = (
+        gang_objects(graph, facts, settings)
+        if is_on_grove(graph)
+        else (
+            component_object(graph, key, settings, generation)
+            for key in sorted(graph.spec.services)
+        )
+    )
+    budgets = graph_disruption_budgets(graph, settings)
+    found = (*discovery, *picker_objects(graph), *budgets, *workloads)
+    return tuple(canonical(with_graph_metadata(graph, each)) for each in found)
+
+
+def graph_shared_objects(
+    graph: DynamoGraphDeployment,
+    facts: Facts,  # noqa: ARG001  # one signature for all objects
+    settings: RenderSettings,
+) -> tuple[Object, ...]:
+    """What all graphs of the namespace that need it own together, and none controls.
+
+    These are the accounts of planners and endpoint pickers. In restricted mode the installation
+    provides them.
+    """
+    types = {service.component_type for service in graph.spec.services.values()}
+    accounts = (
+        ("planner", names.PLANNER_SERVICE_ACCOUNT, settings.planner_cluster_role_name),
+        ("epp", names.EPP_SERVICE_ACCOUNT, settings.epp_cluster_role_name),
+    )
+    objects: list[Object] = []
+    for type_, account, cluster_role in accounts:
+        if type_ in types and cluster_role and not settings.restricted_namespace:
+            objects += cluster_role_objects(graph.metadata.namespace, account, cluster_role)
+    return tuple(map(canonical, objects))
+
+
+def graph_model_objects(
+    graph: DynamoGraphDeployment, facts: Facts, settings: RenderSettings
+) -> tuple[Object, ...]:
+    """The Services of models, which every user owns and none controls; without Grove the components'."""
+    if not is_on_grove(graph):
+        return ()
+    return tuple(map(canonical, gang_model_objects(graph, facts, settings)))
+
+
+def component_object(
+    graph: DynamoGraphDeployment,
+    key: str,
+    settings: RenderSettings,
+    generation: WorkerGeneration = PLAIN,
+) -> Object:
+    """A service's DynamoComponentDeployment, as its own controller shall read it."""
+    service = as_configured(graph, key)
+    wanted = service_object(graph, key, service, settings, generation)
+    spec: Object = wanted["spec"]
+    if service.component_type == "planner":
+        account = {"serviceAccountName": names.PLANNER_SERVICE_ACCOUNT}
+        spec["extraPodSpec"] = spec.get("extraPodSpec", {}) | account
+    return {**wanted, "spec": with_port(spec, key)}

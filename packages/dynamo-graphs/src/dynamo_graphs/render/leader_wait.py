@@ -1,0 +1,92 @@
+"""A worker waits for its leader: an init container with a script, and the ConfigMap that holds it.
+
+Nothing is assumed of the pod but its own image: no permissions at the API server, no further image. So the
+script asks the leader itself, and runs as the worker would: with its image, variables, mounts and user,
+since Ray may want certificates. Resources except devices are those of the worker, which keeps the pod's
+class of service and costs nothing, because init containers run before the others.
+"""
+
+from functools import cache
+
+from dynamo_graphs.api import names
+from dynamo_graphs.render.group import Node
+from dynamo_graphs.render.interfaces import ComponentPlan, LeaderService, metadata
+from kube_runtime.kind import Object
+from kube_runtime.types.core import ConfigMap
+
+NAME = "dynamo-wait-for-leader"
+"""The init container and its volume. A user's own of that name takes its place."""
+
+WITHIN_SECONDS = 1800
+"""Long enough for a leader's node to pull an image of 20 GB at 100 Mbit/s; then the pod says why, and
+begins anew."""
+
+_FOLDER = "/etc/dynamo/wait-for-leader"
+_FILE = "wait_for_leader.py"
+_COPIED = ("image", "imagePullPolicy", "securityContext", "env", "envFrom")
+_SHARED_RESOURCES = frozenset(("cpu", "ephemeral-storage", "memory"))
+
+
+def wait_volumes(plan: ComponentPlan, node: Node | None) -> list[Object]:
+    """The volume with the script, on workers that wait."""
+    if node is None or _service(plan, node) is None:
+        return []
+    return [{"name": NAME, "configMap": {"name": names.leader_wait_config_map(plan.name)}}]
+
+
+def wait_containers(plan: ComponentPlan, node: Node | None, main: Object) -> list[Object]:
+    """The init container, on workers that wait. `main` is the main container."""
+    if node is None or (service := _service(plan, node)) is None:
+        return []
+    if any(NAME == each.get("name") for each in plan.pod.get("initContainers", ())):
+        return []
+    leader = node.hosts.leader.argument
+    protocol = ["ray"] if service.is_ray else []
+    mount = {"name": NAME, "mountPath": _FOLDER, "readOnly": True}
+    found: Object = {
+        "name": NAME,
+        **{name: main[name] for name in _COPIED if name in main},
+        "command": ["python3", f"{_FOLDER}/{_FILE}"],
+        "args": [leader, str(service.port), str(WITHIN_SECONDS), *protocol],
+        "volumeMounts": [*main.get("volumeMounts", ()), mount],
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+    }
+    if resources := _resources(main.get("resources", {})):
+        found["resources"] = resources
+    return [found]
+
+
+def wait_config_maps(plan: ComponentPlan) -> tuple[Object, ...]:
+    """The ConfigMap with the script, if workers of the component wait."""
+    if plan.nodes == 1 or plan.backend.leader_service(plan) is None:
+        return ()
+    name = names.leader_wait_config_map(plan.name)
+    return (
+        {
+            "apiVersion": ConfigMap.KIND.api_version,
+            "kind": ConfigMap.KIND.name,
+            "metadata": metadata(plan, name, plan.labels, plan.annotations),
+            "data": {_FILE: script()},
+        },
+    )
+
+
+@cache
+def script() -> str:
+    """The text of the script."""
+    from importlib.resources import files
+
+    return files("dynamo_graphs.render").joinpath(f"scripts/{_FILE}").read_text("utf-8")
+
+
+def _service(plan: ComponentPlan, node: Node) -> LeaderService | None:
+    return None if node.is_leader else plan.backend.leader_service(plan)
+
+
+def _resources(main: Object) -> Object:
+    """What pods are classed by, without devices and claims."""
+    sides = {
+        side: {name: each for name, each in main.get(side, {}).items() if name in _SHARED_RESOURCES}
+        for side in ("limits", "requests")
+    }
+    return {side: amounts for side, amounts in sides.items() if amounts}

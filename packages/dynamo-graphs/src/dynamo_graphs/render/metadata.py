@@ -1,0 +1,118 @@
+"""Labels and annotations of a component's objects: the user's, and ours, by which pods are selected.
+
+On every object ours take precedence, then the service's, then the graph's; on pods the user's
+`extraPodMetadata` overrides the rest, except for the labels by which we select.
+"""
+
+from dynamo_graphs.api import labels, names
+from dynamo_graphs.api.component import ComponentSpec, DynamoComponentDeployment
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from kube_runtime.kind import Object
+
+
+def component_labels(component: DynamoComponentDeployment, graph: str) -> dict[str, str]:
+    """What tells the component's objects and pods apart from all others."""
+    spec = component.spec
+    found = {
+        labels.COMPONENT: names.label_value(spec.service_name or component.metadata.name),
+        labels.DYNAMO_NAMESPACE: _dynamo_namespace(component, graph),
+    }
+    if graph:
+        found[labels.GRAPH] = names.label_value(graph)
+    if graph and (generation := component.metadata.labels.get(labels.WORKER_HASH)):
+        found[labels.WORKER_HASH] = generation
+    if spec.model_ref and spec.model_ref.name:
+        found[labels.BASE_MODEL_HASH] = names.model_hash(spec.model_ref.name)
+    return found
+
+
+def service_dynamo_namespace(
+    graph: DynamoGraphDeployment, service: ComponentSpec, generation: str = ""
+) -> str:
+    """Where the processes of a graph's service are found by the others, as labels have it."""
+    if service.global_dynamo_namespace:
+        return names.GLOBAL_DYNAMO_NAMESPACE
+    return _graphs_dynamo_namespace(graph.metadata.namespace, graph.metadata.name, generation)
+
+
+def service_labels(graph: DynamoGraphDeployment, service: ComponentSpec) -> dict[str, str]:
+    """The user's labels of every object of a graph's service; the service's own win."""
+    both = graph.spec.labels | service.labels
+    return {key: text for key, text in both.items() if key not in labels.SELECTING}
+
+
+def service_annotations(graph: DynamoGraphDeployment, service: ComponentSpec) -> dict[str, str]:
+    """The user's annotations of every object of a graph's service; the service's own win."""
+    both = graph.spec.annotations | service.annotations
+    return {key: text for key, text in both.items() if key not in labels.BOOKKEEPING}
+
+
+def with_graph_metadata(graph: DynamoGraphDeployment, wanted: Object) -> Object:
+    """An object of the graph with the labels and annotations that all its objects have.
+
+    What the object says itself wins.
+    """
+    metadata: Object = wanted["metadata"]
+    both = {
+        "labels": graph.spec.labels | metadata.get("labels", {}),
+        "annotations": graph.spec.annotations | metadata.get("annotations", {}),
+    }
+    return {**wanted, "metadata": metadata | {name: each for name, each in both.items() if each}}
+
+
+def user_labels(component: DynamoComponentDeployment) -> dict[str, str]:
+    """The user's labels of every object, without those by which we select."""
+    both = component.spec.labels | component.metadata.labels
+    return {key: value for key, value in both.items() if key not in labels.SELECTING}
+
+
+def annotations(spec: ComponentSpec) -> dict[str, str]:
+    """Annotations of every object but the pods, which alone are restarted."""
+    extra = spec.extra_pod_metadata.annotations if spec.extra_pod_metadata else {}
+    found = spec.annotations | extra
+    if spec.model_ref and spec.model_ref.name:
+        found[labels.BASE_MODEL] = spec.model_ref.name
+    kept_away = labels.BOOKKEEPING | {labels.RESTART_AT}
+    return {key: value for key, value in found.items() if key not in kept_away}
+
+
+def pod_labels(spec: ComponentSpec) -> dict[str, str]:
+    """What the pods have beside the labels of every object."""
+    found: dict[str, str] = {}
+    if spec.annotations.get(labels.ENABLE_METRICS) != "false":
+        found[labels.METRICS_ENABLED] = "true"
+    extra = spec.extra_pod_metadata.labels if spec.extra_pod_metadata else {}
+    found |= {key: value for key, value in extra.items() if key not in labels.SELECTING}
+    if spec.component_type:
+        found[labels.COMPONENT_TYPE] = spec.component_type
+    if spec.sub_component_type:
+        found[labels.SUB_COMPONENT_TYPE] = spec.sub_component_type
+    return found
+
+
+def pod_annotations(spec: ComponentSpec) -> dict[str, str]:
+    """Annotations of the pods: switches of the operator stay away, since a change rolls pods."""
+    extra = spec.extra_pod_metadata.annotations if spec.extra_pod_metadata else {}
+    quiet = labels.SWITCHES | labels.BOOKKEEPING
+    found = {key: value for key, value in spec.annotations.items() if key not in quiet}
+    found |= {key: value for key, value in extra.items() if key not in labels.BOOKKEEPING}
+    if restart := spec.annotations.get(labels.RESTART_AT):
+        found[labels.RESTART_AT] = restart
+    return found
+
+
+def _dynamo_namespace(component: DynamoComponentDeployment, graph: str) -> str:
+    """Without a graph it is what the spec says, else the component's own name."""
+    if component.spec.global_dynamo_namespace:
+        return names.GLOBAL_DYNAMO_NAMESPACE
+    if graph:
+        generation = component.metadata.labels.get(labels.WORKER_HASH, "")
+        return _graphs_dynamo_namespace(component.metadata.namespace, graph, generation)
+    return names.label_value(component.spec.dynamo_namespace or component.metadata.name)
+
+
+def _graphs_dynamo_namespace(kubernetes_namespace: str, graph: str, generation: str) -> str:
+    if not generation:
+        return names.dynamo_namespace(kubernetes_namespace, graph)
+    found = names.generation_dynamo_namespace(kubernetes_namespace, graph, generation)
+    return names.label_value(found)

@@ -1,0 +1,163 @@
+"""A component on several nodes: one LeaderWorkerSet per replica, each placed as a whole by Volcano.
+
+Each replica is a separate set, so that we decide which replicas a scale-down removes, and every group has
+one PodGroup of its own name.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from dynamo_graphs.api import labels, names
+from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.render.canonical import canonical
+from dynamo_graphs.render.group import Hosts, Node, Reference
+from dynamo_graphs.render.interfaces import ComponentPlan
+from dynamo_graphs.render.lazily import OnDemand
+from dynamo_graphs.render.pod import pod_template
+from dynamo_graphs.render.shell import Fragment
+from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
+from dynamo_graphs.types.volcano import PodGroup
+from kube_runtime.kind import Object
+
+_SCHEDULER = "volcano"
+
+
+def workloads(plan: ComponentPlan) -> "Groups":
+    """A PodGroup and a LeaderWorkerSet for each replica, in this order."""
+    found = hosts(plan.nodes)
+    leader = _template(plan, Node(is_leader=True, hosts=found))
+    worker = _template(plan, Node(is_leader=False, hosts=found))
+    both = canonical({"size": plan.nodes, "leader": leader, "worker": worker})
+    return Groups(
+        namespace=plan.namespace,
+        component=plan.name,
+        replicas=plan.replicas,
+        nodes=plan.nodes,
+        labels=plan.labels,
+        annotations=plan.annotations,
+        leader=both["leader"],
+        worker=both["worker"],
+        digest=names.short_hash(msgspec.json.encode(both).decode()),
+    )
+
+
+def group_names(component: DynamoComponentDeployment) -> list[str]:
+    """The names of the groups: of their LeaderWorkerSets, and of their PodGroups."""
+    replicas = 1 if component.spec.replicas is None else component.spec.replicas
+    return [names.group_name(component.metadata.name, index) for index in range(replicas)]
+
+
+def serving_labels() -> dict[str, str]:
+    """Requests go to leaders only; workers serve them together with their leader."""
+    return {labels.ROLE: "leader"}
+
+
+def hosts(nodes: int) -> Hosts:
+    """How the pods of one group meet: by the variables that LeaderWorkerSet puts into each.
+
+    The name of a worker is the leader's with the worker's number behind its first part.
+    """
+    leader = "LWS_LEADER_ADDRESS"
+    workers = (
+        Reference(Fragment(f"$(echo \"${leader}\" | sed 's/\\./-{index}\\./')"))
+        for index in range(1, nodes)
+    )
+    return Hosts(
+        leader=Reference(Fragment(f"${leader}"), f"$({leader})"),
+        workers=tuple(workers),
+        worker_rank=Reference(Fragment("$(LWS_WORKER_INDEX)")),
+        names_come_late=True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Groups(OnDemand):
+    """The objects of all groups of a component, each rendered when it is read.
+
+    They share the pod templates, which are nearly all of their size. `digest` stands for both templates.
+    All fields are plain values, so that another process can hand them over in little space.
+    """
+
+    namespace: str
+    component: str
+    replicas: int
+    nodes: int
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    leader: Object
+    worker: Object
+    digest: str
+
+    def __len__(self) -> int:
+        return 2 * self.replicas
+
+    def _rendered(self, index: int) -> Object:
+        group, is_leader_worker_set = divmod(index, 2)
+        return self._leader_worker_set(group) if is_leader_worker_set else self._pod_group(group)
+
+    def _pod_group(self, index: int) -> Object:
+        """The pods that Volcano places together or not at all."""
+        return {
+            "apiVersion": PodGroup.KIND.api_version,
+            "kind": PodGroup.KIND.name,
+            "metadata": self._metadata(index, {}, {}),
+            "spec": {"minMember": self.nodes},
+        }
+
+    def _leader_worker_set(self, index: int) -> Object:
+        own = {labels.INSTANCE: str(index)}
+        place = {labels.GROUP_NAME: names.group_name(self.component, index)}
+        marked = _marked(self.leader, own, place | {labels.GROUP_HASH: self.digest})
+        return {
+            "apiVersion": LeaderWorkerSet.KIND.api_version,
+            "kind": LeaderWorkerSet.KIND.name,
+            "metadata": self._metadata(index, self.labels, self.annotations),
+            "spec": {
+                "leaderWorkerTemplate": {
+                    "leaderTemplate": marked,
+                    "size": self.nodes,
+                    "workerTemplate": _marked(self.worker, own, place),
+                },
+                "replicas": 1,
+                "startupPolicy": "LeaderCreated",
+            },
+        }
+
+    def _metadata(
+        self, index: int, common: Mapping[str, str], annotations: Mapping[str, str]
+    ) -> Object:
+        own = {labels.INSTANCE: str(index)}
+        return {
+            **({"annotations": _in_order(annotations)} if annotations else {}),
+            "labels": _in_order({**common, **own}),
+            "name": names.group_name(self.component, index),
+            "namespace": self.namespace,
+        }
+
+
+def _template(plan: ComponentPlan, node: Node) -> Object:
+    """The template of one kind of pod; what a group needs wins over the user's own labels."""
+    template = pod_template(plan, plan.name, node=node)
+    users = {k: v for k, v in template["metadata"]["labels"].items() if k != labels.SELECTOR}
+    role = {labels.ROLE: "leader" if node.is_leader else "worker"}
+    return {
+        "metadata": {"labels": users | plan.labels | role, "annotations": plan.pod_annotations},
+        "spec": {**template["spec"], "schedulerName": _SCHEDULER},
+    }
+
+
+def _marked(template: Object, own: dict[str, str], annotations: dict[str, str]) -> Object:
+    """The template with what tells its group from the others, and the same spec."""
+    common = template["metadata"]
+    both = {
+        "annotations": _in_order(common["annotations"] | annotations),
+        "labels": _in_order(common["labels"] | own),
+    }
+    return {"metadata": both, "spec": template["spec"]}
+
+
+def _in_order(texts: Mapping[str, str]) -> dict[str, str]:
+    """The entries as `canonical` orders them. Their texts are shared: there may be a thousand groups."""
+    return dict(sorted(texts.items()))

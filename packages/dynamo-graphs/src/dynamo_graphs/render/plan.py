@@ -1,0 +1,188 @@
+"""The plan of a component: its spec with role, backend and orchestrator chosen.
+
+Three tables at the top contain the roles, backends and orchestrators. A backend is registered in
+`api.backends`, which validation uses too. Planning never fails: validation has refused what cannot be
+rendered, and for everything else there is a default here.
+"""
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import cast
+
+from dynamo_graphs.api import labels, names
+from dynamo_graphs.api.backends import NAMES, NOOP
+from dynamo_graphs.api.component import (
+    ComponentSpec,
+    DynamoComponentDeployment,
+    DynamoComponentDeploymentSpec,
+    SharedMemory,
+)
+from dynamo_graphs.api.devices import gpus
+from dynamo_graphs.api.entry_point import started
+from dynamo_graphs.api.framework import cache_path, framework
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.facts import Facts, registry_of_image
+from dynamo_graphs.render.components import epp, frontend, plain, planner, worker
+from dynamo_graphs.render.interfaces import (
+    Backend,
+    ComponentPlan,
+    ConfigKey,
+    Mount,
+    Orchestrator,
+    Role,
+)
+from dynamo_graphs.render.merge import pruned
+from dynamo_graphs.render.metadata import (
+    annotations,
+    component_labels,
+    pod_annotations,
+    pod_labels,
+    user_labels,
+)
+from dynamo_graphs.render.orchestrators import deployment, leaderworkerset
+from dynamo_graphs.render.resources import resources
+from dynamo_graphs.settings import RenderSettings
+from kube_runtime.kind import Object
+
+ROLES: dict[str, Role] = {
+    "frontend": frontend,
+    "worker": worker,
+    "prefill": worker,
+    "decode": worker,
+    "planner": planner,
+    "epp": epp,
+}
+"""By `componentType`; every other type is `plain`."""
+
+BACKENDS: dict[str, Backend] = {
+    name: cast("Backend", import_module(f"dynamo_graphs.render.backends.{name}"))
+    for name in (NOOP, *NAMES)
+}
+"""By the name that `framework` finds. The table is `api.backends`; a line there has a module here."""
+
+ORCHESTRATORS: dict[str, Orchestrator] = {"deployment": deployment, "lws": leaderworkerset}
+"""By the name on the command line. Components on one node run as Deployments under each of them."""
+
+_SHARED_MEMORY_SIZE = "8Gi"
+_DISCOVERY_BACKENDS = ("kubernetes", "etcd")
+
+
+def component_plan(
+    component: DynamoComponentDeployment, facts: Facts, settings: RenderSettings
+) -> ComponentPlan:
+    """Every decision about a component, made once."""
+    spec, namespace, graph = component.spec, component.metadata.namespace, parent_graph(component)
+    switches = spec.annotations
+    user_pod = _with_one_account(pruned(spec.extra_pod_spec or {}))
+    found = framework(spec)
+    main = started(spec.component_type, found.name, user_pod.pop("mainContainer", {}))
+    own = component_labels(component, graph)
+    every = user_labels(component) | own
+    return ComponentPlan(
+        namespace=namespace,
+        name=component.metadata.name,
+        component=own[labels.COMPONENT],
+        graph=graph,
+        dynamo_namespace=own[labels.DYNAMO_NAMESPACE],
+        component_type=spec.component_type or "",
+        sub_component_type=spec.sub_component_type or "",
+        model=spec.model_ref.name if spec.model_ref else "",
+        replicas=1 if spec.replicas is None else spec.replicas,
+        nodes=spec.nodes,
+        role=ROLES.get(spec.component_type or "", plain),
+        backend=BACKENDS[found.name],
+        orchestrator=ORCHESTRATORS["lws" if spec.nodes > 1 else "deployment"],
+        labels=every,
+        annotations=annotations(spec),
+        pod_labels=every | pod_labels(spec),
+        pod_annotations=pod_annotations(spec),
+        switches=switches,
+        discovery_backend=discovery_backend(switches, settings),
+        environment=tuple(pruned(entry) for entry in spec.envs),
+        environment_secret=spec.env_from_secret or "",
+        resources=resources(spec.resources),
+        gpus=gpus(spec),
+        mounts=_mounts(spec, found.name),
+        shared_memory_size=_shared_memory_size(spec.shared_memory),
+        main_container=main,
+        pod=user_pod,
+        probes=_service_probes(spec),
+        pull_secrets=_pull_secrets(main.get("image", ""), switches, facts),
+        service_account=_service_account(graph, discovery_backend(switches, settings), facts),
+        ingress=spec.ingress,
+        knows_istio=bool(settings.virtual_service_gateway) or facts.istio_served,
+        epp_config=_epp_config(spec, graph),
+        settings=settings,
+    )
+
+
+def parent_graph(component: DynamoComponentDeployment) -> str:
+    """The graph that a component was made for. Empty means: somebody made it by hand.
+
+    A component that outlives its graph keeps the graph's label, so its pods go on as they are.
+    """
+    kind, metadata = DynamoGraphDeployment.KIND, component.metadata
+    for owner in metadata.owner_references:
+        if owner.kind == kind.name and owner.api_version.partition("/")[0] == kind.group:
+            return owner.name
+    return metadata.labels.get(labels.GRAPH) or component.spec.labels.get(labels.GRAPH, "")
+
+
+def discovery_backend(switches: Mapping[str, str], settings: RenderSettings) -> str:
+    """How processes find each other: what the annotation says, else the operator's setting."""
+    wanted = switches.get(labels.DISCOVERY_BACKEND)
+    return wanted if wanted in _DISCOVERY_BACKENDS else settings.discovery_backend
+
+
+def _epp_config(spec: ComponentSpec, graph: str) -> ConfigKey:
+    """Where an endpoint picker's configuration is: in the user's ConfigMap, else in the graph's."""
+    reference = (spec.epp_config.config_map_ref if spec.epp_config else None) or {}
+    if name := reference.get("name"):
+        return ConfigKey(name, reference.get("key") or epp.CONFIG_FILE)
+    return ConfigKey(names.epp_config_map(graph), epp.CONFIG_FILE)
+
+
+def _mounts(spec: DynamoComponentDeploymentSpec, backend: str) -> tuple[Mount, ...]:
+    """The claims to mount, each pair of claim and path once, in the user's order."""
+    found: dict[tuple[str, str], Mount] = {}
+    for mount in spec.volume_mounts:
+        is_cache = mount.use_as_compilation_cache
+        path = cache_path(backend, mount.mount_point, is_cache=is_cache)
+        known = found.get((mount.name, path))
+        found[mount.name, path] = Mount(
+            mount.name, path, is_cache or bool(known and known.is_cache)
+        )
+    return tuple(found.values())
+
+
+def _shared_memory_size(wanted: SharedMemory | None) -> str:
+    if wanted is None:
+        return _SHARED_MEMORY_SIZE
+    if wanted.disabled:
+        return ""
+    return str(wanted.size) if wanted.size else _SHARED_MEMORY_SIZE
+
+
+def _service_probes(spec: ComponentSpec) -> dict[str, Object]:
+    """The probes beside the container; each replaces what the container says as a whole."""
+    both = {"livenessProbe": spec.liveness_probe, "readinessProbe": spec.readiness_probe}
+    return {name: pruned(probe) for name, probe in both.items() if probe is not None}
+
+
+def _pull_secrets(image: str, switches: Mapping[str, str], facts: Facts) -> tuple[str, ...]:
+    if not image or switches.get(labels.DISABLE_PULL_SECRETS) == "true":
+        return ()
+    return facts.pull_secrets.get(registry_of_image(image), ())
+
+
+def _with_one_account(pod: Object) -> Object:
+    """The pod spec without the deprecated name of `serviceAccountName`, which would not win over ours."""
+    alias = pod.pop("serviceAccount", "")
+    return {"serviceAccountName": alias, **pod} if alias else pod
+
+
+def _service_account(graph: str, backend: str, facts: Facts) -> str:
+    """The account of pods for which neither role nor user names one."""
+    if graph and backend == "kubernetes":
+        return names.discovery_service_account(graph)
+    return facts.component_service_account or "default"

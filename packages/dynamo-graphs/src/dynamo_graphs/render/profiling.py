@@ -1,0 +1,332 @@
+"""The Job that profiles for a DynamoGraphDeploymentRequest, and its contract with the profiler.
+
+Everything that a profiler, of whatever make, can rely on.
+
+The Job is `profile-REQUEST`. Its pod has two containers that share the volume `profiling-output` at
+`/data`: `profiler` writes there, `output-copier` reads there and writes a ConfigMap.
+
+What the profiler is given:
+
+- command `python -m benchmarks.profiler.profile_sla --profile-config TEXT
+  [--enable-gpu-discovery]`. TEXT is one argument, YAML: the request's `profilingConfig.config` with
+  `deployment.model`, `engine.backend` and `output_dir` (always `/data`) set, `deployment.namespace`
+  unless the user has said it, `deployment.dgd_image` if there is a `workersImage`, `engine.config`
+  (`/config/disagg.yaml`) if there is a `configMapRef`. Keys are sorted.
+- the file `/config/disagg.yaml` if there is a `configMapRef`: the graph to start from, whose workers
+  have the tolerations and the like of `profilingConfig`, so that temporary graphs have them too. The model
+  cache, read only, at `deployment.modelCache.mountPath`, else `/opt/model-cache`, if
+  `deployment.modelCache.pvcName` is given.
+- `DGDR_NAME`, `DGDR_NAMESPACE`, `DGDR_UID`: whose it is. `HUGGING_FACE_HUB_TOKEN` if the Secret
+  `hf-token-secret` has `HF_TOKEN`; `NATS_SERVER` and `ETCD_ENDPOINTS` if the operator has
+  addresses. Then `env`.
+- user and group 1000, and the account `dgdr-profiling-job`, whose token is mounted in the usual
+  place.
+
+What the profiler is to do:
+
+- write `/data/config_with_planner.yaml`, always: a stream of YAML documents, exactly one of them a
+  DynamoGraphDeployment, the others ConfigMaps that it mounts. With `useMocker`, the same once more
+  for simulated engines in `/data/mocker_config_with_planner.yaml`. Both together under 1 MiB, in
+  UTF-8. Then exit with 0.
+- on failure, exit with another code, once. What it says at the end of its log, or in
+  `/dev/termination-log`, is the cause that the user reads. A reported failure is final: nothing
+  profiles twice.
+- it may write `/data/profiler_status.yaml` at any time, replaced as a whole (write beside it, then
+  rename): a mapping with `phase` (Initializing, SweepingPrefill, SweepingDecode, SelectingConfig,
+  BuildingCurves, GeneratingDGD, Done) and `message`, one line. The copier looks every five seconds;
+  the request shows both. With `status: failed` and an exit code of 0 it has failed all the same,
+  for the reason in `message`.
+
+What the copier makes of it: the ConfigMap `dgdr-output-REQUEST` in the namespace of the request,
+owned by the request, with labels `dgdr.nvidia.com/name` and `nvidia.com/managed-by`, and each of
+these files under its own name as a key of `data`. `profiler_status.yaml` may come before the
+others. It also reports the digests of the results as its termination message, by which the operator
+recognises them (`lifecycle/request_digest.py`).
+"""
+
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from dynamo_graphs.api import labels, names
+from dynamo_graphs.api.profiling import COPIER, OWN_VARIABLES, PROFILER
+from dynamo_graphs.api.request import (
+    ConfigMapReference,
+    DynamoGraphDeploymentRequest,
+    DynamoGraphDeploymentRequestSpec,
+    ProfilingConfig,
+)
+from dynamo_graphs.render.profiling_config import (
+    BASE_FILE,
+    BASE_FOLDER,
+    OUTPUT_FOLDER,
+    model_cache,
+    profiler_config_text,
+    uses_ai_configurator,
+)
+from dynamo_graphs.render.rbac import cluster_role_objects
+from dynamo_graphs.settings import RenderSettings
+from kube_runtime.kind import Object
+from kube_runtime.types.batch import Job
+
+PULL_SECRET = "nvcr-imagepullsecret"  # noqa: S105  the name of one
+BACKOFF_LIMIT = 3
+DEADLINE_SECONDS = 24 * 60 * 60
+"""A sweep takes hours. What takes longer than a day hangs, and nobody would ever be told."""
+
+SHORTEST_TTL_SECONDS = 60
+"""A Job that is gone at once takes the cause of its failure along, before anybody has read it."""
+
+_USER = 1000
+_TOKEN_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105  a path
+_TOKEN_SECONDS = 3607  # the API server's own choice for tokens of pods
+_SCRIPT = "copy_profiling_output.sh"
+_OUTPUT, _BASE, _CACHE, _TOKEN = "profiling-output", "profiling-config", "model-cache", "api-access"
+
+
+def profiling_job(
+    request: DynamoGraphDeploymentRequest,
+    spec: DynamoGraphDeploymentRequestSpec,
+    settings: RenderSettings,
+    base: ConfigMapReference | None = None,
+) -> Object:
+    """The Job; `spec` is the one that the request was accepted with.
+
+    `base` is where the graph is from which profiling starts. None means: where the spec says, if it does.
+    """
+    profiling, name = spec.profiling_config, request.metadata.name
+    kind = "aic-profiler" if uses_ai_configurator(spec) else "dynamo-profiler"
+    own = {
+        labels.PROFILING_APP: kind,
+        labels.PROFILING_JOB: names.label_value(name),
+        labels.MANAGED_BY: labels.MANAGER,
+    }
+    limits: Object = {
+        "backoffLimit": BACKOFF_LIMIT
+        if profiling.backoff_limit is None
+        else profiling.backoff_limit,
+        "activeDeadlineSeconds": profiling.active_deadline_seconds or DEADLINE_SECONDS,
+    }
+    if profiling.ttl_seconds_after_finished is not None:
+        limits["ttlSecondsAfterFinished"] = max(
+            profiling.ttl_seconds_after_finished, SHORTEST_TTL_SECONDS
+        )
+    pod_labels = {**profiling.labels, labels.REQUEST: names.label_value(name)}
+    generation = str(request.status.observed_generation)
+    return {
+        "apiVersion": Job.KIND.api_version,
+        "kind": Job.KIND.name,
+        "metadata": {
+            "name": names.profiling_job(name),
+            "namespace": request.metadata.namespace,
+            "labels": {**profiling.labels, **own},
+            "annotations": {**profiling.annotations, labels.REQUEST_GENERATION: generation},
+        },
+        "spec": {
+            **limits,
+            "podFailurePolicy": {"rules": _what_is_final()},
+            "template": {
+                "metadata": _present(labels=pod_labels, annotations=profiling.annotations),
+                "spec": _pod(request, spec, settings, base),
+            },
+        },
+    }
+
+
+def account_objects(namespace: str, cluster_role: str) -> tuple[Object, ...]:
+    """The account of profiling Jobs, and its binding to the ClusterRole of the installation."""
+    return cluster_role_objects(namespace, names.PROFILING_SERVICE_ACCOUNT, cluster_role)
+
+
+def placement(profiling: ProfilingConfig) -> Object:
+    """Fields of a pod that bring it to the nodes the user means, for Jobs and for graphs alike."""
+    return _present(
+        tolerations=list(profiling.tolerations),
+        nodeSelector=dict(profiling.node_selector),
+        affinity=profiling.affinity,
+        priorityClassName=profiling.priority_class_name,
+        runtimeClassName=profiling.runtime_class_name,
+        imagePullSecrets=list(profiling.image_pull_secrets),
+    )
+
+
+def _what_is_final() -> list[Object]:
+    """A pod that was taken away counts and is replaced; a container that failed ends the Job."""
+    taken = {"type": "DisruptionTarget", "status": "True"}
+    return [
+        {"action": "Count", "onPodConditions": [taken]},
+        {"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": [0]}},
+    ]
+
+
+def _pod(
+    request: DynamoGraphDeploymentRequest,
+    spec: DynamoGraphDeploymentRequestSpec,
+    settings: RenderSettings,
+    base: ConfigMapReference | None,
+) -> Object:
+    profiling = spec.profiling_config
+    placed = placement(profiling)
+    secrets = [{"name": PULL_SECRET}]
+    secrets += [each for each in placed.get("imagePullSecrets", ()) if each not in secrets]
+    return {
+        **placed,
+        "serviceAccountName": profiling.service_account_name or names.PROFILING_SERVICE_ACCOUNT,
+        "restartPolicy": "Never",
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": _USER,
+            "runAsGroup": _USER,
+            "fsGroup": _USER,
+        },
+        "imagePullSecrets": secrets,
+        "containers": [
+            _profiler(request, spec, settings),
+            _copier(request, settings, is_kept=bool(profiling.output_pvc)),
+        ],
+        "volumes": _volumes(spec, base or profiling.config_map_ref),
+    }
+
+
+def _profiler(
+    request: DynamoGraphDeploymentRequest,
+    spec: DynamoGraphDeploymentRequestSpec,
+    settings: RenderSettings,
+) -> Object:
+    profiling = spec.profiling_config
+    args = ["--profile-config", profiler_config_text(spec, request.metadata.namespace)]
+    if spec.enable_gpu_discovery:
+        args.append("--enable-gpu-discovery")
+    mounts: list[Object] = [{"name": _OUTPUT, "mountPath": OUTPUT_FOLDER}]
+    if profiling.config_map_ref is not None:
+        mounts.append({"name": _BASE, "mountPath": BASE_FOLDER, "readOnly": True})
+    if (cache_ := model_cache(spec)) is not None:
+        mounts.append({"name": _CACHE, "mountPath": cache_[1], "readOnly": True})
+    if not uses_ai_configurator(spec) or spec.enable_gpu_discovery:
+        mounts.append(_token_mount())
+    return {
+        "name": PROFILER,
+        "image": profiling.profiler_image,
+        "command": ["python", "-m", "benchmarks.profiler.profile_sla"],
+        "args": args,
+        "env": _variables(request, profiling, settings),
+        **_present(envFrom=list(profiling.env_from), resources=profiling.resources),
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": mounts,
+    }
+
+
+def _variables(
+    request: DynamoGraphDeploymentRequest, profiling: ProfilingConfig, settings: RenderSettings
+) -> list[Object]:
+    key = {"name": "hf-token-secret", "key": "HF_TOKEN", "optional": True}
+    found: list[Object] = [
+        {"name": "HUGGING_FACE_HUB_TOKEN", "valueFrom": {"secretKeyRef": key}},
+        {"name": "NATS_SERVER", "value": settings.nats_address},
+        {"name": "ETCD_ENDPOINTS", "value": settings.etcd_address},
+    ]
+    metadata = request.metadata
+    values = (metadata.name, metadata.namespace, metadata.uid)
+    own = [{"name": n, "value": each} for n, each in zip(OWN_VARIABLES, values, strict=True)]
+    users = {each.get("name") for each in profiling.env}
+    known = [
+        each
+        for each in found
+        if each["name"] not in users and ("valueFrom" in each or each["value"])
+    ]
+    return [*known, *own, *(each for each in profiling.env if each["name"] not in OWN_VARIABLES)]
+
+
+def _copier(
+    request: DynamoGraphDeploymentRequest, settings: RenderSettings, *, is_kept: bool
+) -> Object:
+    """The operator's own image, or another one with a shell and kubectl.
+
+    Values reach the script as arguments, so nothing of them is read by a shell.
+    """
+    metadata = msgspec.json.encode({"metadata": _output_metadata(request)}).decode()
+    output = names.profiling_output(request.metadata.name)
+    fresh = ["fresh"] if is_kept else []
+    values = [request.metadata.namespace, output, metadata, OUTPUT_FOLDER, PROFILER, *fresh]
+    if settings.profiling_copier_image:
+        program: Object = {
+            "image": settings.profiling_copier_image,
+            "command": ["/bin/sh", "-c"],
+            "args": [script(), COPIER, *values],
+        }
+    else:
+        program = {
+            "image": settings.operator_image,
+            "command": ["dynamo-operator"],
+            "args": ["copy-output", *values],
+        }
+    return {
+        "name": COPIER,
+        **program,
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [
+            {"name": _OUTPUT, "mountPath": OUTPUT_FOLDER, "readOnly": True},
+            _token_mount(),
+        ],
+    }
+
+
+def _output_metadata(request: DynamoGraphDeploymentRequest) -> Object:
+    owner = {
+        "apiVersion": request.KIND.api_version,
+        "kind": request.KIND.name,
+        "name": request.metadata.name,
+        "uid": request.metadata.uid,
+    }
+    return {
+        "labels": {
+            labels.REQUEST: names.label_value(request.metadata.name),
+            labels.MANAGED_BY: labels.MANAGER,
+        },
+        "ownerReferences": [owner],
+    }
+
+
+def _volumes(
+    spec: DynamoGraphDeploymentRequestSpec, base: ConfigMapReference | None
+) -> list[Object]:
+    claim = spec.profiling_config.output_pvc
+    kept: Object = {"persistentVolumeClaim": {"claimName": claim}} if claim else {"emptyDir": {}}
+    found: list[Object] = [{"name": _OUTPUT, **kept}]
+    if base is not None:
+        item = {"key": base.key, "path": BASE_FILE}
+        found.append({"name": _BASE, "configMap": {"name": base.name, "items": [item]}})
+    if (cache_ := model_cache(spec)) is not None:
+        source = {"claimName": cache_[0], "readOnly": True}
+        found.append({"name": _CACHE, "persistentVolumeClaim": source})
+    return [*found, {"name": _TOKEN, "projected": {"sources": _token_sources()}}]
+
+
+def _token_mount() -> Object:
+    """Where every client looks. The API server mounts no second token over it, nor leaves it out."""
+    return {"name": _TOKEN, "mountPath": _TOKEN_FOLDER, "readOnly": True}
+
+
+def _token_sources() -> list[Object]:
+    """What Kubernetes gives a pod itself, unless the account says that it should not."""
+    certificate = {"key": "ca.crt", "path": "ca.crt"}
+    namespace = {"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}}
+    return [
+        {"serviceAccountToken": {"path": "token", "expirationSeconds": _TOKEN_SECONDS}},
+        {"configMap": {"name": "kube-root-ca.crt", "items": [certificate]}},
+        {"downwardAPI": {"items": [namespace]}},
+    ]
+
+
+@cache
+def script() -> str:
+    """The text of what the copier runs."""
+    from importlib.resources import files
+
+    return files("dynamo_graphs.render").joinpath(f"scripts/{_SCRIPT}").read_text("utf-8")
+
+
+def _present(**fields: Any) -> Object:
+    """The fields that say something."""
+    return {name: value for name, value in fields.items() if value}

@@ -1,0 +1,121 @@
+"""The workload provider of a graph: components with a workload each, or one Grove set.
+
+The choice is made once. Repeated on each reconcile, it would move running graphs whenever Grove is
+installed or removed; so it is recorded on the graph before anything is created, and kept. Where there is no
+choice, nothing is recorded: if Grove is installed later, the existing objects decide.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+
+from dynamo_graphs.api import labels
+from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.optional_apis import GROVE as GROVE_API
+from dynamo_graphs.api.provider import COMPONENT, GROVE, recorded
+from dynamo_graphs.api.revision import MANAGED
+from dynamo_graphs.facts import Facts
+from dynamo_graphs.settings import RenderSettings
+from kube_runtime.types.meta import condition
+
+PROVIDERS: Mapping[str, Callable[[Facts], bool]] = {
+    COMPONENT: lambda _: True,
+    GROVE: lambda facts: facts.grove_served,
+}
+"""What we can render for, and whether the cluster has what that takes. A row is a new provider."""
+
+_MAKES = {
+    DynamoComponentDeployment.KIND.name: COMPONENT,
+    "Deployment": COMPONENT,
+    "LeaderWorkerSet": COMPONENT,
+    "PodCliqueSet": GROVE,
+    "PodClique": GROVE,
+    "PodCliqueScalingGroup": GROVE,
+}
+"""Kinds that only one provider makes, for graphs without a record."""
+
+
+def provider(graph: DynamoGraphDeployment, facts: Facts, present: Collection[str]) -> str:
+    """The provider of a graph: the recorded one, else that of what exists, else the best there is.
+
+    `present` are the kinds of the objects that the graph controls. Where somebody has deleted what only one
+    provider makes, the status still tells what there was. The result may be unavailable.
+    """
+    if recorded := graph.metadata.annotations.get(labels.WORKLOAD_PROVIDER):
+        return recorded
+    for kinds in (present, _reported(graph)):
+        made = {_MAKES[kind] for kind in kinds if kind in _MAKES}
+        if len(made) == 1:
+            return made.pop()
+    wants_grove = graph.metadata.annotations.get(labels.ENABLE_GROVE, "").lower() != "false"
+    return GROVE if wants_grove and is_available(GROVE, facts) else COMPONENT
+
+
+def has_begun(graph: DynamoGraphDeployment, present: Collection[str]) -> bool:
+    """Whether a provider has ever made anything of a graph, which controls objects of these kinds now."""
+    kinds = {*present, *_reported(graph)}
+    return labels.WORKLOAD_PROVIDER in graph.metadata.annotations or not kinds.isdisjoint(_MAKES)
+
+
+def runs_on_withheld_grove(
+    graph: DynamoGraphDeployment,
+    facts: Facts,
+    present: Collection[str],
+    *,
+    has_foreign_finalizer: bool,
+) -> bool:
+    """Whether an earlier operator may run a graph on Grove, which is installed and which we may not read.
+
+    A PodCliqueSet would be invisible to us, and components beside it would run every pod twice. So a graph
+    that another operator has reconciled, and that has no components, counts as Grove's.
+    """
+    annotations = graph.metadata.annotations
+    refuses = annotations.get(labels.ENABLE_GROVE, "").lower() == "false"
+    if GROVE_API not in facts.withheld or refuses or labels.WORKLOAD_PROVIDER in annotations:
+        return False
+    if not _MAKES.keys().isdisjoint({*present, *_reported(graph)}):
+        return provider(graph, facts, present) == GROVE
+    return has_foreign_finalizer or _has_foreign_status(graph)
+
+
+def _has_foreign_status(graph: DynamoGraphDeployment) -> bool:
+    """Whether another operator has written the status; ours says which generation it speaks of."""
+    status = graph.status
+    ready = condition(status.conditions, "Ready")
+    is_ours = status.observed_generation or (ready is not None and ready.observed_generation)
+    return not is_ours and (status.state is not None or ready is not None)
+
+
+def _reported(graph: DynamoGraphDeployment) -> set[str]:
+    """The kinds of the workloads that the status of a graph speaks of."""
+    return {each.component_kind for each in (graph.status.services or {}).values()}
+
+
+def to_record(
+    graph: DynamoGraphDeployment,
+    chosen: str,
+    facts: Facts,
+    settings: RenderSettings,
+    *,
+    is_new: bool,
+) -> dict[str, str]:
+    """The annotations that a graph lacks, of those that keep a decision: its provider, its rollouts.
+
+    Empty where nothing is to be decided: one provider only, and rollouts as they are by default. What exists
+    keeps the rollouts that it began with, so only a graph that `is_new` has them chosen.
+    """
+    record: dict[str, str] = {}
+    if all(is_available(each, facts) for each in PROVIDERS):
+        record[labels.WORKLOAD_PROVIDER] = chosen
+    if is_new and chosen == COMPONENT and settings.worker_rollout == MANAGED:
+        record[labels.WORKER_ROLLOUT] = MANAGED
+    return {key: value for key, value in record.items() if key not in graph.metadata.annotations}
+
+
+def is_available(name: str, facts: Facts) -> bool:
+    """Whether graphs of that provider can be worked on here and now."""
+    return name in PROVIDERS and PROVIDERS[name](facts)
+
+
+def on_record(graph: DynamoGraphDeployment, facts: Facts) -> DynamoGraphDeployment:
+    """The graph as it will be once its provider is recorded, where there is nothing of it yet."""
+    return recorded(graph, provider(graph, facts, ()))

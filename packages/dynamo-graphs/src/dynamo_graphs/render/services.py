@@ -1,0 +1,179 @@
+"""A service of a graph as a separate component: the common input of both providers.
+
+Nothing after this reads the graph, so a component carries everything that rendering needs: the graph's
+environment, its feature annotations and its framework are written into it.
+"""
+
+from typing import Any
+
+import msgspec
+
+from dynamo_graphs.api import labels, names
+from dynamo_graphs.api.component import ComponentSpec, DynamoComponentDeployment
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.revision import (
+    FOUND_BY,
+    PLAIN,
+    WorkerGeneration,
+    can_be_isolated,
+    worker_component_name,
+)
+from dynamo_graphs.render.merge import merged_environment, pruned, variable
+from dynamo_graphs.render.metadata import (
+    service_annotations,
+    service_dynamo_namespace,
+    service_labels,
+)
+from dynamo_graphs.settings import RenderSettings
+from kube_runtime.kind import Object
+from kube_runtime.types.meta import OwnerReference
+
+_HANDED_ON = (labels.ENABLE_METRICS, labels.DISCOVERY_BACKEND)
+"""Annotations of the graph that its components follow."""
+
+
+_FINDS_WORKERS = ("frontend", "epp")
+"""Types of components that look for workers by a prefix of their Dynamo namespace."""
+
+
+def service_object(
+    graph: DynamoGraphDeployment,
+    key: str,
+    service: ComponentSpec,
+    settings: RenderSettings,
+    generation: WorkerGeneration = PLAIN,
+) -> Object:
+    """The DynamoComponentDeployment that says of a service what the graph says of it."""
+    suffix = generation.suffix if can_be_isolated(service) else ""
+    annotations = _annotations(graph, service)
+    spec = _spec(graph, key, service, annotations, generation)
+    if ours := _whereabouts(graph, service, generation):
+        spec["envs"] = merged_environment(ours, spec.get("envs", ()))
+    if service.component_type == "frontend" and service.ingress is None:
+        spec["ingress"] = default_ingress(graph.metadata.name, settings)
+    metadata: Object = {
+        "name": worker_component_name(graph, key, generation),
+        "namespace": graph.metadata.namespace,
+        "labels": spec["labels"] | ({labels.WORKER_HASH: suffix} if suffix else {}),
+    }
+    noted = {each: annotations[each] for each in graph.spec.annotations if each in annotations}
+    if generation.content and can_be_isolated(service):
+        noted[labels.WORKER_CONTENT] = generation.content
+    if noted:
+        metadata["annotations"] = noted
+    return {
+        "apiVersion": DynamoComponentDeployment.KIND.api_version,
+        "kind": DynamoComponentDeployment.KIND.name,
+        "metadata": metadata,
+        "spec": spec,
+    }
+
+
+def _spec(
+    graph: DynamoGraphDeployment,
+    key: str,
+    service: ComponentSpec,
+    annotations: dict[str, str],
+    generation: WorkerGeneration,
+) -> dict[str, Any]:
+    """What the service says, and what the graph says of all its services."""
+    suffix = generation.suffix if can_be_isolated(service) else ""
+    dynamo_namespace = service_dynamo_namespace(graph, service, suffix)
+    system = {
+        labels.COMPONENT: names.label_value(key),
+        labels.DYNAMO_NAMESPACE: dynamo_namespace,
+        labels.GRAPH: names.label_value(graph.metadata.name),
+    }
+    spec: dict[str, Any] = _said(pruned(msgspec.to_builtins(service)))
+    spec.pop("disruptionBudget", None)  # the graph makes it, over all generations of the service
+    spec |= {
+        "serviceName": key,
+        "dynamoNamespace": dynamo_namespace,
+        "labels": service_labels(graph, service) | system,
+    }
+    if graph.spec.backend_framework:
+        spec["backendFramework"] = graph.spec.backend_framework
+    if annotations:
+        spec["annotations"] = annotations
+    if key in generation.replicas:
+        spec["replicas"] = generation.replicas[key]
+    if graph.spec.envs:
+        spec["envs"] = pruned(merged_environment(graph.spec.envs, service.envs))
+    return spec
+
+
+def _whereabouts(
+    graph: DynamoGraphDeployment, service: ComponentSpec, generation: WorkerGeneration
+) -> list[Object]:
+    """How the runtime puts workers into the Dynamo namespace of their generation, and finds them there.
+
+    A variable that the user sets on the container stays the user's.
+    """
+    found: dict[str, str] = {}
+    if generation.suffix and can_be_isolated(service):
+        base = names.generations_dynamo_namespace(graph.metadata.namespace, graph.metadata.name)
+        found = {"DYN_NAMESPACE": base, "DYN_NAMESPACE_WORKER_SUFFIX": generation.suffix}
+    elif generation.found_by and service.component_type in _FINDS_WORKERS:
+        found = {"DYN_NAMESPACE": generation.found_by, FOUND_BY: generation.found_by}
+    container = (service.extra_pod_spec or {}).get("mainContainer") or {}
+    users = {entry["name"] for entry in container.get("env") or ()}
+    return [variable(name, value) for name, value in found.items() if name not in users]
+
+
+def component_of(graph: DynamoGraphDeployment, wanted: Object) -> DynamoComponentDeployment:
+    """A component as its controller will read it: with the graph as its owner."""
+    component = msgspec.convert(wanted, DynamoComponentDeployment)
+    owner = OwnerReference(
+        kind=DynamoGraphDeployment.KIND.name,
+        name=graph.metadata.name,
+        uid=graph.metadata.uid,
+        api_version=DynamoGraphDeployment.KIND.api_version,
+        controller=True,
+    )
+    metadata = msgspec.structs.replace(component.metadata, owner_references=(owner,))
+    return msgspec.structs.replace(component, metadata=metadata)
+
+
+def default_ingress(graph: str, settings: RenderSettings) -> Object:
+    """The ingress of a frontend that names none; written even if off, since that was decided."""
+    enabled = bool(settings.virtual_service_gateway or settings.ingress_class_name)
+    tls = settings.ingress_tls_secret_name
+    found: dict[str, Any] = {
+        "enabled": enabled,
+        "host": graph,
+        "useVirtualService": bool(settings.virtual_service_gateway),
+        "virtualServiceGateway": settings.virtual_service_gateway,
+        "hostSuffix": settings.ingress_host_suffix,
+        "ingressControllerClassName": settings.ingress_class_name,
+        "tls": {"secretName": tls} if tls else None,
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+_SAID: dict[str, dict[str, Any]] = {
+    "ingress": {"enabled": False},
+    "multinode": {"nodeCount": 2},
+    "scalingAdapter": {"enabled": False},
+    "tls": {"secretName": ""},
+}
+"""What an empty map of that name says."""
+_USERS_OWN = frozenset(("extraPodSpec", "eppConfig"))
+
+
+def _said(value: Any) -> Any:
+    """The value with every empty map of ours left out, or said in full if it means something.
+
+    An empty map says nothing to a server-side apply: what the map held before would stay.
+    """
+    if not isinstance(value, dict):
+        return value
+    kept = {name: each if name in _USERS_OWN else _said(each) for name, each in value.items()}
+    found = {name: _SAID.get(name, {}) if each == {} else each for name, each in kept.items()}
+    return {name: each for name, each in found.items() if each != {}}
+
+
+def _annotations(graph: DynamoGraphDeployment, service: ComponentSpec) -> dict[str, str]:
+    graphs = graph.metadata.annotations
+    return service_annotations(graph, service) | {
+        key: graphs[key] for key in _HANDED_ON if key in graphs
+    }

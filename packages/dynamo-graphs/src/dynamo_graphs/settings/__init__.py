@@ -1,0 +1,111 @@
+"""Every setting of the operator, in one frozen struct, read once at start.
+
+Each field carries its one text and every spelling that it has outside: its flags, its key in the
+settings file (`Field.key`), its environment variable. `--help`, the settings file and
+`docs/settings.md` all come from here, so the three cannot disagree.
+"""
+
+from collections.abc import Iterator
+from typing import Annotated, Any, NamedTuple, get_args, get_type_hints
+
+import msgspec
+
+from dynamo_graphs.settings.declare import Section, Setting
+from dynamo_graphs.settings.logs import LogFormat, LoggingSettings, TimeFormat
+from dynamo_graphs.settings.models import ModelSettings
+from dynamo_graphs.settings.rendering import RenderSettings
+from dynamo_graphs.settings.servers import HealthSettings, MetricsSettings, WebhookSettings
+from dynamo_graphs.settings.sharing import LeaderElectionSettings, NamespaceScopeSettings
+
+__all__ = [
+    "Field",
+    "HealthSettings",
+    "LeaderElectionSettings",
+    "LogFormat",
+    "LoggingSettings",
+    "MetricsSettings",
+    "ModelSettings",
+    "NamespaceScopeSettings",
+    "RenderSettings",
+    "Section",
+    "Setting",
+    "Settings",
+    "TimeFormat",
+    "WebhookSettings",
+    "fields",
+]
+
+
+class Settings(Section, frozen=True, kw_only=True):
+    """Everything that can be set."""
+
+    render: RenderSettings = RenderSettings()
+    metrics: MetricsSettings = MetricsSettings()
+    health: HealthSettings = HealthSettings()
+    leader_election: LeaderElectionSettings = LeaderElectionSettings()
+    namespace_scope: NamespaceScopeSettings = NamespaceScopeSettings()
+    webhooks: WebhookSettings = WebhookSettings()
+    models: ModelSettings = ModelSettings()
+    logging: LoggingSettings = LoggingSettings()
+    kubeconfig: Annotated[
+        str,
+        Setting(
+            "Use this kubeconfig file (default: KUBECONFIG, else the pod's ServiceAccount, else "
+            "`~/.kube/config`).",
+            ("kubeconfig",),
+        ),
+    ] = ""
+    resync_period_seconds: Annotated[
+        float,
+        Setting(
+            "Mean resync period.",
+            ("resync-period",),
+        ),
+    ] = 600.0
+    operator_version: Annotated[
+        str,
+        Setting(
+            "Report this operator version (default: the package's).",
+            ("operator-version",),
+        ),
+    ] = ""
+
+
+class Field(NamedTuple):
+    """One setting: where it is in `Settings`, what it takes, and its default."""
+
+    path: tuple[str, ...]
+    type_: Any
+    default: Any
+    setting: Setting
+
+    @property
+    def is_duration(self) -> bool:
+        """Whether the value is written as a Go duration such as `1h30m`."""
+        return self.path[-1].endswith("_seconds")
+
+    @property
+    def key(self) -> str:
+        """The key in the settings file, such as `leaderElection.leaseDuration`.
+
+        What rendering needs stands at the top level, and a duration carries its own unit.
+        """
+        parts = self.path[1:] if self.path[0] == "render" else self.path
+        return ".".join(_camel(part.removesuffix("_seconds")) for part in parts)
+
+
+def fields(section: type[Section] = Settings) -> Iterator[Field]:
+    """Every setting, in the order of the structs."""
+    hints = get_type_hints(section, include_extras=True)
+    for info in msgspec.structs.fields(section):
+        hint = hints[info.name]
+        if isinstance(hint, type) and issubclass(hint, Section):
+            yield from (field._replace(path=(info.name, *field.path)) for field in fields(hint))
+        else:
+            type_, setting = get_args(hint)
+            yield Field((info.name,), type_, info.default, setting)
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)

@@ -1,0 +1,181 @@
+"""The status of a DynamoComponentDeployment.
+
+It has two readers: programs use the reasons of the Go operator, and a person wants to know which pod it is.
+So a condition keeps its reason, and its message and the counts show the cause.
+"""
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from dynamo_graphs.api import labels, names
+from dynamo_graphs.api.component import DynamoComponentDeployment, ServiceReplicaStatus
+from dynamo_graphs.api.framework import declared_or_detected
+from dynamo_graphs.render.metadata import component_labels
+from dynamo_graphs.render.plan import parent_graph
+from dynamo_graphs.status.diagnosis import UNKNOWN, Diagnosis
+from dynamo_graphs.status.groups import NO_ORCHESTRATOR
+from dynamo_graphs.status.pause import pause_over
+from dynamo_graphs.status.reasons import ComponentReason, GraphReason
+from dynamo_graphs.status.service import cause, diagnosed, explained, service_json, unexplained
+from dynamo_graphs.status.workload import Readiness
+from dynamo_graphs.validation import Problem
+from kube_runtime.apply.result import Blocked, Obstacle
+from kube_runtime.kind import Object
+from kube_runtime.text import fitted
+from kube_runtime.types.meta import Condition, condition
+
+_MESSAGE_LIMIT = 1024
+"""As of a graph. The API server accepts 32,768 characters at most."""
+
+_REFUSED = "Validation failed: "
+_OBSTACLE_REASONS = {
+    Obstacle.NAME_CONFLICT: ComponentReason.NAME_CONFLICT,
+    Obstacle.REJECTED: ComponentReason.REJECTED,
+    Obstacle.NOT_SERVED: ComponentReason.NOT_SERVED,
+    Obstacle.NOT_ALLOWED: ComponentReason.NOT_ALLOWED,
+    Obstacle.FORBIDDEN: ComponentReason.API_FORBIDDEN,
+    Obstacle.PREDECESSOR: ComponentReason.DEPLOYMENT_NOT_READY,
+}
+
+
+def refused_status(component: DynamoComponentDeployment, problems: Sequence[Problem]) -> Object:
+    """The status of a component whose spec cannot be used; counts stay as they were.
+
+    `observedGeneration` too: it is that of the last spec that was carried out.
+    """
+    text = _REFUSED + fitted([str(each) for each in problems], _MESSAGE_LIMIT - len(_REFUSED))
+    generation = component.metadata.generation
+    return {
+        "conditions": [
+            Condition(
+                "Valid",
+                "False",
+                ComponentReason.VALIDATION_FAILED,
+                text,
+                observed_generation=generation,
+            ),
+            *_availability(_unready(ComponentReason.VALIDATION_FAILED, text), generation),
+            *pause_over(component),
+        ],
+    }
+
+
+def expensive_status(component: DynamoComponentDeployment, text: str) -> Object:
+    """The status of a component whose work was ended; what is known of its workload stays as it was."""
+    generation = component.metadata.generation
+    readiness = _unready(ComponentReason.TOO_EXPENSIVE, text)
+    return {"conditions": [*_availability(readiness, generation), *pause_over(component)]}
+
+
+def unorchestrated_status(component: DynamoComponentDeployment, forbidden: str = "") -> Object:
+    """The status of a component on several nodes where nothing runs such pods.
+
+    `forbidden` says what is installed and may not be used; "" means that nothing is installed.
+    """
+    generation = component.metadata.generation
+    reason = ComponentReason.API_FORBIDDEN if forbidden else ComponentReason.NO_ORCHESTRATOR
+    readiness = _unready(reason, forbidden or NO_ORCHESTRATOR)
+    said = [_valid(generation), *_availability(readiness, generation), *pause_over(component)]
+    return {"conditions": said}
+
+
+def component_status(
+    component: DynamoComponentDeployment,
+    readiness: Readiness,
+    replicas: ServiceReplicaStatus | None,
+    blocked: Sequence[Blocked],
+    diagnosis: Diagnosis = UNKNOWN,
+) -> Object:
+    """The status after an apply. An object that could not be written makes the component unavailable."""
+    generation = component.metadata.generation
+    service = _service(component, readiness, replicas, diagnosis) if replicas else None
+    if blocked:
+        text = fitted([each.message for each in blocked], _MESSAGE_LIMIT)
+        readiness = _unready(_OBSTACLE_REASONS[blocked[0].obstacle], text)
+    elif not readiness.is_ready and diagnosis.message:
+        text = fitted([readiness.message, diagnosis.message], _MESSAGE_LIMIT)
+        readiness = _unready(readiness.reason, text)
+    status: Object = {
+        "conditions": [
+            _valid(generation),
+            *_availability(readiness, generation),
+            *pause_over(component),
+        ],
+        "service": service_json(service) if service else None,
+        **_selectors(component),
+        "backendFramework": declared_or_detected(component.spec),
+    }
+    # The observed generation says that nothing stood in the way of that spec.
+    return status if blocked else {**status, "observedGeneration": generation}
+
+
+def _service(
+    component: DynamoComponentDeployment,
+    readiness: Readiness,
+    replicas: ServiceReplicaStatus,
+    diagnosis: Diagnosis,
+) -> ServiceReplicaStatus:
+    """The counts of the component's workload, and why it is not ready."""
+    runtime = _labels(component)[labels.DYNAMO_NAMESPACE]
+    counts = replace(diagnosed(replicas, diagnosis), runtime_namespace=runtime)
+    if readiness.is_ready:
+        return unexplained(counts)
+    reason = cause(diagnosis.reason, is_updating=_is_updating(component, readiness))
+    named = f"{component.metadata.name}: {readiness.message}"
+    return explained(counts, reason, diagnosis.message or named)
+
+
+def _is_updating(component: DynamoComponentDeployment, readiness: Readiness) -> bool:
+    """Whether something newer takes the place of something that served."""
+    if readiness.has_older:
+        return True
+    status = component.status
+    is_same = status.observed_generation == component.metadata.generation
+    was_updating = status.service is not None and status.service.reason == GraphReason.UPDATING
+    if was_updating and (is_same or readiness.is_rolling):
+        return True
+    available = condition(status.conditions, "Available")
+    was_ready = available is not None and available.status == "True"
+    return was_ready and readiness.is_rolling
+
+
+def _selectors(component: DynamoComponentDeployment) -> Object:
+    """What selects the component's pods, and as text one pod of each replica."""
+    if component.spec.nodes == 1:
+        found = {labels.SELECTOR: names.workload_name(component.metadata.name)}
+        one = found
+    else:
+        found = _labels(component)
+        one = found | {labels.ROLE: "leader"}
+    text = ",".join(f"{name}={value}" for name, value in sorted(one.items()))
+    return {"podSelector": found, "selector": text}
+
+
+def _labels(component: DynamoComponentDeployment) -> dict[str, str]:
+    return component_labels(component, parent_graph(component))
+
+
+def _valid(generation: int) -> Condition:
+    return Condition(
+        "Valid",
+        "True",
+        ComponentReason.VALID,
+        "DynamoComponentDeployment spec is valid",
+        observed_generation=generation,
+    )
+
+
+def _unready(reason: ComponentReason, message: str) -> Readiness:
+    return Readiness(is_ready=False, reason=reason, message=message)
+
+
+def _availability(readiness: Readiness, generation: int) -> list[Condition]:
+    """`Available` and its twin `DynamoComponentReady`, which both say the same."""
+    status = "True" if readiness.is_ready else "False"
+    return [
+        Condition(
+            type_, status, readiness.reason, readiness.message, observed_generation=generation
+        )
+        for type_ in ("Available", "DynamoComponentReady")
+    ]

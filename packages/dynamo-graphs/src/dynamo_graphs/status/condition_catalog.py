@@ -1,0 +1,410 @@
+"""What each reason of a condition means, and what the person on call should do about it.
+
+The table from which the page `docs/status.md` comes; the part about requests is in
+`status.request_meanings`. The hard part is advice that helps at night: where to look first, and whether
+anything has to be done at all.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from dynamo_graphs.plan.suspension import SuspensionReason
+from dynamo_graphs.status import shared_texts as texts
+from dynamo_graphs.status.model import ModelReason
+from dynamo_graphs.status.pause import PauseReason
+from dynamo_graphs.status.reasons import ComponentReason, GraphReason
+from dynamo_graphs.status.scaling import ScalingReason
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """One row of the page: when a condition has this reason, and what a person should do."""
+
+    kind: str
+    condition: str
+    status: str
+    reason: StrEnum
+    text: str
+    advice: str
+
+
+_GRAPH, _COMPONENT = "DynamoGraphDeployment", "DynamoComponentDeployment"
+_ADAPTER = "DynamoGraphDeploymentScalingAdapter"
+_MODEL = "DynamoModel"
+_AVAILABLE = "Available, DynamoComponentReady"
+
+MEANINGS = (
+    Meaning(
+        *(_GRAPH, "Ready", "True", GraphReason.ALL_READY),
+        "Every component runs its newest spec with the desired number of replicas, and no older "
+        "pods remain.",
+        texts.NO_ACTION,
+    ),
+    Meaning(
+        *(_GRAPH, "Ready", "False", GraphReason.SOME_NOT_READY),
+        "Some resources are not ready and no pod reports a cause: they may still be starting, "
+        "Grove has not created pods yet, or a PVC that the graph does not create is missing. The "
+        "message names each.",
+        "If it persists, check the Events of the resources that the message names (`kubectl "
+        "describe dcd NAME`), of their Deployment and ReplicaSet. They show a quota or webhook "
+        "that refuses pods.",
+    ),
+    Meaning(
+        *(_GRAPH, "Ready", "False", GraphReason.INSUFFICIENT_CAPACITY),
+        "The scheduler has found no node for a pod for more than 30 seconds. The message quotes "
+        "it: how many nodes lack GPUs or memory, and how many are excluded by taints or "
+        "selectors.",
+        "Add nodes, free GPUs, or lower the requests. If enough GPUs are free, check "
+        "`nodeSelector`, tolerations and the zone of PVCs. A node autoscaler takes minutes.",
+    ),
+    Meaning(
+        *(_GRAPH, "Ready", "False", GraphReason.IMAGE_PULL_FAILED),
+        "The kubelet cannot pull a container's image; the message quotes the registry.",
+        "Correct the image's name or tag. If access is denied, add a pull secret for this "
+        "registry to the namespace. The kubelet retries within five minutes.",
+    ),
+    Meaning(
+        *(_GRAPH, "Ready", "False", GraphReason.CONFIG_ERROR),
+        "The kubelet cannot create a container, or has not mounted the volumes of a pod for more "
+        "than a minute after scheduling. Usually a Secret, ConfigMap or PVC is missing or lacks "
+        "a key.",
+        "`kubectl describe pod NAME`: the last Events name what is missing. Create it; the pod "
+        "then starts.",
+    ),
+    Meaning(
+        *(_GRAPH, "Ready", "False", GraphReason.PODS_CRASHING),
+        "A container keeps exiting and restarting; the message has its exit code and last log "
+        "lines.",
+        "`kubectl logs POD -c CONTAINER --previous`. For `OOMKilled` or code 137, raise the "
+        "memory limit. Failed init containers are reported the same way. If an edit is the "
+        "cause, revert it.",
+    ),
+    Meaning(
+        *(_GRAPH, "Ready", "False", GraphReason.PODS_NOT_READY),
+        "Pods run but are not ready, or have been unschedulable for less than 30 seconds; the "
+        "message names the container, since when, and the failing probe. A large model takes "
+        "many minutes to load, during which its startup probe fails.",
+        "Wait for the model to load, and follow `kubectl logs POD -f`. A readiness probe that "
+        "fails later means that the process does not respond. `Progressing` reports when it "
+        "takes too long.",
+    ),
+    Meaning(
+        *(_GRAPH, "Ready", "False", GraphReason.UPDATING),
+        "The newest spec is rolling out over pods of an older one, or over a graph that was "
+        "ready; its pods are starting without errors. After the deadline of `Progressing` the "
+        "pods' own reason takes its place.",
+        "No action needed. Watch `kubectl get dgd -w`.",
+    ),
+    Meaning(
+        *(_GRAPH, "Ready", "False", GraphReason.SUSPENDED),
+        "The graph is suspended or being suspended; see the condition `Suspended`.",
+        "To resume, run `dynamoctl resume NAME` or remove the annotation `nvidia.com/suspend`.",
+    ),
+    Meaning(
+        *(_GRAPH, "Ready", "False", GraphReason.MIXED),
+        "Several services are not ready, for different reasons; the message has a part for each.",
+        "See `status.services`: each has its own `reason` and `blockedPods`. Start with one that "
+        "is neither `updating` nor `pods_not_ready`.",
+    ),
+    Meaning(
+        *(_GRAPH, "Ready", "False", GraphReason.VALIDATION_FAILED),
+        texts.MISTAKES,
+        "Correct the graph.",
+    ),
+    Meaning(*(_GRAPH, "Ready", "False", GraphReason.NAME_CONFLICT), texts.TAKEN, texts.RENAME),
+    Meaning(*(_GRAPH, "Ready", "False", GraphReason.REJECTED), texts.REFUSED, texts.FIX),
+    Meaning(*(_GRAPH, "Ready", "False", GraphReason.NOT_ALLOWED), texts.NOT_ALLOWED, texts.ALLOW),
+    Meaning(
+        *(_GRAPH, "Ready", "False", GraphReason.FAILED),
+        "A prerequisite that the operator does not create is missing: the InferencePool API, SSH "
+        "keys, or a queue of the KAI scheduler; the message names it. Nothing was changed.",
+        "Install or create it; the operator then continues.",
+    ),
+    Meaning(
+        *(_GRAPH, "Ready", "False", GraphReason.NO_ORCHESTRATOR),
+        "A service spans several nodes, and no orchestrator for multinode pods is installed. "
+        "Nothing was changed; running pods keep running.",
+        "Install LeaderWorkerSet and Volcano, or Grove before creating the graph; the operator "
+        "then continues.",
+    ),
+    Meaning(*(_GRAPH, "Ready", "False", GraphReason.API_FORBIDDEN), texts.WITHHELD, texts.GRANT),
+    Meaning(
+        *(_GRAPH, "Ready", "False", GraphReason.PROVIDER_UNAVAILABLE),
+        "The provider that runs this graph, usually Grove, is no longer installed, or the "
+        "operator may not read it; the message says which. Nothing was changed; running pods "
+        "keep running.",
+        "Reinstall it, or set the chart value that the message names; the operator then continues.",
+    ),
+    Meaning(
+        *(_GRAPH, "Ready", "False", GraphReason.DECODE_FAILED), texts.UNREADABLE, texts.REWRITE
+    ),
+    Meaning(*(_GRAPH, "Ready", "False", GraphReason.TOO_LARGE), texts.TOO_LARGE, texts.SHRINK),
+    Meaning(
+        *(_GRAPH, "Ready", "False", GraphReason.TOO_EXPENSIVE), texts.TOO_EXPENSIVE, texts.SIMPLIFY
+    ),
+    Meaning(
+        *(_GRAPH, "Progressing", "True", GraphReason.UPDATING),
+        "Replicas are missing: the graph is rolling out its newest spec or replacing lost pods. "
+        "The message has the highest number of ready replicas of the newest spec so far, and "
+        "since when. Also set while a graph is being suspended.",
+        "No action needed while the number grows.",
+    ),
+    Meaning(
+        *(_GRAPH, "Progressing", "True", GraphReason.UPDATE_COMPLETE),
+        "All services run the newest spec, or the graph is suspended.",
+        texts.NO_ACTION,
+    ),
+    Meaning(
+        *(_GRAPH, "Progressing", "False", GraphReason.DEADLINE_EXCEEDED),
+        "No further replica became ready within `spec.progressDeadlineSeconds` (default 7800) "
+        "after an edit or after pods were lost, or a suspension did not finish within it. A "
+        "change of replicas alone does not restart the clock. The operator keeps working and "
+        "rolls nothing back.",
+        "See the reason of `Ready`. Revert the last edit, or set a longer deadline if the model "
+        "needs it.",
+    ),
+    Meaning(
+        *(_GRAPH, "ConfigurationWarning", "True", GraphReason.INOPERATIVE),
+        "The spec is accepted but cannot work as written: a container that exits at once, a "
+        "missing port, an Ingress without a class, a VirtualService without a gateway. It does "
+        "not affect `Ready`.",
+        "Change the fields that the message names.",
+    ),
+    Meaning(
+        *(_GRAPH, "ConfigurationWarning", "False", GraphReason.NO_WARNING),
+        "An earlier warning is fixed. Most graphs never have this condition.",
+        texts.NO_ACTION,
+    ),
+    Meaning(
+        *(_GRAPH, "Progressing", "Unknown", PauseReason.GRAPH_PAUSED),
+        "The annotation `nvidia.com/paused` is `true`: the operator writes nothing for the "
+        "graph, and the rest of its status is stale.",
+        "To resume, run `dynamoctl rollout resume NAME` or remove the annotation.",
+    ),
+    Meaning(
+        *(_GRAPH, "Suspended", "Unknown", SuspensionReason.SUSPENDING),
+        "The annotation `nvidia.com/suspend` is `true`; the operator scales to zero, workers "
+        "first.",
+        "No action needed. A pod that stays has a long grace period or a finalizer.",
+    ),
+    Meaning(
+        *(_GRAPH, "Suspended", "True", SuspensionReason.SUSPENDED),
+        "All services have zero replicas; the spec keeps its numbers.",
+        "To resume, run `dynamoctl resume NAME` or remove the annotation `nvidia.com/suspend`.",
+    ),
+    Meaning(
+        *(_GRAPH, "Suspended", "Unknown", SuspensionReason.RESUMING),
+        "The operator restores the replicas; workers wait for the frontends that the message "
+        "names.",
+        "If it persists, check why those frontends are not ready.",
+    ),
+    Meaning(
+        *(_GRAPH, "Suspended", "False", SuspensionReason.RESUMED),
+        "The graph was suspended and has its replicas back.",
+        texts.NO_ACTION,
+    ),
+    Meaning(
+        *(_COMPONENT, "Paused", "True", PauseReason.COMPONENT_PAUSED),
+        "The annotation `nvidia.com/paused` is `true`: the operator writes nothing for the "
+        "component.",
+        "To resume, run `dynamoctl rollout resume dcd/NAME` or remove the annotation.",
+    ),
+    Meaning(
+        *(_COMPONENT, "Paused", "False", PauseReason.COMPONENT_NOT_PAUSED),
+        "The component was paused, and reconciliation has resumed.",
+        texts.NO_ACTION,
+    ),
+    Meaning(
+        *(_COMPONENT, "Valid", "True", ComponentReason.VALID),
+        "The spec is valid.",
+        texts.NO_ACTION,
+    ),
+    Meaning(
+        *(_COMPONENT, "Valid", "False", ComponentReason.VALIDATION_FAILED),
+        texts.MISTAKES,
+        "Correct the graph of the component, or the component itself.",
+    ),
+    Meaning(
+        *(_COMPONENT, _AVAILABLE, "True", ComponentReason.DEPLOYMENT_READY),
+        "The Deployment runs its newest template with the desired number of replicas, and no "
+        "older pods remain.",
+        texts.NO_ACTION,
+    ),
+    Meaning(
+        *(_COMPONENT, _AVAILABLE, "False", ComponentReason.DEPLOYMENT_NOT_READY),
+        "The Deployment is paused, rolling out or missing pods; the message says which, and "
+        "names the worst pod with its cause.",
+        "See `status.service.reason`; its values and remedies are those of a graph's `Ready`.",
+    ),
+    Meaning(
+        *(_COMPONENT, _AVAILABLE, "True", ComponentReason.GROUPS_READY),
+        "Every replica's LeaderWorkerSet runs its newest templates on all of its nodes.",
+        texts.NO_ACTION,
+    ),
+    Meaning(
+        *(_COMPONENT, _AVAILABLE, "False", ComponentReason.GROUPS_NOT_READY),
+        "Some replicas are incomplete; the message names each LeaderWorkerSet with its cause.",
+        "`kubectl describe leaderworkerset NAME` and `podgroup NAME`, then the pods: capacity "
+        "for all of them at once, image, crashes, probes.",
+    ),
+    Meaning(
+        *(_COMPONENT, _AVAILABLE, "False", ComponentReason.NO_ORCHESTRATOR),
+        "The component spans several nodes, and no orchestrator for multinode pods is installed.",
+        texts.INSTALL,
+    ),
+    Meaning(
+        *(_COMPONENT, _AVAILABLE, "False", ComponentReason.API_FORBIDDEN),
+        texts.WITHHELD,
+        texts.GRANT,
+    ),
+    Meaning(
+        *(_COMPONENT, _AVAILABLE, "False", ComponentReason.VALIDATION_FAILED),
+        "The spec is invalid; running pods stay as they are.",
+        "See `Valid`.",
+    ),
+    Meaning(
+        *(_COMPONENT, _AVAILABLE, "False", ComponentReason.NAME_CONFLICT), texts.TAKEN, texts.RENAME
+    ),
+    Meaning(*(_COMPONENT, _AVAILABLE, "False", ComponentReason.REJECTED), texts.REFUSED, texts.FIX),
+    Meaning(
+        *(_COMPONENT, _AVAILABLE, "False", ComponentReason.NOT_ALLOWED),
+        texts.NOT_ALLOWED,
+        texts.ALLOW,
+    ),
+    Meaning(
+        *(_COMPONENT, _AVAILABLE, "False", ComponentReason.NOT_SERVED),
+        "The component needs a kind that is not installed, such as VirtualService. The operator "
+        "created everything else.",
+        "Install the API that the message names; the operator then continues.",
+    ),
+    Meaning(
+        *(_COMPONENT, _AVAILABLE, "False", ComponentReason.DECODE_FAILED),
+        texts.UNREADABLE,
+        texts.REWRITE,
+    ),
+    Meaning(
+        *(_COMPONENT, _AVAILABLE, "False", ComponentReason.TOO_LARGE), texts.TOO_LARGE, texts.SHRINK
+    ),
+    Meaning(
+        *(_COMPONENT, _AVAILABLE, "False", ComponentReason.TOO_EXPENSIVE),
+        *(texts.TOO_EXPENSIVE, texts.SIMPLIFY),
+    ),
+    Meaning(
+        *(_ADAPTER, "Ready", "True", ScalingReason.SCALED),
+        "The service has the adapter's number of replicas.",
+        texts.NO_ACTION,
+    ),
+    Meaning(
+        *(_ADAPTER, "Ready", "False", ScalingReason.SCALING),
+        "The service is scaling to that number.",
+        "If it persists, see the graph's `Ready`.",
+    ),
+    Meaning(
+        *(_ADAPTER, "Ready", "False", ScalingReason.GRAPH_NOT_FOUND),
+        "The graph in `spec.dgdRef` does not exist.",
+        "Correct the name, or delete the adapter.",
+    ),
+    Meaning(
+        *(_ADAPTER, "Ready", "False", ScalingReason.SERVICE_NOT_FOUND),
+        "The graph has no such service; the message lists its services.",
+        "Correct `spec.dgdRef.serviceName`, or delete the adapter.",
+    ),
+    Meaning(
+        *(_ADAPTER, "Ready", "False", ScalingReason.DISABLED),
+        "The service has not enabled adapters: `scalingAdapter.enabled` is not true.",
+        "Enable it, or delete the adapter; until then the graph's own number applies.",
+    ),
+    Meaning(
+        *(_ADAPTER, "Ready", "False", ScalingReason.SUPERSEDED),
+        "Another adapter, created by the operator, scales the service.",
+        "Delete this one.",
+    ),
+    Meaning(
+        *(_ADAPTER, "Ready", "False", ScalingReason.SUSPENDED),
+        "The graph is suspended; the adapter keeps its number.",
+        "Resume the graph.",
+    ),
+    Meaning(
+        *(_ADAPTER, "Ready", "Unknown", ScalingReason.PAUSED),
+        "The adapter or its graph is paused; the operator writes nothing.",
+        "To resume, run `dynamoctl rollout resume` for it or remove the annotation "
+        "`nvidia.com/paused`.",
+    ),
+    Meaning(*(_ADAPTER, "Ready", "False", ScalingReason.REJECTED), texts.REFUSED, texts.FIX),
+    Meaning(
+        *(_ADAPTER, "Ready", "False", ScalingReason.DECODE_FAILED), texts.UNREADABLE, texts.REWRITE
+    ),
+    Meaning(*(_ADAPTER, "Ready", "False", ScalingReason.TOO_LARGE), texts.TOO_LARGE, texts.SHRINK),
+    Meaning(
+        *(_MODEL, "Paused", "True", PauseReason.COMPONENT_PAUSED),
+        "The annotation `nvidia.com/paused` is `true`: the operator calls no worker and keeps "
+        "the status. It still unloads a deleted model.",
+        "To resume, run `dynamoctl rollout resume dm/NAME` or remove the annotation.",
+    ),
+    Meaning(
+        *(_MODEL, "Paused", "False", PauseReason.COMPONENT_NOT_PAUSED),
+        "The model was paused, and reconciliation has resumed.",
+        texts.NO_ACTION,
+    ),
+    Meaning(*(_MODEL, "Valid", "True", ModelReason.VALID), "The spec is valid.", texts.NO_ACTION),
+    Meaning(
+        *(_MODEL, "Valid", "False", ModelReason.INVALID),
+        "The spec is invalid; the message lists all errors. Pods keep what they have loaded.",
+        "Correct the model.",
+    ),
+    Meaning(
+        *(_MODEL, "Valid", "False", ModelReason.DECODE_FAILED), texts.UNREADABLE, texts.REWRITE
+    ),
+    Meaning(*(_MODEL, "Valid", "False", ModelReason.TOO_LARGE), texts.TOO_LARGE, texts.SHRINK),
+    Meaning(
+        *(_MODEL, "ServicesFound", "True", ModelReason.SERVICES_FOUND),
+        "The operator found the pods of the base model through that many Services.",
+        texts.NO_ACTION,
+    ),
+    Meaning(
+        *(_MODEL, "ServicesFound", "False", ModelReason.NO_SERVICES),
+        "The base model has no EndpointSlices, or they belong to no Service.",
+        "See `EndpointsReady`.",
+    ),
+    Meaning(
+        *(_MODEL, "EndpointsReady", "True", ModelReason.ALL_READY),
+        "Every pod of the base model has loaded the LoRA, except prefill workers that cannot and "
+        "whose graph has it elsewhere.",
+        texts.NO_ACTION,
+    ),
+    Meaning(
+        *(_MODEL, "EndpointsReady", "True", ModelReason.DISCOVERED),
+        "The model is not a LoRA, and pods serve the base model; the operator calls none of them.",
+        texts.NO_ACTION,
+    ),
+    Meaning(
+        *(_MODEL, "EndpointsReady", "False", ModelReason.NOT_READY),
+        "Some pods have loaded the LoRA, others have not; the message has the most frequent "
+        "cause, `status.endpoints` the cause of each.",
+        "Wait while the number grows. The operator retries failed pods; if one keeps failing, "
+        "follow the table in [models.md](models.md#troubleshooting).",
+    ),
+    Meaning(
+        *(_MODEL, "EndpointsReady", "False", ModelReason.NONE_READY),
+        "No pod has loaded the LoRA; the message has the most frequent cause.",
+        "See the table in [models.md](models.md#troubleshooting). The cause is empty during "
+        "first loads.",
+    ),
+    Meaning(
+        *(_MODEL, "EndpointsReady", "False", ModelReason.NO_ENDPOINTS),
+        "No pods serve the base model in this namespace; the message says what is missing.",
+        "Deploy a graph with that `modelRef.name` in this namespace, or correct `baseModelName`.",
+    ),
+    Meaning(
+        *(_MODEL, "EndpointsReady", "False", ModelReason.NOT_CALLED),
+        "The operator calls no worker: it runs outside the cluster, where pod addresses may "
+        "belong to other machines, or `--model-calls=never` is set.",
+        "Run the operator in the cluster. If its network reaches the pods, set "
+        "`--model-calls=always`.",
+    ),
+    Meaning(
+        *(_MODEL, "EndpointsReady", "False", ModelReason.CONFLICT),
+        "Another model has a LoRA of that name on the base model; the message says which.",
+        "Choose another `modelName`, or delete or rename the other; the operator then continues.",
+    ),
+)

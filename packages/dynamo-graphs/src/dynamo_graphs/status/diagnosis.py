@@ -1,0 +1,101 @@
+"""Why a service is not ready, from its pods.
+
+A service may have a thousand pods: the status names the worst five, always in the same order, so that
+nothing is written as long as nothing has changed.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from dynamo_graphs.api.service_status import BlockedPod
+from dynamo_graphs.status.pods import Blockage, is_over, verdict
+from dynamo_graphs.status.reasons import GraphReason
+from dynamo_graphs.types.grove import REPLICA_INDEX
+from dynamo_graphs.types.leaderworkerset import SET_NAME
+from kube_runtime.types.core import Pod
+
+BLOCKED_LIMIT = 5
+"""Most pods that the status of a service names."""
+
+_WORST_FIRST = (
+    GraphReason.INSUFFICIENT_CAPACITY,
+    GraphReason.IMAGE_PULL_FAILED,
+    GraphReason.CONFIG_ERROR,
+    GraphReason.PODS_CRASHING,
+    GraphReason.PODS_NOT_READY,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """Why a service is not ready, as far as its pods tell.
+
+    `again_seconds` is when it may be another one although no pod has changed.
+
+    None means: not known; and of `again_seconds`, never.
+    """
+
+    reason: GraphReason | None = None
+    message: str | None = None
+    blocked_pods: tuple[BlockedPod, ...] = ()
+    scheduled_replicas: int | None = None
+    again_seconds: float | None = None
+
+
+UNKNOWN = Diagnosis()
+"""What is known of a service whose pods are not watched."""
+
+
+def diagnose(pods: Iterable[Pod], *, nodes: int, now: datetime) -> Diagnosis:
+    """What the pods of a service say. `nodes` is how many pods one replica has."""
+    live = [each for each in pods if not is_over(each)]
+    verdicts = [(each.metadata.name, verdict(each, now)) for each in live]
+    blocked = sorted(
+        ((name, each.blockage) for name, each in verdicts if each.blockage),
+        key=lambda found: (_WORST_FIRST.index(found[1].reason), found[0]),
+    )
+    times = [each.again_seconds for _, each in verdicts if each.again_seconds is not None]
+    return Diagnosis(
+        reason=blocked[0][1].reason if blocked else None,
+        message=_message(*blocked[0], others=len(blocked) - 1) if blocked else None,
+        blocked_pods=tuple(_blocked(name, each) for name, each in blocked[:BLOCKED_LIMIT]),
+        scheduled_replicas=_scheduled(live, nodes),
+        again_seconds=min(times, default=None),
+    )
+
+
+def _message(name: str, blockage: Blockage, *, others: int) -> str:
+    container = f" container {blockage.container}" if blockage.container else ""
+    more = f" (and {others} more)" if others else ""
+    said = f": {blockage.message}" if blockage.message else ""
+    return f"pod {name}{container} {blockage.word}{said}{more}"
+
+
+def _blocked(name: str, blockage: Blockage) -> BlockedPod:
+    return BlockedPod(
+        name=name,
+        reason=blockage.word,
+        container=blockage.container,
+        message=blockage.message or None,
+        since=blockage.since,
+        restarts=blockage.restarts,
+    )
+
+
+def _scheduled(pods: Iterable[Pod], nodes: int) -> int:
+    """How many replicas have a node for each of their pods."""
+    placed: dict[str, int] = defaultdict(int)
+    for each in pods:
+        if each.spec.node_name:
+            placed[_replica(each, nodes)] += 1
+    return sum(count >= nodes for count in placed.values())
+
+
+def _replica(pod: Pod, nodes: int) -> str:
+    """Which replica a pod belongs to: of one pod, itself; of several, its group."""
+    if nodes == 1:
+        return pod.metadata.name
+    found = pod.metadata.labels
+    return found.get(SET_NAME) or found.get(REPLICA_INDEX, "")

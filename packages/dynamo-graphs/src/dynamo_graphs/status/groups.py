@@ -1,0 +1,148 @@
+"""Whether the groups of a component on several nodes run, and why not.
+
+Each replica is one LeaderWorkerSet with one group of pods. LeaderWorkerSet reports `Available` for old pods
+too, and up to release 0.7 does not report which generation its status describes. So the StatefulSet of the
+leaders is read as well: it carries the hash of the templates from which it was created.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import msgspec
+from msgspec.structs import replace
+
+from dynamo_graphs.api.component import ServiceReplicaStatus
+from dynamo_graphs.api.labels import GROUP_HASH
+from dynamo_graphs.status.reasons import ComponentReason
+from dynamo_graphs.status.workload import Readiness
+from dynamo_graphs.types.leaderworkerset import (
+    LeaderWorkerSet,
+    LeaderWorkerSetSpec,
+    LeaderWorkerTemplate,
+)
+from dynamo_graphs.types.volcano import PodGroup
+from kube_runtime.types.apps import PodTemplate, StatefulSet
+from kube_runtime.types.meta import Metadata, Resource, condition
+
+NO_ORCHESTRATOR = "no multinode orchestrator available"
+_NAMED_MOST = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One replica over several nodes, as the API server holds it.
+
+    None means: the object does not exist yet, or is being deleted.
+    """
+
+    pods: LeaderWorkerSet | None
+    leaders: StatefulSet | None
+    placement: PodGroup | None
+
+
+def reduced(live: Resource) -> Resource:
+    """What is read here of a LeaderWorkerSet, in a small part of its space; any other object as it is.
+
+    There may be a thousand of them, each with two pod templates as large as a user makes them.
+    """
+    if not isinstance(live, LeaderWorkerSet):
+        return live
+    found = msgspec.json.decode(live.spec, type=LeaderWorkerSetSpec)
+    digest = {GROUP_HASH: _digest(found.leader_worker_template.leader_template)}
+    leader = PodTemplate(Metadata(annotations=digest))
+    spec = LeaderWorkerSetSpec(found.replicas, LeaderWorkerTemplate(leader))
+    metadata = replace(live.metadata, labels={}, annotations={})
+    return replace(live, metadata=metadata, spec=msgspec.Raw(msgspec.json.encode(spec)))
+
+
+def groups_readiness(groups: Mapping[str, Group]) -> Readiness:
+    """Whether every group runs its newest templates. The keys are the names of the groups."""
+    late = {name: text for name, each in groups.items() if (text := next(_obstacles(each), ""))}
+    if not late:
+        return Readiness(
+            is_ready=True,
+            reason=ComponentReason.GROUPS_READY,
+            message="All LeaderWorkerSets are ready",
+        )
+    texts = [f"{name}: {text}" for name, text in late.items()]
+    if len(texts) > _NAMED_MOST:
+        texts[_NAMED_MOST:] = [f"and {len(texts) - _NAMED_MOST} more"]
+    return Readiness(
+        is_ready=False,
+        reason=ComponentReason.GROUPS_NOT_READY,
+        message=f"Some LeaderWorkerSets are not ready: {'; '.join(texts)}",
+        is_rolling=any(_is_rolling(each) for each in groups.values()),
+        has_older=any(_has_older(each) for each in groups.values()),
+    )
+
+
+def groups_replicas(groups: Mapping[str, Group], first: str) -> ServiceReplicaStatus:
+    """The counts of all groups together, under the name of the `first`."""
+    found = [each.pods.status for each in groups.values() if each.pods is not None]
+    return ServiceReplicaStatus(
+        component_kind="LeaderWorkerSet",
+        component_name=first,
+        replicas=sum(each.replicas for each in found),
+        updated_replicas=sum(each.updated_replicas for each in found),
+        ready_replicas=sum(each.ready_replicas for each in found),
+        component_names=tuple(name for name, each in groups.items() if each.pods is not None),
+    )
+
+
+def _obstacles(group: Group) -> Iterator[str]:
+    """What is not as it should be, in the order in which a rollout gets there."""
+    pods = group.pods
+    if pods is None:
+        yield "it does not exist yet or is being deleted"
+        return
+    status = pods.status
+    spec = msgspec.json.decode(pods.spec, type=LeaderWorkerSetSpec)
+    wanted, leaders = spec.replicas, group.leaders
+    observed = status.observed_generation
+    if observed is not None and observed < pods.metadata.generation:
+        yield "its controller has not observed the newest spec yet"
+    if wanted == 0:
+        return
+    if not status.conditions or leaders is None:
+        yield "its controller has not observed it yet"
+        return
+    if _digest(spec.leader_worker_template.leader_template) != _digest(leaders.spec.template):
+        yield "its controller has not observed the newest spec yet"
+    is_stale = leaders.status.observed_generation < leaders.metadata.generation
+    updated = 0 if is_stale else min(leaders.status.updated_replicas, status.updated_replicas)
+    if _is_true(pods, "UpdateInProgress") or updated < wanted:
+        yield f"its pods do not run the newest spec yet{_placement(group.placement)}"
+    if status.ready_replicas < wanted:
+        yield f"its pods are not ready{_placement(group.placement)}"
+    if not _is_true(pods, "Available"):
+        progress = condition(status.conditions, "Progressing")
+        yield f"it is not available{f'; {progress.message}' if progress else ''}"
+
+
+def _is_rolling(group: Group) -> bool:
+    """Whether a group is not made of its newest templates yet."""
+    if group.pods is None or group.leaders is None:
+        return True
+    spec, status = msgspec.json.decode(group.pods.spec, type=LeaderWorkerSetSpec), group.pods.status
+    newest = _digest(spec.leader_worker_template.leader_template)
+    is_behind = newest != _digest(group.leaders.spec.template)
+    return is_behind or status.updated_replicas < spec.replicas or _has_older(group)
+
+
+def _has_older(group: Group) -> bool:
+    return group.pods is not None and _is_true(group.pods, "UpdateInProgress")
+
+
+def _digest(template: PodTemplate) -> str:
+    return template.metadata.annotations.get(GROUP_HASH, "")
+
+
+def _is_true(pods: LeaderWorkerSet, type_: str) -> bool:
+    found = condition(pods.status.conditions, type_)
+    return found is not None and found.status == "True"
+
+
+def _placement(group: PodGroup | None) -> str:
+    """What Volcano says if it finds no place for the group, or ""."""
+    found = condition(group.status.conditions, "Unschedulable") if group else None
+    return f"; {found.message}" if found and found.status == "True" else ""

@@ -1,0 +1,324 @@
+"""What is true of a model: its endpoints, how many serve it, and why the others do not.
+
+The hard part is that `ready` means something for a LoRA only. Nothing is asked of the endpoints of a base
+model, so none of them is ever ready, and the model is well all the same. And the status is also what a
+restarted operator knows: what is not in it was never done.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+
+import msgspec
+
+from dynamo_graphs.api.model import DynamoModel, DynamoModelSpec, EndpointInfo
+from dynamo_graphs.plan.lora_calls import Adapter, Endpoint, Place
+from dynamo_graphs.status.pause import pause_over
+from dynamo_graphs.validation import Problem
+from kube_runtime.kind import Object
+from kube_runtime.types.meta import Condition
+
+WAITING = "waiting for pod"
+RESTARTED = "a container restarted; querying the LoRAs of the worker"
+
+_MESSAGE_LIMIT = 1024
+
+_ENDPOINT_BYTES = 1 << 20
+_MESSAGE_BYTES = 1 << 18
+"""How much of a status may be endpoints, and of those messages: an object of 1.5 MiB is refused by etcd.
+Both together and the rest of the object stay well below that."""
+
+
+class ModelReason(StrEnum):
+    """Reasons of a model's conditions."""
+
+    VALID = "ValidationPassed"
+    INVALID = "ValidationFailed"
+    DECODE_FAILED = "DecodeFailed"
+    TOO_LARGE = "TooLarge"
+    SERVICES_FOUND = "ServicesFound"
+    NO_SERVICES = "NoServicesFound"
+    ALL_READY = "AllEndpointsReady"
+    NOT_READY = "NotReady"
+    NONE_READY = "NoReadyEndpoints"
+    DISCOVERED = "EndpointsDiscovered"
+    NO_ENDPOINTS = "NoEndpoints"
+    CONFLICT = "AdapterNameTaken"
+    NOT_CALLED = "CallsDisabled"
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What is seen of a valid model now.
+
+    `services` are those that the endpoints were found through. `former` are pods that still have to
+    unload. `holder` is the model that has the adapter's name; "" means: it is this one's. `lack` says why
+    there are no endpoints. `trouble` says of a pod by name what holds it up, "" if nothing is known.
+    `ready_pods` counts the pods that are. `silence` says why no worker is called, "" if they are.
+    """
+
+    services: Sequence[str]
+    endpoints: Sequence[Endpoint]
+    former: Sequence[Endpoint] = ()
+    holder: str = ""
+    lack: str = ""
+    trouble: Callable[[str], str] = lambda _: ""
+    ready_pods: int = 0
+    silence: str = ""
+
+
+def adapter_of(spec: DynamoModelSpec | None) -> Adapter | None:
+    """What is to be loaded into the endpoints. None means: nothing, it is no LoRA."""
+    if spec is None or spec.model_type != "lora" or spec.source is None:
+        return None
+    return Adapter(spec.model_name, spec.source.uri)
+
+
+def is_ready(adapter: Adapter | None, endpoint: Endpoint) -> bool:
+    """Whether requests for the adapter can go to the endpoint."""
+    if adapter is None or endpoint.is_doubted:
+        return False
+    return endpoint.is_callable and endpoint.loaded == adapter
+
+
+def remembered(model: DynamoModel) -> dict[Place, Endpoint]:
+    """What the model's status says of its endpoints, as far as it tells what was done there."""
+    infos = (*model.status.endpoints, *model.status.former_endpoints)
+    found = (_remembered(each, adapter_of(model.spec)) for each in infos)
+    return {each.place: each for each in found}
+
+
+def _remembered(info: EndpointInfo, adapter: Adapter | None) -> Endpoint:
+    tried = Adapter(info.tried_name, info.tried_uri) if info.tried_name else None
+    loaded = Adapter(info.loaded_name, info.loaded_uri) if info.loaded_name else None
+    if info.ready and loaded is None:
+        tried = adapter  # noted by an earlier operator, which did not say what it had loaded
+    at = info.last_attempt_time
+    return Endpoint(
+        info.address,
+        info.pod_uid,
+        is_callable=False,
+        pod_name=info.pod_name,
+        loaded=loaded,
+        tried=tried,
+        leftovers=info.leftovers,
+        is_reloading=info.reloading,
+        is_unable=info.unable,
+        failures=info.failures,
+        attempted_at=datetime.fromisoformat(at) if at else None,
+        message="" if info.message.startswith((WAITING, RESTARTED)) else info.message,
+    )
+
+
+def invalid_status(model: DynamoModel, problems: Sequence[Problem]) -> Object:
+    """The status of a model whose spec cannot be followed; what was last seen of its endpoints stays."""
+    text = f"Validation failed: {'; '.join(str(each) for each in problems)}"
+    return {
+        "readyEndpoints": model.status.ready_endpoints or 0,
+        "totalEndpoints": model.status.total_endpoints or 0,
+        "conditions": [
+            _condition(model, "Valid", "False", ModelReason.INVALID, text),
+            *pause_over(model),
+        ],
+    }
+
+
+def model_status(model: DynamoModel, spec: DynamoModelSpec, seen: Observed) -> Object:
+    """The status of a valid model."""
+    adapter = None if seen.holder else adapter_of(spec)
+    able = {each.graph for each in seen.endpoints if is_ready(adapter, each)} - {""}
+    infos = tuple(_info(adapter, each, seen, able) for each in seen.endpoints)
+    former = tuple(_info(None, each, seen, able) for each in seen.former)
+    told = _fitting(infos, beside=former)
+    valid = ModelReason.VALID, "DynamoModel spec is valid"
+    return {
+        "endpoints": _shortened(told),
+        "formerEndpoints": _shortened(former),
+        "readyEndpoints": sum(each.ready for each in infos),
+        "totalEndpoints": len(infos),
+        "readyPods": seen.ready_pods,
+        "conditions": [
+            _condition(model, "Valid", "True", *valid),
+            _services_found(model, spec, seen),
+            _endpoints_ready(model, spec, adapter, infos, seen, len(infos) - len(told)),
+            *pause_over(model),
+        ],
+    }
+
+
+def _fitting(
+    infos: Sequence[EndpointInfo], *, beside: Sequence[EndpointInfo]
+) -> tuple[EndpointInfo, ...]:
+    """As many endpoints as there is room for in a status; those of which something is remembered first."""
+    room = _ENDPOINT_BYTES - sum(map(_size, beside))
+    kept: set[int] = set()
+    for number in sorted(range(len(infos)), key=lambda number: not _held_by(infos[number])):
+        room -= _size(infos[number])
+        if room < 0:
+            break
+        kept.add(number)
+    return tuple(each for number, each in enumerate(infos) if number in kept)
+
+
+def _size(info: EndpointInfo) -> int:
+    """Bytes of it in a status, without its message."""
+    return len(msgspec.json.encode(info)) - len(msgspec.json.encode(info.message))
+
+
+def _held_by(info: EndpointInfo) -> bool:
+    return bool(info.loaded_name or info.tried_name or info.leftovers)
+
+
+def _shortened(infos: Sequence[EndpointInfo]) -> tuple[EndpointInfo, ...]:
+    """The endpoints with as much of their messages as there is room for."""
+    if not infos:
+        return ()
+    limit = _MESSAGE_BYTES // len(infos)
+    return tuple(
+        each
+        if len(each.message.encode()) <= limit
+        else msgspec.structs.replace(
+            each, message=each.message.encode()[:limit].decode(errors="ignore")
+        )
+        for each in infos
+    )
+
+
+def _info(
+    adapter: Adapter | None, each: Endpoint, seen: Observed, able: Container[str]
+) -> EndpointInfo:
+    message, is_adapters = each.message, adapter is not None
+    if not each.is_callable and is_adapters:
+        trouble = seen.trouble(each.pod_name)
+        message = f"{WAITING}: {trouble}" if trouble else WAITING
+    elif each.is_doubted and is_adapters:
+        message = RESTARTED
+    return EndpointInfo(
+        address=each.address,
+        pod_name=each.pod_name,
+        pod_uid=each.pod_uid,
+        ready=is_ready(adapter, each),
+        message=message,
+        loaded_name=each.loaded.name if each.loaded else "",
+        loaded_uri=each.loaded.uri if each.loaded else "",
+        tried_name=each.tried.name if each.tried else "",
+        tried_uri=each.tried.uri if each.tried else "",
+        leftovers=each.leftovers,
+        reloading=each.is_reloading and is_adapters,
+        unable=each.is_unable,
+        fallback_covered=is_adapters and _is_covered(each, able),
+        failures=each.failures,
+        last_attempt_time=_rfc3339(each.attempted_at),
+    )
+
+
+def _is_covered(each: Endpoint, able: Container[str]) -> bool:
+    """Whether others of its graph, one of `able`, make up for a prefill worker that has no adapter API."""
+    return each.is_unable and each.is_prefill and each.graph in able
+
+
+def _services_found(model: DynamoModel, spec: DynamoModelSpec, seen: Observed) -> Condition:
+    if seen.services and seen.endpoints:
+        text = f"Found {len(seen.services)} service(s)"
+        return _condition(model, "ServicesFound", "True", ModelReason.SERVICES_FOUND, text)
+    no_services = "No services associated with endpoint slices"
+    text = no_services if seen.endpoints else _no_slices(spec)
+    return _condition(model, "ServicesFound", "False", ModelReason.NO_SERVICES, text)
+
+
+def _endpoints_ready(
+    model: DynamoModel,
+    spec: DynamoModelSpec,
+    adapter: Adapter | None,
+    infos: Sequence[EndpointInfo],
+    seen: Observed,
+    left_out: int,
+) -> Condition:
+    total, ready = len(infos), sum(each.ready for each in infos)
+    covered = sum(each.fallback_covered for each in infos)
+    if seen.holder:
+        text = (
+            f"LoRA {spec.model_name} of {spec.base_model_name} belongs to DynamoModel {seen.holder}"
+        )
+        found = "False", ModelReason.CONFLICT, text
+    elif not total:
+        text = f"{_no_slices(spec)}; {seen.lack}" if seen.lack else _no_slices(spec)
+        found = "False", ModelReason.NO_ENDPOINTS, text
+    elif adapter is None:
+        text = f"Found {total} endpoint(s) for base model"
+        found = "True", ModelReason.DISCOVERED, text
+    elif ready + covered == total and not left_out:
+        also = f"; {covered} prefill worker(s) cannot manage LoRAs" if covered else ""
+        found = "True", ModelReason.ALL_READY, f"All {ready} endpoint(s) are ready{also}"
+    elif seen.silence:
+        text = f"Found {ready} ready endpoint(s) out of {total} total; {seen.silence}"
+        found = "False", ModelReason.NOT_CALLED, text
+    else:
+        reason = ModelReason.NOT_READY if ready else ModelReason.NONE_READY
+        text = f"Found {ready} ready endpoint(s) out of {total} total{_left_out(left_out)}"
+        found = "False", reason, f"{text}{_cause(infos)}"
+    return _condition(model, "EndpointsReady", *found)
+
+
+def _left_out(count: int) -> str:
+    if not count:
+        return ""
+    return f"; skipped {count} endpoint(s): the status has no room for them"
+
+
+def _cause(infos: Sequence[EndpointInfo]) -> str:
+    """What keeps most of the others; nothing while their first calls are under way."""
+    missing = (each for each in infos if not each.ready and not each.fallback_covered)
+    causes = Counter(each.message for each in missing if each.message)
+    if not causes:
+        return ""
+    # Of equally frequent ones the same is told each time, so that the status does not change for nothing.
+    message, count = min(causes.items(), key=lambda each: (-each[1], each[0]))
+    return f"; {count} of them: {message}"
+
+
+def _no_slices(spec: DynamoModelSpec) -> str:
+    return f"No endpoint slices found for base model {spec.base_model_name}"
+
+
+def _condition(
+    model: DynamoModel, type_: str, status: str, reason: ModelReason, text: str
+) -> Condition:
+    if len(text) > _MESSAGE_LIMIT:
+        text = text[: _MESSAGE_LIMIT - 1] + "…"
+    return Condition(type_, status, reason, text, observed_generation=model.metadata.generation)
+
+
+def _rfc3339(time: datetime | None) -> str | None:
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if time else None
+
+
+def noted(model: DynamoModel, endpoint: Endpoint) -> bool:
+    """Whether the stored status says already what that endpoint has and may have."""
+    infos = (*model.status.endpoints, *model.status.former_endpoints)
+    same = (each for each in infos if (each.pod_uid, each.address) == endpoint.place)
+    return any(_held(_remembered(each, None)) == _held(endpoint) for each in same)
+
+
+def places(status: Object) -> frozenset[Place]:
+    """The endpoints that a status tells of, which need not be all: it has no room for more."""
+    infos = (*status["endpoints"], *status["formerEndpoints"])
+    return frozenset((each.pod_uid, each.address) for each in infos)
+
+
+def tells_only_failures(model: DynamoModel, status: Object) -> bool:
+    """Whether nothing is new of the endpoints but that some failed once more."""
+    stored = map(_untallied, (*model.status.endpoints, *model.status.former_endpoints))
+    wanted = map(_untallied, (*status["endpoints"], *status["formerEndpoints"]))
+    return list(stored) == list(wanted)
+
+
+def _untallied(info: EndpointInfo) -> EndpointInfo:
+    """What is said of the endpoint, but for how often it failed after the first time."""
+    return msgspec.structs.replace(info, failures=min(info.failures, 1), last_attempt_time=None)
+
+
+def _held(endpoint: Endpoint) -> tuple[object, ...]:
+    return endpoint.loaded, endpoint.tried, endpoint.leftovers

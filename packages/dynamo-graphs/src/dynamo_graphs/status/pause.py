@@ -1,0 +1,57 @@
+"""The condition of an object that is paused.
+
+On a graph it is `Progressing`, which is Unknown then. A component and a model have no such condition
+otherwise, so they have one of their own, which stays and says when the pause is over.
+"""
+
+from enum import StrEnum
+
+from dynamo_graphs.api import labels
+from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.model import DynamoModel
+from kube_runtime.types.meta import Condition, Resource, condition
+
+_COMPONENT_TYPE = "Paused"
+
+
+class PauseReason(StrEnum):
+    """Reasons of `Progressing` on a paused graph, and of the `Paused` of a component or a model."""
+
+    GRAPH_PAUSED = "paused"
+    COMPONENT_PAUSED = "Paused"
+    COMPONENT_NOT_PAUSED = "NotPaused"
+
+
+_TEXT = f"{labels.PAUSED} is true: the operator writes nothing for this object"
+
+
+def is_paused(object_: Resource) -> bool:
+    """Whether nothing shall be written for the object."""
+    return object_.metadata.annotations.get(labels.PAUSED) == "true"
+
+
+def paused_condition(
+    found: DynamoGraphDeployment | DynamoComponentDeployment | DynamoModel,
+) -> Condition:
+    """The condition while the object is paused."""
+    generation = found.metadata.generation
+    if isinstance(found, DynamoGraphDeployment):
+        return Condition(
+            *("Progressing", "Unknown", PauseReason.GRAPH_PAUSED, _TEXT),
+            observed_generation=generation,
+        )
+    return Condition(
+        *(_COMPONENT_TYPE, "True", PauseReason.COMPONENT_PAUSED, _TEXT),
+        observed_generation=generation,
+    )
+
+
+def pause_over(found: DynamoComponentDeployment | DynamoModel) -> tuple[Condition, ...]:
+    """That a component or a model is not paused any more; empty if it never was."""
+    if condition(found.status.conditions, _COMPONENT_TYPE) is None:
+        return ()
+    generation = found.metadata.generation
+    what = "model" if isinstance(found, DynamoModel) else "component"
+    text, reason = f"Reconciliation of the {what} has resumed", PauseReason.COMPONENT_NOT_PAUSED
+    return (Condition(_COMPONENT_TYPE, "False", reason, text, observed_generation=generation),)

@@ -1,0 +1,84 @@
+"""Missing objects that a graph needs and does not create: its status until they exist.
+
+Nothing is written for such a graph, what runs keeps running, and each object that is read here is watched,
+so that its creation wakes the graph.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.optional_apis import GROVE, INFERENCE_POOL, LEADER_WORKER_SET, withheld_text
+from dynamo_graphs.api.provider import is_on_grove, kai_queue
+from dynamo_graphs.facts import Facts
+from dynamo_graphs.status.graph import State, stopped_status
+from dynamo_graphs.status.groups import NO_ORCHESTRATOR
+from dynamo_graphs.status.reasons import GraphReason
+from dynamo_graphs.types.inference import InferencePool
+from dynamo_graphs.validation.multinode import lacks_orchestrator
+from kube_runtime.kind import Object
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Something that is not there, and how bad that is."""
+
+    state: State
+    reason: GraphReason
+    message: str
+
+
+def missing(graph: DynamoGraphDeployment, facts: Facts) -> tuple[Missing, ...]:
+    """All that a graph lacks; the worst first."""
+    return (*_apis(graph, facts), *_keys(facts), *_queue(graph, facts), *_claims(graph, facts))
+
+
+def lacking_status(graph: DynamoGraphDeployment, lacks: Sequence[Missing]) -> Object:
+    """The status of a graph that lacks something; counts stay as they were."""
+    text = "; ".join(each.message for each in lacks)
+    return stopped_status(graph, lacks[0].state, lacks[0].reason, text)
+
+
+def _apis(graph: DynamoGraphDeployment, facts: Facts) -> Iterator[Missing]:
+    services = graph.spec.services.values()
+    if not is_on_grove(graph) and any(lacks_orchestrator(each, facts) for each in services):
+        forbidden = withheld_text(facts.withheld, (LEADER_WORKER_SET, GROVE))
+        text = f"failed to reconcile Dynamo components deployments: {forbidden or NO_ORCHESTRATOR}"
+        reason = GraphReason.API_FORBIDDEN if forbidden else GraphReason.NO_ORCHESTRATOR
+        yield Missing(State.FAILED, reason, text)
+    has_picker = any(each.component_type == "epp" for each in services)
+    if has_picker and not facts.inference_pools_served:
+        if forbidden := withheld_text(facts.withheld, (INFERENCE_POOL,)):
+            yield Missing(State.FAILED, GraphReason.API_FORBIDDEN, forbidden)
+            return
+        text = (
+            f"the API of InferencePools ({InferencePool.KIND.group}) is not served: an endpoint "
+            "picker requires the Gateway API inference extension"
+        )
+        yield Missing(State.FAILED, GraphReason.FAILED, text)
+
+
+def _keys(facts: Facts) -> Iterator[Missing]:
+    if facts.missing_ssh_keys:
+        text = (
+            f"Secret {facts.missing_ssh_keys} not found or not readable: it holds the SSH keys "
+            "for multinode TensorRT-LLM"
+        )
+        yield Missing(State.FAILED, GraphReason.FAILED, text)
+
+
+def _queue(graph: DynamoGraphDeployment, facts: Facts) -> Iterator[Missing]:
+    queue = kai_queue(graph)
+    if is_on_grove(graph) and facts.kai_served and queue not in facts.kai_queues:
+        text = (
+            f"queue '{queue}' not found in cluster. "
+            "Ensure the queue exists before using kai-scheduler"
+        )
+        yield Missing(State.FAILED, GraphReason.FAILED, text)
+
+
+def _claims(graph: DynamoGraphDeployment, facts: Facts) -> Iterator[Missing]:
+    for claim in graph.spec.pvcs:
+        if not claim.create and claim.name not in facts.claims:
+            text = f"PersistentVolumeClaim {claim.name} not found: create it, or set create: true"
+            yield Missing(State.PENDING, GraphReason.SOME_NOT_READY, text)

@@ -1,0 +1,109 @@
+"""Why profiling has failed, or does not progress, in words that a user can act on.
+
+A pod that was evicted, a profiler that crashed and a copier that could not write all end in the same
+condition of the Job; the message distinguishes them.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+
+from dynamo_graphs.plan.request_output import Progress
+from dynamo_graphs.status.pods import verdict
+from dynamo_graphs.status.reasons import GraphReason
+from kube_runtime.text import fitted
+from kube_runtime.types.batch import Job, JobPod
+from kube_runtime.types.core import ContainerStatus
+from kube_runtime.types.meta import Condition
+
+LAST_LINES = 10
+"""How many lines of what a container said last are kept."""
+
+_LAST_CHARACTERS = 2000
+_NAMES_CHARACTERS = 300
+_BLOCKED = frozenset(
+    (
+        GraphReason.INSUFFICIENT_CAPACITY,
+        GraphReason.IMAGE_PULL_FAILED,
+        GraphReason.CONFIG_ERROR,
+        GraphReason.PODS_CRASHING,
+    )
+)
+
+
+def failure(end: Condition, pods: Iterable[JobPod], said: Progress) -> str:
+    """Why the Job has failed: its own words, then those of the pod that failed last."""
+    text = f"profiling job failed: {end.message or end.reason}"
+    newest = sorted(pods, key=_age, reverse=True)
+    details = next((found for each in newest for found in _details(each)), "")
+    if details:
+        text += f". Details: {details}"
+    if said.message and said.has_failed and said.message.rstrip("…") not in text:
+        text += f". The profiler reports: {said.message}"
+    return text
+
+
+def unread(reason: str, said: Progress) -> str:
+    """Why there is no result although the Job has ended well."""
+    return f"{reason}. The profiler reports: {said.message}" if said.message else reason
+
+
+def left_over(job: Job | None, pods: Sequence[str]) -> str:
+    """What is left of an earlier Job: itself, on its way out, or pods of it that have not ended."""
+    if job is not None:
+        return f"Job {job.metadata.name} is being deleted"
+    names = fitted(pods, _NAMES_CHARACTERS, between=", ")
+    return f"{len(pods)} of its pods {'has' if len(pods) == 1 else 'have'} not terminated: {names}"
+
+
+def obstacle(pods: Iterable[JobPod], now: datetime) -> tuple[str, float | None]:
+    """What holds the profiling pod up, and in how many seconds that may be another thing.
+
+    An empty text means: nothing that is known. None means: only a change of the pod can change it.
+    """
+    again: list[float] = []
+    for pod in sorted(pods, key=_age, reverse=True):
+        found = verdict(pod, now)
+        if found.again_seconds is not None:
+            again.append(found.again_seconds)
+        blockage = found.blockage
+        if blockage is not None and blockage.reason in _BLOCKED:
+            container = f" container {blockage.container}" if blockage.container else ""
+            said = f": {blockage.message}" if blockage.message else ""
+            return f"pod {pod.metadata.name}{container} {blockage.word}{said}", None
+    return "", min(again, default=None)
+
+
+def _age(pod: JobPod) -> tuple[str, str]:
+    return pod.metadata.creation_timestamp or "", pod.metadata.name
+
+
+def _details(pod: JobPod) -> Iterator[str]:
+    """What went wrong in a pod, the likeliest cause first."""
+    if pod.status.phase != "Failed":
+        return
+    if pod.status.reason:
+        # The node, not a container: the pod was evicted, or its node is gone.
+        yield f"Pod: {pod.metadata.name}, Reason: {pod.status.reason}{_message(pod.status.message)}"
+    for each in pod.status.container_statuses:
+        ended = each.state.terminated
+        if ended is not None and ended.exit_code:
+            code, reason = f"ExitCode: {ended.exit_code}", f"Reason: {ended.reason}"
+            yield f"{_subject(pod, each)}, {code}, {reason}{_message(ended.message)}"
+    for each in pod.status.container_statuses:
+        waiting = each.state.waiting
+        if waiting is not None:
+            said = f"Reason: {waiting.reason}, Message: {waiting.message}"
+            yield f"{_subject(pod, each)}, Waiting - {said}"
+
+
+def _subject(pod: JobPod, status: ContainerStatus) -> str:
+    return f"Pod: {pod.metadata.name}, Container: {status.name}"
+
+
+def _message(text: str) -> str:
+    """The last lines of a text; a program says last what it died of."""
+    lines = [each.rstrip() for each in text.strip().splitlines() if each.strip()]
+    last = "\n".join(lines[-LAST_LINES:])
+    if len(last) > _LAST_CHARACTERS:
+        last = f"…{last[1 - _LAST_CHARACTERS :]}"
+    return f", Message: {last}" if last else ""

@@ -1,0 +1,107 @@
+"""Whether a workload runs the desired pods, and why not.
+
+A count describes the desired template only once the workload's controller has observed the latest
+generation, and old pods count as available too.
+"""
+
+from dataclasses import dataclass
+
+import msgspec
+
+from dynamo_graphs.api.component import ServiceReplicaStatus
+from dynamo_graphs.status.reasons import ComponentReason
+from kube_runtime.types.apps import Deployment, DeploymentSpec, DeploymentStatus
+from kube_runtime.types.meta import condition
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """Whether a workload is ready, the condition's reason, and the cause in words.
+
+    `is_rolling` is whether its newest template has not got to all replicas yet; `has_older`, whether
+    replicas of an older one remain.
+    """
+
+    is_ready: bool
+    reason: ComponentReason
+    message: str
+    is_rolling: bool = False
+    has_older: bool = False
+
+
+NO_DEPLOYMENT = Readiness(
+    is_ready=False,
+    reason=ComponentReason.DEPLOYMENT_NOT_READY,
+    message="Deployment is not ready: it does not exist yet or is being deleted",
+)
+
+
+def deployment_readiness(deployment: Deployment) -> Readiness:
+    """Whether a Deployment runs its newest template only, in the wanted number."""
+    status = deployment.status
+    spec = msgspec.json.decode(deployment.spec, type=DeploymentSpec)
+    cause = _deployment_obstacle(deployment, spec)
+    if cause is None:
+        return Readiness(
+            is_ready=True, reason=ComponentReason.DEPLOYMENT_READY, message="Deployment is ready"
+        )
+    return Readiness(
+        is_ready=False,
+        reason=ComponentReason.DEPLOYMENT_NOT_READY,
+        message=f"Deployment is not ready: {cause}",
+        is_rolling=status.observed_generation < deployment.metadata.generation
+        or status.updated_replicas < max(spec.replicas, status.replicas),
+        has_older=status.replicas > status.updated_replicas,
+    )
+
+
+def _deployment_obstacle(deployment: Deployment, spec: DeploymentSpec) -> str | None:
+    """The first thing that is not as it should be, in the order in which a rollout gets there."""
+    status, wanted = deployment.status, spec.replicas
+    older = status.replicas - status.updated_replicas
+    checks = (
+        (spec.paused and wanted > 0, "it is paused"),
+        (
+            status.observed_generation < deployment.metadata.generation,
+            "the newest spec has not been observed yet",
+        ),
+        (
+            status.updated_replicas < wanted,
+            f"{status.updated_replicas} of {wanted} replicas are updated",
+        ),
+        (older > 0, f"{older} replicas of an older revision remain"),
+        (status.replicas > wanted, f"{status.replicas - wanted} surplus replicas remain"),
+        (
+            status.available_replicas < wanted,
+            f"{status.available_replicas} of {wanted} replicas are available",
+        ),
+    )
+    obstacle = next((text for stands, text in checks if stands), None)
+    return f"{obstacle}{_rollout_failure(status)}" if obstacle else None
+
+
+def _rollout_failure(status: DeploymentStatus) -> str:
+    """What the Deployment controller says about a rollout that is stuck, or ""."""
+    for type_, bad in (("ReplicaFailure", "True"), ("Progressing", "False")):
+        found = condition(status.conditions, type_)
+        if found and found.status == bad:
+            return f"; {found.message}"
+    return ""
+
+
+def deployment_replicas(deployment: Deployment) -> ServiceReplicaStatus:
+    """The counts of a Deployment as a service's status shows them.
+
+    Until its controller has seen the newest spec no replica is known to be of it.
+    """
+    status = deployment.status
+    is_behind = status.observed_generation < deployment.metadata.generation
+    return ServiceReplicaStatus(
+        component_kind="Deployment",
+        component_name=deployment.metadata.name,
+        replicas=status.replicas,
+        updated_replicas=0 if is_behind else status.updated_replicas,
+        ready_replicas=status.ready_replicas,
+        available_replicas=status.available_replicas,
+        component_names=(deployment.metadata.name,),
+    )

@@ -1,0 +1,1 @@
+"""Kinds of other projects, as far as the operator reads them."""

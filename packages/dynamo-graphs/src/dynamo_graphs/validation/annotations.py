@@ -1,0 +1,151 @@
+"""Labels and annotations of graphs and components: their syntax, and those that are the operator's.
+
+Old manifests must stay valid. A service that sets one of our labels is accepted, and ours take precedence;
+the labels and annotations of a whole graph are new, so there a key of ours is refused.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from dynamo_graphs.api import labels
+from dynamo_graphs.api.component import ComponentSpec
+from dynamo_graphs.api.graph import DynamoGraphDeploymentSpec
+from dynamo_graphs.api.revision import MODES
+from dynamo_graphs.validation import Problem, ProblemKind
+from dynamo_graphs.validation.syntax import (
+    annotation_problems,
+    is_label_value,
+    label_problems,
+    nearest,
+    not_a_label_value,
+)
+
+_BACKENDS = ("etcd", "kubernetes")
+_RECREATE = "Recreate"
+_STRATEGIES = (_RECREATE, "RollingUpdate")
+_RESERVED_LABELS = frozenset(
+    each.key
+    for each in labels.ENTRIES
+    if each.use is labels.Use.LABEL and not each.key.startswith("app.kubernetes.io/")
+)
+"""Labels that we select by or that others read as ours. Kubernetes' common ones are for everybody."""
+_RESERVED_ANNOTATIONS = frozenset(
+    each.key for each in labels.ENTRIES if each.use is not labels.Use.LABEL
+)
+_BOUND = re.compile(r"(?P<number>\d{1,9})(?P<percent>%)?", re.ASCII)
+
+
+def graph_metadata_problems(graph: DynamoGraphDeploymentSpec) -> Iterator[Problem]:
+    """What is wrong with the labels and annotations of every object of a graph."""
+    yield from label_problems(graph.labels, "spec.labels")
+    yield from annotation_problems(graph.annotations, "spec.annotations")
+    for field, found, reserved in (
+        ("labels", graph.labels, _RESERVED_LABELS),
+        ("annotations", graph.annotations, _RESERVED_ANNOTATIONS),
+    ):
+        for key in sorted(reserved & found.keys()):
+            message = (
+                "reserved: the operator sets or reads it (reserved keys: "
+                f"{', '.join(sorted(reserved))})"
+            )
+            yield Problem(f"spec.{field}[{key}]", message, ProblemKind.FORBIDDEN)
+
+
+def metadata_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
+    """What is wrong with the labels and annotations that a component hands to its objects."""
+    yield from label_problems(spec.labels, f"{path}.labels")
+    yield from annotation_problems(spec.annotations, f"{path}.annotations")
+    extra = spec.extra_pod_metadata
+    if extra is not None:
+        at = f"{path}.extraPodMetadata"
+        yield from label_problems(extra.labels, f"{at}.labels")
+        yield from annotation_problems(extra.annotations, f"{at}.annotations")
+    for field, value in (
+        ("componentType", spec.component_type),
+        ("subComponentType", spec.sub_component_type),
+    ):
+        if value and not is_label_value(value):
+            yield Problem(f"{path}.{field}", not_a_label_value(value))
+    yield from discovery_problems(spec.annotations, f"{path}.annotations")
+    yield from _update_problems(spec, path)
+
+
+def discovery_problems(annotations: Mapping[str, str], path: str) -> Iterator[Problem]:
+    """One problem if the discovery backend is one that does not exist."""
+    value = annotations.get(labels.DISCOVERY_BACKEND)
+    if value is not None and value not in _BACKENDS:
+        yield Problem(
+            f"{path}[{labels.DISCOVERY_BACKEND}]",
+            f'unknown discovery backend "{value}" (expected etcd or '
+            f"kubernetes{nearest(value, _BACKENDS)})",
+            ProblemKind.NOT_SUPPORTED,
+        )
+
+
+def rollout_problems(annotations: Mapping[str, str], path: str) -> Iterator[Problem]:
+    """One problem if it is not known who shall replace the workers."""
+    value = annotations.get(labels.WORKER_ROLLOUT)
+    if value is not None and value not in MODES:
+        yield Problem(
+            f"{path}[{labels.WORKER_ROLLOUT}]",
+            f'unknown rollout mode "{value}" (expected managed or native{nearest(value, MODES)})',
+            ProblemKind.NOT_SUPPORTED,
+        )
+
+
+def switch_problems(annotations: Mapping[str, str], path: str) -> Iterator[Problem]:
+    """A problem for each switch of the whole graph that is neither on nor off."""
+    for key in (labels.PAUSED, labels.SUSPEND):
+        value = annotations.get(key)
+        if value not in (None, "true", "false"):
+            message = f'invalid value "{value}" (expected true or false)'
+            yield Problem(f"{path}[{key}]", message, ProblemKind.NOT_SUPPORTED)
+
+
+def update_warnings(spec: ComponentSpec, path: str) -> Iterator[Problem]:
+    """What is said about updates of a component and means nothing."""
+    way = spec.annotations.get(labels.STRATEGY)
+    at = f"{path}.annotations[{labels.STRATEGY}]"
+    if not way:
+        return
+    if way not in _STRATEGIES:
+        message = f'unknown strategy "{way}", using RollingUpdate'
+        yield Problem(
+            at, f"{message} (expected {' or '.join(_STRATEGIES)}{nearest(way, _STRATEGIES)})"
+        )
+    elif way == _RECREATE and spec.nodes > 1:
+        yield Problem(at, "has no effect on a multinode component")
+    elif way == _RECREATE:
+        extra = spec.extra_pod_metadata.annotations if spec.extra_pod_metadata else {}
+        places = (("annotations", spec.annotations), ("extraPodMetadata.annotations", extra))
+        for place, given in places:
+            for key in (labels.MAX_SURGE, labels.MAX_UNAVAILABLE):
+                if key in given:
+                    yield Problem(f"{path}.{place}[{key}]", "has no effect with Recreate")
+
+
+def _update_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
+    """How far an update may go beyond and below the replicas; a Recreate has no such bounds."""
+    if spec.annotations.get(labels.STRATEGY) == _RECREATE:
+        return
+    extra = spec.extra_pod_metadata.annotations if spec.extra_pod_metadata else {}
+    amounts = []
+    for key in (labels.MAX_SURGE, labels.MAX_UNAVAILABLE):
+        text = extra.get(key) or (spec.annotations.get(key) if key not in extra else "")
+        place = "extraPodMetadata.annotations" if key in extra else "annotations"
+        at = f"{path}.{place}[{key}]"
+        match = _BOUND.fullmatch(text or "25%")
+        if match is None:
+            yield Problem(
+                at, f'invalid bound "{text}" (expected a number or a percentage, for example 25%)'
+            )
+            return
+        number = int(match["number"])
+        if key == labels.MAX_UNAVAILABLE and match["percent"] and number > 100:  # noqa: PLR2004
+            yield Problem(at, "must not be more than 100%")
+        amounts.append(number)
+    if not any(amounts):
+        at = f"{path}.annotations[{labels.MAX_UNAVAILABLE}]"
+        yield Problem(
+            at, ("maxSurge and maxUnavailable must not both be 0: no pod could be replaced")
+        )

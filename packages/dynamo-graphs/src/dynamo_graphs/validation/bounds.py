@@ -1,0 +1,63 @@
+"""What is checked before anything else: how large an object is, and after how many problems a judgement ends.
+
+All other rules may repeat the name of a service in each of their messages and compare names with each other,
+because the names are few and short once these rules have passed.
+"""
+
+from collections.abc import Generator, Iterable, Iterator
+from itertools import islice
+from operator import attrgetter
+from typing import Final
+
+from dynamo_graphs.api.graph import MOST_SERVICES, DynamoGraphDeployment
+from dynamo_graphs.api.names import SUBDOMAIN_LIMIT
+from dynamo_graphs.validation import Problem
+
+MOST_PROBLEMS: Final = 100
+"""Nobody reads more, and a refusal of the webhooks shows no more."""
+
+_LONGEST_ORDER: Final = 100
+"""Four times the most services that a graph may have."""
+_order: Final = attrgetter("path", "message", "kind")
+"""As problems compare with each other, in a tenth of the time."""
+_SERVICES: Final = "spec.services"
+_ORDER: Final = "spec.restart.strategy.order"
+
+
+def first_problems(problems: Iterable[Problem], most: int) -> tuple[Problem, ...]:
+    """The problems, sorted by path. Of more than `most` the first that were found, and one that says so."""
+    found = list(islice(problems, most + 1))
+    if len(found) <= most:
+        return tuple(sorted(found, key=_order))
+    more = Problem("spec", f"more than {most} problems; the others are not listed")
+    return (*sorted(found[: most - 1], key=_order), more)
+
+
+def counted(problems: Iterable[Problem]) -> Generator[Problem, None, int]:
+    """The problems as they come; what the generator returns is their number."""
+    number = 0
+    for number, problem in enumerate(problems, 1):  # noqa: B007  # the last one is returned
+        yield problem
+    return number
+
+
+def graph_size_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
+    """What is too many or too long in a graph to look at one by one. Takes no time of its own."""
+    if len(graph.metadata.name) > SUBDOMAIN_LIMIT:
+        yield Problem("metadata.name", _too_long("a name", SUBDOMAIN_LIMIT))
+    services = graph.spec.services
+    if len(services) > MOST_SERVICES:
+        message = f"must have at most {MOST_SERVICES} services, got {len(services)}"
+        yield Problem(_SERVICES, message)
+    elif any(len(name) > SUBDOMAIN_LIMIT for name in services):
+        yield Problem(_SERVICES, _too_long("the name of a service", SUBDOMAIN_LIMIT))
+    strategy = graph.spec.restart.strategy if graph.spec.restart else None
+    order = strategy.order if strategy else ()
+    if len(order) > _LONGEST_ORDER:
+        yield Problem(_ORDER, f"{len(order)} entries for {len(services)} services")
+    elif any(len(name) > SUBDOMAIN_LIMIT for name in order):
+        yield Problem(_ORDER, _too_long("the name of a service", SUBDOMAIN_LIMIT))
+
+
+def _too_long(what: str, limit: int) -> str:
+    return f"{what} must have at most {limit} characters"

@@ -1,0 +1,93 @@
+"""The rules of an endpoint picker: one pod, one configuration, one per graph."""
+
+from collections.abc import Iterator
+
+from dynamo_graphs.api.component import ComponentSpec, DynamoComponentDeployment
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.settings import RenderSettings
+from dynamo_graphs.validation import Problem, ProblemKind
+from dynamo_graphs.validation.paths import shown
+from dynamo_graphs.validation.syntax import name_problems
+
+TYPE = "epp"
+
+
+def picker_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
+    """What is wrong with a component as an endpoint picker, if it is one."""
+    if spec.component_type != TYPE:
+        return
+    if spec.multinode is not None and spec.multinode.node_count > 1:
+        message = (
+            f"{shown(path)}: EPP component cannot be multinode (multinode field must be nil or "
+            "nodeCount must be 1)"
+        )
+        yield Problem(f"{path}.multinode.nodeCount", message, ProblemKind.FORBIDDEN)
+    if spec.replicas not in (None, 1):
+        found = f"(found {spec.replicas} replicas)"
+        message = f"{shown(path)}: EPP component must have exactly 1 replica {found}"
+        yield Problem(f"{path}.replicas", message)
+    yield from _config_problems(spec, path)
+
+
+def _config_problems(spec: ComponentSpec, component: str) -> Iterator[Problem]:
+    path, words = f"{component}.eppConfig", f"{shown(component)}.eppConfig"
+    config = spec.epp_config
+    if config is None:
+        message = f"{words} is required for EPP components"
+        yield Problem(path, message, ProblemKind.REQUIRED)
+        return
+    reference = config.config_map_ref
+    if reference is None and config.config is None:
+        message = (
+            f"{words}: either configMapRef or config must be specified (no default configuration "
+            "provided)"
+        )
+        yield Problem(path, message, ProblemKind.REQUIRED)
+    if reference is None:
+        return
+    if config.config is not None:
+        message = (
+            f"{words}: configMapRef and config are mutually exclusive, only one can be specified"
+        )
+        yield Problem(path, message, ProblemKind.FORBIDDEN)
+    name, key = reference.get("name"), reference.get("key")
+    at = f"{path}.configMapRef"
+    if not name:
+        message = f"{words}.configMapRef.name is required"
+        yield Problem(f"{at}.name", message, ProblemKind.REQUIRED)
+    elif not isinstance(name, str):
+        yield Problem(f"{at}.name", "expected a string")
+    else:
+        yield from name_problems(name, f"{at}.name", "a ConfigMap")
+    if key is not None and not isinstance(key, str):
+        yield Problem(f"{at}.key", "expected a string")
+
+
+def lone_picker_problems(component: DynamoComponentDeployment) -> Iterator[Problem]:
+    """One problem if an endpoint picker has no graph."""
+    owners = component.metadata.owner_references
+    has_graph = any(owner.kind == DynamoGraphDeployment.KIND.name for owner in owners)
+    if component.spec.component_type == TYPE and not has_graph:
+        message = (
+            "an endpoint picker must belong to a graph, which provides its pool and configuration"
+        )
+        yield Problem("spec.componentType", message, ProblemKind.NOT_SUPPORTED)
+
+
+def graph_picker_problems(
+    graph: DynamoGraphDeployment, settings: RenderSettings
+) -> Iterator[Problem]:
+    """What is wrong with the endpoint pickers of a graph, all together."""
+    pickers = sorted(
+        key for key, each in graph.spec.services.items() if each.component_type == TYPE
+    )
+    for key in pickers[1:]:
+        message = f'a graph has at most one endpoint picker, and "{pickers[0]}" already is one'
+        yield Problem(f"spec.services.{key}.componentType", message, ProblemKind.DUPLICATE)
+    if pickers and not settings.restricted_namespace and not settings.epp_cluster_role_name:
+        message = (
+            "EPP ClusterRole name is required in cluster-wide mode when EPP service is present: "
+            "start the operator with --epp-cluster-role-name"
+        )
+        path = f"spec.services.{pickers[0]}.componentType"
+        yield Problem(path, message, ProblemKind.NOT_SUPPORTED)

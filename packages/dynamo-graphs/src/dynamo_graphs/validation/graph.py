@@ -1,0 +1,218 @@
+"""The rules of a graph: its services each by the rules of a component, and all of them together.
+
+Services that are fine alone may collide: names are lower-cased and cleaned, and a debug copy takes a name
+of its own. So the names of everything that services become are compared.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from dynamo_graphs.api import labels, names
+from dynamo_graphs.api.component import ComponentSpec, IngressSpec
+from dynamo_graphs.api.deployment_config import base_replicas
+from dynamo_graphs.api.framework import as_component
+from dynamo_graphs.api.graph import DynamoGraphDeployment, Restart
+from dynamo_graphs.api.provider import is_on_grove
+from dynamo_graphs.api.roles import is_under_factor
+from dynamo_graphs.settings import RenderSettings
+from dynamo_graphs.validation import Problem, ProblemKind
+from dynamo_graphs.validation.account import account_problems
+from dynamo_graphs.validation.annotations import (
+    discovery_problems,
+    graph_metadata_problems,
+    rollout_problems,
+    switch_problems,
+)
+from dynamo_graphs.validation.bounds import (
+    MOST_PROBLEMS,
+    counted,
+    first_problems,
+    graph_size_problems,
+)
+from dynamo_graphs.validation.component import host_problems, spec_problems
+from dynamo_graphs.validation.deployment_config import deployment_config_problems
+from dynamo_graphs.validation.endpoint_picker import graph_picker_problems
+from dynamo_graphs.validation.environment import environment_problems
+from dynamo_graphs.validation.grove import gang_problems
+from dynamo_graphs.validation.multinode import MAX_GROUPS
+from dynamo_graphs.validation.quantities import quantity_problems
+from dynamo_graphs.validation.shape import ENVIRONMENT, shape_problems
+from dynamo_graphs.validation.size import shared_size_problems
+from dynamo_graphs.validation.syntax import Suggestions, is_subdomain
+from kube_runtime.quantity import amount
+
+
+def graph_problems(
+    graph: DynamoGraphDeployment,
+    settings: RenderSettings,
+    most: int = MOST_PROBLEMS,
+) -> tuple[Problem, ...]:
+    """What is wrong with a graph, sorted by path: everything, but for more than `most` problems.
+
+    What is too large is judged no further.
+    """
+    too_large = (*sorted(graph_size_problems(graph)), *shared_size_problems(graph, settings))
+    return too_large or first_problems(_problems(graph, settings), most)
+
+
+def _problems(graph: DynamoGraphDeployment, settings: RenderSettings) -> Iterator[Problem]:
+    spec = graph.spec
+    if not spec.services:
+        message = "spec.services must have at least one service"
+        yield Problem("spec.services", message, ProblemKind.REQUIRED)
+    yield from discovery_problems(graph.metadata.annotations, "metadata.annotations")
+    yield from rollout_problems(graph.metadata.annotations, "metadata.annotations")
+    yield from switch_problems(graph.metadata.annotations, "metadata.annotations")
+    yield from graph_metadata_problems(spec)
+    has_misfits = yield from counted(shape_problems(spec.envs, ENVIRONMENT, "spec.envs"))
+    if not has_misfits:
+        yield from environment_problems(spec.envs, "spec.envs")
+        yield from deployment_config_problems(spec.envs, "spec.envs")
+    yield from _claim_problems(graph)
+    yield from _factor_problems(graph)
+    yield from _restart_problems(spec.restart, sorted(spec.services))
+    yield from _name_problems(graph)
+    yield from graph_picker_problems(graph, settings)
+    if is_on_grove(graph):
+        yield from gang_problems(graph)
+    for key, service in sorted(spec.services.items()):
+        path = service_path(key)
+        yield from spec_problems(as_component(graph, service), path, settings)
+        yield from account_problems(service, graph.metadata.namespace, path, settings)
+        yield from _default_ingress_problems(graph, service, path, settings)
+
+
+def service_path(key: str) -> str:
+    """Where a service stands in its graph."""
+    return f"spec.services.{key}"
+
+
+_ACCESS_MODES = ("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod")
+
+
+def _claim_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for index, claim in enumerate(graph.spec.pvcs):
+        path = f"spec.pvcs[{index}]"
+        if not claim.name:
+            yield Problem(f"{path}.name", f"{path}.name is required", ProblemKind.REQUIRED)
+        elif not is_subdomain(claim.name):
+            yield Problem(f"{path}.name", f'invalid PVC name "{claim.name}"')
+        elif claim.name in seen:
+            message = f'duplicate PVC "{claim.name}"'
+            yield Problem(f"{path}.name", message, ProblemKind.DUPLICATE)
+        seen.add(claim.name)
+        if not claim.create:
+            continue
+        given = {
+            "storageClass": claim.storage_class,
+            "size": claim.size if claim.size is None or amount(claim.size) != 0 else None,
+            "volumeAccessMode": claim.volume_access_mode,
+        }
+        for field, value in given.items():
+            if not value:
+                message = f"{path}.{field} is required when create is true"
+                yield Problem(f"{path}.{field}", message, ProblemKind.REQUIRED)
+        mode = claim.volume_access_mode
+        if mode and mode not in _ACCESS_MODES:
+            message = f'unknown access mode "{mode}" (expected one of {", ".join(_ACCESS_MODES)})'
+            yield Problem(f"{path}.volumeAccessMode", message, ProblemKind.NOT_SUPPORTED)
+        if given["size"]:
+            yield from quantity_problems(given["size"], f"{path}.size")
+
+
+_MOST_REPLICAS = 2**31 - 1
+"""What the API server takes as the replicas of a workload."""
+
+
+def _factor_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
+    """Services that the graph's factor makes larger than they can be.
+
+    Webhooks do not see the scale subresource by which autoscalers write it, so this is told in the status.
+    """
+    factor = graph.spec.replicas
+    for key, service in sorted(graph.spec.services.items()):
+        if factor is None or not is_under_factor(service):
+            continue
+        replicas = base_replicas(graph, key) * factor
+        most = MAX_GROUPS if service.nodes > 1 else _MOST_REPLICAS
+        if replicas > most:
+            message = f"{factor} times the replicas of {key} is {replicas} (limit {most})"
+            yield Problem("spec.replicas", message)
+
+
+def _restart_problems(restart: Restart | None, services: list[str]) -> Iterator[Problem]:
+    if restart is None:
+        return
+    if not restart.id:
+        yield Problem("spec.restart.id", "spec.restart.id is required", ProblemKind.REQUIRED)
+    order = restart.strategy.order if restart.strategy else ()
+    path = "spec.restart.strategy.order"
+    if not order:
+        return
+    if restart.strategy and restart.strategy.type == "Parallel":
+        message = f"{path} cannot be specified when strategy is parallel"
+        yield Problem(path, message, ProblemKind.FORBIDDEN)
+        return
+    seen = set[str]()
+    suggestions = Suggestions()
+    for index, name in enumerate(order):
+        if name not in services:
+            message = (
+                f"{path} contains unknown service: {name}{suggestions.nearest(name, services)}"
+            )
+            yield Problem(f"{path}[{index}]", message)
+        elif name in seen:
+            message = f"{path} must be unique"
+            yield Problem(f"{path}[{index}]", message, ProblemKind.DUPLICATE)
+        seen.add(name)
+    missing = [name for name in services if name not in seen]
+    if missing:
+        message = (
+            f"{path} must have the same number of unique services as the deployment; missing: "
+            f"{', '.join(missing)}"
+        )
+        yield Problem(path, message)
+
+
+def _name_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
+    """Services whose objects would have the same name, and keys that give no name."""
+    users: dict[str, list[str]] = defaultdict(list)
+    for key, service in sorted(graph.spec.services.items()):
+        if not any(letter.isascii() and letter.isalnum() for letter in key):
+            yield Problem(
+                service_path(key), ("invalid service name (expected at least one letter or digit)")
+            )
+            continue
+        for name in _names(graph, key, service):
+            users[name].append(key)
+    told: set[tuple[str, str]] = set()
+    for name, keys in sorted(users.items()):
+        for pair in ((keys[0], key) for key in keys[1:]):
+            if pair not in told:
+                message = f'"{pair[0]}" and "{pair[1]}" would both create objects named "{name}"'
+                yield Problem(service_path(pair[1]), message, ProblemKind.DUPLICATE)
+            told.add(pair)
+
+
+def _names(graph: DynamoGraphDeployment, key: str, service: ComponentSpec) -> set[str]:
+    """The names that a service takes in its namespace."""
+    component = names.component_name(graph.metadata.name, key)
+    found = {component, names.service_name(component)}
+    if service.annotations.get(labels.STEALING_DEBUG_MODE) == "true":
+        found |= {names.service_name(component, suffix) for suffix in ("-d", "-p")}
+        found.add(names.debug_workload_name(component))
+    if service.nodes > 1 and not is_on_grove(graph):
+        replicas = min(base_replicas(graph, key), MAX_GROUPS)
+        found |= {names.group_name(component, index) for index in range(replicas)}
+    return found
+
+
+def _default_ingress_problems(
+    graph: DynamoGraphDeployment, service: ComponentSpec, path: str, settings: RenderSettings
+) -> Iterator[Problem]:
+    """A frontend without an ingress gets one named after the graph: no host if that is too long."""
+    is_default = service.component_type == "frontend" and service.ingress is None
+    if is_default and (settings.ingress_class_name or settings.virtual_service_gateway):
+        wanted = IngressSpec(host=graph.metadata.name, host_suffix=settings.ingress_host_suffix)
+        yield from host_problems(wanted, f"{path}.ingress.host")

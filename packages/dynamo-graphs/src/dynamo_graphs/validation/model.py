@@ -1,0 +1,71 @@
+"""The rules of a DynamoModel."""
+
+from collections.abc import Iterator
+
+from dynamo_graphs.api.model import DynamoModel, DynamoModelSpec
+from dynamo_graphs.validation import Problem, ProblemKind
+from dynamo_graphs.validation.credentials import has_credentials, without_credentials
+
+SCHEMES = ("s3://", "hf://", "file://")
+"""Where a LoRA may come from: what the runtime can load."""
+
+_NOTHING = DynamoModelSpec(model_name="", base_model_name="")
+
+
+def model_problems(model: DynamoModel) -> tuple[Problem, ...]:
+    """Everything that is wrong with a model, sorted by path."""
+    return tuple(sorted(_problems(model.spec or _NOTHING)))
+
+
+def _problems(spec: DynamoModelSpec) -> Iterator[Problem]:
+    for field, value in (("modelName", spec.model_name), ("baseModelName", spec.base_model_name)):
+        if not value:
+            path = f"spec.{field}"
+            yield Problem(path, f"{path} is required", ProblemKind.REQUIRED)
+    if spec.model_type != "lora":
+        return
+    uri = "spec.source.uri"
+    if spec.source is None:
+        message = "spec.source is required when modelType is 'lora'"
+        yield Problem("spec.source", message, ProblemKind.REQUIRED)
+    elif not spec.source.uri:
+        message = f"{uri} must be specified when modelType is 'lora'"
+        yield Problem(uri, message, ProblemKind.REQUIRED)
+    elif not spec.source.uri.startswith(SCHEMES):
+        # This text becomes an event, which others may read who may not read the model.
+        got = without_credentials(spec.source.uri)
+        message = f"source URI must start with 's3://', 'hf://' or 'file://', got: {got}"
+        yield Problem(uri, message, ProblemKind.NOT_SUPPORTED)
+
+
+def model_warnings(model: DynamoModel) -> Iterator[Problem]:
+    """What is unwise about a LoRA's address: a scheme and nothing else, or credentials in it."""
+    spec = model.spec or _NOTHING
+    if spec.model_type != "lora" or spec.source is None:
+        return
+    if spec.source.uri in SCHEMES:
+        yield Problem("spec.source.uri", f"missing name or path after {spec.source.uri}")
+    if has_credentials(spec.source.uri):
+        text = "every reader of the model can see credentials in it; pass them to the pods"
+        yield Problem("spec.source.uri", f"{text} with envFromSecret")
+
+
+def model_update_problems(old: DynamoModel, new: DynamoModel) -> Iterator[Problem]:
+    """What of a model was changed and may not be."""
+    for field, _ in _fixed_and_changed(old, new):
+        message = f"{field} is immutable and cannot be changed after creation"
+        yield Problem(field, message, ProblemKind.FORBIDDEN)
+
+
+def model_update_warnings(old: DynamoModel, new: DynamoModel) -> Iterator[Problem]:
+    """What such a change would break, told beside the refusal."""
+    for field, effect in _fixed_and_changed(old, new):
+        yield Problem(field, f"Changing {field} {effect}")
+
+
+def _fixed_and_changed(old: DynamoModel, new: DynamoModel) -> Iterator[tuple[str, str]]:
+    before, after = old.spec or _NOTHING, new.spec or _NOTHING
+    if before.model_type != after.model_type:
+        yield "spec.modelType", "may cause unexpected behavior"
+    if before.base_model_name != after.base_model_name:
+        yield "spec.baseModelName", "will break endpoint discovery"

@@ -1,0 +1,89 @@
+"""The rules of components on several nodes.
+
+We write the launch over nodes around the user's command: what we would have to guess (how many processes,
+which keys, which command) must be set.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from dynamo_graphs.api.component import ComponentSpec
+from dynamo_graphs.api.devices import gpus
+from dynamo_graphs.facts import Facts
+from dynamo_graphs.settings import RenderSettings
+from dynamo_graphs.validation import Problem, ProblemKind
+
+MAX_GROUPS = 1000
+"""Each replica over several nodes is an object of its own, made in one pass."""
+
+MAX_NODES = 1000
+"""Every node of a group is named in the others' command lines."""
+
+MAX_GROUPS_BYTES = 128 * 1024 * 1024
+"""Of the pod templates of all groups together, which are stored, and held in the operator's cache."""
+
+_TEMPLATES = 2
+"""Of one group: the leader's and the workers'."""
+
+_WITH_COMMAND = ("frontend", "epp")
+"""Component types that have a command of their own."""
+
+
+def multinode_problems(
+    spec: ComponentSpec, path: str, framework: str, settings: RenderSettings
+) -> Iterator[Problem]:
+    """What is missing to start the component on several nodes."""
+    if spec.nodes == 1:
+        return
+    if spec.nodes > MAX_NODES:
+        message = f"a component spans at most {MAX_NODES} nodes"
+        yield Problem(f"{path}.multinode.nodeCount", message)
+    if spec.replicas is not None and spec.replicas > MAX_GROUPS:
+        message = f"a multinode component has at most {MAX_GROUPS} replicas"
+        yield Problem(f"{path}.replicas", message)
+    yield from _bytes_problems(spec, path)
+    main: Mapping[str, Any] = (spec.extra_pod_spec or {}).get("mainContainer") or {}
+    if not main.get("args") and not _is_complete(spec, main):
+        message = "missing command: a multinode component has no default"
+        yield Problem(f"{path}.extraPodSpec.mainContainer.args", message, ProblemKind.REQUIRED)
+    if framework != "trtllm":
+        return
+    if not gpus(spec):
+        message = "missing GPUs: multinode TensorRT-LLM starts one process per GPU"
+        yield Problem(f"{path}.resources.limits.gpu", message, ProblemKind.REQUIRED)
+    if not settings.mpi_secret_name:
+        message = (
+            "multinode TensorRT-LLM requires SSH keys, but the operator's setting "
+            "--mpi-run-ssh-secret-name is empty"
+        )
+        yield Problem(f"{path}.multinode.nodeCount", message, ProblemKind.NOT_SUPPORTED)
+
+
+def _bytes_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
+    """One problem if the pod templates of all groups together are more than can be stored and cached."""
+    replicas = min(spec.replicas or 0, MAX_GROUPS)
+    size = len(msgspec.json.encode(spec)) * _TEMPLATES if replicas > 1 else 0
+    if size * replicas > MAX_GROUPS_BYTES:
+        message = (
+            f"{replicas} multinode replicas with templates of {size} bytes take {size * replicas} "
+            f"bytes (limit {MAX_GROUPS_BYTES}): move large values into a ConfigMap"
+        )
+        yield Problem(f"{path}.replicas", message)
+
+
+def lacks_orchestrator(spec: ComponentSpec, facts: Facts) -> bool:
+    """Whether a component cannot run because nothing here runs pods over several nodes.
+
+    Not a mistake of the user: it ends when LeaderWorkerSet and Volcano are installed.
+    """
+    return spec.nodes > 1 and not facts.lws_served
+
+
+def _is_complete(spec: ComponentSpec, main: Mapping[str, Any]) -> bool:
+    """Whether the command can start without arguments: any program but a shell that wants a script."""
+    command = main.get("command") or ()
+    if not command:
+        return spec.component_type in _WITH_COMMAND
+    return not (len(command) > 1 and command[-1].startswith("-") and command[-1].endswith("c"))

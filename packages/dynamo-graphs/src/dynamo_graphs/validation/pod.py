@@ -1,0 +1,141 @@
+"""The user's pod spec: what is ours to refuse before the API server refuses the workload.
+
+Not the whole of a pod's rules, only those that our own additions touch, and those whose breach
+would otherwise show up two objects further down: names of containers, ports, probes, images and
+what a Deployment cannot have.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dynamo_graphs.api import labels
+from dynamo_graphs.api.component import DynamoComponentDeploymentSpec
+from dynamo_graphs.api.roles import WORKER_TYPES
+from dynamo_graphs.validation import Problem, ProblemKind
+from dynamo_graphs.validation.environment import unique_environment_problems
+from dynamo_graphs.validation.probes import is_port_name, probe_problems
+from dynamo_graphs.validation.required import required_list_problems
+from dynamo_graphs.validation.syntax import is_dns_label, name_problems
+from dynamo_graphs.validation.volumes import containers_of
+
+_PROBED_TYPES = WORKER_TYPES | {"frontend"}
+"""Component types with default liveness and readiness probes, which a user's probe is laid over."""
+_NOT_IN_DEPLOYMENTS = ("activeDeadlineSeconds", "ephemeralContainers")
+_DEBUGGER = "debugger"
+_MAX_PORT = 65535
+
+
+def pod_problems(
+    spec: DynamoComponentDeploymentSpec, pod: Mapping[str, Any], path: str
+) -> Iterator[Problem]:
+    """What is wrong with the pod spec that the user lays over ours; its JSON types are right."""
+    main = pod.get("mainContainer") or {}
+    at = f"{path}.mainContainer"
+    if not (main.get("image") or "").strip():
+        message = "missing image (there is no default)"
+        yield Problem(f"{at}.image", message, ProblemKind.REQUIRED)
+    yield from unique_environment_problems(main.get("env") or (), f"{at}.env")
+    yield from _main_probe_problems(spec, main, at)
+    yield from _container_problems(spec, pod, path)
+    yield from _field_problems(pod, path)
+
+
+def _main_probe_problems(
+    spec: DynamoComponentDeploymentSpec, main: Mapping[str, Any], path: str
+) -> Iterator[Problem]:
+    has_default = spec.component_type in _PROBED_TYPES
+    for name in ("livenessProbe", "readinessProbe"):
+        if main.get(name) is not None:
+            yield from probe_problems(main[name], f"{path}.{name}", may_lack_handler=has_default)
+    if main.get("startupProbe"):
+        yield from probe_problems(
+            main["startupProbe"],
+            f"{path}.startupProbe",
+            may_lack_handler=spec.component_type in WORKER_TYPES,
+        )
+
+
+def _container_problems(
+    spec: DynamoComponentDeploymentSpec, pod: Mapping[str, Any], path: str
+) -> Iterator[Problem]:
+    taken = {_main_name(pod): "the main container"}
+    if spec.annotations.get(labels.DEBUG_MODE) == "true" or (
+        spec.annotations.get(labels.STEALING_DEBUG_MODE) == "true"
+    ):
+        taken[_DEBUGGER] = "the debugger"
+    for at, container in containers_of(pod, path):
+        yield from _port_problems(container, at)
+        name = container.get("name") or ""
+        if at.endswith(".mainContainer"):
+            if name and not is_dns_label(name):
+                yield Problem(f"{at}.name", f'invalid container name "{name}"')
+            continue
+        if name in taken:
+            message = f'duplicate container name "{name}", already used by {taken[name]}'
+            yield Problem(f"{at}.name", message, ProblemKind.DUPLICATE)
+        elif not is_dns_label(name):
+            yield Problem(f"{at}.name", f'invalid container name "{name}"')
+        taken[name] = "another container"
+        if not (container.get("image") or "").strip():
+            yield Problem(f"{at}.image", "missing image", ProblemKind.REQUIRED)
+        yield from unique_environment_problems(container.get("env") or (), f"{at}.env")
+        for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
+            if container.get(probe) is not None:
+                yield from probe_problems(container[probe], f"{at}.{probe}")
+
+
+def _main_name(pod: Mapping[str, Any]) -> str:
+    return (pod.get("mainContainer") or {}).get("name") or "main"
+
+
+def _port_problems(container: Mapping[str, Any], path: str) -> Iterator[Problem]:
+    seen: set[tuple[Any, str]] = set()
+    names: set[str] = set()
+    for index, port in enumerate(container.get("ports") or ()):
+        at = f"{path}.ports[{index}]"
+        number, protocol, name = (
+            port.get("containerPort"),
+            port.get("protocol") or "TCP",
+            port.get("name"),
+        )
+        if number is None or not 0 < number <= _MAX_PORT:
+            yield Problem(f"{at}.containerPort", f"must be between 1 and {_MAX_PORT}")
+        elif (number, protocol) in seen:
+            message = f"duplicate port {number}/{protocol}"
+            yield Problem(f"{at}.containerPort", message, ProblemKind.DUPLICATE)
+        if protocol not in ("TCP", "UDP", "SCTP"):
+            yield Problem(f"{at}.protocol", "expected TCP, UDP or SCTP", ProblemKind.NOT_SUPPORTED)
+        if name and not is_port_name(name):
+            yield Problem(f"{at}.name", f'invalid port name "{name}"')
+        elif name and name in names:
+            yield Problem(f"{at}.name", f'duplicate port name "{name}"', ProblemKind.DUPLICATE)
+        seen.add((number, protocol))
+        names.add(name or "")
+
+
+def _field_problems(pod: Mapping[str, Any], path: str) -> Iterator[Problem]:
+    if pod.get("restartPolicy") not in (None, "", "Always"):
+        message = "components run until they are deleted (expected Always)"
+        yield Problem(f"{path}.restartPolicy", message, ProblemKind.NOT_SUPPORTED)
+    if (pod.get("terminationGracePeriodSeconds") or 0) < 0:
+        yield Problem(f"{path}.terminationGracePeriodSeconds", "must not be negative")
+    for field in _NOT_IN_DEPLOYMENTS:
+        if pod.get(field):
+            yield Problem(f"{path}.{field}", "not supported by Deployments", ProblemKind.FORBIDDEN)
+    for field in ("serviceAccountName", "serviceAccount"):
+        if account := pod.get(field):
+            yield from name_problems(account, f"{path}.{field}", "a ServiceAccount")
+    yield from required_list_problems(pod, path)
+    yield from _unique_name_problems(pod, "imagePullSecrets", path)
+    yield from _unique_name_problems(pod, "resourceClaims", path)
+
+
+def _unique_name_problems(pod: Mapping[str, Any], field: str, path: str) -> Iterator[Problem]:
+    names: set[str] = set()
+    for index, entry in enumerate(pod.get(field) or ()):
+        at, name = f"{path}.{field}[{index}].name", entry.get("name") or ""
+        if not name:
+            yield Problem(at, "missing name", ProblemKind.REQUIRED)
+        elif name in names:
+            yield Problem(at, f'duplicate name "{name}"', ProblemKind.DUPLICATE)
+        names.add(name)

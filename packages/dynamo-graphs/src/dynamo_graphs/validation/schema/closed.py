@@ -1,0 +1,43 @@
+"""A structural schema as a JSON schema that refuses what the API server refuses.
+
+The API server treats unknown fields as errors, knows the range of a number from its format, and allows two
+types where `x-kubernetes-int-or-string` is set. A JSON schema must spell that out.
+"""
+
+from kube_runtime.crd.embedded import embedded
+from kube_runtime.kind import Object
+
+_COPIED = (
+    "type",
+    "required",
+    "enum",
+    "minimum",
+    "minLength",
+    "maxLength",
+    "maxItems",
+    "maxProperties",
+    "pattern",
+)
+_RANGES = {"int32": 1 << 31, "int64": 1 << 63}
+
+
+def closed(schema: Object) -> Object:
+    """A structural schema as a JSON schema that allows no field which is not listed."""
+    result: Object = {keyword: schema[keyword] for keyword in _COPIED if keyword in schema}
+    if schema.get("x-kubernetes-int-or-string"):
+        result["type"] = ["integer", "string"]
+    if edge := _RANGES.get(schema.get("format", "")):
+        result["minimum"] = max(-edge, result.get("minimum", -edge))
+        result["maximum"] = edge - 1
+    elif schema.get("format") == "date-time":
+        result["format"] = "date-time"
+    if schema.get("x-kubernetes-embedded-resource"):
+        result["properties"] = {"metadata": closed(embedded("ObjectMeta"))}
+    if "properties" in schema:
+        result["properties"] = {name: closed(each) for name, each in schema["properties"].items()}
+        result["additionalProperties"] = bool(schema.get("x-kubernetes-preserve-unknown-fields"))
+    if "additionalProperties" in schema:
+        result["additionalProperties"] = closed(schema["additionalProperties"])
+    if "items" in schema:
+        result["items"] = closed(schema["items"])
+    return result

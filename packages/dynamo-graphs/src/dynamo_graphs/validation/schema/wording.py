@@ -1,0 +1,149 @@
+"""Schema errors in words: what was expected, what is there, and what was probably meant."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from jsonschema_rs import ValidationError, ValidationErrorKind
+
+from dynamo_graphs.api.devices import GPU
+from dynamo_graphs.validation import Problem, ProblemKind
+from dynamo_graphs.validation.schema.paths import dotted
+from dynamo_graphs.validation.syntax import Suggestions
+from kube_runtime.crd.int_or_string import INT_OR_PERCENT_PATTERN, PATTERN
+from kube_runtime.kind import Object
+
+_ARTICLES = {
+    "array": "a list",
+    "boolean": "true or false",
+    "integer": "an integer",
+    "number": "a number",
+    "object": "an object",
+    "string": "text",
+}
+_BOUNDS = {
+    "minimum": "must be at least {limit}, got {got}",
+    "maximum": "must be at most {limit}, got {got}",
+    "minLength": "must have at least {limit} character(s)",
+    "maxLength": "must have at most {limit} characters",
+    "maxItems": "must have at most {limit} entries, got {size}",
+    "maxProperties": "must have at most {limit} entries, got {size}",
+}
+_PATTERNS = {
+    INT_OR_PERCENT_PATTERN: "is neither a number of pods nor a percentage such as 25%",
+    PATTERN: "is not a quantity such as 8Gi, 500m or 2",
+}
+_LONGEST = 60
+
+
+def problems_of(
+    error: ValidationError, schema: Object, suggestions: Suggestions
+) -> Iterator[Problem]:
+    """The problems that one schema error stands for. `schema` is the whole schema."""
+    where = tuple(error.instance_path)
+    match error.kind:
+        case ValidationErrorKind.AdditionalProperties(unexpected=names):
+            fields = _at(schema, error.schema_path[:-1])
+            for name in names:
+                hint = _of_resource(name, fields)
+                hint = hint or suggestions.nearest(name, fields["properties"])
+                hint = hint or _deeper(name, fields)
+                message = f"unknown field{hint}"
+                yield Problem(dotted((*where, name)), message, ProblemKind.UNKNOWN_FIELD)
+        case ValidationErrorKind.Required(property=name):
+            message = "this field is required"
+            yield Problem(dotted((*where, name)), message, ProblemKind.REQUIRED)
+        case ValidationErrorKind.Enum(options=options):
+            texts = [str(option) for option in options]
+            hint = nearest(error.instance, texts, suggestions)
+            message = f"unsupported value {_shown(error.instance)} (expected {joined(texts)}{hint})"
+            yield Problem(dotted(where), message, ProblemKind.NOT_SUPPORTED)
+        case kind:
+            yield Problem(dotted(where), _message(kind, error), ProblemKind.INVALID)
+
+
+def joined(options: Sequence[str], word: str = "or", quote: str = '"') -> str:
+    """Options as text, such as `"vllm", "sglang" or "trtllm"`."""
+    quoted = [f"{quote}{option}{quote}" for option in options]
+    if len(quoted) == 1:
+        return quoted[0]
+    return f"{', '.join(quoted[:-1])} {word} {quoted[-1]}"
+
+
+def nearest(value: Any, options: Sequence[str], suggestions: Suggestions) -> str:
+    """`; did you mean "…"?` with the option that is most like the value, or "" if none is."""
+    return suggestions.nearest(value, options) if isinstance(value, str) else ""
+
+
+def _message(kind: ValidationErrorKind, error: ValidationError) -> str:
+    """A wrong value, in words."""
+    got = error.instance
+    match kind:
+        case ValidationErrorKind.Type(types=types):
+            expected = joined([_ARTICLES[each] for each in sorted(types)], quote="")
+            return f"expected {expected}, got {_described(got)}"
+        case ValidationErrorKind.Pattern(pattern=pattern):
+            return f"{_shown(got)} {_PATTERNS.get(pattern, f'does not match {pattern}')}"
+        case ValidationErrorKind.Format():
+            return f"invalid time {_shown(got)} (expected for example 2026-01-31T12:00:00Z)"
+    if template := _BOUNDS.get(kind.name):
+        size = len(got) if isinstance(got, list | dict | str) else 0
+        return template.format(limit=kind.value, got=got, size=size)
+    return error.message
+
+
+def _described(value: Any) -> str:
+    """A value with its type, such as `the text "two"`."""
+    match value:
+        case None:
+            return "nothing (null)"
+        case bool():
+            return str(value).lower()
+        case str():
+            return f"the text {_shown(value)}"
+        case list():
+            return "a list"
+        case dict():
+            return "an object"
+        case _:
+            return f"the number {value}"
+
+
+def _shown(value: Any) -> str:
+    text = str(value)
+    return f'"{text if len(text) <= _LONGEST else text[:_LONGEST] + "…"}"'
+
+
+def _of_resource(name: str, fields: Object) -> str:
+    """A hint for who writes resources as a container has them: `nvidia.com/gpu` is `gpu` here."""
+    known = fields["properties"]
+    if name == GPU and "gpu" in known:
+        return '; use "gpu", for example gpu: "1"'
+    if "/" in name and "custom" in known and len(name) <= _LONGEST:
+        return (
+            '; put resources with other names under "custom", for example custom: '
+            f'{{"{name}": "1"}}'
+        )
+    return ""
+
+
+def _deeper(name: str, fields: Object) -> str:
+    """A hint at a field of that name further down, such as `image` in the main container."""
+    level = list(fields["properties"].items())
+    for _ in range(2):
+        if found := [path for path, schema in level if name in schema.get("properties", {})]:
+            main = (path for path in found if path.startswith("extraPodSpec.main"))
+            return f'; did you mean "{next(main, found[0])}.{name}"?'
+        level = [
+            (f"{path}.{each}", inner)
+            for path, schema in level
+            for each, inner in schema.get("properties", {}).items()
+        ]
+    return ""
+
+
+def _at(schema: Any, path: Sequence[str | int]) -> Object:
+    """The part of a schema at a path of keywords."""
+    for part in path:
+        schema = schema[part]
+    found: Object = schema
+    return found

@@ -1,0 +1,115 @@
+"""What Kubernetes takes as a name, a label and an annotation, in the words of a problem."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import SequenceMatcher
+from itertools import islice
+from typing import Final
+
+from dynamo_graphs.api.names import LABEL_LIMIT, SUBDOMAIN_LIMIT
+from dynamo_graphs.validation import Problem
+
+_DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", re.ASCII)
+_SUBDOMAIN = re.compile(rf"({_DNS_LABEL.pattern})(\.{_DNS_LABEL.pattern})*", re.ASCII)
+_PLAIN = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?", re.ASCII)
+
+_LEAST_LIKENESS: Final = 0.6
+"""Of 1 for equal texts. Source: the default of `difflib.get_close_matches`."""
+_MOST_OPTIONS: Final = 64
+_MOST_COMPARED: Final = 50_000
+"""In pairs of letters: some 25 ms if all of them look alike."""
+
+
+def is_dns_label(text: str) -> bool:
+    """Whether the text may name a container or a volume."""
+    return len(text) <= LABEL_LIMIT and _DNS_LABEL.fullmatch(text) is not None
+
+
+def is_subdomain(text: str) -> bool:
+    """Whether the text may name a Secret, a claim or a ServiceAccount."""
+    return len(text) <= SUBDOMAIN_LIMIT and _SUBDOMAIN.fullmatch(text) is not None
+
+
+def is_label_value(text: str) -> bool:
+    """Whether the text may be the value of a label."""
+    return len(text) <= LABEL_LIMIT and _PLAIN.fullmatch(text) is not None
+
+
+def is_qualified_name(text: str) -> bool:
+    """Whether the text may be the key of a label or annotation, or the name of a resource."""
+    prefix, slash, name = text.rpartition("/")
+    return bool(name) and is_label_value(name) and (not slash or is_subdomain(prefix))
+
+
+def name_problems(text: str, path: str, what: str) -> Iterator[Problem]:
+    """One problem if the text does not name an object."""
+    if not is_subdomain(text):
+        yield Problem(
+            path,
+            f'invalid name "{text}" of {what} (expected at most {SUBDOMAIN_LIMIT} lower-case '
+            'letters, digits, "-" and ".", with a letter or digit at both ends)',
+        )
+
+
+def label_problems(labels: Mapping[str, str], path: str) -> Iterator[Problem]:
+    """What the API server would refuse in labels."""
+    yield from annotation_problems(labels, path)
+    for key, value in sorted(labels.items()):
+        if not is_label_value(value):
+            yield Problem(f"{path}[{key}]", not_a_label_value(value))
+
+
+def annotation_problems(annotations: Iterable[str], path: str) -> Iterator[Problem]:
+    """What the API server would refuse in the keys of labels or annotations."""
+    for key in sorted(annotations):
+        if not is_qualified_name(key) or key.rpartition("/")[0] != key.rpartition("/")[0].lower():
+            yield Problem(
+                f"{path}[{key}]",
+                f'invalid key "{key}" (expected an optional domain and "/", then at most '
+                f'{LABEL_LIMIT} letters, digits, "-", "_" and "." with a letter or digit at both '
+                "ends)",
+            )
+
+
+def not_a_label_value(text: str) -> str:
+    """The message for a text that cannot be a label's value."""
+    return (
+        f'invalid label value "{text}" (expected at most {LABEL_LIMIT} letters, digits, "-", "_" '
+        'and "." with a letter or digit at both ends)'
+    )
+
+
+class Suggestions:
+    """Suggests what a text was probably meant to be, as long as all that is asked costs little.
+
+    To compare two texts can take time that grows with the product of their lengths, and users choose both.
+    So only short texts are compared, with few options, and the work for one document has a limit: after that
+    many mistakes the others come without a suggestion.
+    """
+
+    def __init__(self) -> None:
+        self._left = _MOST_COMPARED
+
+    def nearest(self, text: str, options: Iterable[str]) -> str:
+        """`; did you mean …?` if one of the options looks like the text, else ""."""
+        if len(text) > LABEL_LIMIT:
+            return ""
+        few = islice(options, _MOST_OPTIONS)
+        by_folded = {option.lower(): option for option in few if len(option) <= LABEL_LIMIT}
+        matcher = SequenceMatcher(b=text.lower())
+        best = (_LEAST_LIKENESS, "")
+        for option in by_folded:
+            self._left -= len(text) + len(option)
+            matcher.set_seq1(option)
+            if min(matcher.real_quick_ratio(), matcher.quick_ratio()) < _LEAST_LIKENESS:
+                continue
+            self._left -= len(text) * len(option)
+            if self._left < 0:
+                return ""
+            best = max(best, (matcher.ratio(), option))
+        return f'; did you mean "{by_folded[best[1]]}"?' if best[1] else ""
+
+
+def nearest(text: str, options: Iterable[str]) -> str:
+    """The same for one text alone."""
+    return Suggestions().nearest(text, options)

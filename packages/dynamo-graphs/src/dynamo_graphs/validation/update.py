@@ -1,0 +1,119 @@
+"""Immutable fields: the rules that need the state before an update as well as the one after.
+
+The replicas of a service with a scaling adapter belong to the adapter, yet users apply their whole graph
+again and again. A manifest without replicas sets nothing and is fine; one with another number than the
+current one would revert the autoscaler, so it is refused with what to do instead.
+"""
+
+from collections.abc import Iterator
+
+from dynamo_graphs.api import names
+from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.deployment_config import base_replicas
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.roles import has_adapter
+from dynamo_graphs.validation import Problem, ProblemKind
+from dynamo_graphs.validation.graph import service_path
+
+PLANNER_ACCOUNT = "planner-serviceaccount"
+ROLLING = ("Pending", "InProgress")
+_FRAMEWORK = "spec.backendFramework"
+FRAMEWORK_WARNING = f"Changing {_FRAMEWORK} may cause unexpected behavior"
+
+
+def service_account(namespace: str, name: str) -> str:
+    """The user name of a ServiceAccount in requests."""
+    return f"system:serviceaccount:{namespace}:{name}"
+
+
+def may_scale(user: str, namespace: str, operator: str) -> bool:
+    """Whether that user may change replicas which a scaling adapter owns, in that namespace.
+
+    Two may: the operator, by the very name that the API server calls it, and the planner of the
+    namespace itself. `operator` "" means: not known, so that only the planner may.
+    """
+    if not user:
+        return False
+    return user in (operator, service_account(namespace, PLANNER_ACCOUNT))
+
+
+def graph_update_problems(
+    old: DynamoGraphDeployment, new: DynamoGraphDeployment
+) -> Iterator[Problem]:
+    """What of a graph was changed and may not be, whoever did it."""
+    yield from _framework_problems(old.spec.backend_framework, new.spec.backend_framework)
+    before, after = old.spec.services, new.spec.services
+    for key in sorted(before.keys() & after.keys()):
+        if (before[key].nodes > 1) != (after[key].nodes > 1):
+            message = (
+                f"spec.services[{key}] cannot change node topology (between single-node and "
+                "multi-node) after creation"
+            )
+            yield Problem(f"{service_path(key)}.multinode", message, ProblemKind.FORBIDDEN)
+    changes = [
+        f"services {what}: [{' '.join(sorted(keys))}]"
+        for what, keys in (
+            ("added", after.keys() - before.keys()),
+            ("removed", before.keys() - after.keys()),
+        )
+        if keys
+    ]
+    if changes:
+        message = (
+            "service topology is immutable and cannot be modified after creation: "
+            f"{', '.join(changes)}"
+        )
+        yield Problem("spec.services", message, ProblemKind.FORBIDDEN)
+    yield from _restart_problems(old, new)
+
+
+def component_update_problems(
+    old: DynamoComponentDeployment, new: DynamoComponentDeployment
+) -> Iterator[Problem]:
+    """What of a component was changed and may not be."""
+    yield from _framework_problems(old.spec.backend_framework, new.spec.backend_framework)
+
+
+def framework_warnings(
+    old: DynamoGraphDeployment | DynamoComponentDeployment,
+    new: DynamoGraphDeployment | DynamoComponentDeployment,
+) -> Iterator[Problem]:
+    """What a change of the framework is about to break, told beside the refusal."""
+    if (old.spec.backend_framework or "") != (new.spec.backend_framework or ""):
+        yield Problem(_FRAMEWORK, FRAMEWORK_WARNING)
+
+
+def adapter_problems(old: DynamoGraphDeployment, new: DynamoGraphDeployment) -> Iterator[Problem]:
+    """Numbers of scaling adapters that somebody else changed; see `may_scale` for who may."""
+    for key, service in sorted(new.spec.services.items()):
+        if key not in old.spec.services or not has_adapter(service) or service.replicas is None:
+            continue
+        if service.replicas == base_replicas(old, key):
+            continue
+        adapter = names.component_name(new.metadata.name, key)
+        message = (
+            f"spec.services[{key}].replicas cannot be modified directly when scaling adapter is "
+            "enabled; scale or update the related DynamoGraphDeploymentScalingAdapter instead: "
+            f"kubectl scale dgdsa/{adapter} -n {new.metadata.namespace} "
+            f"--replicas={service.replicas}, or leave replicas out of the manifest"
+        )
+        yield Problem(f"{service_path(key)}.replicas", message, ProblemKind.FORBIDDEN)
+
+
+def _framework_problems(old: str | None, new: str | None) -> Iterator[Problem]:
+    if (old or "") != (new or ""):
+        message = f"{_FRAMEWORK} is immutable and cannot be changed after creation"
+        yield Problem(_FRAMEWORK, message, ProblemKind.FORBIDDEN)
+
+
+def _restart_problems(old: DynamoGraphDeployment, new: DynamoGraphDeployment) -> Iterator[Problem]:
+    """A restart may not begin while a managed rolling update replaces the same pods."""
+    rolling = old.status.rolling_update
+    before = old.spec.restart.id if old.spec.restart else ""
+    after = new.spec.restart.id if new.spec.restart else ""
+    if after and after != before and rolling is not None and rolling.phase in ROLLING:
+        message = (
+            "spec.restart.id cannot be changed while a rolling update is in progress "
+            f"(status.rollingUpdate.phase is {rolling.phase}); wait until it is Completed"
+        )
+        yield Problem("spec.restart.id", message, ProblemKind.FORBIDDEN)

@@ -1,0 +1,139 @@
+"""Volume claims, shared memory and mounts: every path once, every mount with a volume behind it."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dynamo_graphs.api.backends import NOOP
+from dynamo_graphs.api.component import DynamoComponentDeploymentSpec, SharedMemory, VolumeMount
+from dynamo_graphs.api.framework import cache_path
+from dynamo_graphs.api.names import SUBDOMAIN_LIMIT, volume_name
+from dynamo_graphs.validation import Problem, ProblemKind
+from dynamo_graphs.validation.paths import shown
+from dynamo_graphs.validation.quantities import quantity_problems
+from dynamo_graphs.validation.syntax import is_dns_label, name_problems
+from kube_runtime.quantity import amount
+
+_SHARED_MEMORY = "shared-memory"
+_SHARED_MEMORY_PATH = "/dev/shm"  # noqa: S108  # the mount path that POSIX shared memory uses
+
+
+def volume_problems(
+    spec: DynamoComponentDeploymentSpec, pod: Mapping[str, Any], path: str, framework: str
+) -> Iterator[Problem]:
+    """What is wrong with the volumes of a component and with the mounts of all its containers."""
+    yield from _shared_memory_problems(spec.shared_memory, path)
+    claims: dict[str, str] = {}
+    for index, mount in enumerate(spec.volume_mounts):
+        yield from _mount_problems(mount, (path, index), framework, claims)
+    main = pod.get("mainContainer") or {}
+    users: dict[str, Any] = {}
+    for index, mount in enumerate(main.get("volumeMounts") or ()):
+        at = f"{path}.extraPodSpec.mainContainer.volumeMounts[{index}].mountPath"
+        where, name = mount.get("mountPath") or "", mount.get("name")
+        if where in claims and name != volume_name(claims[where]):
+            yield _path_taken(at, where, claims[where])
+        users[where] = name
+    needs_memory = not (spec.shared_memory and spec.shared_memory.disabled)
+    has_memory = needs_memory and _SHARED_MEMORY_PATH not in {**claims, **users}
+    yield from _pod_volume_problems(spec, pod, f"{path}.extraPodSpec", has_memory=has_memory)
+
+
+def _shared_memory_problems(wanted: SharedMemory | None, component: str) -> Iterator[Problem]:
+    if wanted is None or wanted.disabled:
+        return
+    path = f"{component}.sharedMemory.size"
+    if wanted.size is None or amount(wanted.size) == 0:
+        message = f"{shown(component)}.sharedMemory.size is required when disabled is false"
+        yield Problem(path, message, ProblemKind.REQUIRED)
+    else:
+        yield from quantity_problems(wanted.size, path)
+
+
+def _mount_problems(
+    mount: VolumeMount, place: tuple[str, int], framework: str, claims: dict[str, str]
+) -> Iterator[Problem]:
+    """Problems of one mount; `claims` collects which claim is at which path."""
+    component, index = place
+    path = f"{component}.volumeMounts[{index}]"
+    if not mount.name:
+        yield Problem(f"{path}.name", "missing PVC name", ProblemKind.REQUIRED)
+        return
+    yield from name_problems(mount.name, f"{path}.name", "a PVC")
+    is_cache = mount.use_as_compilation_cache
+    where = cache_path(framework, mount.mount_point, is_cache=is_cache)
+    at = f"{path}.mountPoint"
+    if not where:
+        message = (
+            f"missing mount point, because {_named(framework)} has no default"
+            if is_cache
+            else f"{shown(component)}.volumeMounts[{index}].mountPoint is required when "
+            "useAsCompilationCache is false"
+        )
+        yield Problem(at, message, ProblemKind.REQUIRED)
+    elif not where.startswith("/") or ":" in where:
+        yield Problem(at, f'invalid mount point "{where}" (expected an absolute path without ":")')
+    elif claims.setdefault(where, mount.name) != mount.name:
+        yield _path_taken(at, where, claims[where])
+
+
+def _named(framework: str) -> str:
+    return "a component without a known backend" if framework == NOOP else framework
+
+
+def _path_taken(path: str, where: str, claim: str) -> Problem:
+    # Many mounts may meet the same claim: a name that cannot be one is not repeated for each of them.
+    message = (
+        f'duplicate path "{where}", already the mount point of PVC "{claim[:SUBDOMAIN_LIMIT]}"'
+    )
+    return Problem(path, message, ProblemKind.DUPLICATE)
+
+
+def _pod_volume_problems(
+    spec: DynamoComponentDeploymentSpec, pod: Mapping[str, Any], path: str, *, has_memory: bool
+) -> Iterator[Problem]:
+    own = {volume_name(mount.name): mount.name for mount in spec.volume_mounts if mount.name}
+    names: set[str] = set()
+    for index, volume in enumerate(pod.get("volumes") or ()):
+        at, name = f"{path}.volumes[{index}].name", volume.get("name") or ""
+        claim = (volume.get("persistentVolumeClaim") or {}).get("claimName")
+        if not is_dns_label(name):
+            yield Problem(at, f'invalid volume name "{name}"')
+        if name in names:
+            yield Problem(at, f'duplicate volume "{name}"', ProblemKind.DUPLICATE)
+        elif name in own and claim != own[name]:
+            message = f'duplicate volume "{name}", already the volume of a PVC in volumeMounts'
+            yield Problem(at, message, ProblemKind.DUPLICATE)
+        elif name == _SHARED_MEMORY and has_memory:
+            message = (
+                f'duplicate volume "{name}", already the one at {_SHARED_MEMORY_PATH}: rename '
+                "yours or disable sharedMemory"
+            )
+            yield Problem(at, message, ProblemKind.DUPLICATE)
+        names.add(name)
+    known = names | own.keys() | ({_SHARED_MEMORY} if has_memory else set())
+    for at, container in containers_of(pod, path):
+        yield from _container_mount_problems(container, at, known)
+
+
+def _container_mount_problems(
+    container: Mapping[str, Any], path: str, known: set[str]
+) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for index, mount in enumerate(container.get("volumeMounts") or ()):
+        at, name, where = f"{path}.volumeMounts[{index}]", mount.get("name"), mount.get("mountPath")
+        if not where:
+            yield Problem(f"{at}.mountPath", "missing path", ProblemKind.REQUIRED)
+        elif where in seen:
+            yield Problem(f"{at}.mountPath", f'duplicate path "{where}"', ProblemKind.DUPLICATE)
+        if name not in known:
+            yield Problem(f"{at}.name", f'volume "{name or ""}" not found')
+        seen.add(where or "")
+
+
+def containers_of(pod: Mapping[str, Any], path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Every container that the user writes, with its path; the main container first."""
+    if pod.get("mainContainer"):
+        yield f"{path}.mainContainer", pod["mainContainer"]
+    for field in ("containers", "initContainers"):
+        for index, container in enumerate(pod.get(field) or ()):
+            yield f"{path}.{field}[{index}]", container

@@ -1,0 +1,239 @@
+"""Settings that are allowed and probably not intended: warnings for the client that applies them.
+
+A warning that comes with every apply is not read any more, so warnings are about what the user wrote, never
+about a default of ours.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from dynamo_graphs.api import names
+from dynamo_graphs.api.component import ComponentSpec, DynamoComponentDeployment
+from dynamo_graphs.api.deployment_config import base_replicas
+from dynamo_graphs.api.devices import gpus
+from dynamo_graphs.api.graph import DynamoGraphDeployment, PersistentVolumeClaimSpec
+from dynamo_graphs.api.resources import ResourceItem, Resources
+from dynamo_graphs.validation import Problem
+from dynamo_graphs.validation.annotations import update_warnings
+from dynamo_graphs.validation.cluster_context import UNKNOWN, Surroundings
+from dynamo_graphs.validation.graph import service_path
+from dynamo_graphs.validation.inoperative import component_inoperative, graph_inoperative
+from dynamo_graphs.validation.syntax import nearest
+from dynamo_graphs.validation.volumes import containers_of
+
+_LEAST_LIVENESS_SECONDS = 15
+_ONE_NODE = ("ReadWriteOnce", "ReadWriteOncePod")
+_TYPES = ("frontend", "worker", "prefill", "decode", "planner", "epp")
+"""The values of `componentType` that mean something; any other makes a component of no special kind."""
+
+_OVERRIDDEN = {
+    "restartPolicy": "Always",
+    "serviceAccountName": (
+        "the ServiceAccount whose permissions processes need to discover each other"
+    ),
+    "serviceAccount": "the ServiceAccount whose permissions processes need to discover each other",
+}
+
+
+def graph_warnings(
+    graph: DynamoGraphDeployment, surroundings: Surroundings = UNKNOWN
+) -> Iterator[Problem]:
+    """What is odd about a graph. The graph has no problems."""
+    at = graph.metadata
+    for key, service in sorted(graph.spec.services.items()):
+        path, shown = service_path(key), f"spec.services[{key}]"
+        yield from _deprecated(service, path, shown)
+        used = names.dynamo_namespace(at.namespace, at.name)
+        yield from _namespace_ignored(service, used, path, shown)
+        yield from _spec_warnings(service, path, surroundings)
+    yield from graph_inoperative(graph)
+    yield from _claim_warnings(graph, surroundings)
+    yield from _shared_name_warnings(graph, surroundings)
+
+
+def component_warnings(
+    component: DynamoComponentDeployment, surroundings: Surroundings = UNKNOWN
+) -> Iterator[Problem]:
+    """What is odd about a component. The component has no problems.
+
+    One that a graph made is the operator's own work, and is not spoken of.
+    """
+    owner = component.metadata.controller
+    if owner is not None and owner.kind == DynamoGraphDeployment.KIND.name:
+        return
+    yield from _deprecated(component.spec, "spec", "spec")
+    yield from _spec_warnings(component.spec, "spec", surroundings)
+    yield from component_inoperative(component)
+    for index, mount in enumerate(component.spec.volume_mounts):
+        yield from _unknown_claim(mount.name, f"spec.volumeMounts[{index}].name", surroundings)
+
+
+def _deprecated(spec: ComponentSpec, path: str, shown: str) -> Iterator[Problem]:
+    if spec.autoscaling is not None:
+        message = (
+            f"{shown}.autoscaling is deprecated and ignored. Use "
+            "DynamoGraphDeploymentScalingAdapter with HPA, KEDA, or Planner for autoscaling "
+            "instead. See docs/kubernetes/autoscaling.md"
+        )
+        yield Problem(f"{path}.autoscaling", message)
+
+
+def _namespace_ignored(spec: ComponentSpec, used: str, path: str, shown: str) -> Iterator[Problem]:
+    used = "dynamo" if spec.global_dynamo_namespace else used
+    if spec.dynamo_namespace and spec.dynamo_namespace != used:
+        message = (
+            f"{shown}.dynamoNamespace is deprecated and ignored. Value '{spec.dynamo_namespace}' "
+            f"will be replaced with '{used}'. Remove this field from your configuration"
+        )
+        yield Problem(f"{path}.dynamoNamespace", message)
+
+
+def _type_warnings(kind: str | None, path: str) -> Iterator[Problem]:
+    """A type that is none of those with a meaning, and is spelt nearly like one of them."""
+    if kind and kind not in _TYPES and (hint := nearest(kind, _TYPES)):
+        yield Problem(
+            path,
+            (
+                f'unknown componentType "{kind}" ({hint.removeprefix("; ")}); it gets '
+                "no default ports, probes or environment"
+            ),
+        )
+
+
+def _spec_warnings(spec: ComponentSpec, path: str, surroundings: Surroundings) -> Iterator[Problem]:
+    pod: Mapping[str, Any] = spec.extra_pod_spec or {}
+    yield from _type_warnings(spec.component_type, f"{path}.componentType")
+    short = spec.resources or Resources()
+    limits, requests = short.limits or ResourceItem(), short.requests or ResourceItem()
+    if requests.gpu and not limits.gpu:
+        message = "GPUs cannot be overcommitted: the limit is set to the request"
+        yield Problem(f"{path}.resources.requests.gpu", message)
+    for at, container in containers_of(pod, f"{path}.extraPodSpec"):
+        yield from _image_warnings(container.get("image"), f"{at}.image")
+    if gpus(spec):
+        main: Mapping[str, Any] = pod.get("mainContainer") or {}
+        yield from _probe_warnings(spec.liveness_probe, f"{path}.livenessProbe")
+        at = f"{path}.extraPodSpec.mainContainer.livenessProbe"
+        yield from _probe_warnings(main.get("livenessProbe"), at)
+    for field, default in _OVERRIDDEN.items():
+        if pod.get(field):
+            message = f"overrides the operator's default, {default}"
+            yield Problem(f"{path}.extraPodSpec.{field}", message)
+    yield from update_warnings(spec, path)
+    yield from _unknown_key(spec, path, surroundings)
+    models = surroundings.base_models
+    if spec.model_ref and models is not None and spec.model_ref.name not in models:
+        message = (
+            f'no DynamoModel in this namespace has the baseModelName "{spec.model_ref.name}" yet'
+        )
+        yield Problem(f"{path}.modelRef.name", message)
+
+
+def _image_warnings(image: Any, path: str) -> Iterator[Problem]:
+    """An image that may be another one tomorrow.
+
+    Manifests are often checked before a tool such as envsubst fills them in: what stands in place of
+    "${IMAGE}" may well have a tag.
+    """
+    if not isinstance(image, str) or not image or "@" in image or image.endswith("}"):
+        return
+    _, colon, tag = image.rpartition("/")[2].partition(":")
+    if not colon:
+        message = f'image "{image}" has no tag and means latest: pods may run different versions'
+        yield Problem(path, message)
+    elif tag == "latest":
+        yield Problem(
+            path, (f'image "{image}" may change at any time: pods may run different versions')
+        )
+
+
+def _probe_warnings(probe: Any, path: str) -> Iterator[Problem]:
+    """A liveness probe that restarts a model server after one slow answer."""
+    if not isinstance(probe, Mapping):
+        return
+    # A check that waits longer for its answer than until the next one takes that long.
+    each = max(probe.get("periodSeconds") or 10, probe.get("timeoutSeconds") or 1)
+    seconds = each * (probe.get("failureThreshold") or 3)
+    if seconds < _LEAST_LIVENESS_SECONDS:
+        message = (
+            f"restarts the container after {seconds} s without an answer, but a busy model can be "
+            f"silent that long (expected at least {_LEAST_LIVENESS_SECONDS} s)"
+        )
+        yield Problem(path, message)
+
+
+def _shared_name_warnings(
+    graph: DynamoGraphDeployment, surroundings: Surroundings
+) -> Iterator[Problem]:
+    """Names that mean the same in the whole cluster, and that another namespace has already.
+
+    Whose they are is not said: one tenant is not told of another.
+    """
+    at = graph.metadata
+    used = names.dynamo_namespace(at.namespace, at.name)
+    if surroundings.foreign_graphs is not None and used in surroundings.foreign_graphs:
+        message = (
+            f'a graph in another namespace uses the same Dynamo namespace "{used}": processes '
+            "that discover each other through etcd or NATS would mix; choose another name"
+        )
+        yield Problem("metadata.name", message)
+    if surroundings.foreign_hosts is None:
+        return
+    for key, service in sorted(graph.spec.services.items()):
+        way = service.ingress
+        if way is None or not way.enabled or not way.host:
+            continue
+        host = f"{way.host_prefix or ''}{way.host}.{way.host_suffix or 'local'}"
+        if host in surroundings.foreign_hosts:
+            message = (
+                f'an Ingress in another namespace uses the same host "{host}": only one of them '
+                "is served"
+            )
+            yield Problem(f"{service_path(key)}.ingress.host", message)
+
+
+def _claim_warnings(graph: DynamoGraphDeployment, surroundings: Surroundings) -> Iterator[Problem]:
+    """Claims that are not there, and claims of one node that pods on several will want."""
+    own = {claim.name: claim for claim in graph.spec.pvcs}
+    for index, claim in enumerate(graph.spec.pvcs):
+        if not claim.create:
+            yield from _unknown_claim(claim.name, f"spec.pvcs[{index}].name", surroundings)
+    for key, service in sorted(graph.spec.services.items()):
+        pods = base_replicas(graph, key) * service.nodes
+        for index, mount in enumerate(service.volume_mounts):
+            path = f"{service_path(key)}.volumeMounts[{index}].name"
+            found = own.get(mount.name)
+            if found is None:
+                yield from _unknown_claim(mount.name, path, surroundings)
+            modes = _access_modes(found, surroundings.written_claims.get(mount.name, ()))
+            if pods > 1 and modes and all(each in _ONE_NODE for each in modes):
+                message = (
+                    f'PVC "{mount.name}" is {modes[0]}, but {pods} pods mount it: those on a '
+                    "second node do not start"
+                )
+                yield Problem(path, message)
+
+
+def _access_modes(own: PersistentVolumeClaimSpec | None, written: Sequence[str]) -> Sequence[str]:
+    """How pods may mount a claim that the graph makes, or that stands beside it; () if that is not known."""
+    if own is not None and own.create and own.volume_access_mode:
+        return (own.volume_access_mode,)
+    return written
+
+
+def _unknown_key(spec: ComponentSpec, path: str, surroundings: Surroundings) -> Iterator[Problem]:
+    """A key that an endpoint picker reads, and that its ConfigMap, which is known, does not have."""
+    reference = (spec.epp_config.config_map_ref if spec.epp_config else None) or {}
+    name, key = reference.get("name"), reference.get("key")
+    if not isinstance(name, str) or not isinstance(key, str):
+        return
+    known = surroundings.config_maps.get(name)
+    if known is not None and key not in known:
+        message = f'key "{key}" not found in ConfigMap "{name}"'
+        yield Problem(f"{path}.eppConfig.configMapRef.key", message)
+
+
+def _unknown_claim(name: str, path: str, surroundings: Surroundings) -> Iterator[Problem]:
+    claims = surroundings.claims
+    if name and claims is not None and name not in claims:
+        yield Problem(path, f'PersistentVolumeClaim "{name}" not found; pods wait for it')

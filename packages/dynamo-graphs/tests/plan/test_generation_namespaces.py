@@ -1,0 +1,34 @@
+"""Frontends look for workers by a prefix, and must not find those of another graph."""
+
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.names import dynamo_namespace, generation_dynamo_namespace
+from dynamo_graphs.api.revision import first_generation, found_by
+from specs import a_graph, a_service
+
+_names = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,70}[a-z0-9])?", fullmatch=True)
+
+
+def graph(name: str) -> DynamoGraphDeployment:
+    managed = {"nvidia.com/worker-rollout": "managed"}
+    return a_graph({"W": a_service()}, name=name, metadata={"annotations": managed})
+
+
+@given(_names, st.one_of(_names, st.from_regex(r"-?[a-z0-9]{1,4}", fullmatch=True)))
+def test_no_other_graph_begins_like_a_managed_one(name: str, other: str) -> None:
+    # The interesting neighbour is one whose name goes on where this one's ends.
+    for neighbour in (other, f"{name}{other}"):
+        assume(neighbour != name)
+        prefix = first_generation(graph(name)).found_by
+        assert not dynamo_namespace("prod", neighbour).startswith(prefix)
+        assert not generation_dynamo_namespace("prod", neighbour, "0123abcd").startswith(prefix)
+
+
+@given(_names)
+def test_a_managed_graph_finds_all_its_generations(name: str) -> None:
+    for finds_plain in (False, True):
+        prefix = found_by(graph(name), finds_plain=finds_plain)
+        assert generation_dynamo_namespace("prod", name, "0123abcd").startswith(prefix)
+    assert dynamo_namespace("prod", name).startswith(found_by(graph(name), finds_plain=True))

@@ -1,0 +1,275 @@
+"""Which generations of workers there are, which one serves, and which one there is to be."""
+
+from typing import Any
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.revision import (
+    PLAIN,
+    WorkerGeneration,
+    digits,
+    first_generation,
+    worker_component_name,
+    worker_content,
+)
+from dynamo_graphs.plan.revisions import generations, members, unnoted
+from kube_runtime.kind import Object
+from specs import JSON, a_graph, a_service
+
+MODE = "nvidia.com/worker-rollout"
+CURRENT = "nvidia.com/current-worker-hash"
+CONTENT = "nvidia.com/worker-content"
+HASH = "nvidia.com/dynamo-worker-hash"
+SUFFIXES = ("0123abcd", "0123abce")
+
+
+def graph(
+    mode: str = "managed", current: str = "", workers: dict[str, Object] | None = None, **spec: Any
+) -> DynamoGraphDeployment:
+    annotations = {MODE: mode} | ({CURRENT: current} if current else {})
+    services = workers or {"Decode": a_service(replicas=2)}
+    services = {"Frontend": a_service("frontend"), **services}
+    return a_graph(services, metadata={"annotations": annotations}, **spec)
+
+
+def component(
+    suffix: str = "", content: str = "", available: int = 0, age: int = 0, **more: Any
+) -> DynamoComponentDeployment:
+    """A component of Decode; a greater age means that it was made earlier."""
+    body: Object = {
+        "metadata": {
+            "name": f"chat-decode-{suffix}".rstrip("-"),
+            "namespace": "prod",
+            "labels": {HASH: suffix} if suffix else {},
+            "annotations": {CONTENT: content} if content else {},
+            "creationTimestamp": f"2026-01-01T00:00:{50 - age:02}Z",
+        },
+        "spec": {**a_service(), "serviceName": "Decode", "replicas": max(1, available), **more},
+        "status": {
+            "conditions": [],
+            "service": {
+                "componentKind": "Deployment",
+                "componentName": "x",
+                "replicas": available,
+                "updatedReplicas": available,
+                "availableReplicas": available,
+            },
+        },
+    }
+    return msgspec.convert(body, DynamoComponentDeployment)
+
+
+def content_of(**spec: Any) -> str:
+    return worker_content(graph(**spec))
+
+
+WANTED = content_of()
+
+
+def said(text: str) -> str:
+    """The content of another generation."""
+    return content_of(workers={"Decode": a_service(envs=[{"name": "SAID", "value": text}])})
+
+
+def test_a_native_graph_has_no_generations() -> None:
+    found = generations(graph("native"), [component()])
+    assert found.is_plain
+    assert PLAIN == found.target
+
+
+def test_a_new_managed_graph_starts_with_a_generation_of_its_own() -> None:
+    found = generations(graph(), [])
+    assert digits(WANTED) == found.target.suffix
+    assert "prod-chat_" == found.target.found_by
+    assert not found.is_rolling_out
+
+
+def test_a_graph_without_such_workers_has_no_generations() -> None:
+    assert PLAIN == first_generation(graph(workers={"Router": a_service("router")}))
+
+
+def test_an_unchanged_graph_keeps_its_generation() -> None:
+    suffix = digits(WANTED)
+    found = generations(graph(current=suffix), [component(suffix, WANTED)])
+    assert suffix == found.target.suffix == found.current
+    assert not found.is_rolling_out
+
+
+def test_a_change_makes_a_new_generation_and_the_record_stays() -> None:
+    old = digits(said("old"))
+    found = generations(graph(current=old), [component(old, said("old"))])
+    assert digits(WANTED) == found.target.suffix
+    assert old == found.current
+    assert [old] == [each.suffix for each in found.old]
+    assert () == found.new
+
+
+def test_a_change_during_a_rollout_joins_the_half_made_generation_to_the_old() -> None:
+    first, second = said("1"), said("2")
+    made = [component(digits(second), second), component(digits(first), first, 2, age=9)]
+    found = generations(graph(current=digits(first)), made)
+    assert digits(WANTED) == found.target.suffix
+    assert [digits(first), digits(second)] == [each.suffix for each in found.old]
+
+
+def test_a_revert_goes_back_to_the_generation_that_is_still_there() -> None:
+    half = said("half")
+    made = [component(digits(WANTED), WANTED, 2, age=9), component(digits(half), half)]
+    found = generations(graph(current=digits(WANTED)), made)
+    assert digits(WANTED) == found.target.suffix
+    assert [digits(half)] == [each.suffix for each in found.old]
+    assert found.is_rolling_out
+
+
+def test_without_a_record_the_one_generation_is_current() -> None:
+    old = said("old")
+    assert digits(old) == generations(graph(), [component(digits(old), old)]).current
+
+
+def test_without_a_record_the_most_available_is_current_then_the_newest() -> None:
+    one, two = said("1"), said("2")
+    older = component(digits(one), one, 3, age=9)
+    newer = component(digits(two), two, 1)
+    assert digits(one) == generations(graph(), [older, newer]).current
+    even = component(digits(two), two, 3)
+    assert digits(two) == generations(graph(), [older, even]).current
+
+
+def test_plain_workers_that_say_what_the_graph_says_are_adopted() -> None:
+    live = component(available=2)
+    assert [live] == [each.component for each in unnoted(graph(), members(graph(), [live]))]
+    found = generations(graph(), [live], unchanged=["chat-decode"])
+    assert "" == found.target.suffix
+    assert WANTED == found.target.content
+    assert digits(WANTED) == found.current
+    assert not found.is_rolling_out
+
+
+def test_plain_workers_that_say_something_else_are_replaced() -> None:
+    found = generations(graph(), [component(available=2)])
+    assert digits(WANTED) == found.target.suffix
+    assert [""] == [each.suffix for each in found.old]
+
+
+def test_frontends_look_wider_while_plain_workers_are_there_and_keep_doing_so() -> None:
+    suffix = digits(WANTED)
+    made = [component(content=WANTED)]
+    assert "prod-chat" == generations(graph(), made).target.found_by
+    wide = {"name": "DYN_NAMESPACE_PREFIX", "value": "prod-chat"}
+    body = {
+        "metadata": {"name": "chat-frontend", "namespace": "prod"},
+        "spec": {**a_service("frontend"), "serviceName": "Frontend", "envs": [wide]},
+    }
+    frontend = msgspec.convert(body, DynamoComponentDeployment)
+    made = [component(suffix, WANTED), frontend]
+    assert "prod-chat" == generations(graph(), made).target.found_by
+    assert "prod-chat_" == generations(graph("native"), made).target.found_by
+
+
+def test_workers_on_several_nodes_beside_are_found_too() -> None:
+    both = {"Decode": a_service(), "Big": a_service(multinode={"nodeCount": 2})}
+    assert "prod-chat" == first_generation(graph(workers=both)).found_by
+
+
+def test_back_to_native_the_generation_keeps_its_name_and_takes_changes_in_place() -> None:
+    old = said("old")
+    found = generations(graph("native"), [component(digits(old), old, 2)])
+    assert digits(old) == found.target.suffix
+    assert WANTED == found.target.content
+    assert not found.is_rolling_out
+
+
+def test_back_to_native_during_a_rollout_it_goes_on_to_the_newest_generation() -> None:
+    first, second = said("1"), said("2")
+    made = [component(digits(first), first, 2, age=9), component(digits(second), second, 1)]
+    found = generations(graph("native", current=digits(first)), made)
+    assert digits(second) == found.target.suffix
+    assert [digits(first)] == [each.suffix for each in found.old]
+
+
+def test_a_name_that_a_changed_generation_has_kept_is_not_taken_again() -> None:
+    # It was made for what is wanted now, then changed in place while rollouts were native.
+    found = generations(graph(), [component(digits(WANTED), said("in place"), 2)])
+    assert digits(WANTED) != found.target.suffix
+    assert WANTED == found.target.content
+    assert found.is_rolling_out
+
+
+def test_a_plain_name_that_belongs_to_another_sort_of_service_now_is_no_worker() -> None:
+    services = {"Decode": a_service("router"), "Other": a_service()}
+    assert () == members(graph(workers=services), [component()])
+
+
+def test_a_content_of_an_unknown_version_is_no_content() -> None:
+    found = generations(graph(), [component("aaaaaaaa", "9:bbbbbbbb")])
+    assert WANTED == found.target.content
+
+
+def test_replicas_and_what_is_beside_the_pods_make_no_generation() -> None:
+    more: Object = {
+        "replicas": 9,
+        "scalingAdapter": {"enabled": True},
+        "ingress": {"enabled": True},
+        "autoscaling": {"enabled": True},
+        "disruptionBudget": {"minAvailable": 1},
+        "dynamoNamespace": "x",
+        "serviceName": "x",
+        "annotations": {
+            "nvidia.com/restartAt": "now",
+            "nvidia.com/deployment-strategy": "Recreate",
+            "nvidia.com/deployment-rolling-update-max-surge": "2",
+            "nvidia.com/deployment-rolling-update-max-unavailable": "2",
+        },
+    }
+    assert WANTED == content_of(workers={"Decode": a_service(**more)}, replicas=3)
+
+
+def test_everything_else_that_is_said_of_workers_does() -> None:
+    changes: list[Object] = [
+        {"workers": {"Decode": a_service(envFromSecret="s")}},
+        {"workers": {"Decode": a_service(annotations={"example.com/a": "b"})}},
+        {"workers": {"Decode": a_service(), "Prefill": a_service("prefill")}},
+        {"workers": {"decode": a_service()}},
+        {"envs": [{"name": "A", "value": "b"}]},
+        {"labels": {"a": "b"}},
+        {"annotations": {"a": "b"}},
+        {"backendFramework": "vllm"},
+    ]
+    found = {WANTED, *(content_of(**each) for each in changes)}
+    assert len(changes) + 1 == len(found)
+
+
+def test_a_change_of_other_services_makes_no_generation() -> None:
+    services = {"Frontend": a_service("frontend", envFromSecret="s"), "Decode": a_service()}
+    assert WANTED == content_of(workers=services)
+
+
+def test_the_first_version_of_the_hash_never_changes() -> None:
+    assert "1:94c6f429" == WANTED
+
+
+def _shuffled(value: Any, dice: Any) -> Any:
+    if isinstance(value, dict):
+        names = list(value)
+        dice.shuffle(names)
+        return {name: _shuffled(value[name], dice) for name in names}
+    return [_shuffled(each, dice) for each in value] if isinstance(value, list) else value
+
+
+@given(st.dictionaries(st.text(max_size=3), JSON, max_size=4), st.randoms(use_true_random=False))
+def test_the_order_of_maps_makes_no_generation(pod: Object, dice: Any) -> None:
+    service = a_service(extraPodSpec=pod, labels={"a": "1", "b": "2", "c": "3"})
+    shuffled = {"Decode": _shuffled(service, dice)}
+    assert content_of(workers={"Decode": service}) == content_of(workers=shuffled)
+
+
+@given(st.text("abcdefgh-.", min_size=1, max_size=80), st.text("XYZ_a", min_size=1, max_size=80))
+def test_names_of_generations_fit_and_differ(name: str, key: str) -> None:
+    body = a_graph({key: a_service()}, name=f"a{name}")
+    names = [worker_component_name(body, key, WorkerGeneration(each)) for each in SUFFIXES]
+    assert all(name.endswith(f"-{each}") for name, each in zip(names, SUFFIXES, strict=True))
+    assert all(len(name) <= 63 for name in names)

@@ -1,0 +1,255 @@
+"""What profiling has left: read whatever it is, and refused in words that name the place."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dynamo_graphs.api.request import (
+    DynamoGraphDeploymentRequest,
+    DynamoGraphDeploymentRequestSpec,
+    ProfilingConfig,
+)
+from dynamo_graphs.plan.request_graph import completed, config_map
+from dynamo_graphs.plan.request_output import (
+    BadOutput,
+    Found,
+    found,
+    named_config_maps,
+    progress,
+    require_small,
+)
+from kube_runtime.kind import Object
+from kube_runtime.types.meta import Metadata
+
+GRAPH = {
+    "apiVersion": "nvidia.com/v1alpha1",
+    "kind": "DynamoGraphDeployment",
+    "metadata": {"name": "generated", "creationTimestamp": None},
+    "spec": {"services": {"Frontend": {"componentType": "frontend", "unknown": {"kept": 1}}}},
+    "status": {},
+}
+CURVES = {"kind": "ConfigMap", "metadata": {"name": "curves"}, "data": {"a": "1"}}
+
+
+def read(text: str, **more: bool) -> Found:
+    """What is found in the results."""
+    data = {"config_with_planner.yaml": text, "mocker_config_with_planner.yaml": text}
+    return found(data, "dgdr-output-r", is_mocked=more.get("is_mocked", False), name="r")
+
+
+def stream(*documents: object) -> str:
+    """Documents as one text."""
+    return "\n---\n".join(map(json.dumps, documents))
+
+
+def bomb() -> str:
+    """A short text that stands for a billion values."""
+    lines = ["kind: X", "a: &a0 [x, x, x, x, x, x, x, x, x]"]
+    for at in range(1, 9):
+        lines.append(f"b{at}: &a{at} [{', '.join([f'*a{at - 1}'] * 9)}]")
+    return "\n".join(lines)
+
+
+def merge_bomb() -> str:
+    """A short text whose last mapping has forty million keys."""
+    lines = ["kind: X", "a0: &a0 {a: 1, b: 1, c: 1, d: 1, e: 1, f: 1, g: 1, h: 1, i: 1}"]
+    for at in range(1, 8):
+        lines.append(f"a{at}: &a{at} {{<<: [{', '.join([f'*a{at - 1}'] * 9)}]}}")
+    return "\n".join(lines)
+
+
+def chain(kind: str, length: int) -> str:
+    """Anchors, each of which has the one before inside."""
+    lines = ["kind: X", "a0: &a0 {x: 1}"]
+    lines += [f"a{at}: &a{at} {kind % f'*a{at - 1}'}" for at in range(1, length)]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        stream(GRAPH, CURVES),
+        stream(CURVES, GRAPH),
+        "---\n" + stream(GRAPH, CURVES),
+        stream(None, "text", {"no": "kind"}, GRAPH, CURVES),
+    ],
+)
+def test_the_graph_is_found_wherever_it_stands(text: str) -> None:
+    result = read(text)
+    assert "generated" == result.graph["metadata"]["name"]
+    assert ["curves"] == [each["metadata"]["name"] for each in result.config_maps]
+    assert {"name": "generated"} == result.graph["metadata"]
+    assert "status" not in result.graph
+
+
+def test_a_field_that_we_do_not_know_survives() -> None:
+    services = read(stream(GRAPH)).graph["spec"]["services"]
+    assert {"kept": 1} == services["Frontend"]["unknown"]
+
+
+def test_the_last_of_several_graphs_counts() -> None:
+    other = {**GRAPH, "metadata": {"name": "last"}}
+    assert "last" == read(stream(GRAPH, other)).graph["metadata"]["name"]
+
+
+def test_a_graph_without_a_name_gets_that_of_the_request() -> None:
+    assert "r" == read(stream({**GRAPH, "metadata": None})).graph["metadata"]["name"]
+
+
+def test_other_kinds_are_left_out_and_named() -> None:
+    service = {"kind": "Service", "metadata": {"name": "x"}}
+    result = read(stream(GRAPH, service, {"kind": "ConfigMap"}))
+    assert ("Service x", "ConfigMap") == result.ignored
+    assert () == result.config_maps
+    assert "Service x" in result.warnings[0]
+
+
+def test_a_date_is_a_text_and_a_number_a_key() -> None:
+    text = "kind: ConfigMap\nmetadata: {name: d}\ndata: {2: 2026-11-21, yes: a}\n---\n" + stream(
+        GRAPH
+    )
+    assert {"2": "2026-11-21", "true": "a"} == read(text).config_maps[0]["data"]
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("", "no DynamoGraphDeployment found"),
+        ("a: [", "invalid YAML"),
+        ("\t- a", "invalid YAML"),
+        (stream({**GRAPH, "spec": {"services": []}}), "failed to convert"),
+        (stream({**GRAPH, "spec": None}), "failed to convert"),
+        ("[" * 100_000, "nested deeper than 100 levels"),
+        (chain("[%s]", 600), "nested deeper than 100 levels"),
+        (merge_bomb(), "`<<` expands to more than 200000 values"),
+        ("kind: !!bool maybe", "invalid boolean 'maybe'"),
+        ("kind: !!bool [a]", "expected a scalar node"),
+        ("a: !!int x", "line 1, column 4"),
+        ("a: !!float x", "invalid number 'x'"),
+        ("a: !!timestamp x", "invalid YAML"),
+        ("a: .inf", "invalid number '.inf'"),
+        ("a: .nan", "invalid number '.nan'"),
+        ("a: " + "9" * 5000, "invalid number"),
+        ("a: 0x" + "f" * 5000, "invalid number"),
+        ("kind: X\na: &a [*a]", "nested deeper than 100 levels"),
+        (bomb(), "more than 200000 values"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_with_its_cause(text: str, cause: str) -> None:
+    with pytest.raises(BadOutput, match=r"config_with_planner\.yaml") as refused:
+        read(text)
+    assert cause in str(refused.value)
+
+
+def test_a_file_that_is_not_there_is_named() -> None:
+    with pytest.raises(BadOutput, match=r"key mocker_config_with_planner\.yaml not found"):
+        found({}, "dgdr-output-r", is_mocked=True, name="r")
+
+
+SCALARS = st.sampled_from(
+    [
+        "maybe",
+        "x",
+        "1",
+        "yes",
+        "2026-99-99",
+        "1:30",
+        "0x",
+        "9" * 5000,
+        ".inf",
+        "-",
+        "=",
+        "~",
+        "*a",
+        "<<",
+    ]
+)
+TAGS = st.sampled_from(
+    [
+        "",
+        *(
+            f"!!{each} "
+            for each in ("bool", "int", "float", "timestamp", "binary", "null", "set", "omap")
+        ),
+    ]
+)
+TAGGED = st.builds(str.__add__, TAGS, SCALARS | st.text("!&*[]{}: ,a1\n", max_size=8))
+AWKWARD = st.lists(TAGGED, max_size=6).map(lambda each: f"kind: X\na: &a [{', '.join(each)}]")
+
+
+@given(st.text(max_size=200) | AWKWARD)
+def test_any_text_is_read_or_refused(text: str) -> None:
+    with pytest.raises(BadOutput, match=r"config_with_planner\.yaml"):
+        read(text)
+
+
+@given(st.text(max_size=200) | AWKWARD | TAGGED.map("phase: {}".format))
+def test_any_status_is_read(text: str) -> None:
+    assert len(progress({"profiler_status.yaml": text}).message) <= 200
+
+
+@pytest.mark.parametrize("text", ["!!bool maybe", "9" * 5000, "!!timestamp x"])
+def test_a_status_that_cannot_be_read_says_nothing(text: str) -> None:
+    assert progress({"profiler_status.yaml": f"phase: {text}"}).phase == ""
+
+
+def test_a_time_is_a_text_however_long_it_is() -> None:
+    long = ":".join(["1"] * 100_000)
+    text = f"kind: ConfigMap\nmetadata: {{name: d}}\ndata: {{at: 1:30, b: {long}}}\n---\n"
+    assert {"at": "1:30", "b": long} == read(text + stream(GRAPH)).config_maps[0]["data"]
+
+
+def test_of_what_a_status_keeps_only_config_maps_with_names_are_read() -> None:
+    odd = [{}, {"kind": "ConfigMap"}, {"kind": "ConfigMap", "metadata": "x"}, {"kind": "Secret"}]
+    assert [CURVES] == list(named_config_maps([CURVES, *odd]))
+
+
+def test_config_maps_that_no_status_can_hold_are_refused() -> None:
+    require_small((CURVES,))
+    large = {**CURVES, "data": {"a": "x" * 250_001}}
+    with pytest.raises(BadOutput, match="limit 250000"):
+        require_small((large,))
+
+
+def test_new_names_reach_the_config_maps() -> None:
+    result = read(stream(GRAPH, CURVES))
+    renamed = result.renamed(result.graph, {"curves": "curves-r"})
+    assert ["curves-r"] == [each["metadata"]["name"] for each in renamed.config_maps]
+
+
+@pytest.mark.parametrize(
+    ("pod", "path"),
+    [
+        ({"nodeSelector": "x"}, "spec.services[W].extraPodSpec.nodeSelector is not a mapping"),
+        ({"tolerations": "x"}, "spec.services[W].extraPodSpec.tolerations is not a list"),
+        ({"imagePullSecrets": 5}, "spec.services[W].extraPodSpec.imagePullSecrets is not a list"),
+    ],
+)
+def test_a_pod_that_has_not_the_form_of_one_is_refused(pod: Object, path: str) -> None:
+    graph = {**GRAPH, "spec": {"services": {"W": {"componentType": "worker", "extraPodSpec": pod}}}}
+    placed = {
+        "nodeSelector": {"a": "b"},
+        "tolerations": [{"operator": "Exists"}],
+        "imagePullSecrets": [{"name": "s"}],
+    }
+    spec = DynamoGraphDeploymentRequestSpec("m", "vllm", ProfilingConfig("p:1"))
+    with pytest.raises(BadOutput) as refused:
+        completed(graph, spec, placed)
+    assert path in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["labels", "annotations"])
+def test_a_config_map_whose_labels_are_none_is_refused(name: str) -> None:
+    metadata = Metadata(name="r", namespace="n", uid="u")
+    request = DynamoGraphDeploymentRequest(metadata)
+    odd = {**CURVES, "metadata": {"name": "curves", name: 5}}
+    with pytest.raises(BadOutput, match=f"metadata.{name} is not a mapping"):
+        config_map(request, odd, "n")
+
+
+def test_a_graph_that_no_status_can_hold_is_refused() -> None:
+    text = stream(GRAPH).replace('"kept": 1', '"kept": "' + "\\0" * 200_000 + '"')
+    with pytest.raises(BadOutput, match="limit 900000"):
+        read(text)

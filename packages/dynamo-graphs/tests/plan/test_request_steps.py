@@ -1,0 +1,217 @@
+"""The next step of a request: total, safe to repeat, and always at an end at last."""
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from dynamo_graphs.api import labels
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.request import (
+    DeploymentStatus,
+    DynamoGraphDeploymentRequest,
+    DynamoGraphDeploymentRequestSpec,
+    DynamoGraphDeploymentRequestStatus,
+    ProfilingConfig,
+)
+from dynamo_graphs.plan.request import (
+    FIXED,
+    RETRIED,
+    Act,
+    Facts,
+    Reason,
+    Stage,
+    State,
+    Type,
+    accepted_spec,
+    as_accepted,
+    next_step,
+    stage,
+)
+from kube_runtime.types.batch import Job, JobStatus, Output
+from kube_runtime.types.meta import Condition, Metadata, OwnerReference
+
+SPEC = DynamoGraphDeploymentRequestSpec(
+    model="m", backend="vllm", profiling_config=ProfilingConfig("p:1"), auto_apply=True
+)
+OURS = OwnerReference(
+    api_version="nvidia.com/v1alpha1",
+    kind="DynamoGraphDeploymentRequest",
+    name="r",
+    uid="u",
+    controller=True,
+)
+
+
+def request(state: str = "", *, generation: int = 1, **status: Any) -> DynamoGraphDeploymentRequest:
+    """A request in that state, whose first spec was accepted."""
+    observed: dict[str, Any] = {}
+    if state:
+        observed = {"observed_generation": 1, "accepted_spec": as_accepted(SPEC)}
+    return DynamoGraphDeploymentRequest(
+        Metadata(name="r", namespace="n", uid="u", generation=generation),
+        SPEC,
+        DynamoGraphDeploymentRequestStatus(state=state or None, **(observed | status)),
+    )
+
+
+def job(*ends: str, owner: OwnerReference | None = OURS, **metadata: Any) -> Job:
+    """A Job of the request with these conditions."""
+    owners = (owner,) if owner else ()
+    conditions = tuple(Condition(each, "True") for each in ends)
+    return Job(
+        Metadata(name="profile-r", owner_references=owners, **metadata), JobStatus(conditions)
+    )
+
+
+def graph(uid: str) -> DynamoGraphDeployment:
+    """A graph that was made for the request of that uid."""
+    return DynamoGraphDeployment(Metadata(name="r", annotations={labels.REQUEST_UID: uid}))
+
+
+def failed(type_: Type, reason: str, *, said_of: int = 1) -> tuple[Condition, ...]:
+    """The conditions of a failure, which we told of a generation."""
+    return (
+        Condition(type_, "False", reason),
+        Condition(Type.SUCCEEDED, "False", reason, observed_generation=said_of),
+    )
+
+
+CREATED = DeploymentStatus(name="r", namespace="n", created=True)
+NOT_CREATED = DeploymentStatus(name="r", namespace="n")
+
+OUTPUT = Output(Metadata(owner_references=(OURS,)), data={"config_with_planner.yaml": "kind: x"})
+FACTS = st.builds(
+    Facts,
+    problems=st.sampled_from(((), ("wrong",))),
+    job=st.sampled_from(
+        (
+            None,
+            job(),
+            job("Complete"),
+            job("Failed"),
+            job(owner=None),
+            job(owner=replace(OURS, uid="other")),
+            job(annotations={labels.REQUEST_GENERATION: "7"}),
+            job(deletion_timestamp="2026-01-01T00:00:00Z"),
+        )
+    ),
+    pods_left=st.sampled_from(((), ("pod",))),
+    output=st.sampled_from((None, OUTPUT, Output())),
+    graph=st.sampled_from((None, graph("u"), graph("other"))),
+)
+CONDITIONS = st.sampled_from(
+    (
+        (),
+        *(failed(type_, reason) for type_, reason in RETRIED),
+        failed(Type.PROFILING, Reason.PROFILING_FAILED),
+        (Condition(Type.VALIDATION, "False", Reason.VALIDATION_FAILED),),
+    )
+)
+REQUESTS = st.builds(
+    request,
+    st.sampled_from((*State, "Unheard")),
+    generation=st.integers(1, 3),
+    conditions=CONDITIONS,
+    deployment=st.sampled_from((None, CREATED, NOT_CREATED)),
+)
+
+
+@given(REQUESTS, FACTS)
+def test_there_is_a_step_for_everything_that_can_be_found(
+    request: DynamoGraphDeploymentRequest, facts: Facts
+) -> None:
+    assert next_step(request, facts) in Act
+
+
+@given(REQUESTS, FACTS)
+def test_a_foreign_graph_is_never_shown_and_a_foreign_job_never_believed(
+    request: DynamoGraphDeploymentRequest, facts: Facts
+) -> None:
+    act = next_step(request, facts)
+    if act is Act.MIRROR:
+        assert facts.graph == graph("u")
+    if act in (Act.BEGIN, Act.CLEAR, Act.WATCH, Act.FAIL):
+        assert facts.job is not None
+        assert "u" == facts.job.metadata.owner_references[0].uid
+
+
+@given(REQUESTS, FACTS)
+def test_nothing_is_created_that_was_created_before(
+    request: DynamoGraphDeploymentRequest, facts: Facts
+) -> None:
+    act = next_step(request, facts)
+    if act is Act.CREATE:
+        assert not (request.status.deployment and request.status.deployment.created)
+        assert facts.graph is None
+    if act is Act.START:
+        assert facts.job is None
+        assert request.status.state in (State.PENDING, State.FAILED)
+
+
+@given(
+    st.sampled_from(sorted(FIXED)),
+    st.integers(2, 5),
+    FACTS,
+    st.sampled_from((None, CREATED)),
+)
+def test_a_late_change_of_the_spec_changes_no_step(
+    state: State, generation: int, facts: Facts, deployment: DeploymentStatus | None
+) -> None:
+    before = request(state, deployment=deployment)
+    other = replace(SPEC, model="other", auto_apply=False, use_mocker=True)
+    after = replace(request(state, generation=generation, deployment=deployment), spec=other)
+    assert next_step(before, facts) is next_step(after, facts)
+    assert SPEC == accepted_spec(after)
+
+
+def test_an_edit_before_the_job_counts_and_one_after_it_does_not() -> None:
+    edited = request(State.PENDING, generation=2)
+    assert Act.ACCEPT is next_step(edited, Facts())
+    assert Act.BEGIN is next_step(edited, Facts(job=job()))
+
+
+def test_the_job_of_an_earlier_spec_goes_first() -> None:
+    old = job(annotations={labels.REQUEST_GENERATION: "1"})
+    anew = request(State.PENDING, generation=2, observed_generation=2)
+    assert Act.CLEAR is next_step(anew, Facts(job=old))
+    assert Act.WAIT is next_step(anew, Facts(pods_left=("profile-r-x",)))
+    going = replace(old, metadata=replace(old.metadata, deletion_timestamp="2026-01-01T00:00:00Z"))
+    assert Act.WAIT is next_step(anew, Facts(job=going))
+    assert Act.START is next_step(anew, Facts())
+
+
+def test_only_what_others_can_clear_away_is_tried_again() -> None:
+    for (type_, reason), where in RETRIED.items():
+        assert where is stage(request(State.FAILED, conditions=failed(type_, reason)))
+    for type_, reason in (
+        (Type.PROFILING, Reason.PROFILING_FAILED),
+        (Type.GENERATED, Reason.GENERATION_FAILED),
+    ):
+        over = request(State.FAILED, conditions=failed(type_, reason))
+        assert Stage.NOTHING is stage(over)
+
+
+def test_a_failure_that_an_earlier_operator_told_of_stays() -> None:
+    old = (Condition(Type.VALIDATION, "False", Reason.VALIDATION_FAILED),)
+    left = request(State.FAILED, generation=2, observed_generation=0, conditions=old)
+    assert Stage.NOTHING is stage(left)
+
+
+def test_a_failed_request_starts_anew_only_if_it_was_changed_after_its_failure() -> None:
+    conditions = failed(Type.PROFILING, Reason.PROFILING_FAILED, said_of=2)
+    assert Stage.NOTHING is stage(request(State.FAILED, generation=2, conditions=conditions))
+    assert Stage.JUDGED is stage(request(State.FAILED, generation=3, conditions=conditions))
+
+
+def test_a_graph_of_an_earlier_operator_is_known_by_its_labels() -> None:
+    marks = {labels.REQUEST: "r", labels.REQUEST_NAMESPACE: "n"}
+    theirs = Facts(graph=DynamoGraphDeployment(Metadata(name="r", labels=marks)))
+    assert Act.MIRROR is next_step(request(State.READY, deployment=CREATED), theirs)
+    assert Act.CONFLICT is next_step(request(State.DEPLOYING, deployment=NOT_CREATED), theirs)
+
+
+def test_an_accepted_spec_that_somebody_broke_is_not_used() -> None:
+    broken = request(State.PROFILING, accepted_spec={"model": 1})
+    assert SPEC == accepted_spec(broken)

@@ -1,0 +1,184 @@
+"""The restart machine, from the table of states that it goes through."""
+
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dynamo_graphs.api.component import ComponentSpec
+from dynamo_graphs.api.graph import (
+    DynamoGraphDeployment,
+    DynamoGraphDeploymentSpec,
+    DynamoGraphDeploymentStatus,
+    Restart,
+    RestartStatus,
+    RestartStrategy,
+)
+from dynamo_graphs.plan.observed import ServiceObserved
+from dynamo_graphs.plan.restart import RestartPlan, restart_plan
+
+SERVICES = ("Frontend", "decode", "prefill")
+RUNS = {key: ServiceObserved(exists=True, is_ready=True) for key in SERVICES}
+
+
+def a_graph(
+    restart: Restart | None, status: RestartStatus | None = None, services: Any = SERVICES
+) -> DynamoGraphDeployment:
+    return DynamoGraphDeployment(
+        spec=DynamoGraphDeploymentSpec(
+            services=dict.fromkeys(services, ComponentSpec()), restart=restart
+        ),
+        status=DynamoGraphDeploymentStatus(restart=status),
+    )
+
+
+def plan(graph: DynamoGraphDeployment, observed: Any = RUNS, **kwargs: bool) -> RestartPlan:
+    flags = {"is_new": False, "is_rolling_out": False} | kwargs
+    return restart_plan(graph, observed, **flags)
+
+
+def carrying(id_: str, *ready: str) -> dict[str, ServiceObserved]:
+    return {
+        key: ServiceObserved(exists=True, restart=id_, is_ready=key in ready) for key in SERVICES
+    }
+
+
+PARALLEL = RestartStrategy("Parallel")
+
+
+def test_without_a_wish_nobody_restarts() -> None:
+    assert RestartPlan(None, {}) == plan(a_graph(None))
+
+
+def test_a_new_graph_has_nothing_to_restart() -> None:
+    made = plan(a_graph(Restart("r1")), {}, is_new=True)
+    assert RestartStatus("r1", "Completed") == made.status
+    assert dict.fromkeys(SERVICES, "r1") == made.ids
+
+
+def test_a_parallel_restart_begins_with_all_services_even_if_all_are_ready() -> None:
+    made = plan(a_graph(Restart("r1", PARALLEL)))
+    assert RestartStatus("r1", "Restarting", SERVICES) == made.status
+    assert dict.fromkeys(SERVICES, "r1") == made.ids
+
+
+def test_a_service_leaves_a_parallel_restart_when_its_new_pods_are_ready() -> None:
+    under_way = RestartStatus("r1", "Restarting", SERVICES)
+    made = plan(a_graph(Restart("r1", PARALLEL), under_way), carrying("r1", "decode"))
+    assert RestartStatus("r1", "Restarting", ("Frontend", "prefill")) == made.status
+
+
+def test_readiness_from_before_the_restart_does_not_count() -> None:
+    under_way = RestartStatus("r2", "Restarting", SERVICES)
+    made = plan(a_graph(Restart("r2", PARALLEL), under_way), carrying("r1", *SERVICES))
+    assert RestartStatus("r2", "Restarting", SERVICES) == made.status
+
+
+def test_a_parallel_restart_ends_when_all_are_through() -> None:
+    under_way = RestartStatus("r1", "Restarting", ("decode",))
+    made = plan(a_graph(Restart("r1", PARALLEL), under_way), carrying("r1", *SERVICES))
+    assert RestartStatus("r1", "Completed") == made.status
+
+
+def test_a_sequential_restart_begins_with_the_first_by_name() -> None:
+    made = plan(a_graph(Restart("r1")))
+    assert RestartStatus("r1", "Restarting", ("Frontend",)) == made.status
+    assert {"Frontend": "r1"} == made.ids
+
+
+def test_a_sequential_restart_keeps_to_the_order_that_was_asked_for() -> None:
+    order = ("prefill", "Frontend", "decode")
+    made = plan(a_graph(Restart("r1", RestartStrategy(order=order))))
+    assert RestartStatus("r1", "Restarting", ("prefill",)) == made.status
+
+
+def test_the_next_service_waits_for_the_one_before_it() -> None:
+    under_way = RestartStatus("r1", "Restarting", ("decode",))
+    graph = a_graph(Restart("r1"), under_way)
+    waits = plan(graph, carrying("r1", "Frontend"))
+    assert RestartStatus("r1", "Restarting", ("decode",)) == waits.status
+    assert "prefill" in waits.ids  # it keeps the id that it already carries
+    goes_on = plan(graph, carrying("r1", "Frontend", "decode"))
+    assert RestartStatus("r1", "Restarting", ("prefill",)) == goes_on.status
+    assert RestartStatus("r1", "Completed") == plan(graph, carrying("r1", *SERVICES)).status
+
+
+def test_services_whose_turn_has_not_come_keep_what_they_carry() -> None:
+    made = plan(a_graph(Restart("r2"), RestartStatus("r1", "Completed")), carrying("r1", *SERVICES))
+    assert {"Frontend": "r2", "decode": "r1", "prefill": "r1"} == made.ids
+
+
+def test_a_new_wish_during_a_restart_starts_over() -> None:
+    under_way = RestartStatus("r1", "Restarting", ("prefill",))
+    made = plan(a_graph(Restart("r2"), under_way), carrying("r1", *SERVICES))
+    assert RestartStatus("r2", "Restarting", ("Frontend",)) == made.status
+
+
+def test_an_order_that_lost_the_current_service_goes_on_from_its_start() -> None:
+    under_way = RestartStatus("r1", "Restarting", ("gone",))
+    made = plan(a_graph(Restart("r1"), under_way), carrying("r1", "Frontend"))
+    assert RestartStatus("r1", "Restarting", ("decode",)) == made.status
+
+
+@pytest.mark.parametrize("phase", ["Completed", "Failed", "Superseded"])
+def test_an_id_that_is_over_is_over(phase: str) -> None:
+    stored = RestartStatus("r1", phase)
+    assert stored == plan(a_graph(Restart("r1"), stored)).status
+
+
+def test_taking_the_wish_away_leaves_the_record_and_the_pods() -> None:
+    done = RestartStatus("r1", "Completed")
+    made = plan(a_graph(None, done), carrying("r1", *SERVICES))
+    assert RestartPlan(done, dict.fromkeys(SERVICES, "r1")) == made
+
+
+def test_taking_the_wish_away_ends_a_restart_where_it_is() -> None:
+    under_way = RestartStatus("r1", "Restarting", ("decode",))
+    observed = RUNS | {"Frontend": ServiceObserved(exists=True, restart="r1", is_ready=True)}
+    assert RestartPlan(None, {"Frontend": "r1"}) == plan(a_graph(None, under_way), observed)
+
+
+def test_a_restart_gives_way_to_a_rollout_of_the_workers() -> None:
+    made = plan(a_graph(Restart("r2")), carrying("r1", *SERVICES), is_rolling_out=True)
+    assert RestartStatus("r2", "Superseded") == made.status
+    assert dict.fromkeys(SERVICES, "r1") == made.ids
+    after = plan(a_graph(Restart("r2"), made.status), carrying("r1", *SERVICES))
+    assert made == after
+
+
+class Turn(NamedTuple):
+    """What happens around one reconcile: who becomes ready before it, and whether its status is lost."""
+
+    ready: str
+    dies: bool
+
+
+@given(
+    st.permutations(SERVICES),
+    st.booleans(),
+    st.lists(st.builds(Turn, st.sampled_from(SERVICES), st.booleans()), max_size=30),
+)
+def test_every_restart_ends_and_a_sequential_one_takes_one_service_at_a_time(
+    order: list[str], is_parallel: bool, turns: list[Turn]
+) -> None:
+    strategy = PARALLEL if is_parallel else RestartStrategy(order=tuple(order))
+    status: RestartStatus | None = RestartStatus("old", "Completed")
+    carried: dict[str, str] = dict.fromkeys(SERVICES, "old")
+    ready = set[str](SERVICES)
+    peaceful = [Turn(key, dies=False) for _ in range(4) for key in (*order, order[0])]
+    for turn in (*turns, *peaceful):
+        ready.add(turn.ready)
+        observed = {
+            key: ServiceObserved(exists=True, restart=id_, is_ready=key in ready)
+            for key, id_ in carried.items()
+        }
+        made = plan(a_graph(Restart("new", strategy), status), observed)
+        changed = {key for key, id_ in made.ids.items() if carried[key] != id_}
+        assert is_parallel or (len(changed) <= 1 and (not changed or len(ready) == len(SERVICES)))
+        carried |= made.ids
+        ready -= changed
+        if not turn.dies:
+            status = made.status
+    assert RestartStatus("new", "Completed") == status
+    assert dict.fromkeys(SERVICES, "new") == carried

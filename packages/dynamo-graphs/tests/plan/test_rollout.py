@@ -1,0 +1,267 @@
+"""What a rollout promises, in a world where pods start, die and get stuck, and the operator is killed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from dynamo_graphs.plan.budget import Budget
+from dynamo_graphs.plan.rollout import (
+    NOTHING,
+    Side,
+    Step,
+    is_through,
+    recreating_step,
+    rolling_step,
+)
+
+budgets = st.builds(Budget, st.integers(0, 4), st.integers(0, 4)).filter(
+    lambda each: bool(each.surge or each.unavailable)
+)
+sides = st.integers(0, 6).flatmap(
+    lambda replicas: st.builds(
+        Side,
+        st.just(replicas),
+        st.integers(0, replicas + 1),
+        st.integers(0, replicas + 2),
+    )
+)
+
+
+def serving(new: Side, old: Sequence[Side]) -> int:
+    return new.serving + sum(each.serving for each in old)
+
+
+def replicas(new: Side, old: Sequence[Side]) -> int:
+    return new.replicas + sum(each.replicas for each in old)
+
+
+def left_serving(side: Side, asked: int) -> int:
+    """What still serves when a side is made smaller: pods that do not serve are taken first."""
+    return min(side.serving, asked)
+
+
+@given(st.integers(0, 6), budgets, sides, st.lists(sides, max_size=3), st.booleans())
+def test_no_step_exceeds_the_surge_or_adds_to_what_already_does(
+    wanted: int, budget: Budget, new: Side, old: list[Side], is_settled: bool
+) -> None:
+    step = rolling_step(wanted, budget, new, old, is_settled=is_settled)
+    # Whichever of the writes have reached the API server: the new ones, the old ones or both.
+    for new_asked in (new.replicas, step.new):
+        for old_asked in ([each.replicas for each in old], step.old):
+            total = new_asked + sum(old_asked)
+            assert total <= max(wanted + budget.surge, replicas(new, old))
+    if replicas(new, old) > wanted + budget.surge:
+        assert step.new <= new.replicas
+
+
+@given(st.integers(0, 6), budgets, sides, st.lists(sides, max_size=3), st.booleans())
+def test_no_step_takes_more_available_replicas_than_may_be_missing(
+    wanted: int, budget: Budget, new: Side, old: list[Side], is_settled: bool
+) -> None:
+    step = rolling_step(wanted, budget, new, old, is_settled=is_settled)
+    left = left_serving(new, step.new) + sum(map(left_serving, old, step.old))
+    assert min(wanted - budget.unavailable, serving(new, old)) <= left
+
+
+@given(st.integers(0, 6), budgets, sides, st.lists(sides, max_size=3), st.booleans())
+def test_no_available_replica_goes_while_another_could(
+    wanted: int, budget: Budget, new: Side, old: list[Side], is_settled: bool
+) -> None:
+    step = rolling_step(wanted, budget, new, old, is_settled=is_settled)
+    pairs = list(zip(old, step.old, strict=True))
+    if any(asked < side.serving for side, asked in pairs):
+        assert all(asked <= side.serving for side, asked in pairs)
+
+
+@given(st.integers(0, 6), budgets, sides, st.lists(sides, max_size=3), st.booleans())
+def test_old_generations_never_grow(
+    wanted: int, budget: Budget, new: Side, old: list[Side], is_settled: bool
+) -> None:
+    step = rolling_step(wanted, budget, new, old, is_settled=is_settled)
+    for side, asked in zip(old, step.old, strict=True):
+        assert 0 <= asked <= side.replicas
+
+
+@dataclass
+class World:
+    """One service: what is asked for, and the pods. A generation's pods are flags: does it serve?"""
+
+    wanted: int
+    budget: Budget
+    new: list[bool] = field(default_factory=list)
+    old: list[list[bool]] = field(default_factory=list)
+    new_asked: int = 0
+    old_asked: list[int] = field(default_factory=list)
+    is_settled: bool = False
+    is_recreated: bool = False
+
+    def plan(self) -> Step:
+        new = Side(self.new_asked, sum(self.new), len(self.new))
+        old = self.olds()
+        if self.is_recreated:
+            is_gone = not any(each.replicas or each.pods for each in old)
+            return recreating_step(self.wanted, new, old, is_gone=is_gone)
+        return rolling_step(self.wanted, self.budget, new, old, is_settled=self.is_settled)
+
+    def olds(self) -> list[Side]:
+        pairs = zip(self.old_asked, self.old, strict=True)
+        return [Side(asked, sum(pods), len(pods)) for asked, pods in pairs]
+
+    def writes(self, step: Step) -> list[tuple[int, int]]:
+        """The writes of a step in their order: where, and how many. -1 is the new generation."""
+        olds = [(at, n) for at, n in enumerate(step.old) if n != self.old_asked[at]]
+        return [(-1, step.new), *olds]
+
+    def write(self, at: int, asked: int) -> None:
+        if at < 0:
+            self.new_asked = asked
+        else:
+            self.old_asked[at] = asked
+
+    def controllers_run(self) -> None:
+        """Deployments make and delete pods; those that do not serve go first."""
+        self.new = self._sized(self.new, self.new_asked)
+        self.old = list(map(self._sized, self.old, self.old_asked))
+
+    def pods_start(self) -> None:
+        self.new = [True for _ in self.new]
+
+    @staticmethod
+    def _sized(pods: list[bool], asked: int) -> list[bool]:
+        kept = sorted(pods, reverse=True)[:asked]
+        return [*kept, *[False] * (asked - len(kept))]
+
+    @property
+    def is_over(self) -> bool:
+        new = Side(self.new_asked, sum(self.new), len(self.new))
+        return is_through(self.wanted, new, self.olds())
+
+
+def a_world(wanted: int, budget: Budget, old: list[list[bool]], **more: bool) -> World:
+    return World(wanted, budget, [], old, 0, list(map(len, old)), **more)
+
+
+worlds = st.builds(
+    a_world,
+    st.integers(0, 5),
+    budgets,
+    st.lists(st.lists(st.booleans(), max_size=4), min_size=1, max_size=3),
+    is_recreated=st.booleans(),
+)
+
+
+def run_to_its_end(world: World) -> None:
+    for _ in range(100):
+        if world.is_over:
+            return
+        for at, asked in world.writes(world.plan()):
+            world.write(at, asked)
+        world.controllers_run()
+        world.pods_start()
+        world.is_settled = all(world.new)
+    raise AssertionError(f"it does not end: {world}")
+
+
+@given(worlds)
+def test_every_rollout_ends_when_new_pods_become_available(world: World) -> None:
+    run_to_its_end(world)
+    assert world.wanted == len(world.new) == sum(world.new)
+    assert not any(world.old)
+
+
+def something_happens(world: World, data: st.DataObject) -> None:
+    """A pod comes up, or some die, or old ones recover."""
+    event: str = data.draw(st.sampled_from(("start", "die", "recover")))
+    if event == "start" and world.new:
+        world.new[data.draw(st.integers(0, len(world.new) - 1))] = True
+    for pods in (world.new, *world.old) if event == "die" else ():
+        dies: bool = data.draw(st.booleans())
+        if pods and dies:
+            pods[data.draw(st.integers(0, len(pods) - 1))] = False
+    for pods in world.old if event == "recover" else ():
+        recovers: bool = data.draw(st.booleans())
+        pods[:] = [each or recovers for each in pods]
+
+
+def one_pass(world: World, data: st.DataObject) -> None:
+    """The operator plans and writes; it may be killed after any of the writes. All promises are kept."""
+    cap, floor = world.wanted + world.budget.surge, world.wanted - world.budget.unavailable
+    asked = world.new_asked + sum(world.old_asked)
+    available = sum(map(sum, (world.new, *world.old)))
+    writes = world.writes(world.plan())
+    for at, replicas in writes[: data.draw(st.integers(0, len(writes)))]:
+        world.write(at, replicas)
+    if data.draw(st.booleans()):
+        world.controllers_run()
+    assert world.new_asked + sum(world.old_asked) <= max(cap, asked)
+    if not world.is_recreated:
+        assert min(floor, available) <= sum(map(sum, (world.new, *world.old)))
+
+
+@given(worlds, st.data())
+def test_whatever_happens_in_between_the_promises_hold_and_the_end_is_the_same(
+    world: World, data: st.DataObject
+) -> None:
+    for _ in range(data.draw(st.integers(0, 12))):
+        if data.draw(st.booleans()):
+            something_happens(world, data)
+        else:
+            one_pass(world, data)
+        world.is_settled = data.draw(st.booleans())
+    world.controllers_run()
+    run_to_its_end(world)
+    assert world.wanted == len(world.new) == sum(world.new)
+    assert not any(world.old)
+
+
+@given(worlds)
+def test_where_pods_must_not_meet_they_never_do(world: World) -> None:
+    world = replace(world, is_recreated=True)
+    for _ in range(20):
+        for at, asked in world.writes(world.plan()):
+            world.write(at, asked)
+        assert not (world.new_asked and any(world.old))
+        world.controllers_run()
+        world.pods_start()
+
+
+@given(st.integers(1, 6), budgets, sides, sides)
+def test_the_last_replica_that_serves_stays_until_the_new_ones_are_settled(
+    wanted: int, budget: Budget, new: Side, old: Side
+) -> None:
+    assume(wanted + budget.surge > 1)  # with no room beside it, it has to make room
+    assume(old.serving)
+    step = rolling_step(wanted, budget, new, [old], is_settled=False)
+    assert sum(step.old) >= 1
+
+
+def test_a_broken_generation_between_goes_before_the_healthy_oldest() -> None:
+    healthy, broken = Side(3, 3, 3), Side(2, 0, 2)
+    step = rolling_step(4, Budget(1, 1), NOTHING, [healthy, broken], is_settled=False)
+    assert (3, 0) == step.old
+
+
+def test_after_preemption_emptied_the_old_generation_the_rest_of_it_stays() -> None:
+    # Of four, one old pod serves and one new one; three must.
+    step = rolling_step(4, Budget(1, 1), Side(2, 1, 2), [Side(3, 1, 3)], is_settled=False)
+    assert (2,) == step.old
+
+
+def test_a_generation_that_never_comes_up_leaves_what_serves_alone() -> None:
+    new, old = Side(2, 0, 2), [Side(3, 3, 3)]
+    assert Step(2, (3,)) == rolling_step(4, Budget(1, 1), new, old, is_settled=False)
+
+
+def test_room_is_what_pods_have_left_not_what_they_were_asked_to_leave() -> None:
+    step = rolling_step(4, Budget(1, 1), NOTHING, [Side(3, 3, 4)], is_settled=False)
+    assert 1 == step.new
+
+
+def test_it_waits_only_for_the_last_replica() -> None:
+    new = Side(4, 4, 4)
+    first = rolling_step(4, Budget(1, 1), new, [Side(1, 1, 1)], is_settled=False)
+    assert Step(4, (1,), awaits_settling=True) == first
+    then = rolling_step(4, Budget(1, 1), new, [Side(1, 1, 1)], is_settled=True)
+    assert Step(4, (0,)) == then

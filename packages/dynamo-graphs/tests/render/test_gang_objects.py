@@ -1,0 +1,181 @@
+"""What a graph becomes on Grove, where golden files say too little about the why."""
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.provider import GROVE, recorded
+from dynamo_graphs.facts import Facts, InUse
+from dynamo_graphs.render.graph import graph_model_objects, graph_objects
+from dynamo_graphs.settings import RenderSettings
+from dynamo_graphs.validation.graph import graph_problems
+from kube_runtime.kind import Object
+from specs import IMAGE, a_graph, a_service, graphs, odd_graphs
+
+ON_GROVE = Facts(grove_served=True)
+SETTINGS = RenderSettings(mpi_secret_name="keys", epp_cluster_role_name="epp")
+
+
+def objects(graph: DynamoGraphDeployment, facts: Facts = ON_GROVE) -> tuple[Object, ...]:
+    return graph_objects(recorded(graph, GROVE), facts, SETTINGS)
+
+
+def template(graph: DynamoGraphDeployment, facts: Facts = ON_GROVE) -> Object:
+    [found] = [each for each in objects(graph, facts) if each["kind"] == "PodCliqueSet"]
+    spec: Object = found["spec"]["template"]
+    return spec
+
+
+def cliques(graph: DynamoGraphDeployment, facts: Facts = ON_GROVE) -> dict[str, Object]:
+    return {each["name"]: each for each in template(graph, facts)["cliques"]}
+
+
+def spread(nodes: int = 3, framework: str = "sglang", **fields: Any) -> Object:
+    """A worker over that many nodes."""
+    command = {"command": ["python3", "-m", f"dynamo.{framework}"], "args": ["--model", "m"]}
+    pod = {"mainContainer": {"image": IMAGE, **command}}
+    limits = {"limits": {"gpu": "8"}}
+    more = {"multinode": {"nodeCount": nodes}, "extraPodSpec": pod, "resources": limits}
+    return a_service("worker", **{**more, **fields})
+
+
+def test_a_graph_on_grove_has_no_components() -> None:
+    kinds = {each["kind"] for each in objects(a_graph({"w": a_service()}))}
+    assert {"ServiceAccount", "Role", "RoleBinding", "Service", "PodCliqueSet"} == kinds
+
+
+def test_the_pods_of_all_nodes_are_a_gang() -> None:
+    found = cliques(a_graph({"W": spread(3, replicas=2)}))
+    assert {"w-ldr": (1, 1), "w-wkr": (2, 2)} == {
+        name: (each["spec"]["replicas"], each["spec"]["minAvailable"])
+        for name, each in found.items()
+    }
+    [group] = template(a_graph({"W": spread(3, replicas=2)}))["podCliqueScalingGroups"]
+    assert {"name": "w", "cliqueNames": ["w-ldr", "w-wkr"], "replicas": 2, "minAvailable": 1} == (
+        group
+    )
+
+
+def test_only_a_leader_that_needs_its_workers_starts_after_them() -> None:
+    plain = template(a_graph({"w": spread(), "v": a_service()}))
+    assert "CliqueStartupTypeAnyOrder" == plain["cliqueStartupType"]
+    ordered = template(a_graph({"t": spread(framework="trtllm"), "v": a_service()}))
+    assert "CliqueStartupTypeExplicit" == ordered["cliqueStartupType"]
+    assert {"t-ldr": ["t-wkr"]} == {
+        each["name"]: each["spec"]["startsAfter"]
+        for each in ordered["cliques"]
+        if "startsAfter" in each["spec"]
+    }
+
+
+def test_replicas_that_are_not_said_are_one_and_zero_is_left_to_scaling() -> None:
+    found = cliques(a_graph({"a": a_service(), "b": a_service(replicas=0)}))
+    assert [1, 1] == [each["spec"]["replicas"] for each in found.values()]
+
+
+def test_a_template_in_use_keeps_its_sizes() -> None:
+    graph = a_graph({"a": a_service(replicas=5), "w": spread(3, replicas=5)})
+    present = {"a": InUse(2, 1), "w": InUse(3), "w-wkr": InUse(None, 1)}
+    facts = Facts(grove_served=True, gang=present)
+    found = template(graph, facts)
+    assert [2, 1, 2] == [each["spec"]["replicas"] for each in found["cliques"]]
+    assert [1, 1, 1] == [each["spec"]["minAvailable"] for each in found["cliques"]]
+    assert [3] == [each["replicas"] for each in found["podCliqueScalingGroups"]]
+
+
+def test_an_update_of_the_operator_does_not_undo_a_restart() -> None:
+    facts = Facts(grove_served=True, gang={"w": InUse(restart="r1")})
+    [clique] = cliques(a_graph({"w": a_service()}), facts).values()
+    assert "r1" == clique["annotations"]["nvidia.com/restartAt"]
+    newer = a_service(annotations={"nvidia.com/restartAt": "r2"})
+    [clique] = cliques(a_graph({"w": newer}), facts).values()
+    assert "r2" == clique["annotations"]["nvidia.com/restartAt"]
+
+
+def test_the_graph_alone_decides_how_its_processes_find_each_other() -> None:
+    annotations = {"nvidia.com/dynamo-discovery-backend": "etcd"}
+    [clique] = cliques(a_graph({"w": a_service(annotations=annotations)})).values()
+    assert {"nvidia.com/dynamo-discovery-backend": "kubernetes"} == clique["annotations"]
+    assert "chat-k8s-service-discovery" == clique["spec"]["podSpec"]["serviceAccountName"]
+    graph = a_graph({"w": a_service()}, metadata={"annotations": annotations})
+    [clique] = cliques(graph).values()
+    assert "serviceAccountName" not in clique["spec"]["podSpec"]
+
+
+def test_without_kubernetes_discovery_there_are_services_for_those_who_are_asked_by_name() -> None:
+    metadata = {"annotations": {"nvidia.com/dynamo-discovery-backend": "etcd"}}
+    services = {"w": a_service(), "f": a_service("frontend"), "e": a_service("epp")}
+    found = objects(a_graph(services, metadata=metadata))
+    names = [each["metadata"]["name"] for each in found if each["kind"] == "Service"]
+    assert ["chat-e", "chat-f"] == names
+
+
+def test_a_debugger_is_for_deployments() -> None:
+    switches = {"nvidia.com/enable-debug-mode": "true"}
+    [clique] = cliques(a_graph({"w": a_service(annotations=switches)})).values()
+    assert ["main"] == [each["name"] for each in clique["spec"]["podSpec"]["containers"]]
+    assert "nvidia.com/enable-debug-mode" not in clique["annotations"]
+
+
+def test_the_queue_goes_only_to_pods_that_have_no_other_scheduler() -> None:
+    pods = {
+        name: {"mainContainer": {"image": IMAGE}, "schedulerName": name}
+        for name in ("default-scheduler", "kai-scheduler")
+    }
+    services = {name: a_service(extraPodSpec=pod) for name, pod in pods.items()}
+    found = cliques(a_graph({"w": a_service(), **services}), Facts(kai_served=True))
+    assert {
+        "w": ("kai-scheduler", "dynamo"),
+        "kai-scheduler": ("kai-scheduler", "dynamo"),
+        "default-scheduler": ("default-scheduler", None),
+    } == {
+        name: (each["spec"]["podSpec"]["schedulerName"], each["labels"].get("kai.scheduler/queue"))
+        for name, each in found.items()
+    }
+
+
+@pytest.mark.parametrize("kai_served", [True, False])
+@pytest.mark.parametrize("scheduler", ["", "kai-scheduler"])
+def test_a_set_keeps_its_scheduler_when_kai_comes_or_goes(scheduler: str, kai_served: bool) -> None:
+    facts = Facts(kai_served=kai_served, gang={"w": InUse(scheduler=scheduler)})
+    [clique] = cliques(a_graph({"w": a_service()}), facts).values()
+    assert scheduler == clique["spec"]["podSpec"].get("schedulerName", "")
+
+
+def test_each_model_has_one_service() -> None:
+    model = {"modelRef": {"name": "acme/chat-7b"}}
+    graph = a_graph({"p": a_service(**model), "d": a_service(**model)})
+    names = [
+        each["metadata"]["name"]
+        for each in graph_model_objects(recorded(graph, GROVE), ON_GROVE, SETTINGS)
+    ]
+    assert ["dynamo-model-8a58cea0"] == names
+    assert () == graph_model_objects(graph, ON_GROVE, SETTINGS)
+
+
+patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@patient
+@given(graphs())
+def test_what_validation_lets_through_is_rendered_and_fits_grove(
+    graph: DynamoGraphDeployment,
+) -> None:
+    graph = recorded(graph, GROVE)
+    if graph_problems(graph, SETTINGS):
+        return
+    [found] = [each for each in objects(graph) if each["kind"] == "PodCliqueSet"]
+    names = [each["name"] for each in found["spec"]["template"]["cliques"]]
+    assert len(set(names)) == len(names)
+    for name in names:
+        assert len(found["metadata"]["name"]) + len(name) <= 45
+
+
+@patient
+@given(odd_graphs())
+def test_no_json_inside_a_pod_spec_makes_rendering_raise(graph: DynamoGraphDeployment) -> None:
+    graph = recorded(graph, GROVE)
+    if not graph_problems(graph, SETTINGS):
+        objects(graph)

@@ -1,0 +1,287 @@
+"""How each framework is started on several nodes, under LeaderWorkerSet and with other host names."""
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dynamo_graphs.api.names import group_name
+from dynamo_graphs.facts import Facts
+from dynamo_graphs.render.component import component_objects
+from dynamo_graphs.render.group import Hosts, Node, Reference
+from dynamo_graphs.render.orchestrators.leaderworkerset import hosts
+from dynamo_graphs.render.plan import component_plan
+from dynamo_graphs.render.pod import pod_spec
+from dynamo_graphs.render.shell import Fragment
+from dynamo_graphs.settings import RenderSettings
+from kube_runtime.kind import Object
+from specs import IMAGE, a_component
+
+SETTINGS = RenderSettings(mpi_secret_name="mpi-keys")
+VLLM = ["python3", "-m", "dynamo.vllm"]
+PROBES = {"livenessProbe", "readinessProbe", "startupProbe"}
+
+
+def mains(gpus: str = "8", nodes: int = 2, by: Hosts | None = None, **main: Any) -> list[Object]:
+    """The main containers of leader and worker."""
+    component = a_component(
+        componentType="worker",
+        multinode={"nodeCount": nodes},
+        resources={"limits": {"gpu": gpus}} if gpus else {},
+        extraPodSpec={"mainContainer": {"image": IMAGE, **main}},
+    )
+    plan = component_plan(component, Facts(), SETTINGS)
+    pods = [pod_spec(plan, Node(leads, by or hosts(nodes))) for leads in (True, False)]
+    return [pod["containers"][-1] for pod in pods]
+
+
+def started(**what: Any) -> list[list[str]]:
+    """Command and arguments of leader and worker, as one list each."""
+    return [[*each["command"], *each.get("args", ())] for each in mains(**what)]
+
+
+def elsewhere(name: str) -> Hosts:
+    """Hosts whose names the kubelet knows, and ranks that only a shell can compute."""
+    return Hosts(
+        leader=Reference(Fragment(f"$(SET)-{name}-ldr-0"), f"$(SET)-{name}-ldr-0"),
+        workers=(Reference(Fragment(f"$(SET)-{name}-wkr-0"), f"$(SET)-{name}-wkr-0"),),
+        worker_rank=Reference(Fragment("$((INDEX + 1))")),
+    )
+
+
+def test_a_model_that_is_cut_over_more_gpus_than_a_node_has_runs_on_ray() -> None:
+    leader, worker = started(
+        command=VLLM, args=["--model", "m", "--tensor-parallel-size", "16"], by=elsewhere("w")
+    )
+    script = (
+        "ray start --head --port=6379 && python3 -m dynamo.vllm --model m --tensor-parallel-size 16 "
+        "--distributed-executor-backend ray"
+    )
+    assert ["/bin/sh", "-c", script] == leader
+    assert ["/bin/sh", "-c", "ray start --address=$(SET)-w-ldr-0:6379 --block"] == worker
+
+
+def test_copies_that_need_more_than_a_node_run_data_parallel() -> None:
+    leader, worker = started(
+        gpus="4",
+        command=["python3"],
+        args=["-m", "dynamo.vllm", "--data-parallel-size", "8"],
+    )
+    common = "-m dynamo.vllm --data-parallel-size 8 --data-parallel-hybrid-lb --data-parallel-size-local 4"
+    port = "--data-parallel-rpc-port 13445"
+    assert (
+        f"python3 {common} --data-parallel-start-rank 0 "
+        f"--data-parallel-address $(LWS_LEADER_ADDRESS) {port}"
+    ).split() == leader
+    script = (
+        f"exec python3 {common} --data-parallel-start-rank $(( 4 * $(LWS_WORKER_INDEX) )) "
+        f"--data-parallel-address $LWS_LEADER_ADDRESS {port}"
+    )
+    assert ["sh", "-c", script] == worker
+
+
+@pytest.mark.parametrize(
+    ("args", "mode"),
+    [
+        (["--tensor-parallel-size", "16"], "ray"),
+        (["--tensor-parallel-size=16"], "ray"),
+        (["--tensor_parallel_size", "16"], "ray"),
+        (["-tp", "4", "-pp", "4"], "ray"),
+        (["--tensor-parallel-size", "much", "--tensor-parallel-size", "16"], "ray"),
+        (["-tp", "8", "-dp", "2"], "data"),
+        (["--data-parallel-size=16"], "data"),
+        (["--tensor-parallel-size", "8"], "alone"),
+        (["--tensor-parallel-size", "0"], "alone"),
+        ([], "alone"),
+    ],
+)
+def test_the_sizes_in_a_command_decide(args: list[str], mode: str) -> None:
+    marks = {"ray": "ray start", "data": "--data-parallel-rpc-port", "alone": "dynamo.vllm"}
+    for way in ({"args": args}, {"command": [*VLLM, *args]}):
+        what = {"command": VLLM, **way}
+        for each in started(**what):
+            assert marks[mode] in " ".join(each)
+            assert mode != "alone" or each == [*what["command"], *what.get("args", [])]
+
+
+def test_without_gpus_every_node_of_vllm_runs_for_itself() -> None:
+    leader, worker = started(gpus="", command=VLLM, args=["--tensor-parallel-size", "16"])
+    assert leader == worker == [*VLLM, "--tensor-parallel-size", "16"]
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        (
+            "python3 -m dynamo.vllm -tp 16",
+            "python3 -m dynamo.vllm -tp 16 --distributed-executor-backend ray",
+        ),
+        (
+            "python3 -m dynamo.vllm \\\n  -tp 16\n",
+            "python3 -m dynamo.vllm --distributed-executor-backend ray \\\n  -tp 16",
+        ),
+        (
+            "python3 -m dynamo.vllm -tp 16 | tee l",
+            "python3 -m dynamo.vllm --distributed-executor-backend ray -tp 16 | tee l",
+        ),
+    ],
+)
+def test_a_script_stays_in_its_own_shell_under_ray(script: str, expected: str) -> None:
+    leader, _ = started(command=["bash", "-c"], args=[script])
+    assert ["bash", "-c", f"ray start --head --port=6379 && {expected}"] == leader
+
+
+def test_sglang_is_told_where_its_leader_is() -> None:
+    leader, worker = started(command=["python3", "-m", "dynamo.sglang"], args=["--tp", "16"])
+    flags = "--tp 16 --dist-init-addr $(LWS_LEADER_ADDRESS):29500 --nnodes 2 --node-rank 0"
+    assert ["python3", "-m", "dynamo.sglang", *flags.split()] == leader
+    script = (
+        "exec python3 -m dynamo.sglang --tp 16 --dist-init-addr $LWS_LEADER_ADDRESS:29500 --nnodes 2 "
+        "--node-rank $(LWS_WORKER_INDEX)"
+    )
+    assert ["sh", "-c", script] == worker
+
+
+@pytest.mark.parametrize("framework", ["vllm", "sglang"])
+def test_only_the_leader_of_a_group_keeps_its_probes(framework: str) -> None:
+    leader, worker = mains(command=["python3", "-m", f"dynamo.{framework}"], args=["-tp", "16"])
+    assert PROBES <= leader.keys()
+    assert not PROBES & worker.keys()
+
+
+def test_a_worker_of_tensorrt_llm_is_ready_when_it_lets_others_in() -> None:
+    leader, worker = mains(command=["python3", "-m", "dynamo.trtllm"])
+    assert PROBES <= leader.keys()
+    assert {"readinessProbe"} == PROBES & worker.keys()
+    assert {"port": 2222} == worker["readinessProbe"]["tcpSocket"]
+
+
+@pytest.mark.parametrize(
+    ("context", "may_be_root"),
+    [
+        ({}, True),
+        ({"runAsUser": 0}, True),
+        ({"runAsUser": 1000}, False),
+        ({"runAsNonRoot": True}, False),
+    ],
+)
+def test_root_is_allowed_only_where_there_may_be_root(context: Object, may_be_root: bool) -> None:
+    leader, worker = started(command=["python3", "-m", "dynamo.trtllm"], securityContext=context)
+    assert may_be_root == ("--allow-run-as-root" in leader[2])
+    assert may_be_root == ("PermitRootLogin yes" in worker[2])
+
+
+def test_paths_of_ssh_follow_the_home_of_the_process() -> None:
+    for each in started(command=["python3", "-m", "dynamo.trtllm"]):
+        assert "~" not in each[2]
+        assert "$HOME/.ssh/id_rsa" in each[2]
+
+
+def test_a_leader_waits_for_names_only_where_they_come_late() -> None:
+    for by, waits in ((hosts(2), True), (elsewhere("t"), False)):
+        leader, _ = started(command=["python3", "-m", "dynamo.trtllm"], by=by)
+        assert waits == ("Waiting for DNS" in leader[2])
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Stand-ins: mpirun starts what comes behind its own flags, the launcher prints what it gets."""
+    folder = tmp_path_factory.mktemp("programs")
+    (folder / "mpirun").write_text(
+        '#!/bin/sh\nwhile [ "$1" != bash ]; do shift; done\nshift\nexec /bin/sh "$@"\n'
+    )
+    # Like the real one, it does not overwrite a key without being asked.
+    (folder / "ssh-keygen").write_text('#!/bin/sh\n[ ! -e "$4" ] && : > "$4"\n')
+    (folder / "sshd").write_text('#!/bin/sh\necho "$@"\n')
+    (folder / "trtllm-llmapi-launch").write_text("#!/bin/sh\nprintf '%s\\0' \"$@\"\n")
+    for each in folder.iterdir():
+        each.chmod(0o755)
+    return folder
+
+
+def run(script: str, programs: Path, **environment: str) -> str:
+    found = subprocess.run(  # noqa: S603  # our own text, with stand-ins for the programs
+        ["/bin/sh", "-c", script],
+        env={"PATH": f"{programs}:/usr/bin:/bin", "HOME": "/home/u", **environment},
+        capture_output=True,
+        check=True,
+    )
+    return found.stdout.decode()
+
+
+@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.lists(
+        st.text(
+            st.characters(exclude_characters="\0", exclude_categories=["Cs"]),
+            min_size=1,
+            max_size=8,
+        ),
+        max_size=3,
+    )
+)
+def test_arguments_pass_through_two_shells_unharmed(programs: Path, args: list[str]) -> None:
+    leader, _ = started(command=["python3", "-m", "dynamo.trtllm"], args=args)
+    mpirun = leader[2][leader[2].index("mpirun ") :]
+    expected = ["python3", "-m", "dynamo.trtllm", *args]
+    assert expected == run(mpirun, programs, LWS_LEADER_ADDRESS="a.b.c").split("\0")[:-1]
+
+
+def test_the_launcher_stands_before_the_engine_in_a_script(programs: Path) -> None:
+    script = "export A=b && exec /usr/bin/python3 -m dynamo.trtllm --x '1 2' $A"
+    leader, _ = started(command=["bash", "-c"], args=[script])
+    mpirun = leader[2][leader[2].index("mpirun ") :]
+    expected = ["/usr/bin/python3", "-m", "dynamo.trtllm", "--x", "1 2", "b"]
+    assert expected == run(mpirun, programs, LWS_LEADER_ADDRESS="a.b.c").split("\0")[:-1]
+
+
+def test_a_worker_lets_others_in_with_files_below_its_own_home(
+    programs: Path, tmp_path: Path
+) -> None:
+    _, worker = started(command=["python3", "-m", "dynamo.trtllm"])
+    keys, home = tmp_path / "keys", tmp_path / "home"
+    keys.mkdir()
+    for name in ("private.key", "private.key.pub"):
+        (keys / name).write_text(name)
+    moved = {"/ssh-pk": str(keys), "/run/sshd": str(tmp_path / "run"), "/usr/sbin/sshd": "sshd"}
+    script = worker[2]
+    for old, new in moved.items():
+        script = script.replace(old, new)
+    for _ in ("first start", "restart on the same volume"):
+        assert f"-D -f {home}/.ssh/sshd_config" in run(script, programs, HOME=str(home))
+    assert "private.key" == (home / ".ssh/id_rsa").read_text()
+    assert 0o600 == (home / ".ssh/id_rsa").stat().st_mode & 0o777
+    assert "private.key.pub" == (home / ".ssh/authorized_keys").read_text()
+    assert f"IdentityFile {home}/.ssh/id_rsa" in (home / ".ssh/config").read_text().splitlines()
+    lines = (home / ".ssh/sshd_config").read_text().splitlines()
+    assert "Port 2222" == lines[0]
+    assert f"HostKey {home}/.ssh/host_keys/ssh_host_ed25519_key" in lines
+    assert f"AuthorizedKeysFile {home}/.ssh/authorized_keys" == lines[-1]
+
+
+def test_the_names_of_workers_follow_from_that_of_the_leader(programs: Path) -> None:
+    script = " ".join(each.shell.text for each in (hosts(3).leader, *hosts(3).workers))
+    address = "g-w-1-0.g-w-1.prod"
+    expected = f"{address} g-w-1-0-1.g-w-1.prod g-w-1-0-2.g-w-1.prod\n"
+    assert expected == run(f"echo {script}", programs, LWS_LEADER_ADDRESS=address)
+
+
+def test_names_of_groups_leave_room_for_what_is_made_below_them() -> None:
+    found = {group_name("a" * 63, index) for index in range(3)} | {group_name("w" * 48, 7)}
+    assert 4 == len(found)
+    for name in found:
+        assert 63 >= len(f"{name}-0-5d4f8c7b99")
+    assert "g-w-0" == group_name("g-w", 0)
+
+
+def test_every_replica_is_a_group_with_a_place_of_its_own() -> None:
+    component = a_component(replicas=3, multinode={"nodeCount": 4}, componentType="worker")
+    objects = [
+        (each["kind"], each["metadata"]["name"])
+        for each in component_objects(component, Facts(), SETTINGS)
+    ]
+    groups = [(kind, f"w-{i}") for i in range(3) for kind in ("PodGroup", "LeaderWorkerSet")]
+    assert [("Service", "w"), *groups] == objects

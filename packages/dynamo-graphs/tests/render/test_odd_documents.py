@@ -1,0 +1,63 @@
+"""Nothing that the schema takes makes validation or rendering fail, however odd it is."""
+
+from random import Random
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.facts import Facts
+from dynamo_graphs.render.everything import component_tree, graph_tree
+from dynamo_graphs.render.provider import on_record
+from dynamo_graphs.settings import RenderSettings
+from dynamo_graphs.validation.component import component_problems
+from dynamo_graphs.validation.graph import graph_problems
+from dynamo_graphs.validation.schema.check import defaulted, schema_problems
+from kube_runtime.apply.drift import contained, content
+from kube_runtime.decode import decode
+from kube_runtime.errors import DecodeError
+from kube_runtime.kind import Object
+from kube_runtime.types.meta import Resource
+from specs.documents import odd_document
+from specs.invariants import assert_all_hold
+
+SETTINGS = RenderSettings(
+    planner_cluster_role_name="p",
+    ingress_class_name="nginx",
+    mpi_secret_name="keys",
+    disruption_budget_max_unavailable="25%",
+)
+
+
+def rendered(kind: type[Resource], document: Object, facts: Facts) -> tuple[Object, ...]:
+    """The objects of a document that schema and validation let through, of any other none."""
+    full = defaulted(document)
+    misfits = schema_problems(full)
+    try:
+        found = decode(kind, msgspec.json.encode(full))
+    except DecodeError:
+        assert misfits, "what the schema takes can be read"
+        return ()
+    if isinstance(found, DynamoGraphDeployment):
+        refused = graph_problems(on_record(found, facts), SETTINGS)
+        return () if refused else graph_tree(found, facts, SETTINGS)
+    assert isinstance(found, DynamoComponentDeployment)
+    refused = component_problems(found, SETTINGS)
+    return () if refused else component_tree(found, facts, SETTINGS)
+
+
+@pytest.mark.parametrize("kind", [DynamoGraphDeployment, DynamoComponentDeployment])
+@settings(max_examples=2 * settings().max_examples)
+@given(seed=st.integers(0, 2**32), on_grove=st.booleans())
+def test_each_is_refused_or_rendered(kind: type[Resource], seed: int, *, on_grove: bool) -> None:
+    document = odd_document(kind, Random(seed))  # noqa: S311 - no secret is drawn
+    facts = Facts(lws_served=True, grove_served=on_grove, kai_served=on_grove, istio_served=True)
+    objects = rendered(kind, document, facts)
+    assert_all_hold(objects)
+    has_misfits = bool(schema_problems(defaulted(document)))
+    for each in objects:
+        msgspec.json.encode(each)
+        assert has_misfits or contained(content(each), content(each))

@@ -1,0 +1,173 @@
+"""Who runs a graph is decided once, and what runs is never moved."""
+
+from typing import Literal
+
+import msgspec
+import pytest
+
+from dynamo_graphs.api import labels
+from dynamo_graphs.api.graph import DynamoGraphDeployment, DynamoGraphDeploymentStatus
+from dynamo_graphs.api.optional_apis import GROVE as GROVE_API
+from dynamo_graphs.api.provider import COMPONENT, GROVE
+from dynamo_graphs.api.service_status import ServiceReplicaStatus
+from dynamo_graphs.facts import Facts
+from dynamo_graphs.render.provider import (
+    PROVIDERS,
+    has_begun,
+    is_available,
+    provider,
+    runs_on_withheld_grove,
+    to_record,
+)
+from dynamo_graphs.settings import RenderSettings
+from dynamo_graphs.types.grove import PodCliqueSet
+from kube_runtime.types.meta import Condition, Metadata
+
+WITH_GROVE, WITHOUT = Facts(grove_served=True), Facts()
+DCD, SET = "DynamoComponentDeployment", "PodCliqueSet"
+
+
+def graph(**annotations: str) -> DynamoGraphDeployment:
+    keys = {"recorded": labels.WORKLOAD_PROVIDER, "enable_grove": labels.ENABLE_GROVE}
+    found = {keys[name]: value for name, value in annotations.items()}
+    return DynamoGraphDeployment(Metadata("chat", annotations=found))
+
+
+@pytest.mark.parametrize("facts", [WITH_GROVE, WITHOUT])
+@pytest.mark.parametrize("present", [(), (DCD,), (SET,), (DCD, SET)])
+@pytest.mark.parametrize("recorded", [COMPONENT, GROVE, "knative"])
+def test_what_is_recorded_stays(facts: Facts, present: tuple[str, ...], recorded: str) -> None:
+    assert recorded == provider(graph(recorded=recorded, enable_grove="false"), facts, present)
+
+
+@pytest.mark.parametrize("facts", [WITH_GROVE, WITHOUT])
+@pytest.mark.parametrize(
+    ("present", "expected"), [((DCD, "Role"), COMPONENT), ((SET, "Service"), GROVE)]
+)
+def test_a_graph_without_a_record_keeps_what_it_has(
+    facts: Facts, present: tuple[str, ...], expected: str
+) -> None:
+    assert expected == provider(graph(), facts, present)
+
+
+@pytest.mark.parametrize("enable_grove", ["false", "False", "FALSE"])
+def test_a_graph_may_refuse_grove(enable_grove: str) -> None:
+    assert COMPONENT == provider(graph(enable_grove=enable_grove), WITH_GROVE, ())
+
+
+def test_without_grove_a_new_graph_has_components() -> None:
+    assert COMPONENT == provider(graph(), WITHOUT, ("ServiceAccount",))
+
+
+def test_with_grove_a_new_graph_is_groves_if_we_can_render_that() -> None:
+    expected = GROVE if GROVE in PROVIDERS else COMPONENT
+    for annotations in ({}, {"enable_grove": "true"}, {"enable_grove": "0"}):
+        assert expected == provider(graph(**annotations), WITH_GROVE, ())
+
+
+def test_who_is_unknown_or_not_there_is_unavailable() -> None:
+    assert is_available(COMPONENT, WITHOUT)
+    assert not is_available(GROVE, WITHOUT)
+    assert not is_available("knative", WITH_GROVE)
+
+
+NATIVE, MANAGED = RenderSettings(), RenderSettings(worker_rollout="managed")
+
+
+@pytest.mark.parametrize("chosen", [COMPONENT, GROVE])
+@pytest.mark.parametrize("is_new", [True, False])
+def test_a_choice_is_recorded_once_where_there_is_one(chosen: str, is_new: bool) -> None:
+    record = to_record(graph(), chosen, WITH_GROVE, NATIVE, is_new=is_new)
+    assert {labels.WORKLOAD_PROVIDER: chosen} == record
+    recorded = graph(recorded=chosen)
+    assert {} == to_record(recorded, chosen, WITH_GROVE, NATIVE, is_new=is_new)
+
+
+def test_without_a_choice_nothing_is_recorded() -> None:
+    assert {} == to_record(graph(), COMPONENT, WITHOUT, NATIVE, is_new=True)
+
+
+@pytest.mark.parametrize(("chosen", "facts"), [(COMPONENT, WITHOUT), (COMPONENT, WITH_GROVE)])
+def test_only_new_graphs_of_components_begin_with_the_rollouts_of_the_setting(
+    chosen: str, facts: Facts
+) -> None:
+    begun = to_record(graph(), chosen, facts, MANAGED, is_new=True)
+    assert "managed" == begun[labels.WORKER_ROLLOUT]
+    present = to_record(graph(), chosen, facts, MANAGED, is_new=False)
+    assert labels.WORKER_ROLLOUT not in present
+    on_grove = to_record(graph(), GROVE, WITH_GROVE, MANAGED, is_new=True)
+    assert labels.WORKER_ROLLOUT not in on_grove
+
+
+def reported(kind: Literal["Deployment", "LeaderWorkerSet", "PodClique"]) -> DynamoGraphDeployment:
+    """A graph whose status speaks of a workload of that kind."""
+    service = ServiceReplicaStatus(
+        component_kind=kind, component_name="it", replicas=1, updated_replicas=1
+    )
+    status = DynamoGraphDeploymentStatus(services={"Worker": service})
+    return msgspec.structs.replace(graph(), status=status)
+
+
+def test_what_says_that_a_graph_has_begun() -> None:
+    assert has_begun(graph(), ("Role", DCD))
+    assert has_begun(graph(), (SET,))
+    assert has_begun(graph(recorded=COMPONENT), ())
+    assert has_begun(reported("Deployment"), ())
+    assert not has_begun(graph(), ("Role", "ServiceAccount"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [("Deployment", COMPONENT), ("LeaderWorkerSet", COMPONENT), ("PodClique", GROVE)],
+)
+@pytest.mark.parametrize("facts", [WITH_GROVE, WITHOUT])
+def test_who_deletes_all_components_of_a_graph_does_not_move_it(
+    kind: Literal["Deployment", "LeaderWorkerSet", "PodClique"], expected: str, facts: Facts
+) -> None:
+    assert expected == provider(reported(kind), facts, ("Role",))
+
+
+WITHHELD = Facts(withheld={GROVE_API: (PodCliqueSet.KIND,)})
+OF_GO = DynamoGraphDeploymentStatus(
+    state="successful", conditions=(Condition("Ready", "True", reason="all_resources_are_ready"),)
+)
+OF_OURS = DynamoGraphDeploymentStatus(
+    state="failed",
+    conditions=(Condition("Ready", "False", reason="ValidationFailed", observed_generation=1),),
+)
+
+
+def withheld(
+    found: DynamoGraphDeployment,
+    *present: str,
+    facts: Facts = WITHHELD,
+    status: DynamoGraphDeploymentStatus | None = None,
+    finalizer: bool = False,
+) -> bool:
+    found = msgspec.structs.replace(found, status=status or found.status)
+    return runs_on_withheld_grove(found, facts, present, has_foreign_finalizer=finalizer)
+
+
+def test_a_graph_of_another_operator_may_be_on_a_grove_that_we_may_not_read() -> None:
+    assert withheld(graph(), status=OF_GO)
+    assert withheld(graph(), finalizer=True)
+    services = {"W": ServiceReplicaStatus("PodClique", "g-0-w", replicas=1, updated_replicas=1)}
+    assert withheld(graph(), status=DynamoGraphDeploymentStatus(services=services))
+
+
+@pytest.mark.parametrize("status", [None, OF_OURS])
+def test_a_graph_that_no_other_operator_has_seen_is_not(
+    status: DynamoGraphDeploymentStatus | None,
+) -> None:
+    assert not withheld(graph(), status=status)
+
+
+def test_nor_is_one_with_components_or_one_that_refuses_grove_or_is_decided() -> None:
+    assert not withheld(graph(), DCD, status=OF_GO, finalizer=True)
+    assert not withheld(graph(enable_grove="false"), status=OF_GO, finalizer=True)
+    assert not withheld(graph(recorded=COMPONENT), status=OF_GO, finalizer=True)
+
+
+@pytest.mark.parametrize("facts", [WITH_GROVE, WITHOUT])
+def test_where_grove_is_read_or_not_installed_nothing_is_guessed(facts: Facts) -> None:
+    assert not withheld(graph(), facts=facts, status=OF_GO, finalizer=True)

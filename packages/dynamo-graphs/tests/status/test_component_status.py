@@ -1,0 +1,125 @@
+"""A component keeps the reasons that programs know, and says beside them which pod it is."""
+
+from typing import Any
+
+import pytest
+
+from dynamo_graphs.api.component import (
+    DynamoComponentDeployment,
+    DynamoComponentDeploymentSpec,
+    DynamoComponentDeploymentStatus,
+    Multinode,
+    ServiceReplicaStatus,
+)
+from dynamo_graphs.api.service_status import BlockedPod
+from dynamo_graphs.status.component import component_status
+from dynamo_graphs.status.diagnosis import UNKNOWN, Diagnosis
+from dynamo_graphs.status.reasons import ComponentReason, GraphReason
+from dynamo_graphs.status.workload import Readiness
+from kube_runtime.apply.result import Blocked, Obstacle
+from kube_runtime.kind import Object
+from kube_runtime.types.meta import Condition, Metadata, OwnerReference
+
+COUNTS = ServiceReplicaStatus("Deployment", "chat-decode", 2, 2, 1, 1)
+POD = BlockedPod("x-0", "OOMKilled")
+CRASHING = Diagnosis(GraphReason.PODS_CRASHING, "pod x-0 OOMKilled", (POD,), 2)
+STARTING = Diagnosis(GraphReason.PODS_NOT_READY, "pod x-0 NotReady", (POD,), 2)
+READY = Readiness(is_ready=True, reason=ComponentReason.DEPLOYMENT_READY, message="is ready")
+
+
+def a_component(
+    *, available: str = "False", reason: str | None = None, nodes: int = 1, observed: int = 3
+) -> DynamoComponentDeployment:
+    owner = OwnerReference("DynamoGraphDeployment", "chat", "u", "nvidia.com/v1alpha1")
+    metadata = Metadata("chat-decode", "prod", generation=3, owner_references=(owner,))
+    spec = DynamoComponentDeploymentSpec(
+        service_name="Decode", multinode=Multinode(nodes) if nodes > 1 else None
+    )
+    said = (Condition("Available", available),)
+    service = ServiceReplicaStatus("Deployment", "chat-decode", 2, 2, reason=reason)
+    status = DynamoComponentDeploymentStatus(observed, said, service=service)
+    return DynamoComponentDeployment(metadata, spec, status)
+
+
+def late(**state: bool) -> Readiness:
+    return Readiness(
+        is_ready=False,
+        reason=ComponentReason.DEPLOYMENT_NOT_READY,
+        message="Deployment is not ready: 1 of 2",
+        **state,
+    )
+
+
+def of(readiness: Readiness, diagnosis: Diagnosis = UNKNOWN, **component: Any) -> Object:
+    return component_status(a_component(**component), readiness, COUNTS, (), diagnosis)
+
+
+def test_the_condition_keeps_its_reason_and_names_the_pod() -> None:
+    status = of(late(), CRASHING)
+    said = status["conditions"][1]
+    assert ("Available", "DeploymentNotReady") == (said.type, said.reason)
+    assert "Deployment is not ready: 1 of 2; pod x-0 OOMKilled" == said.message
+    service = status["service"]
+    assert ("pods_crashing", "pod x-0 OOMKilled", 2, "prod-chat") == (
+        service["reason"],
+        service["message"],
+        service["scheduledReplicas"],
+        service["runtimeNamespace"],
+    )
+    assert ["x-0"] == [each["name"] for each in service["blockedPods"]]
+
+
+def test_a_hundred_refused_objects_are_told_in_a_message_that_the_api_server_takes() -> None:
+    refused = [
+        Blocked(Obstacle.REJECTED, "LeaderWorkerSet", f"chat-{index}", f"{index}: {'quota ' * 60}")
+        for index in range(100)
+    ]
+    status = component_status(a_component(), late(), COUNTS, refused)
+    said = status["conditions"][1].message
+    assert said.startswith("0: quota")
+    assert "97 more" in said
+    assert len(said) <= 1024
+
+
+def test_a_component_that_is_ready_explains_nothing() -> None:
+    service = of(READY, CRASHING)["service"]
+    assert [None, None, None] == [service[each] for each in ("reason", "message", "blockedPods")]
+    assert 2 == service["scheduledReplicas"]
+
+
+def test_what_is_not_known_is_absent() -> None:
+    service = of(late())["service"]
+    assert (None, None) == (service["reason"], service["scheduledReplicas"])
+    assert "chat-decode: Deployment is not ready: 1 of 2" == service["message"]
+
+
+@pytest.mark.parametrize(
+    ("component", "readiness", "expected"),
+    [
+        ({}, late(is_rolling=True), "pods_not_ready"),
+        ({}, late(is_rolling=True, has_older=True), "updating"),
+        ({"available": "True"}, late(is_rolling=True), "updating"),
+        ({"available": "True"}, late(), "pods_not_ready"),
+        ({"reason": "updating", "observed": 3}, late(), "updating"),
+        ({"reason": "updating", "observed": 2}, late(is_rolling=True), "updating"),
+        ({"reason": "updating", "observed": 2}, late(), "pods_not_ready"),
+    ],
+)
+def test_an_update_is_told_from_pods_that_do_not_get_ready(
+    component: dict[str, Any], readiness: Readiness, expected: str
+) -> None:
+    assert expected == of(readiness, STARTING, **component)["service"]["reason"]
+
+
+def test_pods_that_crash_during_an_update_are_not_hidden_by_it() -> None:
+    readiness = late(is_rolling=True, has_older=True)
+    assert "pods_crashing" == of(readiness, CRASHING)["service"]["reason"]
+
+
+def test_pods_are_selected_by_their_workload_and_of_several_nodes_only_leaders_count() -> None:
+    one = of(READY)
+    assert {"nvidia.com/selector": "chat-decode"} == one["podSelector"]
+    assert "nvidia.com/selector=chat-decode" == one["selector"]
+    several = of(READY, nodes=2)
+    assert "role" not in several["podSelector"]
+    assert several["selector"].endswith(",role=leader")

@@ -1,0 +1,48 @@
+"""The counts of a component are current when nothing below it is still to see its newest spec."""
+
+import pytest
+
+from dynamo_graphs.api import labels
+from dynamo_graphs.api.component import (
+    DynamoComponentDeployment,
+    DynamoComponentDeploymentSpec,
+    DynamoComponentDeploymentStatus,
+)
+from dynamo_graphs.status.components import is_current
+from kube_runtime.types.meta import Condition, Metadata
+
+NEWEST = 4
+
+
+def component(
+    status: str, reason: str, *, replicas: int = 0, observed: int = NEWEST
+) -> DynamoComponentDeployment:
+    said = Condition("Available", status, reason, "said so", observed_generation=observed)
+    return DynamoComponentDeployment(
+        Metadata("chat-decode", generation=NEWEST),
+        DynamoComponentDeploymentSpec(replicas=replicas),
+        DynamoComponentDeploymentStatus(observed, (said,)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (component("True", "DeploymentReady"), True),
+        (component("True", "DeploymentReady", observed=NEWEST - 1), False),
+        (component("False", "DeploymentNotReady"), False),
+        (component("False", "SomeLeaderWorkerSetsNotReady"), False),
+        (component("False", "DeploymentNotReady", replicas=1), True),
+        (component("False", "name_conflict"), True),
+        (DynamoComponentDeployment(Metadata("chat-decode", generation=1)), False),
+    ],
+)
+def test_what_is_told_is_current_or_not(given: DynamoComponentDeployment, expected: bool) -> None:
+    assert expected == is_current(given)
+
+
+def test_of_a_paused_component_nothing_newer_is_waited_for() -> None:
+    silent = DynamoComponentDeployment(
+        Metadata("chat-decode", generation=NEWEST, annotations={labels.PAUSED: "true"})
+    )
+    assert is_current(silent)

@@ -1,0 +1,184 @@
+"""A graph on Grove says what Grove made of it, in a form that our own schema takes."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+
+from dynamo_graphs.api.component import ComponentSpec
+from dynamo_graphs.api.graph import DynamoGraphDeployment, DynamoGraphDeploymentSpec
+from dynamo_graphs.status.diagnosis import Diagnosis
+from dynamo_graphs.status.graph import graph_status
+from dynamo_graphs.status.grove import GangMember, gang_views
+from dynamo_graphs.status.reasons import GraphReason
+from dynamo_graphs.types.grove import (
+    PodClique,
+    PodCliqueScalingGroup,
+    PodCliqueScalingGroupStatus,
+    PodCliqueSet,
+    PodCliqueSetStatus,
+    PodCliqueStatus,
+    ReplicasSpec,
+)
+from dynamo_graphs.validation.schema import status_problems
+from kube_runtime.apply.result import Blocked, Obstacle
+from kube_runtime.apply.status_patch import with_transition_times
+from kube_runtime.kind import Object
+from kube_runtime.types.meta import Metadata
+
+SERVICES = {"S0": ComponentSpec(), "S1": ComponentSpec()}
+GRAPH = DynamoGraphDeployment(
+    Metadata("chat", "prod", generation=2), DynamoGraphDeploymentSpec(services=SERVICES)
+)
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+SET = PodCliqueSet(Metadata("chat", generation=3), status=PodCliqueSetStatus(3))
+REFUSED = Blocked(Obstacle.REJECTED, "PodCliqueSet", "chat", "PodCliqueSet chat: no")
+
+
+def clique(size: int = 2, generation: int = 4, **status: Any) -> GangMember:
+    """A service whose clique is fine but for these counts."""
+    counts = {"observed_generation": 4, "replicas": size, "updated_replicas": size}
+    found = PodCliqueStatus(**{**counts, "ready_replicas": size, **status})
+    live = PodClique(Metadata("chat-0-w", generation=generation), ReplicasSpec(size), found)
+    return GangMember("chat-0-w", is_group=False, live=live, wanted=size)
+
+
+def group(**status: Any) -> GangMember:
+    """A service over several nodes whose scaling group is fine but for these counts."""
+    counts = {"observed_generation": 1, "replicas": 1, "updated_replicas": 1}
+    found = PodCliqueScalingGroupStatus(**{**counts, "available_replicas": 1, **status})
+    live = PodCliqueScalingGroup(Metadata("chat-0-m", generation=1), ReplicasSpec(1), found)
+    return GangMember("chat-0-m", is_group=True, live=live, wanted=None)
+
+
+def of(*members: GangMember, clique_set: PodCliqueSet | None = SET) -> Object:
+    views = gang_views(GRAPH, clique_set, {f"S{n}": each for n, each in enumerate(members)})
+    return graph_status(GRAPH, views, (), now=NOW).status
+
+
+def message(status: Object) -> str:
+    found: str = status["conditions"][0].message
+    return found
+
+
+def test_all_ready_is_successful() -> None:
+    status = of(clique(), group())
+    assert ("successful", "All resources are ready") == (status["state"], message(status))
+
+
+@pytest.mark.parametrize(
+    ("member", "cause"),
+    [
+        (GangMember("chat-0-w", is_group=False, live=None, wanted=1), "resource not found"),
+        (clique(observed_generation=None), "observedGeneration is nil"),
+        (clique(generation=5), "spec not yet processed: generation=5, observedGeneration=4"),
+        (clique(ready_replicas=1), "desired=2, ready=1"),
+        (group(updated_replicas=0), "desired=1, updated=0"),
+    ],
+)
+def test_a_clique_that_is_not_ready_says_why(member: GangMember, cause: str) -> None:
+    status = of(member)
+    name = f"{'pcsg' if member.is_group else 'podclique'}/{member.name}"
+    assert f"Resources not ready: chat: {name}: {cause}" == message(status)
+    assert "pending" == status["state"]
+
+
+@pytest.mark.parametrize(
+    ("member", "ready", "cause"),
+    [
+        (clique(updated_replicas=0), 0, "desired=2, updated=0"),
+        (clique(replicas=3), 1, "performing rolling update: desired=2, replicas=3"),
+    ],
+)
+def test_a_clique_with_older_pods_is_being_updated(
+    member: GangMember, ready: int, cause: str
+) -> None:
+    status = of(member)
+    assert "updating" == status["conditions"][0].reason
+    assert f"S0: {ready}/2 ready; chat: podclique/chat-0-w: {cause}" == message(status)
+
+
+def test_the_pods_of_a_clique_say_why_it_is_not_ready() -> None:
+    said = Diagnosis(GraphReason.PODS_CRASHING, "pod x-0 OOMKilled", scheduled_replicas=2)
+    views = gang_views(GRAPH, SET, {"S0": clique(ready_replicas=1)}, {"S0": said})
+    status = graph_status(GRAPH, views, (), now=NOW).status
+    assert "pods_crashing" == status["conditions"][0].reason
+    assert "S0: 1/2 ready; pod x-0 OOMKilled" == message(status)
+    found = status["services"]["S0"]
+    expected = (2, "prod-chat", ["chat-0-w"])
+    assert expected == (
+        found["scheduledReplicas"],
+        found["runtimeNamespace"],
+        list(found["componentNames"]),
+    )
+
+
+def test_the_first_cause_of_a_group_is_told_and_causes_are_sorted() -> None:
+    status = of(group(available_replicas=0, updated_replicas=0), clique(ready_replicas=0))
+    assert (
+        "Resources not ready: chat: pcsg/chat-0-m: desired=1, available=0; "
+        "podclique/chat-0-w: desired=2, ready=0"
+    ) == message(status)
+
+
+def test_a_clique_of_another_size_than_wanted_is_being_scaled() -> None:
+    fine = clique()
+    member = GangMember(fine.name, is_group=False, live=fine.live, wanted=5)
+    assert "podclique/chat-0-w: scaling: desired=5, replicas=2" in message(of(member))
+
+
+def test_nothing_wanted_is_ready() -> None:
+    assert "successful" == of(clique(0, replicas=1, ready_replicas=0))["state"]
+
+
+def test_cliques_are_not_believed_before_grove_has_read_the_newest_set() -> None:
+    behind = PodCliqueSet(Metadata("chat", generation=3), status=PodCliqueSetStatus(2))
+    status = of(clique(), clique_set=behind)
+    assert "podcliqueset/chat: spec not yet processed: generation=3" in message(status)
+
+
+def test_a_set_that_could_not_be_written_fails_the_graph() -> None:
+    status = graph_status(GRAPH, {}, (REFUSED,), now=NOW).status
+    assert ("failed", REFUSED.message) == (status["state"], message(status))
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        of(clique(), group()),
+        of(GangMember("chat-0-m", is_group=True, live=None, wanted=None), clique_set=None),
+    ],
+)
+def test_our_schema_takes_our_status(status: Object) -> None:
+    conditions = with_transition_times(status["conditions"], (), now="2026-01-01T00:00:00Z")
+    text = msgspec.json.encode({**status, "conditions": conditions})
+    stored = msgspec.json.decode(text)
+    for each in stored["services"].values():
+        for name in [name for name, value in each.items() if value is None]:
+            del each[name]
+    assert () == status_problems(DynamoGraphDeployment, stored)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"observed_generation": 3},
+        {"replicas": 3},
+        {"updated_replicas": 1},
+        {"ready_replicas": 1},
+        {"generation": 5},
+        {"size": 3},
+    ],
+)
+def test_each_field_of_a_clique_that_is_decoded_makes_a_difference(
+    changed: dict[str, int],
+) -> None:
+    assert of(clique()) != of(clique(**changed))
+
+
+@pytest.mark.parametrize(
+    "field", ["observed_generation", "replicas", "updated_replicas", "available_replicas"]
+)
+def test_each_field_of_a_scaling_group_that_is_decoded_makes_a_difference(field: str) -> None:
+    assert of(group()) != of(group(**{field: 0}))

@@ -1,0 +1,223 @@
+"""A graph's status says what its components are, in a form that our own schema takes."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+
+from dynamo_graphs.api import labels
+from dynamo_graphs.api.component import (
+    DynamoComponentDeployment,
+    DynamoComponentDeploymentSpec,
+    DynamoComponentDeploymentStatus,
+    ServiceReplicaStatus,
+)
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.revision import WorkerGeneration
+from dynamo_graphs.plan.revisions import Generations, Member
+from dynamo_graphs.plan.rollout_plan import Rollout
+from dynamo_graphs.status import component as component_statuses
+from dynamo_graphs.status import graph as graph_statuses
+from dynamo_graphs.status.components import component_views
+from dynamo_graphs.status.workload import NO_DEPLOYMENT
+from dynamo_graphs.validation import Problem
+from dynamo_graphs.validation.schema import status_problems
+from kube_runtime.apply.result import Blocked, Obstacle
+from kube_runtime.apply.status_patch import with_transition_times
+from kube_runtime.kind import Object
+from kube_runtime.types.meta import Condition, Metadata, Resource
+from specs import a_graph, a_service
+
+GRAPH = DynamoGraphDeployment(Metadata("chat", generation=2))
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+COMPONENT = DynamoComponentDeployment(Metadata("chat-decode", generation=4))
+COUNTS = ServiceReplicaStatus("Deployment", "chat-decode", 2, 2, 1, 1)
+TAKEN = Blocked(Obstacle.NAME_CONFLICT, "Service", "chat-decode", "Service chat-decode is taken")
+MISTAKES = [Problem("spec.a", "is wrong"), Problem("spec.b", "is missing")]
+
+
+def component(available: str, observed: int = 4, message: str = "said so") -> Any:
+    """A component whose `Available` is that, about that generation."""
+    said = Condition("Available", available, "r", message, observed_generation=observed)
+    status = DynamoComponentDeploymentStatus(observed, (said,), service=COUNTS)
+    return DynamoComponentDeployment(COMPONENT.metadata, status=status)
+
+
+def of(*components: DynamoComponentDeployment | None, blocked: tuple[Blocked, ...] = ()) -> Object:
+    """The status of a graph with these components."""
+    named = {f"S{n}": (f"chat-s{n}", each) for n, each in enumerate(components)}
+    views = component_views(GRAPH, named)
+    return graph_statuses.graph_status(GRAPH, views, blocked, now=NOW).status
+
+
+def an_old_generation() -> Rollout:
+    """A rollout that replaces a component of service S0."""
+    old = component("True")
+    old = msgspec.structs.replace(old, spec=DynamoComponentDeploymentSpec(service_name="S0"))
+    return Rollout(Generations(old=(Member(old, "", ""),)), WorkerGeneration())
+
+
+def ready(status: Object) -> tuple[str, str, str]:
+    """Status, reason and message of `Ready`."""
+    said = status["conditions"][0]
+    return said.status, said.reason, said.message
+
+
+def test_all_ready_is_successful() -> None:
+    status = of(component("True"), component("True"))
+    assert ("True", "all_resources_are_ready", "All resources are ready") == ready(status)
+    assert ("successful", 2) == (status["state"], status["observedGeneration"])
+
+
+def test_each_component_that_waits_is_named_with_its_cause() -> None:
+    status = of(component("False", message="0 of 1"), None, component("True"), component("True", 3))
+    causes = (
+        "chat-s0: 0 of 1; chat-s1: it is being created; "
+        "chat-s3: the operator has not observed its newest spec yet"
+    )
+    assert f"Resources not ready: {causes}" == ready(status)[2]
+    assert "pending" == status["state"]
+
+
+def test_counts_are_there_before_the_component_is() -> None:
+    expected = {
+        "componentKind": "Deployment",
+        "componentName": "chat-s0",
+        "replicas": 0,
+        "updatedReplicas": 0,
+        "message": "chat-s0: it is being created",
+    }
+    found = of(None)["services"]["S0"]
+    assert expected == {name: each for name, each in found.items() if each is not None}
+
+
+def test_a_graph_initializes_until_a_component_says_anything() -> None:
+    silent = DynamoComponentDeployment(COMPONENT.metadata)
+    assert "initializing" == of(None, silent)["state"]
+    assert "pending" == of(None, component("False"))["state"]
+
+
+def test_an_older_generation_of_workers_counts_and_is_in_the_way() -> None:
+    workers = an_old_generation()
+    views = component_views(GRAPH, {"S0": ("chat-s0-new", component("True"))}, workers)
+    status = graph_statuses.graph_status(GRAPH, views, (), now=NOW).status
+    assert ("False", "updating") == ready(status)[:2]
+    assert "chat-decode: its successor is replacing it" in ready(status)[2]
+    assert 4 == status["services"]["S0"]["replicas"]
+    assert 2 == status["services"]["S0"]["updatedReplicas"]
+
+
+def test_an_older_generation_that_serves_is_no_progress() -> None:
+    new = component("False", message="0 of 2")
+    own = msgspec.structs.replace(COUNTS, ready_replicas=0, available_replicas=0)
+    status = msgspec.structs.replace(new.status, service=own)
+    new = msgspec.structs.replace(new, status=status)
+    views = component_views(GRAPH, {"S0": ("chat-s0-new", new)}, an_old_generation())
+    assert (1, 0) == (views["S0"].counts.ready_replicas, views["S0"].ready_of_newest)
+
+
+def test_counts_of_an_older_spec_are_no_progress() -> None:
+    views = component_views(GRAPH, {"S0": ("chat-s0", component("True", 3))})
+    assert 0 == views["S0"].ready_of_newest
+
+
+def test_a_paused_component_that_is_behind_is_named() -> None:
+    behind = component("True", 3)
+    metadata = msgspec.structs.replace(behind.metadata, annotations={labels.PAUSED: "true"})
+    paused = msgspec.structs.replace(behind, metadata=metadata)
+    text = "it is paused (annotation nvidia.com/paused)"
+    assert f"chat-s0: {text}" in ready(of(paused))[2]
+    done = component("True")
+    kept = msgspec.structs.replace(done, metadata=metadata)
+    assert "True" == ready(of(kept))[0]
+    old = an_old_generation()
+    member = msgspec.structs.replace(old.generations.old[0].component, metadata=metadata)
+    workers = replace(old, generations=Generations(old=(Member(member, "", ""),)))
+    views = component_views(GRAPH, {"S0": ("chat-s0-new", component("True"))}, workers)
+    assert all(
+        "chat-decode: it belongs to an older revision and is paused" in t
+        for t in views["S0"].obstacles
+    )
+
+
+def test_a_taken_name_fails_the_graph_and_is_no_observation() -> None:
+    status = of(component("True"), blocked=(TAKEN,))
+    assert ("False", "name_conflict", TAKEN.message) == ready(status)
+    assert "failed" == status["state"]
+    assert "observedGeneration" not in status
+
+
+def test_a_refused_spec_is_no_observation_and_its_conditions_name_it() -> None:
+    for refused in (
+        graph_statuses.refused_status(GRAPH, MISTAKES),
+        graph_statuses.unavailable_status(GRAPH, "grove"),
+        component_statuses.refused_status(COMPONENT, MISTAKES),
+    ):
+        assert "observedGeneration" not in refused
+        assert None not in {each.observed_generation for each in refused["conditions"]}
+
+
+def test_a_long_message_is_cut() -> None:
+    message = ready(of(component("False", message="x" * 5000)))[2]
+    assert 1024 == len(message)
+    assert message.endswith("…")
+
+
+@pytest.mark.parametrize(
+    ("resource", "status"),
+    [
+        (GRAPH, of(component("True"), None)),
+        (GRAPH, of()),
+        (GRAPH, of(None, blocked=(TAKEN,))),
+        (GRAPH, graph_statuses.refused_status(GRAPH, MISTAKES)),
+        (GRAPH, graph_statuses.unavailable_status(GRAPH, "grove")),
+        (COMPONENT, component_statuses.refused_status(COMPONENT, MISTAKES)),
+        (COMPONENT, component_statuses.component_status(COMPONENT, NO_DEPLOYMENT, None, ())),
+        (COMPONENT, component_statuses.component_status(COMPONENT, NO_DEPLOYMENT, COUNTS, ())),
+        (COMPONENT, component_statuses.component_status(COMPONENT, NO_DEPLOYMENT, None, (TAKEN,))),
+    ],
+)
+def test_our_schema_takes_our_status(resource: Resource, status: Object) -> None:
+    conditions = with_transition_times(status["conditions"], (), now="2026-01-01T00:00:00Z")
+    stored = _stored({**status, "conditions": conditions})
+    assert () == status_problems(type(resource), stored)
+
+
+def _stored(status: Object) -> Object:
+    """The status as a merge patch leaves it: without what is null."""
+    text = msgspec.json.encode(status)
+    return dict(_without_nulls(msgspec.json.decode(text)))
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_nulls(each) for name, each in value.items() if each is not None}
+    return [_without_nulls(each) for each in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [("NameConflict", "name_conflict"), ("RejectedByApiServer", "rejected_by_api_server")],
+)
+def test_what_keeps_a_component_from_being_made_is_the_reason_of_the_graph(
+    said: str, told: str
+) -> None:
+    available = Condition("Available", "False", said, "Service x is taken", observed_generation=4)
+    status = DynamoComponentDeploymentStatus(4, (available,), service=COUNTS)
+    found = of(DynamoComponentDeployment(COMPONENT.metadata, status=status))
+    assert ("False", told) == ready(found)[:2]
+    assert "Service x is taken" in ready(found)[2]
+
+
+def framework_of(graph: Any) -> Any:
+    return graph_statuses.graph_status(graph, {}, (), now=NOW).status["backendFramework"]
+
+
+def test_the_framework_is_shown_whether_it_is_declared_or_read_from_a_command() -> None:
+    main = {"image": "i", "command": ["python3", "-m", "dynamo.sglang"]}
+    detected = a_service(extraPodSpec={"mainContainer": main})
+    assert "sglang" == framework_of(a_graph({"F": a_service("frontend"), "W": detected}))
+    assert "vllm" == framework_of(a_graph({"W": a_service()}, backendFramework="vllm"))
+    assert None is framework_of(a_graph({"F": a_service("frontend")}))

@@ -1,0 +1,139 @@
+"""The status of a model says how many endpoints serve it, and what keeps the others."""
+
+from dataclasses import replace
+from typing import Literal
+
+import msgspec
+import pytest
+
+from dynamo_graphs.api.model import DynamoModel, DynamoModelSpec, EndpointInfo, ModelSource
+from dynamo_graphs.plan.lora_calls import Adapter, Endpoint
+from dynamo_graphs.status.model import Observed, invalid_status, model_status
+from dynamo_graphs.validation.model import model_problems
+from kube_runtime.kind import Object
+from kube_runtime.types.meta import Condition, Metadata
+
+BASE = "orion/base-13b"
+LOADED = Adapter("legal-v2", "s3://vault/legal-v2")
+NONE_FOUND = f"No endpoint slices found for base model {BASE}"
+
+
+def spec(type_: Literal["base", "lora", "adapter"] = "lora") -> DynamoModelSpec:
+    return DynamoModelSpec(LOADED.name, BASE, type_, ModelSource(LOADED.uri))
+
+
+def worker(name: str, *, loaded: Adapter | None = LOADED) -> Endpoint:
+    address = f"http://{name}:9090"
+    return Endpoint(address, f"uid-{name}", is_callable=True, pod_name=name, loaded=loaded)
+
+
+def status_of(*endpoints: Endpoint, model: DynamoModelSpec | None = None) -> Object:
+    found = DynamoModel(metadata=Metadata(generation=3), spec=model or spec())
+    services = ("dynamo-model-52e17085",) if endpoints else ()
+    return model_status(found, model or spec(), Observed(services, endpoints))
+
+
+def ready(status: Object) -> tuple[str, str, str]:
+    condition: Condition = status["conditions"][-1]
+    assert ("EndpointsReady", 3) == (condition.type, condition.observed_generation)
+    return condition.status, condition.reason, condition.message
+
+
+def info(name: str) -> EndpointInfo:
+    """What is said of a worker that has loaded the adapter."""
+    return EndpointInfo(
+        address=f"http://{name}:9090",
+        pod_name=name,
+        pod_uid=f"uid-{name}",
+        ready=True,
+        loaded_name=LOADED.name,
+        loaded_uri=LOADED.uri,
+    )
+
+
+def test_a_lora_that_is_everywhere_is_ready() -> None:
+    status = status_of(worker("a"), worker("b"))
+    assert (info("a"), info("b")) == status["endpoints"]
+    assert (2, 2) == (status["readyEndpoints"], status["totalEndpoints"])
+    assert ["ValidationPassed", "ServicesFound", "AllEndpointsReady"] == [
+        each.reason for each in status["conditions"]
+    ]
+    assert ("True", "AllEndpointsReady", "All 2 endpoint(s) are ready") == ready(status)
+
+
+def test_the_most_frequent_cause_is_told() -> None:
+    failed = replace(worker("b", loaded=None), message="download failed")
+    waiting = replace(worker("c"), is_callable=False)
+    others = [failed, replace(failed, address="http://d:9090"), waiting]
+    text = "Found 1 ready endpoint(s) out of 4 total; 2 of them: download failed"
+    assert ("False", "NotReady", text) == ready(status_of(worker("a"), *others))
+
+
+def test_a_pod_that_is_not_ready_serves_nothing() -> None:
+    text = "Found 0 ready endpoint(s) out of 1 total; 1 of them: waiting for pod"
+    gone = replace(worker("a"), is_callable=False)
+    assert ("False", "NoReadyEndpoints", text) == ready(status_of(gone))
+
+
+def test_old_weights_are_not_the_wanted_ones() -> None:
+    old = worker("a", loaded=Adapter("legal-v2", "s3://vault/old"))
+    text = "Found 0 ready endpoint(s) out of 1 total"
+    assert ("False", "NoReadyEndpoints", text) == ready(status_of(old))
+
+
+@pytest.mark.parametrize("type_", ["base", "adapter"])
+def test_endpoints_of_a_base_model_are_found_and_never_ready(
+    type_: Literal["base", "adapter"],
+) -> None:
+    status = status_of(worker("a"), worker("b"), model=spec(type_))
+    assert (0, 2) == (status["readyEndpoints"], status["totalEndpoints"])
+    text = "Found 2 endpoint(s) for base model"
+    assert ("True", "EndpointsDiscovered", text) == ready(status)
+
+
+def test_without_endpoints_both_conditions_say_so() -> None:
+    status = status_of()
+    assert ("False", "NoEndpoints", NONE_FOUND) == ready(status)
+    found = status["conditions"][1]
+    assert ("NoServicesFound", NONE_FOUND) == (found.reason, found.message)
+    assert (0, 0, ()) == (status["readyEndpoints"], status["totalEndpoints"], status["endpoints"])
+
+
+def test_an_invalid_model_says_what_is_wrong() -> None:
+    model = DynamoModel(spec=DynamoModelSpec("", BASE))
+    (condition,) = invalid_status(model, model_problems(model))["conditions"]
+    assert ("Valid", "False", "ValidationFailed") == (
+        condition.type,
+        condition.status,
+        condition.reason,
+    )
+    assert "spec.modelName is required" in condition.message
+
+
+def test_a_status_is_never_too_large_to_be_stored() -> None:
+    long = Adapter("legal-v2", "s3://vault/" + "x" * 900)
+    ends = [
+        replace(worker(f"pod-{number}", loaded=long), message="ü" * 250) for number in range(3000)
+    ]
+    model = DynamoModelSpec(long.name, BASE, "lora", ModelSource(long.uri))
+    status = status_of(*ends, model=model)
+    assert len(msgspec.json.encode(status)) < 1_400_000
+    assert 3000 == status["totalEndpoints"]
+    left = 3000 - len(status["endpoints"])
+    assert 0 < left
+    state, reason, message = ready(status)
+    assert ("False", "NotReady") == (state, reason)
+    assert f"skipped {left} endpoint(s): the status has no room for them" in message
+
+
+def test_where_there_is_no_room_for_all_those_are_kept_that_have_something() -> None:
+    long = Adapter("legal-v2", "s3://vault/" + "x" * 9000)
+    nothing = [worker(f"a-{number}", loaded=None) for number in range(9000)]
+    model = DynamoModelSpec(long.name, BASE, "lora", ModelSource(long.uri))
+    status = status_of(*nothing, worker("z", loaded=long), model=model)
+    assert "z" in [each.pod_name for each in status["endpoints"]]
+
+
+def test_messages_of_a_thousand_pods_are_whole() -> None:
+    ends = [replace(worker(f"{each}", loaded=None), message="m" * 250) for each in range(1000)]
+    assert {250} == {len(each.message) for each in status_of(*ends)["endpoints"]}

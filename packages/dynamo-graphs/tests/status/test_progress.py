@@ -1,0 +1,96 @@
+"""A graph says that it stands still after its deadline, and not before, whatever becomes of the operator."""
+
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dynamo_graphs.api.component import ComponentSpec
+from dynamo_graphs.api.graph import DynamoGraphDeployment, DynamoGraphDeploymentSpec, Progress
+from dynamo_graphs.status.progress import Advance, advance, goal_hash
+from kube_runtime.types.meta import Metadata
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+STORED = Progress(2, "2026-01-01T00:00:00Z", 7, "goal")
+
+
+def after(
+    seconds: float,
+    *,
+    ready: int | None = 2,
+    generation: int = 7,
+    goal: str = "goal",
+    deadline: int | None = 100,
+) -> Advance:
+    return advance(
+        STORED,
+        ready=ready,
+        generation=generation,
+        goal=goal,
+        now=START + timedelta(seconds=seconds),
+        deadline_seconds=deadline,
+    )
+
+
+def test_one_more_ready_replica_begins_a_new_time() -> None:
+    found = after(99, ready=3)
+    assert Advance(Progress(3, "2026-01-01T00:01:39Z", 7, "goal"), again_seconds=100.0) == found
+
+
+def test_another_spec_begins_a_new_time() -> None:
+    found = after(99, ready=0, generation=8, goal="other").progress
+    assert Progress(0, "2026-01-01T00:01:39Z", 8, "other") == found
+
+
+def test_a_number_of_replicas_begins_no_new_time() -> None:
+    assert Advance(STORED, again_seconds=1.0) == after(99, generation=8)
+
+
+def test_without_a_hash_the_generation_tells_the_spec() -> None:
+    stored, now = Progress(2, "2026-01-01T00:00:00Z", 7), START + timedelta(seconds=99)
+    same = advance(stored, ready=2, generation=7, goal="g", now=now, deadline_seconds=100)
+    assert Advance(stored, again_seconds=1.0) == same
+    other = advance(stored, ready=2, generation=8, goal="g", now=now, deadline_seconds=100)
+    assert Progress(2, "2026-01-01T00:01:39Z", 8, "g") == other.progress
+
+
+def a_goal(replicas: int, *, image: str = "a", is_suspending: bool = False) -> str:
+    services = {"Decode": ComponentSpec(replicas=replicas, service_name=image)}
+    spec = DynamoGraphDeploymentSpec(services=services, replicas=replicas)
+    return goal_hash(DynamoGraphDeployment(Metadata("chat"), spec), is_suspending=is_suspending)
+
+
+def test_a_goal_is_another_for_all_but_replicas() -> None:
+    assert a_goal(1) == a_goal(9)
+    assert 3 == len({a_goal(1), a_goal(1, image="b"), a_goal(1, is_suspending=True)})
+
+
+def test_the_best_stays_when_replicas_are_lost() -> None:
+    assert Advance(STORED, again_seconds=50.0) == after(50, ready=0)
+
+
+def test_the_time_is_up_at_the_deadline() -> None:
+    assert Advance(STORED, again_seconds=1.0) == after(99)
+    assert Advance(STORED, is_exceeded=True) == after(100)
+
+
+def test_a_graph_that_is_ready_has_nothing_left_to_reach() -> None:
+    assert Advance() == after(500, ready=None)
+
+
+def test_without_a_deadline_of_its_own_a_graph_has_more_than_two_hours() -> None:
+    assert not after(7799, deadline=None).is_exceeded
+    assert after(7800, deadline=None).is_exceeded
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.floats(0, 99)), max_size=20))
+def test_what_is_stored_changes_only_for_something_better(steps: list[tuple[int, float]]) -> None:
+    stored, now = None, START
+    for ready, seconds in steps:
+        now += timedelta(seconds=seconds)
+        found = advance(
+            *(stored,), ready=ready, generation=1, goal="g", now=now, deadline_seconds=10
+        ).progress
+        assert found is not None
+        assert found == stored or stored is None or found.ready_replicas > stored.ready_replicas
+        stored = found

@@ -1,0 +1,129 @@
+"""Every reason that a request can give is on the page, with advice, under the condition that gives it."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from dynamo_graphs.api.graph import DynamoGraphDeployment, DynamoGraphDeploymentStatus
+from dynamo_graphs.api.request import (
+    DynamoGraphDeploymentRequest,
+    DynamoGraphDeploymentRequestSpec,
+    DynamoGraphDeploymentRequestStatus,
+    ProfilingConfig,
+)
+from dynamo_graphs.plan.request import RETRIED, Reason, State, Type
+from dynamo_graphs.plan.request_output import Found, Progress
+from dynamo_graphs.status import request as status
+from dynamo_graphs.status.request import Told
+from dynamo_graphs.status.request_catalog import REQUEST_MEANINGS
+from kube_runtime.kind import Key
+from kube_runtime.types.meta import Condition, Metadata
+
+ROWS = {(each.condition, each.status, str(each.reason)) for each in REQUEST_MEANINGS}
+SPEC = DynamoGraphDeploymentRequestSpec("m", "vllm", ProfilingConfig("p:1"), auto_apply=True)
+AT = Key("n", "r")
+GRAPH = Found({"apiVersion": "v", "kind": "k", "metadata": {"name": "g"}, "spec": {}})
+
+
+def a_request(state: str = "", *conditions: Condition) -> DynamoGraphDeploymentRequest:
+    """A request in that state."""
+    said = DynamoGraphDeploymentRequestStatus(state=state or None, conditions=conditions)
+    return DynamoGraphDeploymentRequest(Metadata(name="r", namespace="n", uid="u"), SPEC, said)
+
+
+def a_graph(state: str) -> DynamoGraphDeployment:
+    """A graph in that state."""
+    said = DynamoGraphDeploymentStatus(state=state)
+    return DynamoGraphDeployment(Metadata(name="r", namespace="n"), status=said)
+
+
+def everything_told() -> Iterator[Told]:
+    """What is told after each act, from each state."""
+    went_before = [Condition(each, "False", "x") for each in Type if each is not Type.SUCCEEDED]
+    for state in State:
+        for conditions in ((), tuple(went_before)):
+            request = a_request(state, *conditions)
+            yield status.refused(request, ("wrong",))
+            yield status.accepted(request, SPEC)
+            yield status.waiting(request, "pods")
+            yield status.begun(request, "now", is_offline=False)
+            yield status.watched(request, Progress(), "no node")
+            yield status.profiling_failed(request, "crash", Progress(), "now")
+            yield status.not_generated(request, "no graph", Progress(), "now")
+            for target in (None, AT):
+                yield status.generated(
+                    request, GRAPH, Progress(), target=target, warnings=(), now="now"
+                )
+            yield status.created(request, AT, ())
+            for type_, reason in RETRIED:
+                told = status.not_started if type_ is Type.PROFILING else status.not_created
+                yield told(request, reason, "refused")
+            for graph in ("", "pending", "failed", "successful"):
+                yield status.mirrored(request, a_graph(graph))
+            yield status.lost(request)
+            yield status.settled(request)
+            yield status.paused(request, "paused")
+            yield status.too_expensive(request, "too expensive")
+        yield status.resaid(a_request(state))
+
+
+def test_every_reason_is_explained_with_advice() -> None:
+    own = {State.PENDING, State.PROFILING, State.DEPLOYING, State.READY, State.FAILED}
+    assert {*map(str, Reason), *map(str, own)} == {reason for _, _, reason in ROWS}
+    assert all(each.text and each.advice for each in REQUEST_MEANINGS)
+    assert len(ROWS) == len(REQUEST_MEANINGS)
+
+
+def test_every_condition_that_is_told_has_its_row() -> None:
+    steps = {(type_, value, reason) for type_, value, reason in ROWS if type_ != Type.SUCCEEDED}
+    # `Succeeded` repeats the reason of a step that failed, or that waits.
+    repeated = {reason for _, value, reason in steps if value == "False"}
+    seen = {
+        (each.type, each.status, each.reason)
+        for told in everything_told()
+        for each in told.status["conditions"]
+    }
+    unexplained = {
+        (type_, value, reason)
+        for type_, value, reason in seen - ROWS
+        if type_ != Type.SUCCEEDED or reason not in repeated
+    }
+    again = {(each, "Unknown", Reason.STARTED_ANEW) for each in (Type.GENERATED, Type.DEPLOYED)}
+    assert again == unexplained
+    unread = (Reason.UNREADABLE, Reason.TOO_LARGE)  # of what cannot be read, or is not
+    untold = {(Type.SUCCEEDED, "False", each) for each in unread}
+    assert untold == ROWS - seen
+
+
+@pytest.mark.parametrize("held", [Reason.PAUSED, Reason.UNREADABLE])
+@pytest.mark.parametrize(
+    ("state", "verdict"),
+    [
+        (State.READY, ("True", State.READY)),
+        (State.FAILED, ("False", Reason.PROFILING_FAILED)),
+        (State.PENDING, ("Unknown", State.PENDING)),
+    ],
+)
+def test_what_was_true_before_is_said_again_when_nothing_holds_a_request_any_more(
+    held: Reason, state: State, verdict: tuple[str, str]
+) -> None:
+    value = "Unknown" if held is Reason.PAUSED else "False"
+    profiling = {
+        State.READY: Condition(Type.PROFILING, "True", Reason.PROFILING_COMPLETED),
+        State.FAILED: Condition(Type.PROFILING, "False", Reason.PROFILING_FAILED),
+        State.PENDING: Condition(Type.PROFILING, "Unknown", Reason.STARTED_ANEW),
+    }
+    request = a_request(state, profiling[state], Condition(Type.SUCCEEDED, value, held))
+    assert status.has_to_be_resaid(request)
+    (last,) = status.resaid(request).status["conditions"]
+    assert (Type.SUCCEEDED, *verdict) == (last.type, last.status, last.reason)
+
+
+def test_a_wait_for_an_earlier_job_is_told_in_every_place_that_is_looked_at() -> None:
+    told = status.waiting(a_request(State.FAILED), "Job profile-r is being deleted").status
+    text = "Profiling waits for an earlier Job to terminate: Job profile-r is being deleted"
+    assert (State.PENDING, text) == (told["state"], told["message"])
+    assert [
+        (Type.PROFILING, "False", Reason.WAITING, text),
+        (Type.SUCCEEDED, "Unknown", Reason.WAITING, text),
+    ] == [(each.type, each.status, each.reason, each.message) for each in told["conditions"]]

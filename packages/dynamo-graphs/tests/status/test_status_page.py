@@ -1,0 +1,29 @@
+"""The page about the status says what the code says."""
+
+import runpy
+from pathlib import Path
+
+from dynamo_graphs.plan.suspension import SuspensionReason
+from dynamo_graphs.status.condition_catalog import MEANINGS
+from dynamo_graphs.status.model import ModelReason
+from dynamo_graphs.status.pause import PauseReason
+from dynamo_graphs.status.reasons import ComponentReason, GraphReason
+from dynamo_graphs.status.scaling import ScalingReason
+
+TOOL = runpy.run_path(str(Path(__file__).parents[4] / "tools/status_page.py"))
+KINDS = (GraphReason, ComponentReason, PauseReason, SuspensionReason, ScalingReason, ModelReason)
+
+
+def test_the_page_in_the_repository_is_up_to_date() -> None:
+    assert TOOL["page"]() == TOOL["PAGE"].read_text("utf-8")
+
+
+def test_every_reason_is_explained_with_advice() -> None:
+    assert {each for kind in KINDS for each in kind} == {each.reason for each in MEANINGS}
+    assert all(each.text and each.advice for each in MEANINGS)
+
+
+def test_every_field_of_a_service_is_explained() -> None:
+    page = TOOL["page"]()
+    for name in ("scheduledReplicas", "runtimeNamespace", "blockedPods", "restarts"):
+        assert f"| `{name}` | " in page

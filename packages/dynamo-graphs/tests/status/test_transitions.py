@@ -1,0 +1,60 @@
+"""Events tell what began and what ended, once."""
+
+import pytest
+
+from dynamo_graphs.api.graph import (
+    DynamoGraphDeployment,
+    DynamoGraphDeploymentStatus,
+    RestartStatus,
+    RollingUpdateStatus,
+)
+from dynamo_graphs.status.events import happenings
+from kube_runtime.types.meta import Condition
+
+
+def restart(id_: str, phase: str) -> DynamoGraphDeploymentStatus:
+    return DynamoGraphDeploymentStatus(restart=RestartStatus(id_, phase))
+
+
+def rollout(phase: str) -> DynamoGraphDeploymentStatus:
+    update = RollingUpdateStatus(phase, from_hash="aaaa", to_hash="bbbb")
+    return DynamoGraphDeploymentStatus(rolling_update=update)
+
+
+def said(type_: str, status: str, reason: str = "r") -> DynamoGraphDeploymentStatus:
+    return DynamoGraphDeploymentStatus(conditions=(Condition(type_, status, reason, "m"),))
+
+
+LATE = said("Progressing", "False", "progress_deadline_exceeded")
+
+
+NOTHING = DynamoGraphDeploymentStatus()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "reasons"),
+    [
+        (NOTHING, NOTHING, []),
+        (NOTHING, restart("a", "Restarting"), ["RestartStarted"]),
+        (restart("a", "Completed"), restart("b", "Restarting"), ["RestartStarted"]),
+        (restart("a", "Restarting"), restart("a", "Completed"), ["RestartCompleted"]),
+        (restart("a", "Restarting"), restart("b", "Superseded"), ["RestartSuperseded"]),
+        (NOTHING, restart("a", "Completed"), []),
+        (restart("a", "Restarting"), NOTHING, []),
+        (NOTHING, rollout("InProgress"), ["RollingUpdateStarted"]),
+        (rollout("InProgress"), rollout("Completed"), ["RollingUpdateCompleted"]),
+        (NOTHING, rollout("Completed"), []),
+        (NOTHING, said("Suspended", "Unknown"), []),
+        (said("Suspended", "Unknown"), said("Suspended", "True"), ["Suspended"]),
+        (said("Suspended", "Unknown"), said("Suspended", "False"), ["Resumed"]),
+        (said("Progressing", "True"), LATE, ["ProgressDeadlineExceeded"]),
+        (LATE, said("Progressing", "True"), []),
+        (said("Progressing", "True"), said("Progressing", "False", "ValidationFailed"), []),
+    ],
+)
+def test_what_is_told(
+    before: DynamoGraphDeploymentStatus, after: DynamoGraphDeploymentStatus, reasons: list[str]
+) -> None:
+    old, new = DynamoGraphDeployment(status=before), DynamoGraphDeployment(status=after)
+    assert reasons == [each.reason for each in happenings(old, new)]
+    assert () == happenings(new, new)

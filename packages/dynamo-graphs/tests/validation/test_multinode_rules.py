@@ -1,0 +1,95 @@
+"""What a component on several nodes must say."""
+
+from typing import Any
+
+from dynamo_graphs.facts import Facts
+from dynamo_graphs.settings import RenderSettings
+from dynamo_graphs.validation.component import component_problems
+from dynamo_graphs.validation.graph import graph_problems
+from dynamo_graphs.validation.multinode import lacks_orchestrator
+from specs import IMAGE, a_component, a_graph, a_service
+
+SETTINGS = RenderSettings(mpi_secret_name="mpi-keys")
+TRTLLM = {"mainContainer": {"image": IMAGE, "command": ["python3", "-m", "dynamo.trtllm"]}}
+TWO_NODES: dict[str, Any] = {"multinode": {"nodeCount": 2}}
+
+
+def problems(settings: RenderSettings = SETTINGS, **spec: Any) -> list[str]:
+    component = a_component(**{**TWO_NODES, "componentType": "worker", **spec})
+    return [str(each) for each in component_problems(component, settings)]
+
+
+def test_there_must_be_something_to_start() -> None:
+    message = "missing command: a multinode component has no default"
+    path = "spec.extraPodSpec.mainContainer.args"
+    assert [f"{path}: {message}"] == problems()
+    for command in (["/bin/sh", "-c"], ["bash", "-lc"]):
+        main = {"image": IMAGE, "command": command}
+        assert [f"{path}: {message}"] == problems(extraPodSpec={"mainContainer": main})
+    main = {"image": IMAGE, "command": ["/opt/own"]}
+    assert [] == problems(extraPodSpec={"mainContainer": main})
+
+
+def test_tensorrt_llm_needs_a_number_of_gpus_wherever_it_is_said() -> None:
+    message = "missing GPUs: multinode TensorRT-LLM starts one process per GPU"
+    assert [f"spec.resources.limits.gpu: {message}"] == problems(extraPodSpec=TRTLLM)
+    limits = {"limits": {"gpu.example.com/x": "4"}}
+    other = {"mainContainer": {**TRTLLM["mainContainer"], "resources": limits}}
+    cases: tuple[dict[str, Any], ...] = (
+        {"resources": {"limits": {"gpu": "4"}}, "extraPodSpec": TRTLLM},
+        {"resources": {"requests": {"gpu": "4"}}, "extraPodSpec": TRTLLM},
+        {"resources": {"limits": {"custom": {"nvidia.com/gpu": "4"}}}, "extraPodSpec": TRTLLM},
+        {"resources": {"limits": {"gpuType": "gpu.example.com/x"}}, "extraPodSpec": other},
+    )
+    for said in cases:
+        assert [] == problems(**said)
+
+
+def test_tensorrt_llm_needs_the_keys_of_the_operator() -> None:
+    [found] = problems(RenderSettings(), resources={"limits": {"gpu": "4"}}, extraPodSpec=TRTLLM)
+    assert found.startswith("spec.multinode.nodeCount: multinode TensorRT-LLM requires SSH keys")
+
+
+def test_other_components_need_neither_gpus_nor_keys() -> None:
+    main = {"image": IMAGE, "args": ["python3 -m dynamo.sglang"]}
+    assert [] == problems(RenderSettings(), extraPodSpec={"mainContainer": main})
+
+
+def test_the_number_of_groups_has_a_limit() -> None:
+    main = {"mainContainer": {"image": IMAGE, "args": ["date"]}}
+    message = "spec.replicas: a multinode component has at most 1000 replicas"
+    assert [message] == problems(replicas=1001, extraPodSpec=main)
+    assert [] == problems(replicas=1000, extraPodSpec=main)
+
+
+def test_the_number_of_nodes_has_a_limit() -> None:
+    main = {"mainContainer": {"image": IMAGE, "args": ["date"]}}
+    message = "spec.multinode.nodeCount: a component spans at most 1000 nodes"
+    assert [message] == problems(multinode={"nodeCount": 2**31 - 1}, extraPodSpec=main)
+    assert [] == problems(multinode={"nodeCount": 1000}, extraPodSpec=main)
+
+
+def test_a_group_takes_names_from_other_services() -> None:
+    pod = {"mainContainer": {"image": IMAGE, "args": ["date"]}}
+    services = {
+        "W": a_service(**TWO_NODES, replicas=2, extraPodSpec=pod),
+        "W-1": a_service(),
+        "W-2": a_service(),
+    }
+    found = [str(each) for each in graph_problems(a_graph(services), SETTINGS)]
+    assert ['spec.services.W-1: "W" and "W-1" would both create objects named "chat-w-1"'] == found
+
+
+def test_several_nodes_need_the_api_of_groups_and_one_does_not() -> None:
+    several, single = a_component(**TWO_NODES).spec, a_component().spec
+    assert lacks_orchestrator(several, Facts())
+    assert not lacks_orchestrator(several, Facts(lws_served=True))
+    assert not lacks_orchestrator(single, Facts())
+
+
+def test_groups_must_not_be_more_together_than_can_be_cached() -> None:
+    env = [{"name": f"NAME_{number}", "value": "x" * 40} for number in range(3000)]
+    main = {"image": IMAGE, "args": ["run"], "env": env}
+    assert [] == problems(extraPodSpec={"mainContainer": main}, replicas=300)
+    (problem,) = problems(extraPodSpec={"mainContainer": main}, replicas=400)
+    assert problem.startswith("spec.replicas: 400 multinode replicas with templates of ")

@@ -1,0 +1,71 @@
+"""The rules of endpoint pickers."""
+
+from typing import Any
+
+import pytest
+
+from dynamo_graphs.settings import RenderSettings
+from dynamo_graphs.validation.graph import graph_problems
+from kube_runtime.kind import Object
+from specs import a_graph, a_service
+
+SETTINGS = RenderSettings(epp_cluster_role_name="epp")
+CONFIG = {"config": {"plugins": [{"type": "picker"}], "schedulingProfiles": []}}
+REFERENCE = {"configMapRef": {"name": "mine", "key": "k"}}
+
+
+def problems(
+    services: dict[str, Object], settings: RenderSettings = SETTINGS, **spec: Any
+) -> list[str]:
+    return [str(each) for each in graph_problems(a_graph(services, **spec), settings)]
+
+
+@pytest.mark.parametrize("config", [CONFIG, REFERENCE])
+def test_a_plain_picker_has_no_problems(config: Object) -> None:
+    assert [] == problems({"e": a_service("epp", eppConfig=config, replicas=1)})
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({}, "eppConfig is required for EPP components"),
+        ({"eppConfig": {}}, "eppConfig: either configMapRef or config must be specified"),
+        (
+            {"eppConfig": CONFIG | REFERENCE},
+            "eppConfig: configMapRef and config are mutually exclusive",
+        ),
+        ({"eppConfig": {"configMapRef": {"key": "k"}}}, "configMapRef.name is required"),
+        ({"eppConfig": {"configMapRef": {"name": "a b"}}}, 'configMapRef.name: invalid name "a b"'),
+        ({"eppConfig": {"configMapRef": {"name": 1}}}, "configMapRef.name: expected a string"),
+        (
+            {"eppConfig": {"configMapRef": {"name": "a", "key": 1}}},
+            "configMapRef.key: expected a string",
+        ),
+        (
+            {"eppConfig": CONFIG, "replicas": 2},
+            "EPP component must have exactly 1 replica (found 2 replicas)",
+        ),
+        ({"eppConfig": CONFIG, "multinode": {"nodeCount": 2}}, "EPP component cannot be multinode"),
+    ],
+)
+def test_one_problem_is_told(fields: Object, said: str) -> None:
+    [found] = problems({"e": a_service("epp", **fields)})
+    assert said in found
+
+
+def test_a_graph_has_one_picker() -> None:
+    picker = a_service("epp", eppConfig=CONFIG)
+    assert [
+        'spec.services.b.componentType: a graph has at most one endpoint picker, and "a" already is one'
+    ] == problems({"b": picker, "a": picker})
+
+
+def test_a_picker_needs_a_role_unless_the_installation_gives_it_one() -> None:
+    picker = {"e": a_service("epp", eppConfig=CONFIG)}
+    [found] = problems(picker, RenderSettings())
+    assert "EPP ClusterRole name is required in cluster-wide mode" in found
+    assert [] == problems(picker, RenderSettings(restricted_namespace="prod"))
+
+
+def test_the_configuration_of_another_type_is_ignored() -> None:
+    assert [] == problems({"w": a_service("worker", eppConfig={})})

@@ -1,0 +1,224 @@
+"""What is wrong with a request, and when it is too late to change it."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from dynamo_graphs.api.request import (
+    DeploymentOverrides,
+    DynamoGraphDeploymentRequest,
+    DynamoGraphDeploymentRequestSpec,
+    DynamoGraphDeploymentRequestStatus,
+    ProfilingConfig,
+)
+from dynamo_graphs.render.profiling_config import profiler_config_bytes, profiler_config_text
+from dynamo_graphs.settings import RenderSettings
+from dynamo_graphs.validation.request import (
+    request_problems,
+    request_update_problems,
+    request_warnings,
+)
+from kube_runtime.types.meta import Metadata
+
+
+def a_request(state: str = "", **fields: Any) -> DynamoGraphDeploymentRequest:
+    """A request in that state; fields of `profilingConfig` and of the spec by their names."""
+    known = ProfilingConfig.__struct_fields__
+    own = {name: fields.pop(name) for name in tuple(fields) if name in known}
+    profiling = ProfilingConfig(**{"profiler_image": "p:1", **own})
+    spec = DynamoGraphDeploymentRequestSpec("m", "vllm", profiling, **fields)
+    status = DynamoGraphDeploymentRequestStatus(state=state)
+    return DynamoGraphDeploymentRequest(Metadata(name="r", namespace="n"), spec, status)
+
+
+def said(request: DynamoGraphDeploymentRequest, **settings: Any) -> list[str]:
+    """The problems, one line each."""
+    size = profiler_config_bytes(request.spec, "n") if request.spec else 0
+    return [str(each) for each in request_problems(request, RenderSettings(**settings), size)]
+
+
+def test_no_configuration_is_a_configuration() -> None:
+    assert [] == said(a_request())
+
+
+@pytest.mark.parametrize(
+    ("fields", "settings", "problem"),
+    [
+        ({"profiler_image": ""}, {}, "spec.profilingConfig.profilerImage is required"),
+        (
+            {"config": {"engine": "vllm"}},
+            {},
+            "spec.profilingConfig.config.engine must be an object, got string",
+        ),
+        (
+            {"env": ({"name": "DGDR_UID"},)},
+            {},
+            "spec.profilingConfig.env[0].name: DGDR_UID is set by the operator",
+        ),
+        (
+            {"labels": {"job-name": "x"}},
+            {},
+            ("spec.profilingConfig.labels[job-name]: the operator or the Job controller sets"),
+        ),
+        (
+            {"labels": {"batch.kubernetes.io/job-name": "x"}},
+            {},
+            "spec.profilingConfig.labels[batch.kubernetes.io/job-name]",
+        ),
+        (
+            {"service_account_name": "operator"},
+            {"operator_account": "n/operator", "restricted_namespace": "n"},
+            "is the operator's own ServiceAccount",
+        ),
+        (
+            {},
+            {"operator_account": "n/operator"},
+            "metadata.namespace n is the operator's own",
+        ),
+        (
+            {"enable_gpu_discovery": True},
+            {"restricted_namespace": "n"},
+            "spec.enableGpuDiscovery can only be set to true for cluster-wide operators",
+        ),
+        (
+            {"deployment_overrides": DeploymentOverrides(namespace="other")},
+            {"restricted_namespace": "n"},
+            "spec.deploymentOverrides.namespace is other, but this operator works in namespace n only",
+        ),
+    ],
+)
+def test_what_cannot_be_carried_out_is_told(
+    fields: dict[str, Any], settings: dict[str, Any], problem: str
+) -> None:
+    (found,) = said(a_request(**fields), **settings)
+    assert problem in found
+
+
+def test_every_problem_is_told_at_once() -> None:
+    config = {
+        "engine": 1,
+        "deployment": {"modelCache": {"pvcName": 3, "mountPath": ["/x"]}},
+        "sla": "fast",
+        "sweep": True,
+        "hardware": [],
+        "planner": 1.5,
+    }
+    assert [
+        "spec.profilingConfig.config.deployment.modelCache.mountPath must be a string, got array",
+        "spec.profilingConfig.config.deployment.modelCache.pvcName must be a string, got number",
+        "spec.profilingConfig.config.engine must be an object, got number",
+        "spec.profilingConfig.config.hardware must be an object, got array",
+        "spec.profilingConfig.config.planner must be an object, got number",
+        "spec.profilingConfig.config.sla must be an object, got string",
+        "spec.profilingConfig.config.sweep must be an object, got boolean",
+        "spec.profilingConfig.profilerImage is required",
+    ] == said(a_request(profiler_image="", config=config))
+
+
+@pytest.mark.parametrize("odd", ["", 0, False, [], 1.0])
+@pytest.mark.parametrize("section", ["deployment", "engine", "sla"])
+def test_a_section_of_another_form_is_refused_though_it_is_empty(section: str, odd: Any) -> None:
+    (problem,) = said(a_request(config={section: odd}))
+    assert problem.startswith(f"spec.profilingConfig.config.{section} must be an object, got ")
+
+
+def test_sections_that_say_nothing_are_none() -> None:
+    empty = dict.fromkeys(("engine", "deployment", "sla", "sweep", "hardware", "planner"))
+    assert [] == said(a_request(config={**empty, "analytic": 1}))
+
+
+def test_a_configuration_is_as_large_as_one_argument_may_be_and_no_larger() -> None:
+    def of(size: int) -> DynamoGraphDeploymentRequest:
+        return a_request(config={"note": "x" * size})
+
+    room = 131_071 - len(profiler_config_text(spec_of(of(0)), "n").encode())
+    # Without a text there are two quotes in its place.
+    fitting = of(room + 2)
+    assert 131_071 == len(profiler_config_text(spec_of(fitting), "n").encode())
+    assert [] == said(fitting)
+    (problem,) = said(of(room + 3))
+    assert problem.startswith(
+        "spec.profilingConfig.config has 131072 bytes, but the profiler receives"
+    )
+
+
+@pytest.mark.parametrize("size", [300_000, 5_000_000])
+def test_a_far_too_large_configuration_has_one_problem(size: int) -> None:
+    (problem,) = said(a_request(config={"note": "x" * size}))
+    assert problem.startswith("spec.profilingConfig.config has ")
+
+
+def test_lines_that_only_depth_makes_long_count() -> None:
+    config: Any = {str(each): each for each in range(1000)}
+    for _ in range(90):
+        config = {"a": config}
+    (problem,) = said(a_request(config=config))
+    assert problem.startswith("spec.profilingConfig.config has 199140 bytes")
+
+
+@pytest.mark.parametrize("depth", [101, 900])
+def test_a_configuration_that_no_reader_takes_is_refused(depth: int) -> None:
+    config: Any = 1
+    for _ in range(depth):
+        config = {"a": config}
+    expected = "spec.profilingConfig.config must not nest deeper than 100 levels"
+    assert [expected] == said(a_request(config=config))
+
+
+def test_a_variable_that_no_process_can_have_is_refused() -> None:
+    env = ({"name": "A", "value": "x" * 10}, {"name": "BIG", "value": "x" * 131_068})
+    (problem,) = said(a_request(env=env))
+    assert problem.startswith("spec.profilingConfig.env[1].value makes a variable of 131072 bytes")
+    fitting = ({"name": "BIG", "value": "x" * 131_067},)
+    assert [] == said(a_request(env=fitting))
+
+
+def test_a_spec_that_cannot_be_stored_twice_is_refused() -> None:
+    env = tuple({"name": f"V{each}", "value": "x" * 1000} for each in range(200))
+    (problem,) = said(a_request(env=env))
+    assert problem.startswith("spec: the spec has 20")
+    assert "limit 200000" in problem
+
+
+def spec_of(request: DynamoGraphDeploymentRequest) -> DynamoGraphDeploymentRequestSpec:
+    """Its spec, which is there."""
+    assert request.spec is not None
+    return request.spec
+
+
+@pytest.mark.parametrize("state", ["", "Pending", "Failed"])
+def test_a_spec_may_be_changed_while_nothing_follows_from_it(state: str) -> None:
+    changed = a_request(state, auto_apply=True)
+    assert [] == [*request_update_problems(a_request(state), changed)]
+
+
+@pytest.mark.parametrize("state", ["Profiling", "Deploying", "Ready", "DeploymentDeleted"])
+def test_a_spec_is_fixed_once_profiling_has_started(state: str) -> None:
+    old = a_request(state)
+    (problem,) = request_update_problems(old, a_request(state, auto_apply=True))
+    assert f"in state '{state}'" in problem.message
+    labelled = replace(old, metadata=replace(old.metadata, labels={"a": "b"}))
+    assert [] == [*request_update_problems(old, labelled)]
+
+
+@pytest.mark.parametrize("state", ["Profiling", "Deploying", "Ready", "DeploymentDeleted"])
+def test_the_accepted_spec_may_be_restored(state: str) -> None:
+    accepted, edited = a_request(state), a_request(state, auto_apply=True)
+    kept = msgspec.json.decode(msgspec.json.encode(accepted.spec))
+    stored = replace(edited, status=replace(edited.status, accepted_spec=kept))
+    assert [] == [*request_update_problems(stored, accepted)]
+    assert 1 == len([*request_update_problems(stored, a_request(state, use_mocker=True))])
+
+
+def test_values_that_others_take_the_place_of_are_warned_of() -> None:
+    config = {"engine": {"backend": "sglang"}, "deployment": {"model": "x"}, "output_dir": "/x"}
+    assert [
+        "spec.profilingConfig.config.engine.backend (sglang) will be overwritten by spec.backend (vllm)",
+        "spec.profilingConfig.config.deployment.model (x) will be overwritten by spec.model (m)",
+        (
+            "spec.profilingConfig.config.output_dir (/x) will be overwritten by /data, from "
+            "which the operator reads results"
+        ),
+    ] == [str(each) for each in request_warnings(a_request(config=config))]

@@ -1,0 +1,26 @@
+"""Who replaces workers is one of two words, or not said at all."""
+
+import pytest
+
+from dynamo_graphs.settings import RenderSettings
+from dynamo_graphs.validation.graph import graph_problems
+from specs import a_graph, a_service
+
+MODE = "nvidia.com/worker-rollout"
+
+
+def problems(mode: str) -> list[str]:
+    graph = a_graph({"W": a_service()}, metadata={"annotations": {MODE: mode}})
+    return [str(each) for each in graph_problems(graph, RenderSettings())]
+
+
+@pytest.mark.parametrize("mode", ["managed", "native"])
+def test_the_two_words_are_fine(mode: str) -> None:
+    assert [] == problems(mode)
+
+
+@pytest.mark.parametrize("mode", ["", "Managed", "manged"])
+def test_another_word_is_refused(mode: str) -> None:
+    (problem,) = problems(mode)
+    assert "expected managed or native" in problem
+    assert f"metadata.annotations[{MODE}]" in problem

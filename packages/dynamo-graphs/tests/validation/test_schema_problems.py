@@ -1,0 +1,206 @@
+"""A document that the API server would refuse gets one clear line for each mistake."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dynamo_graphs.api.crd import RESOURCES, resource_schema
+from dynamo_graphs.validation import Problem, ProblemKind
+from dynamo_graphs.validation.schema import dotted, schema_problems
+from dynamo_graphs.validation.schema.cel_rules import RULES
+from kube_runtime.kind import Object
+
+
+def graph(spec: Any, **metadata: Any) -> Object:
+    return {
+        "apiVersion": "nvidia.com/v1alpha1",
+        "kind": "DynamoGraphDeployment",
+        "metadata": {"name": "g", **metadata},
+        "spec": spec,
+    }
+
+
+def decode(service: Any) -> Object:
+    return graph({"services": {"Decode": service}})
+
+
+def lines(document: Object) -> list[str]:
+    return [str(problem) for problem in schema_problems(document)]
+
+
+def test_a_good_document_has_no_problem() -> None:
+    assert [] == lines(decode({"replicas": 2, "extraPodSpec": {"mainContainer": {"image": "i"}}}))
+
+
+def test_all_problems_are_told_at_once_in_the_order_of_their_paths() -> None:
+    document = graph(
+        {
+            "backendFramework": "vlm",
+            "pvcs": [{"create": True}],
+            "services": {"Decode": {"replicas": "two", "extraPodSpec": {"mainContaner": {}}}},
+        },
+        name="G",
+    )
+    assert [
+        (
+            'metadata.name: invalid name "G" (expected at most 253 lower-case letters, digits, '
+            '"-" and ".", with a letter or digit at both ends)'
+        ),
+        (
+            'spec.backendFramework: unsupported value "vlm" (expected "sglang", "vllm" or '
+            '"trtllm"; did you mean "vllm"?)'
+        ),
+        (
+            "spec.pvcs[0]: When create is true, size, storageClass, and volumeAccessMode are "
+            "required"
+        ),
+        "spec.pvcs[0].name: this field is required",
+        (
+            "spec.services.Decode.extraPodSpec.mainContaner: unknown field; "
+            'did you mean "mainContainer"?'
+        ),
+        'spec.services.Decode.replicas: expected an integer, got the text "two"',
+    ] == lines(document)
+
+
+@pytest.mark.parametrize(
+    ("service", "line"),
+    [
+        ({"replicas": True}, "replicas: expected an integer, got true"),
+        ({"replicas": 1.5}, "replicas: expected an integer, got the number 1.5"),
+        ({"replicas": [1]}, "replicas: expected an integer, got a list"),
+        ({"replicas": -1}, "replicas: must be at least 0, got -1"),
+        ({"replicas": 2**31}, "replicas: must be at most 2147483647, got 2147483648"),
+        ({"labels": {"a": 1}}, "labels.a: expected text, got the number 1"),
+        ({"envs": {"A": "b"}}, "envs: expected a list, got an object"),
+        ({"envs": [None]}, "envs[0]: expected an object, got nothing (null)"),
+        (
+            {"ingress": {"enabled": "yes"}},
+            'ingress.enabled: expected true or false, got the text "yes"',
+        ),
+        (
+            {"sharedMemory": {"size": "8Gb"}},
+            'sharedMemory.size: "8Gb" is not a quantity such as 8Gi, 500m or 2',
+        ),
+        (
+            {"sharedMemory": {"size": 1.5}},
+            "sharedMemory.size: expected an integer or text, got the number 1.5",
+        ),
+        ({"image": "i"}, 'image: unknown field; did you mean "extraPodSpec.mainContainer.image"?'),
+        ({"zzz": 1}, "zzz: unknown field"),
+        (
+            {"extraPodSpec": {"mainContainer": {"env": [{"name": "a"}, {"name": "a"}]}}},
+            "extraPodSpec.mainContainer.env[1]: duplicate entry with name a",
+        ),
+    ],
+)
+def test_a_mistake_is_named_with_what_was_expected_and_what_is_there(
+    service: Object, line: str
+) -> None:
+    assert [f"spec.services.Decode.{line}"] == lines(decode(service))
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        ({"apiVersion": None}, "apiVersion: this field is required"),
+        (
+            {"apiVersion": "nvidia.com/v1"},
+            (
+                'apiVersion: unsupported value "nvidia.com/v1" (expected "nvidia.com/v1alpha1"; '
+                'did you mean "nvidia.com/v1alpha1"?)'
+            ),
+        ),
+        ({"kind": None}, "kind: this field is required"),
+        ({"metadata": None}, "metadata.name: this field is required"),
+        ({"metadata": {"name": ""}}, "metadata.name: this field is required"),
+        ({"metadata": []}, "metadata: expected an object, got a list"),
+        ({"spec": []}, "spec: expected an object, got a list"),
+        ({"specs": {}}, 'specs: unknown field; did you mean "spec"?'),
+    ],
+)
+def test_what_surrounds_the_spec_is_checked_too(change: Object, line: str) -> None:
+    assert [line] == lines({**graph({}), **change})
+
+
+def test_an_unknown_kind_is_compared_with_ours() -> None:
+    (problem,) = schema_problems({**graph({}), "kind": "DynamoGraphDeploymnt"})
+    assert ProblemKind.NOT_SUPPORTED == problem.kind
+    assert problem.message.endswith('did you mean "DynamoGraphDeployment"?)')
+
+
+def test_a_status_in_a_document_is_not_looked_at() -> None:
+    assert [] == lines({**graph({}), "status": {"conditions": [{}], "anything": 1}})
+
+
+def test_a_wrong_label_key_and_a_wrong_label_value_are_two_problems() -> None:
+    paths = [problem.path for problem in schema_problems(graph({}, labels={"a b": "c d"}))]
+    assert ["metadata.labels.a b"] * 2 == paths
+
+
+def test_annotations_may_not_be_larger_than_the_api_server_allows() -> None:
+    assert [] == lines(graph({}, annotations={"a": "x" * (256 * 1024 - 1)}))
+    assert ["metadata.annotations: 262145 bytes of annotations (limit 262144 in total)"] == lines(
+        graph({}, annotations={"a": "x" * 256 * 1024})
+    )
+
+
+def test_a_problem_tells_its_sort() -> None:
+    document = graph({"pvcs": [{"name": "a", "nam": 1}], "restart": {}, "backendFramework": "x"})
+    kinds = {problem.path: problem.kind for problem in schema_problems(document)}
+    assert {
+        "spec.pvcs[0].nam": ProblemKind.UNKNOWN_FIELD,
+        "spec.restart.id": ProblemKind.REQUIRED,
+        "spec.backendFramework": ProblemKind.NOT_SUPPORTED,
+    } == kinds
+
+
+def test_a_problem_reads_as_path_and_message() -> None:
+    assert "spec.replicas: too many" == str(Problem("spec.replicas", "too many"))
+    assert "document" == dotted(())
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(
+            st.sampled_from(["spec", "metadata", "services", "pvcs", "name", "labels", "x"]),
+            inner,
+            max_size=3,
+        )
+    ),
+    max_leaves=6,
+)
+
+
+@settings(deadline=None)
+@given(
+    st.sampled_from([resource.KIND.name for resource in RESOURCES]),
+    st.fixed_dictionaries({}, optional={"apiVersion": JSON, "metadata": JSON, "spec": JSON}),
+)
+def test_no_json_document_makes_the_check_fail(kind: str, document: Object) -> None:
+    for problem in schema_problems({**document, "kind": kind}):
+        assert problem.path
+        assert problem.message
+
+
+@settings(deadline=None)
+@given(JSON)
+def test_a_document_of_any_kind_at_all_gets_an_answer(kind: Any) -> None:
+    assert schema_problems({"kind": kind})
+
+
+def test_every_rule_of_the_schemas_is_known_to_the_offline_check() -> None:
+    def expressions(node: Any) -> set[str]:
+        if isinstance(node, dict):
+            rules = [rule["rule"] for rule in node.get("x-kubernetes-validations", ())]
+            own = {each for each in rules if "oldSelf" not in each}  # offline nothing was before
+            return own.union(*(expressions(each) for each in node.values()))
+        if isinstance(node, list):
+            return set().union(*(expressions(each) for each in node))
+        return set()
+
+    assert set(RULES) == set().union(*(expressions(resource_schema(each)) for each in RESOURCES))

@@ -1,0 +1,96 @@
+"""Query the API server for permissions of users, on behalf of reviews from any client.
+
+An outsider may send a review with any user in it, and the answer reveals what that user may do. So a client
+has few queries, only some run at a time, and answers are cached for a moment: outsiders can neither take
+the capacity of reconciles nor read the permissions of a cluster in bulk.
+"""
+
+import asyncio
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from kube_runtime.client.requests import Client
+from kube_runtime.errors import OperatorError
+from kube_runtime.kind import Object
+from kube_runtime.serving.turns import Turns
+from kube_runtime.types.access import SubjectAccessReview, question
+
+AT_ONCE: Final = 4
+BURST: Final = 20
+REFILL_SECONDS: Final = 3.0
+"""A client may ask BURST questions, and one more each REFILL_SECONDS."""
+
+KEPT_SECONDS: Final = 10.0
+MOST_REMEMBERED: Final = 1024
+"""Clients, and answers."""
+
+
+class TooManyQuestions(OperatorError):
+    """The client has asked too much lately; nothing was asked."""
+
+
+@dataclass(slots=True)
+class _Budget:
+    left: float
+    at: float
+
+
+class Questions:
+    """Asks `SubjectAccessReview`s.
+
+    `are_clients_known`: all reviews come from the API server, so that no client has to be restrained.
+    """
+
+    def __init__(self, client: Client, *, are_clients_known: bool = False) -> None:
+        self._client = client
+        self._are_clients_known = are_clients_known
+        self._turns = Turns(AT_ONCE)
+        self._answers: OrderedDict[bytes, tuple[bool, float]] = OrderedDict()
+        self._budgets: OrderedDict[str, _Budget] = OrderedDict()
+
+    @property
+    def remembered(self) -> tuple[int, int]:
+        """How many answers and clients are remembered."""
+        return len(self._answers), len(self._budgets)
+
+    async def allowed(self, spec: Object, client: str) -> bool:
+        """Whether the API server allows what the spec of a `SubjectAccessReview` describes.
+
+        `client` is where the review came from.
+
+        Raises:
+            TooManyQuestions: it has to wait.
+            OperatorError: no answer.
+        """
+        key = msgspec.json.encode(spec)
+        known = self._answers.get(key)
+        if known is not None and known[1] > _now():
+            return known[0]
+        if not self._are_clients_known:
+            self._spend(client)
+        async with self._turns.place(client):
+            asked = question(SubjectAccessReview.KIND, spec)
+            review = await self._client.create(SubjectAccessReview, asked)
+        self._answers[key] = review.status.allowed, _now() + KEPT_SECONDS
+        self._answers.move_to_end(key)
+        if len(self._answers) > MOST_REMEMBERED:
+            self._answers.popitem(last=False)
+        return review.status.allowed
+
+    def _spend(self, client: str) -> None:
+        budget = self._budgets.setdefault(client, _Budget(BURST, _now()))
+        self._budgets.move_to_end(client)
+        if len(self._budgets) > MOST_REMEMBERED:
+            self._budgets.popitem(last=False)
+        budget.left = min(BURST, budget.left + (_now() - budget.at) / REFILL_SECONDS)
+        budget.at = _now()
+        if budget.left < 1:
+            raise TooManyQuestions("too many questions about users from the same address")
+        budget.left -= 1
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,97 @@
+"""Read the bodies of reviews: only what the API server could have sent, within limits.
+
+Any client that reaches the port may send. So a request is refused before its body is read if possible.
+Concurrent reviews, and the bytes of large bodies, are limited for all clients together, and shared among
+their addresses: those of the API server are unknown, and no client may take everything.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from aiohttp import web
+
+from kube_runtime.serving.shares import NothingLeft, Shares
+
+LARGEST_BODY: Final = 7 * 1024 * 1024
+"""In bytes. The API server takes 3 MiB for an object, and an update shows it twice."""
+
+SMALL_BODY: Final = 64 * 1024
+"""In bytes. The connections of the server are too few for such bodies to add up."""
+
+ALL_BODIES: Final = 32 * 1024 * 1024
+"""In bytes: what may be read or judged of larger bodies at one time."""
+
+ALL_REVIEWS: Final = 256
+"""As many as there are connections."""
+
+JSON: Final = "application/json"
+_BODY_SECONDS: Final = 5.0
+"""So long a body may take: the API server sends it at once, and waits ten seconds for the whole answer."""
+
+
+class NotTaken(Exception):
+    """The request is not taken in. `status` is a 4xx or 503."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+class Intake:
+    """Reads bodies, and remembers how much of them there is."""
+
+    def __init__(self) -> None:
+        self._reviews = Shares(ALL_REVIEWS)
+        self._bytes = Shares(ALL_BODIES)
+
+    @contextmanager
+    def admitted(self, http: web.Request, client: str) -> Iterator[None]:
+        """Have the body of a client's request read and judged within the block.
+
+        Raises:
+            NotTaken: it may not.
+        """
+        size = _size(http)
+        try:
+            with (
+                self._reviews.taken(client, 1),
+                self._bytes.taken(client, size if size > SMALL_BODY else 0),
+            ):
+                yield
+        except NothingLeft:
+            raise NotTaken(503, "too many requests in progress, try again") from None
+
+    @staticmethod
+    async def read(http: web.Request) -> bytes:
+        """The body of a request.
+
+        Raises:
+            NotTaken: it did not come.
+        """
+        try:
+            async with asyncio.timeout(_BODY_SECONDS):
+                return await http.read()
+        except TimeoutError:
+            raise NotTaken(408, "timed out reading the body") from None
+        except (web.RequestPayloadError, ConnectionError) as error:
+            raise NotTaken(400, f"failed to read the body: {error}") from error
+
+
+def _size(http: web.Request) -> int:
+    """The size of a body, as its client says.
+
+    Raises:
+        NotTaken: the API server would not send it.
+    """
+    if http.content_type != JSON:
+        raise NotTaken(400, f"expected {JSON}, got {http.content_type}")
+    if http.headers.get("Content-Encoding", "identity") != "identity":
+        raise NotTaken(415, "the body must not be compressed")
+    size = http.content_length
+    if size is None:
+        raise NotTaken(411, "missing Content-Length")
+    if size > LARGEST_BODY:
+        raise NotTaken(413, f"the body exceeds {LARGEST_BODY} bytes")
+    return size

@@ -1,0 +1,84 @@
+"""The authorities in our ValidatingWebhookConfiguration: put there, and put back.
+
+Only `caBundle` is written, entry by entry, as a server-side apply: whatever else an installer or a GitOps
+tool says about the configuration stays as it is.
+"""
+
+import base64
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+import structlog
+
+from dynamo_operator.admission.hosts import service_host
+from dynamo_operator.admission.registration import REVIEWED, entry_name
+from kube_runtime.cache.cache import Cache
+from kube_runtime.client.requests import Client
+from kube_runtime.kind import Key
+from kube_runtime.types.admission import ValidatingWebhookConfiguration, Webhook
+
+_OURS = frozenset(entry_name(each.KIND) for each in REVIEWED)
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """How the API server will call us: by which name, trusting which authorities ("" means the system's)."""
+
+    host: str
+    bundle: str
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """The configuration of that name, as the cache has it."""
+
+    client: Client
+    cache: Cache
+    name: str
+
+    def entries(self) -> tuple[Webhook, ...] | None:
+        """Our entries. None means: there is no such configuration."""
+        found = self.cache.get(ValidatingWebhookConfiguration, Key("", self.name))
+        return tuple(each for each in found.webhooks if each.name in _OURS) if found else None
+
+    def callers(self) -> frozenset[Caller]:
+        """The ways in which the API server will call us."""
+        return frozenset(
+            Caller(_host(each), each.client_config.ca_bundle) for each in self.entries() or ()
+        )
+
+    def trusts(self, authorities: bytes) -> bool:
+        """Whether each of our entries has this very bundle."""
+        entries = self.entries()
+        wanted = base64.b64encode(authorities).decode()
+        return bool(entries) and all(
+            each.client_config.ca_bundle == wanted for each in entries or ()
+        )
+
+    async def trust(self, authorities: bytes) -> None:
+        """Put that bundle into each of our entries, if it is not there."""
+        found = self.cache.get(ValidatingWebhookConfiguration, Key("", self.name))
+        entries = self.entries()
+        if found is None or not entries or self.trusts(authorities):
+            return
+        bundle = base64.b64encode(authorities).decode()
+        wanted = {
+            "apiVersion": found.KIND.api_version,
+            "kind": found.KIND.name,
+            "metadata": {"name": self.name},
+            "webhooks": [
+                {"name": each.name, "clientConfig": {"caBundle": bundle}} for each in entries
+            ],
+        }
+        await self.client.apply(
+            ValidatingWebhookConfiguration, wanted, force=True, uid=found.metadata.uid
+        )
+        _log.info("wrote the webhook CA bundles", configuration=self.name)
+
+
+def _host(entry: Webhook) -> str:
+    client = entry.client_config
+    if client.service is not None:
+        return service_host(client.service.namespace, client.service.name)
+    return urlsplit(client.url).hostname or ""

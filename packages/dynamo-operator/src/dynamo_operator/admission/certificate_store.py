@@ -1,0 +1,160 @@
+"""The source of the certificate: a Secret that the operator's replicas keep, or files of others.
+
+Every replica keeps the Secret. Each write names the version that it was decided from, so one of them wins,
+and the others read the winner's certificate at their next check.
+"""
+
+import asyncio
+import base64
+import binascii
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final, Protocol
+
+import structlog
+
+from dynamo_operator.admission.certificates import Decision, Stored, Terms, decide
+from dynamo_operator.admission.hosts import Hosts
+from kube_runtime.cache.cache import Cache
+from kube_runtime.client.requests import Client
+from kube_runtime.errors import ConfigError, Conflict
+from kube_runtime.kind import Key, Object
+from kube_runtime.serving.tls import Pair
+from kube_runtime.types.admission import ServingSecret
+
+FILES_SECONDS: Final = 10.0
+"""How often files are read. The kubelet itself takes a minute to bring a new one."""
+
+_RACE_SECONDS: Final = 1.0
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The certificate to serve. `authorities` None means: somebody else fills the bundle."""
+
+    pair: Pair
+    authorities: bytes | None
+    again_in: float
+
+
+class Keeper(Protocol):
+    """Brings the certificate, and looks after it."""
+
+    async def step(self, trusted_for: timedelta) -> Kept | None:
+        """The certificate of now. None means: there will be one in a moment.
+
+        `trusted_for`: how long the API server has trusted the authorities that came last.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SecretKeeper:
+    """Makes certificates and renews them, in a Secret."""
+
+    client: Client
+    cache: Cache
+    key: Key
+    hosts: Hosts
+    terms: Terms
+    type_: type[ServingSecret] = ServingSecret
+
+    async def step(self, trusted_for: timedelta) -> Kept | None:
+        """Take one step towards a fresh certificate."""
+        found = self.cache.get(self.type_, self.key)
+        stored = _stored(found.data) if found else None
+        now = datetime.now(UTC)
+        decision = decide(stored, self.hosts, terms=self.terms, now=now, trusted_for=trusted_for)
+        if decision.stored is not None:
+            return await self._write(found, decision)
+        if stored is None:
+            return None
+        again_in = max(decision.again_at - now, timedelta(seconds=_RACE_SECONDS))
+        return Kept(stored.serving, stored.authorities, again_in.total_seconds())
+
+    async def _write(self, found: ServingSecret | None, decision: Decision) -> Kept | None:
+        """Store what was decided. What it leads to follows when the cache has heard of it."""
+        wanted = decision.stored
+        if wanted is None:
+            return None
+        data = _data(wanted)
+        try:
+            if found is None:
+                await self.client.create(self.type_, self._new(data))
+            else:
+                patch = {
+                    "metadata": {"resourceVersion": found.metadata.resource_version},
+                    "data": data,
+                }
+                await self.client.merge_patch(self.type_, self.key, patch, uid=found.metadata.uid)
+        except Conflict:
+            _log.info("another replica was faster", secret=str(self.key))
+            return None
+        _log.info("certificate", what=decision.what, secret=str(self.key))
+        return None
+
+    def _new(self, data: dict[str, str | None]) -> Object:
+        return {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {
+                "namespace": self.key.namespace,
+                "name": self.key.name,
+                "labels": {"app.kubernetes.io/managed-by": "dynamo-operator"},
+            },
+            "type": "Opaque",
+            "data": {name: value for name, value in data.items() if value is not None},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class FileKeeper:
+    """Reads the certificate from files that others write: cert-manager, or whoever installs."""
+
+    folder: Path
+
+    async def step(self, trusted_for: timedelta) -> Kept:  # noqa: ARG002  # nothing is changed here
+        """Read the files again.
+
+        Raises:
+            ConfigError: they are not there.
+        """
+        certificate, key = await asyncio.to_thread(self._read)
+        return Kept(Pair(certificate, key), None, FILES_SECONDS)
+
+    def _read(self) -> tuple[bytes, bytes]:
+        try:
+            return (self.folder / "tls.crt").read_bytes(), (self.folder / "tls.key").read_bytes()
+        except OSError as error:
+            raise ConfigError(str(error.filename), error.strerror or str(error)) from error
+
+
+def _stored(data: dict[str, str]) -> Stored | None:
+    """What the Secret holds. None means: nothing that can be used."""
+    try:
+        texts = {name: base64.b64decode(value, validate=True) for name, value in data.items()}
+        return Stored(
+            Pair(texts["tls.crt"], texts["tls.key"]),
+            texts["ca.crt"],
+            Pair(texts["next.crt"], texts["next.key"]) if "next.crt" in texts else None,
+        )
+    except (KeyError, ValueError, binascii.Error):
+        return None
+
+
+def _data(stored: Stored) -> dict[str, str | None]:
+    """The data of the Secret. None takes a key out."""
+    staged = stored.staged
+    texts = {
+        "tls.crt": stored.serving.certificate,
+        "tls.key": stored.serving.key,
+        "ca.crt": stored.authorities,
+        "next.crt": staged.certificate if staged else None,
+        "next.key": staged.key if staged else None,
+    }
+    return {
+        name: None if text is None else base64.b64encode(text).decode()
+        for name, text in texts.items()
+    }

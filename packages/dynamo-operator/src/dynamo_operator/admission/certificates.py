@@ -1,0 +1,149 @@
+"""Decide what to do about the webhooks' certificate, from what is stored. No I/O.
+
+A change must not cause one refused request. The API server trusts the CA bundle in the webhook
+configuration, and notices changes there with a delay. So a new certificate is *staged* first: the bundle
+trusts its CA beside the old one, and the old certificate is still served. It is *promoted* when that bundle
+has been in the configuration for a while. Between the two, every server certificate and every bundle match,
+in whatever order replicas and API servers see the change.
+"""
+
+import secrets
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
+
+from dynamo_operator.admission.hosts import Hosts
+from kube_runtime.serving.tls import Pair, new_authority
+
+COMMON_NAME: Final = "dynamo-operator-webhook"
+"""Short, whatever the release is called: X.509 allows 64 characters. The names are in the SANs."""
+
+
+_ODD_EXTENSIONS: Final = (
+    x509.ExtensionNotFound,
+    x509.DuplicateExtension,
+    x509.UnsupportedGeneralNameType,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How long certificates live, and how long the API servers get to learn of a new authority."""
+
+    life: timedelta
+    settle: timedelta
+
+    @classmethod
+    def of_life(cls, life: timedelta) -> "Terms":
+        """The usual wait, or less for certificates that live for minutes."""
+        return cls(life, min(timedelta(minutes=1), life / 6))
+
+    @property
+    def renew_before(self) -> timedelta:
+        """How long before its end a certificate is replaced: the last third of its life."""
+        return self.life / 3
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What the Secret holds. `staged` is what will be served next.
+
+    `authorities` is the bundle that the API server has to trust, the newest first.
+    """
+
+    serving: Pair
+    authorities: bytes
+    staged: Pair | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What should be stored, and when to decide again. `stored` None means: as it is."""
+
+    stored: Stored | None
+    again_at: datetime
+    what: str = ""
+
+
+def decide(
+    found: Stored | None,
+    hosts: Hosts,
+    *,
+    terms: Terms,
+    now: datetime,
+    trusted_for: timedelta,
+) -> Decision:
+    """The next step towards a fresh certificate for these hosts.
+
+    `trusted_for`: how long the bundle that is stored has stood in the configuration, entry by entry.
+    """
+    end = usable_until(found.serving, found.authorities, hosts, now) if found else None
+    if found is None or end is None:
+        made = _made(hosts, terms, now)
+        return Decision(made, now + terms.life - terms.renew_before, "made")
+    renew_at = end - terms.renew_before
+    if found.staged is None:
+        if now < renew_at:
+            return Decision(None, renew_at)
+        return Decision(_staged(found, hosts, terms, now), now + terms.settle, "staged")
+    if usable_until(found.staged, found.authorities, hosts, now) is None:
+        return Decision(Stored(found.serving, _issuer_of(found)), now, "dropped")
+    if trusted_for < terms.settle:
+        return Decision(None, now + terms.settle - trusted_for)
+    return Decision(Stored(found.staged, found.authorities), now, "promoted")
+
+
+def usable_until(pair: Pair, authorities: bytes, hosts: Hosts, now: datetime) -> datetime | None:
+    """When a certificate ends. None means: it is of no use, be it over, for others, or not trusted."""
+    try:
+        leaf = x509.load_pem_x509_certificates(pair.certificate)[0]
+        trusted = x509.load_pem_x509_certificates(authorities)
+        key = serialization.load_pem_private_key(pair.key, password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        return None
+    if key.public_key() != leaf.public_key() or hosts.needed not in _hosts(leaf):
+        return None
+    issuer = next((each for each in trusted if _issued(each, leaf)), None)
+    if issuer is None:
+        return None
+    end = min(leaf.not_valid_after_utc, issuer.not_valid_after_utc)
+    return end if leaf.not_valid_before_utc <= now < end else None
+
+
+def _made(hosts: Hosts, terms: Terms, now: datetime) -> Stored:
+    authority = new_authority(f"{COMMON_NAME}-ca-{secrets.token_hex(4)}", now=now, life=terms.life)
+    return Stored(authority.issue(COMMON_NAME, hosts.all, now=now, life=terms.life), authority.pem)
+
+
+def _staged(found: Stored, hosts: Hosts, terms: Terms, now: datetime) -> Stored:
+    made = _made(hosts, terms, now)
+    return Stored(found.serving, made.authorities + _issuer_of(found), made.serving)
+
+
+def _issuer_of(found: Stored) -> bytes:
+    """The authority of the certificate that is served, alone."""
+    leaf = x509.load_pem_x509_certificates(found.serving.certificate)[0]
+    trusted = x509.load_pem_x509_certificates(found.authorities)
+    issuers = [each for each in trusted if _issued(each, leaf)]
+    return b"".join(each.public_bytes(serialization.Encoding.PEM) for each in issuers)
+
+
+def _issued(authority: x509.Certificate, leaf: x509.Certificate) -> bool:
+    try:
+        leaf.verify_directly_issued_by(authority)
+    except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
+        return False
+    return True
+
+
+def _hosts(leaf: x509.Certificate) -> list[str]:
+    try:
+        names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (ValueError, *_ODD_EXTENSIONS):
+        return []
+    addresses = [str(each) for each in names.get_values_for_type(x509.IPAddress)]
+    return [*names.get_values_for_type(x509.DNSName), *addresses]

@@ -1,0 +1,111 @@
+"""Check whether the author of a request for a graph in another namespace may create one there.
+
+A DynamoGraphDeploymentRequest may name the namespace of its graph, and the operator, which may create
+graphs everywhere, creates it. Without this check a user who may write requests could use the quota and the
+Secrets of every namespace. So the webhook asks the API server whether the author has the permission. That
+refuses early, in the author's terminal. The controller relies on RBAC of the other namespace, since a
+webhook is not always called (`controllers/cross_namespace.py`).
+
+The spec of a request may change until profiling begins, and after each failure. A user who changes it
+decides what runs in the other namespace, so the check covers them as well as the author.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.validation import Problem, ProblemKind
+from dynamo_operator.admission.access_reviews import Questions
+from dynamo_operator.admission.review import Request
+from kube_runtime.decode import UNREADABLE
+from kube_runtime.errors import OperatorError
+from kube_runtime.kind import Kind, Object
+from kube_runtime.types.access import UserInfo, subject
+from kube_runtime.types.core import ConfigMap
+from kube_runtime.types.meta import Struct
+
+PATH = "spec.deploymentOverrides.namespace"
+
+
+class _Overrides(Struct):
+    namespace: str | None = None
+
+
+class _Spec(Struct):
+    deployment_overrides: _Overrides | None = None
+
+
+class _Asked(Struct):
+    spec: _Spec | None = None
+
+
+class _Whole(Struct):
+    spec: Any = None
+
+
+_DECODER = msgspec.json.Decoder(_Asked)
+_WHOLE = msgspec.json.Decoder(_Whole)
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """Asks the API server about users."""
+
+    questions: Questions
+
+    async def problems(self, request: Request, client: str = "") -> tuple[Problem, ...]:
+        """A problem if the request leads to a namespace where its author may not create graphs.
+
+        `client` is where the review came from.
+        Updates that leave the spec as it is are not asked about: others may label it.
+        """
+        wanted = _namespace(request.new)
+        if not wanted or wanted == request.namespace or _spec(request.new) == _spec(request.old):
+            return ()
+        for type_ in (DynamoGraphDeployment, ConfigMap):
+            kind = type_.KIND
+            try:
+                asked = _may_create(request.user_info, kind, wanted)
+                allowed = await self.questions.allowed(asked, client)
+            except OperatorError as error:
+                what = f"whether you may create {kind.name}s in {wanted}"
+                message = f"{PATH}: could not check {what}: {error}"
+                return (Problem(PATH, message, ProblemKind.FORBIDDEN),)
+            if not allowed:
+                message = f"{PATH} is {wanted}, where you may not create {kind.name}s"
+                return (Problem(PATH, message, ProblemKind.FORBIDDEN),)
+        return ()
+
+
+def _namespace(text: Raw | None) -> str:
+    if text is None:
+        return ""
+    try:
+        spec = _DECODER.decode(text).spec
+    except UNREADABLE:
+        return ""  # what does not fit its type is refused before
+    overrides = spec.deployment_overrides if spec else None
+    return (overrides.namespace if overrides else None) or ""
+
+
+def _spec(text: Raw | None) -> Any:
+    if text is None:
+        return None
+    try:
+        return _WHOLE.decode(text).spec
+    except UNREADABLE:
+        return None
+
+
+def _may_create(user: UserInfo, kind: Kind, namespace: str) -> Object:
+    """What to ask: whether a user may create objects of that kind in a namespace."""
+    attributes = {
+        "group": kind.group,
+        "resource": kind.plural,
+        "verb": "create",
+        "namespace": namespace,
+    }
+    return {**subject(user), "resourceAttributes": attributes}

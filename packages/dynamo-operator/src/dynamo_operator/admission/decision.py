@@ -1,0 +1,171 @@
+"""Decide whether an object may be stored, with its problems and warnings.
+
+An object may be invalid already, because it was stored before a rule existed or while the webhooks were
+off. Users must be able to label, scale and repair it step by step. So an update is refused for what it
+makes invalid; what was invalid before is a warning.
+"""
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from dynamo_graphs.validation import Problem
+from dynamo_graphs.validation.schema import schema_problems
+from dynamo_graphs.validation.size import most_bytes
+from dynamo_operator.admission.json_path import scalars_at
+from dynamo_operator.admission.rules import Circumstances, Rules
+from kube_runtime.decode import UNREADABLE, decode
+from kube_runtime.errors import DecodeError
+from kube_runtime.kind import Object
+from kube_runtime.size import bytes_over, too_large
+from kube_runtime.types.meta import R, Struct
+
+_TOO_DEEP = Problem("document", "is nested too deeply")
+_OBJECTS = msgspec.json.Decoder(dict[str, Any])
+_AT = " - at `"
+_LARGEST_IN_WORDS = 64 * 1024
+"""In bytes."""
+_MOST_COMPARED = 10_000
+"""So many problems are looked for in an update: one that was there before must be found to be forgiven."""
+
+
+class _Metadata(Struct, frozen=True):
+    deletion_timestamp: str | None = None
+
+
+class _Frame(Struct, frozen=True):
+    metadata: _Metadata = _Metadata()
+
+
+_FRAME = msgspec.json.Decoder(_Frame)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The answer: refused if there are problems. `odd` is what is only warned of.
+
+    `reason` is the word for the problems in metrics.
+    """
+
+    problems: tuple[Problem, ...] = ()
+    odd: tuple[Problem, ...] = ()
+    reason: str = ""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is only warned of, a line for each."""
+        return tuple(str(each) for each in self.odd)
+
+    @property
+    def allowed(self) -> bool:
+        """Whether the object may be stored."""
+        return not self.problems
+
+
+ALLOWED = Verdict()
+
+
+def judged(rules: Rules[R], new: Raw, old: Raw | None, at: Circumstances) -> Verdict:
+    """The verdict on an object, as JSON text. `old` None means: it is new."""
+    try:
+        return _judged(rules, new, old, at)
+    except RecursionError:
+        return Verdict((_TOO_DEEP,), reason="decode_failed")
+
+
+def _judged(rules: Rules[R], new_text: Raw, old_text: Raw | None, at: Circumstances) -> Verdict:
+    most = most_bytes(rules.type_, at.settings)
+    try:
+        if size := bytes_over(new_text, most):
+            return _too_large(new_text, size, bytes_over(old_text or Raw(b"{}"), most), most)
+        new = decode(rules.type_, new_text)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return Verdict((Problem("document", str(error)),), reason="decode_failed")
+    except DecodeError as error:
+        return Verdict(_misfits(new_text, error), reason="decode_failed")
+    if new.metadata.deletion_timestamp:
+        return ALLOWED  # finalizers have to be removable, whatever the object looks like
+    old = _readable(rules, old_text)
+    if old is not None:
+        at = replace(at, most=_MOST_COMPARED)
+    problems = tuple(islice(rules.problems(new, at), at.most))
+    inherited: tuple[Problem, ...] = ()
+    if problems and old is not None and old_text is not None:
+        known = frozenset(islice(rules.problems(old, at), at.most)).intersection(problems)
+        inherited = _unchanged(known, new_text, old_text)
+        forgiven = frozenset(inherited)
+        problems = tuple(each for each in problems if each not in forgiven)
+    changes = () if old is None else tuple(rules.changes(old, new, at))
+    odd = [Problem(each.path, f"{each.message} (as before)", each.kind) for each in inherited]
+    if old is not None:
+        odd += rules.change_warnings(old, new)
+    if not problems and not inherited:
+        odd += rules.warnings(new, at)
+    found = tuple(dict.fromkeys((*problems, *changes)))
+    return Verdict(found, tuple(dict.fromkeys(odd)), _reason(problems, changes))
+
+
+def _too_large(text: Raw, size: int, before: int, most: int) -> Verdict:
+    """The verdict on an object that is too large to be processed; it is not read as a whole.
+
+    One that was too large before may be labelled, and made smaller bit by bit.
+    """
+    if _FRAME.decode(text).metadata.deletion_timestamp:
+        return ALLOWED  # finalizers have to be removable, whatever the object looks like
+    problem = Problem("document", too_large(size, most))
+    if size <= before:
+        return Verdict(odd=(Problem(problem.path, f"{problem.message} (as before)"),))
+    return Verdict((problem,), reason="too_large")
+
+
+def _unchanged(known: frozenset[Problem], new: Raw, old: Raw) -> tuple[Problem, ...]:
+    """The problems that the update leaves as they were: the same words, about the same value.
+
+    The same words are not enough: many are said of every wrong value, and one must not follow another.
+    """
+    if not known:
+        return ()
+    paths = {each.path for each in known}
+    before, after = (scalars_at(_OBJECTS.decode(each), paths) for each in (old, new))
+    return tuple(each for each in sorted(known) if before.get(each.path) == after.get(each.path))
+
+
+def _readable(rules: Rules[R], text: Raw | None) -> R | None:
+    """The state before, if it can be read: one that cannot is nothing to compare with."""
+    if text is None:
+        return None
+    try:
+        return decode(rules.type_, text)
+    except DecodeError:
+        return None
+
+
+def _misfits(text: Raw, error: DecodeError) -> tuple[Problem, ...]:
+    """Why an object does not fit its type: by the schema, which has words for it, else as it is told.
+
+    Good words take time, and strangers may send what they like: a large object gets the plain ones.
+    """
+    document: Object = {}
+    if len(memoryview(text)) <= _LARGEST_IN_WORDS:
+        with suppress(*UNREADABLE):
+            document = _OBJECTS.decode(text)
+    found = schema_problems(document) if document else ()
+    message, _, place = error.message.partition(_AT)
+    path = place.rstrip("`").removeprefix("$").removeprefix(".") or "document"
+    return found or (Problem(path, message),)
+
+
+def _reason(problems: tuple[Problem, ...], changes: tuple[Problem, ...]) -> str:
+    """One word for a refusal, from a closed list."""
+    if problems:
+        return problems[0].kind.value
+    if not changes:
+        return ""
+    path = changes[0].path
+    if path.endswith(".replicas"):
+        return "replicas_managed_by_adapter"
+    return "rollout_in_progress" if path == "spec.restart.id" else "immutable_field_changed"

@@ -1,0 +1,98 @@
+"""Judges reviews: a small one in the event loop, a larger one in a process of its own that can be ended.
+
+Small means cheap: the rules take time in proportion to their input. A larger review waits for its turn among
+the clients, and among the namespaces of one client, so that one client delays another by one review at most.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+import structlog
+from msgspec import Raw
+
+from dynamo_graphs.validation import Problem
+from dynamo_operator.admission.decision import ALLOWED, Verdict, judged
+from dynamo_operator.admission.review import Request
+from dynamo_operator.admission.rules import RULES, Circumstances, Rules
+from kube_runtime.controller.worker import WorkEnded
+from kube_runtime.serving.turns import Turns
+
+LARGE_REVIEW: Final = 32 * 1024
+"""In bytes: objects that are larger, both states together, are not judged in the event loop."""
+
+JUDGE_SECONDS: Final = 2.5
+"""Processor time of one judgement."""
+
+AT_ONCE: Final = 2
+_log = structlog.get_logger()
+_BY_KIND: Final = {each.type_.KIND.name: each for each in RULES}
+
+
+class Submit(Protocol):
+    """Has a function called somewhere else; see `Workers.submit`."""
+
+    def __call__(
+        self, function: Callable[..., Any], args: tuple[Any, ...], *, tenant: str, seconds: float
+    ) -> Awaitable[Any]:
+        """What the function returns."""
+        ...
+
+
+def is_large(request: Request) -> bool:
+    """Whether a request is not judged in the event loop."""
+    return (
+        sum(len(memoryview(each)) for each in (request.object, request.old_object)) > LARGE_REVIEW
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Judges:
+    """Judges requests; `submit` is for large ones.
+
+    `skips` tells of a namespace whether another operator looks after it.
+    """
+
+    submit: Submit
+    circumstances: Callable[[Request], Circumstances]
+    skips: Callable[[str], bool]
+    turns: Turns = field(default_factory=lambda: Turns(AT_ONCE))
+
+    async def verdict(self, rules: Rules[Any], request: Request, client: str) -> Verdict:
+        """The verdict on a request, by the rules of its kind.
+
+        Raises:
+            WorkBusy: there is too much to judge now.
+        """
+        if request.new is None or request.operation == "DELETE" or request.sub_resource:
+            return ALLOWED  # no spec is stored
+        at = {"namespace": request.namespace, "name": request.name}
+        if self.skips(request.namespace):
+            text = "skipping validation - namespace has namespace-restricted operator"
+            _log.debug(text, kind=rules.type_.KIND.name, **at)
+            return ALLOWED
+        text = f"validate {request.operation.lower()}"
+        _log.debug(text, kind=rules.type_.KIND.name, **at)
+        if is_large(request):
+            return await self._apart(rules, request.new, request, client)
+        return judged(rules, request.new, request.old, self.circumstances(request))
+
+    async def _apart(self, rules: Rules[Any], new: Raw, request: Request, client: str) -> Verdict:
+        old = None if request.old is None else bytes(memoryview(request.old))
+        async with self.turns.place(client, request.namespace):
+            at = self.circumstances(request)
+            args = (rules.type_.KIND.name, bytes(memoryview(new)), old, at)
+            tenant = f"{client} {request.namespace}"
+            try:
+                found: Verdict = await self.submit(
+                    judge, args, tenant=tenant, seconds=JUDGE_SECONDS
+                )
+            except WorkEnded as error:
+                problem = Problem("document", f"the object is too expensive to validate: {error}")
+                return Verdict((problem,), reason="too_expensive")
+        return found
+
+
+def judge(kind: str, new: bytes, old: bytes | None, at: Circumstances) -> Verdict:
+    """The verdict on an object of a kind, as JSON text; for a worker process."""
+    return judged(_BY_KIND[kind], Raw(new), None if old is None else Raw(old), at)

@@ -1,0 +1,83 @@
+"""Who we are, in the API server's own words, to recognise our own writes among all others.
+
+It is asked and not put together: whatever the account, the release or the way of logging in, requests of
+ours carry exactly this name.
+"""
+
+import asyncio
+import base64
+import binascii
+from typing import Final
+
+import msgspec
+import structlog
+
+from kube_runtime.client.requests import Client
+from kube_runtime.decode import UNREADABLE
+from kube_runtime.errors import OperatorError
+from kube_runtime.types.admission import SelfSubjectReview
+
+_RETRY_SECONDS: Final = 5.0
+_QUESTION: Final = {
+    "apiVersion": SelfSubjectReview.KIND.api_version,
+    "kind": SelfSubjectReview.KIND.name,
+    "metadata": {"name": ""},
+}
+_ACCOUNT: Final = "system:serviceaccount:"
+_JWT_PARTS: Final = 3
+_log = structlog.get_logger()
+
+
+class _Claims(msgspec.Struct):
+    """What a token says of itself, as far as it is used."""
+
+    sub: str = ""
+
+
+async def own_user(client: Client) -> str:
+    """The user that the API server sees in us.
+
+    Raises:
+        OperatorError: it did not say.
+    """
+    found = await client.create(SelfSubjectReview, _QUESTION)
+    return found.status.user_info.username
+
+
+def subject_of(authorization: str) -> str:
+    """The user of a ServiceAccount token in an `Authorization` header; "" if it is none.
+
+    The token is our own, so its signature is of no interest.
+    """
+    parts = authorization.removeprefix("Bearer ").split(".")
+    if len(parts) != _JWT_PARTS:
+        return ""
+    try:
+        claims = base64.urlsafe_b64decode(parts[1] + "==")
+        subject = msgspec.json.decode(claims, type=_Claims).sub
+    except (binascii.Error, *UNREADABLE):
+        return ""
+    return subject if subject.startswith(_ACCOUNT) else ""
+
+
+def account_of(user: str) -> str:
+    """The account behind a user name, as `NAMESPACE/NAME`; "" if it is none."""
+    return user.removeprefix(_ACCOUNT).replace(":", "/", 1) if user.startswith(_ACCOUNT) else ""
+
+
+class Identity:
+    """The user that the API server sees in us; "" until it is known, which nobody is."""
+
+    def __init__(self, client: Client, user: str = "") -> None:
+        self.client = client
+        self.user = user
+
+    async def ask(self) -> None:
+        """Return when it is known; until then the reason why not is logged and asked again."""
+        while not self.user:
+            try:
+                self.user = await own_user(self.client)
+            except OperatorError as error:
+                _log.warning("who this operator is could not be asked", error=str(error))
+            if not self.user:
+                await asyncio.sleep(_RETRY_SECONDS)

@@ -1,0 +1,138 @@
+"""The ValidatingWebhookConfiguration: which requests the API server shows us, and where.
+
+Written once here for the chart, for `dynamoctl install` and for tests.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.model import DynamoModel
+from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
+from kube_runtime.kind import Kind, Object
+from kube_runtime.types.admission import ValidatingWebhookConfiguration
+from kube_runtime.types.meta import Resource
+
+REVIEWED: tuple[type[Resource], ...] = (
+    DynamoComponentDeployment,
+    DynamoGraphDeployment,
+    DynamoModel,
+    DynamoGraphDeploymentRequest,
+)
+"""The kinds with a webhook, in the order of the entries."""
+
+LABELS: Mapping[str, str] = {
+    "app.kubernetes.io/component": "webhook",
+    "app.kubernetes.io/created-by": "dynamo-operator",
+    "app.kubernetes.io/part-of": "dynamo-operator",
+}
+_LONGEST = 63
+FailurePolicy = Literal["Fail", "Ignore"]
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """What differs from one installation to another.
+
+    `restricted_namespace` "" means: the whole cluster; else no `selector` of the user selects another
+    namespace. `url` is for an operator outside the cluster, as `https://127.0.0.1:9443`.
+    """
+
+    release: str
+    namespace: str
+    restricted_namespace: str = ""
+    failure_policy: FailurePolicy = "Fail"
+    timeout_seconds: int = 10
+    selector: Object = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    ca_bundle: str = ""
+    url: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name of the configuration."""
+        name = f"{full_name(self.release)}-validating"
+        return f"{name}-{self.restricted_namespace}" if self.restricted_namespace else name
+
+    @property
+    def service(self) -> str:
+        """The name of the Service in front of the operators."""
+        return service_name(self.release)
+
+
+def full_name(release: str) -> str:
+    """What the objects of a release are called."""
+    full = release if "dynamo-operator" in release else f"{release}-dynamo-operator"
+    return full[:_LONGEST].rstrip("-")
+
+
+def service_name(release: str) -> str:
+    """The name of the Service in front of the webhooks of a release."""
+    return f"{full_name(release)}-webhook-service"
+
+
+def path_of(kind: Kind) -> str:
+    """Where objects of a kind are reviewed."""
+    group = kind.group.replace(".", "-")
+    return f"/validate-{group}-{kind.version}-{kind.name.lower()}"
+
+
+def entry_name(kind: Kind) -> str:
+    """The name of a kind's entry, which refusals show."""
+    return f"v{kind.name.lower()}.kb.io"
+
+
+def registration(wanted: Registration) -> Object:
+    """The ValidatingWebhookConfiguration as JSON."""
+    metadata: Object = {"name": wanted.name, "labels": {**LABELS, **wanted.labels}}
+    if wanted.annotations:
+        metadata["annotations"] = dict(wanted.annotations)
+    kind = ValidatingWebhookConfiguration.KIND
+    return {
+        "apiVersion": kind.api_version,
+        "kind": kind.name,
+        "metadata": metadata,
+        "webhooks": [_entry(each.KIND, wanted) for each in REVIEWED],
+    }
+
+
+def _entry(kind: Kind, wanted: Registration) -> Object:
+    entry: Object = {
+        "name": entry_name(kind),
+        "admissionReviewVersions": ["v1"],
+        "clientConfig": _client(kind, wanted),
+        "failurePolicy": wanted.failure_policy,
+        "rules": [
+            {
+                "apiGroups": [kind.group],
+                "apiVersions": [kind.version],
+                "operations": ["CREATE", "UPDATE"],
+                "resources": [kind.plural],
+            }
+        ],
+        "sideEffects": "None",
+        "timeoutSeconds": wanted.timeout_seconds,
+    }
+    if selector := _selector(wanted):
+        entry["namespaceSelector"] = selector
+    return entry
+
+
+def _client(kind: Kind, wanted: Registration) -> Object:
+    path = path_of(kind)
+    if wanted.url:
+        client: Object = {"url": f"{wanted.url}{path}"}
+    else:
+        service = {"name": wanted.service, "namespace": wanted.namespace, "path": path}
+        client = {"service": service}
+    return {**client, "caBundle": wanted.ca_bundle} if wanted.ca_bundle else client
+
+
+def _selector(wanted: Registration) -> Object:
+    if not wanted.restricted_namespace:
+        return wanted.selector
+    own = {"kubernetes.io/metadata.name": wanted.restricted_namespace}
+    return {**wanted.selector, "matchLabels": {**wanted.selector.get("matchLabels", {}), **own}}

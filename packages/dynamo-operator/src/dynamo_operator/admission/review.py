@@ -1,0 +1,98 @@
+"""AdmissionReview v1: what the API server asks, and what it is told."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from dynamo_operator.admission.decision import Verdict
+from kube_runtime.decode import UNREADABLE
+from kube_runtime.types.access import UserInfo
+from kube_runtime.types.meta import Struct
+
+API_VERSION = "admission.k8s.io/v1"
+KIND = "AdmissionReview"
+_NULL = b"null"
+_FORBIDDEN = 403
+_MOST = 100
+_LONGEST = 1000
+"""Lines, and characters in one. A text of strangers must not come back in megabytes."""
+
+
+class Request(Struct):
+    """One request. `object` and `old_object` are JSON text; there is none where it says `null`."""
+
+    uid: str
+    operation: str = ""
+    namespace: str = ""
+    name: str = ""
+    sub_resource: str = ""
+    user_info: UserInfo = UserInfo()
+    object: Raw = Raw(_NULL)
+    old_object: Raw = Raw(_NULL)
+    dry_run: bool = False
+
+    @property
+    def new(self) -> Raw | None:
+        """The object as it shall be."""
+        return None if memoryview(self.object) == _NULL else self.object
+
+    @property
+    def old(self) -> Raw | None:
+        """The object as it was."""
+        return None if memoryview(self.old_object) == _NULL else self.old_object
+
+
+class Review(Struct):
+    """The envelope."""
+
+    api_version: str
+    kind: str
+    request: Request
+
+
+class NotAReview(Exception):
+    """The body is no AdmissionReview that we understand; the text says why."""
+
+
+_REVIEWS = msgspec.json.Decoder(Review)
+
+
+def request_in(body: bytes) -> Request:
+    """The request in a body.
+
+    Raises:
+        NotAReview: there is none.
+    """
+    try:
+        review = _REVIEWS.decode(body)
+    except UNREADABLE as error:
+        raise NotAReview(f"invalid AdmissionReview: {error}") from error
+    if (review.api_version, review.kind) != (API_VERSION, KIND):
+        raise NotAReview(
+            f"expected {KIND} of {API_VERSION}, got {review.kind} of {review.api_version}"
+        )
+    if not review.request.uid:
+        raise NotAReview("missing uid of the request")
+    return review.request
+
+
+def answer(uid: str, verdict: Verdict) -> bytes:
+    """The body that tells the API server the verdict."""
+    response: dict[str, Any] = {"uid": uid, "allowed": verdict.allowed}
+    if not verdict.allowed:
+        response["status"] = {
+            "code": _FORBIDDEN,
+            "message": "\n".join(_short([str(each) for each in verdict.problems])),
+            "reason": "Forbidden",
+        }
+    if verdict.warnings:
+        response["warnings"] = _short(verdict.warnings)
+    return msgspec.json.encode({"apiVersion": API_VERSION, "kind": KIND, "response": response})
+
+
+def _short(texts: Sequence[str]) -> list[str]:
+    """The texts, as far as anybody reads."""
+    found = [text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…" for text in texts[:_MOST]]
+    return [*found, f"and {len(texts) - _MOST} more"] if len(texts) > _MOST else found

@@ -1,0 +1,186 @@
+"""Keeps the webhooks callable: a fresh certificate is served, the API server trusts it, and it was tried.
+
+One loop, woken by what it depends on. Each turn looks at everything anew, so that whatever was lost, taken
+away or changed by others is put right, whoever did it. Ready means that a real TLS connection to ourselves
+succeeded, with each name and each bundle that the API server will use.
+"""
+
+import asyncio
+import base64
+import binascii
+import ssl
+from datetime import timedelta
+from typing import Any, Final, NoReturn
+
+import structlog
+
+from dynamo_operator.admission.backoff import RepairPace
+from dynamo_operator.admission.ca_bundle import Caller, Configuration
+from dynamo_operator.admission.certificate_store import Keeper, Kept
+from dynamo_operator.admission.clients import ANYBODY, Clients
+from dynamo_operator.admission.identity import Identity
+from dynamo_operator.admission.server import WebhookServer
+from kube_runtime.cache.informer import Informer
+from kube_runtime.cache.store import Change
+from kube_runtime.controller.manager import Health
+from kube_runtime.errors import ConfigError, Forbidden, Invalid, OperatorError
+from kube_runtime.serving.tls import Certificate
+
+_LOOK_SECONDS: Final = 30.0
+"""The longest time between two looks; what changes before is heard of."""
+
+_RETRY_SECONDS: Final = 2.0
+_HANDSHAKE_SECONDS: Final = 5.0
+_STARTING: Final = ("webhooks: starting",)
+_log = structlog.get_logger()
+
+
+class Upkeep:
+    """The loop, to be run on every replica."""
+
+    def __init__(
+        self,
+        identity: Identity,
+        keeper: Keeper,
+        configuration: Configuration,
+        server: WebhookServer,
+        certificate: Certificate,
+        informers: tuple[Informer[Any], ...],
+        clients: Clients = ANYBODY,
+    ) -> None:
+        self._clients = clients
+        self._identity = identity
+        self._keeper = keeper
+        self._configuration = configuration
+        self._server = server
+        self._certificate = certificate
+        self._informers = informers
+        self._synced = asyncio.Event()
+        self._wake = asyncio.Event()
+        self._problems: tuple[str, ...] = _STARTING
+        self._authorities: bytes | None = None
+        self._trusted_since: float | None = None
+        self._written: bytes | None = None
+        self._pace = RepairPace()
+
+    def ready(self) -> Health:
+        """Whether the API server can call the webhooks here."""
+        return Health(self._problems)
+
+    async def synced(self) -> None:
+        """Take note that the caches are full: what is not in them is not there."""
+        self._synced.set()
+
+    async def run(self) -> NoReturn:
+        """Look after it until cancelled."""
+        await self._synced.wait()
+        await self._identity.ask()
+        for informer in self._informers:
+            informer.store.subscribe(self._heard)
+        while True:
+            self._wake.clear()
+            wait = await self._turn()
+            try:
+                async with asyncio.timeout(wait):
+                    await self._wake.wait()
+            except TimeoutError:
+                continue
+
+    def _heard(self, _change: Change[Any]) -> None:
+        self._wake.set()
+
+    async def _turn(self) -> float:
+        """Put right what is wrong. Returns after how many seconds to look again."""
+        try:
+            kept = await self._kept()
+            if kept is None:
+                return _RETRY_SECONDS
+            await self._served(kept)
+        except OperatorError as error:
+            self._report((f"webhooks: {error}",))
+            return _LOOK_SECONDS if isinstance(error, Forbidden | Invalid) else _RETRY_SECONDS
+        problems = await self._tried()
+        self._report(problems)
+        return _RETRY_SECONDS if problems else min(kept.again_in, _LOOK_SECONDS)
+
+    async def _kept(self) -> Kept | None:
+        kept = await self._keeper.step(self._trusted_for())
+        if kept is not None and kept.authorities != self._authorities:
+            self._authorities, self._trusted_since = kept.authorities, None
+            self._wake.set()  # how long these have been trusted was not asked yet
+        return kept
+
+    def _trusted_for(self) -> timedelta:
+        """How long the present authorities have stood in the configuration, as far as we have seen."""
+        known, now = self._authorities, asyncio.get_running_loop().time()
+        if known is None or not self._configuration.trusts(known):
+            self._trusted_since = None
+            return timedelta()
+        if self._trusted_since is None:
+            self._trusted_since = now
+        return timedelta(seconds=now - self._trusted_since)
+
+    async def _served(self, kept: Kept) -> None:
+        """Serve the certificate, and have it trusted."""
+        try:
+            await self._certificate.load(kept.pair, await self._clients.authorities())
+        except ssl.SSLError as error:
+            file = self._clients.file
+            source = "webhook certificate" + (f" or client CA {file}" if file else "")
+            raise ConfigError(source, f"cannot be used: {error.reason or error}") from error
+        if kept.authorities is not None and not self._configuration.trusts(kept.authorities):
+            if kept.authorities == self._written:
+                await self._pace.turn()
+            await self._configuration.trust(kept.authorities)
+            self._written = kept.authorities
+
+    async def _tried(self) -> tuple[str, ...]:
+        """Why the API server could not call us, if so."""
+        if self._configuration.entries() is None:
+            return (f"webhooks: no ValidatingWebhookConfiguration {self._configuration.name}",)
+        callers = sorted(self._configuration.callers(), key=lambda each: each.host)
+        if not callers:
+            return (f"webhooks: no entry of ours in {self._configuration.name}",)
+        try:
+            async with asyncio.timeout(_HANDSHAKE_SECONDS):
+                await self._server.listening.wait()
+        except TimeoutError:
+            return _STARTING
+        found = [await self._call(caller) for caller in callers]
+        return tuple(f"webhooks: {each}" for each in found if each)
+
+    async def _call(self, caller: Caller) -> str:
+        """Why a connection as the API server makes it fails; "" if it does not."""
+        try:
+            context = _trusting(caller.bundle)
+            async with asyncio.timeout(_HANDSHAKE_SECONDS):
+                _, writer = await asyncio.open_connection(
+                    *self._server.own_address, ssl=context, server_hostname=caller.host
+                )
+        except (OSError, ValueError) as error:
+            return f"TLS to {caller.host}: {error}"
+        writer.transport.abort()
+        return ""
+
+    def _report(self, problems: tuple[str, ...]) -> None:
+        if problems != self._problems:
+            if problems:
+                _log.warning("webhooks are not ready", problems=list(problems))
+            else:
+                _log.info("webhooks are ready", port=self._server.port)
+        self._problems = problems
+
+
+def _trusting(bundle: str) -> ssl.SSLContext:
+    """The context of a client that trusts a bundle as it stands in a configuration.
+
+    Raises:
+        ValueError: the bundle is no PEM in base64.
+    """
+    if not bundle:
+        return ssl.create_default_context()
+    try:
+        text = base64.b64decode(bundle, validate=True).decode("ascii")
+        return ssl.create_default_context(cadata=text)
+    except (binascii.Error, UnicodeDecodeError, ssl.SSLError) as error:
+        raise ValueError(f"the caBundle is not readable: {error}") from error

@@ -1,0 +1,119 @@
+"""The rules of each kind, under one face, for the webhook and for `dynamoctl lint`.
+
+The rules themselves are in `validation`, where the controllers have theirs from too.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Generic
+
+from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.model import DynamoModel
+from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
+from dynamo_graphs.render.profiling_config import profiler_config_bytes
+from dynamo_graphs.settings import RenderSettings
+from dynamo_graphs.validation import Problem, update
+from dynamo_graphs.validation import model as models
+from dynamo_graphs.validation import request as requests
+from dynamo_graphs.validation.bounds import MOST_PROBLEMS, graph_size_problems
+from dynamo_graphs.validation.cluster_context import UNKNOWN, Surroundings, surroundings_problems
+from dynamo_graphs.validation.component import component_problems
+from dynamo_graphs.validation.exposure import component_exposure_problems, graph_exposure_problems
+from dynamo_graphs.validation.graph import graph_problems
+from dynamo_graphs.validation.warnings import component_warnings, graph_warnings
+from kube_runtime.types.meta import R
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What a judgement depends on beside the object.
+
+    `user` is who asks, `operator` what the API server calls ourselves; "" means: not known. `most`
+    is the number of problems at which a judgement ends.
+    """
+
+    settings: RenderSettings
+    user: str = ""
+    operator: str = ""
+    surroundings: Surroundings = UNKNOWN
+    most: int = MOST_PROBLEMS
+
+
+@dataclass(frozen=True, slots=True)
+class Rules(Generic[R]):
+    """What is wrong with, and what is odd about, objects of one kind and changes of them.
+
+    `problems` and `warnings` look at an object alone, `changes` and `change_warnings` at the state
+    before and the one after. `warnings` is for objects without problems.
+    """
+
+    type_: type[R]
+    problems: Callable[[R, Circumstances], Iterable[Problem]]
+    changes: Callable[[R, R, Circumstances], Iterable[Problem]]
+    warnings: Callable[[R, Circumstances], Iterable[Problem]]
+    change_warnings: Callable[[R, R], Iterable[Problem]]
+
+
+def _graph_problems(graph: DynamoGraphDeployment, at: Circumstances) -> Iterator[Problem]:
+    yield from graph_problems(graph, at.settings, at.most)
+    if any(graph_size_problems(graph)):
+        return  # nothing else is judged then
+    yield from graph_exposure_problems(graph, at.settings)
+    yield from surroundings_problems(graph, at.surroundings)
+
+
+def _component_problems(
+    component: DynamoComponentDeployment, at: Circumstances
+) -> Iterator[Problem]:
+    yield from component_problems(component, at.settings, at.most)
+    yield from component_exposure_problems(component, at.settings)
+
+
+def _graph_changes(
+    old: DynamoGraphDeployment, new: DynamoGraphDeployment, at: Circumstances
+) -> Iterator[Problem]:
+    yield from update.graph_update_problems(old, new)
+    if not update.may_scale(at.user, new.metadata.namespace, at.operator):
+        yield from update.adapter_problems(old, new)
+
+
+def _request_problems(
+    request: DynamoGraphDeploymentRequest, at: Circumstances
+) -> Iterable[Problem]:
+    spec = request.spec
+    size = profiler_config_bytes(spec, request.metadata.namespace) if spec is not None else 0
+    return requests.request_problems(request, at.settings, size, at.most)
+
+
+RULES: tuple[Rules[Any], ...] = (
+    Rules(
+        DynamoGraphDeployment,
+        problems=_graph_problems,
+        changes=_graph_changes,
+        warnings=lambda graph, at: graph_warnings(graph, at.surroundings),
+        change_warnings=update.framework_warnings,
+    ),
+    Rules(
+        DynamoComponentDeployment,
+        problems=_component_problems,
+        changes=lambda old, new, _: update.component_update_problems(old, new),
+        warnings=lambda component, at: component_warnings(component, at.surroundings),
+        change_warnings=update.framework_warnings,
+    ),
+    Rules(
+        DynamoModel,
+        problems=lambda model, _: models.model_problems(model),
+        changes=lambda old, new, _: models.model_update_problems(old, new),
+        warnings=lambda model, _: models.model_warnings(model),
+        change_warnings=models.model_update_warnings,
+    ),
+    Rules(
+        DynamoGraphDeploymentRequest,
+        problems=_request_problems,
+        changes=lambda old, new, _: requests.request_update_problems(old, new),
+        warnings=lambda request, _: requests.request_warnings(request),
+        change_warnings=lambda _old, _new: (),
+    ),
+)
+"""The kinds that are reviewed."""

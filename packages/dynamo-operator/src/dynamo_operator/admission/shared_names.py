@@ -1,0 +1,107 @@
+"""Names that mean the same thing in the whole cluster, and who of which namespace has them already.
+
+Kubernetes keeps names of two namespaces apart; two sorts of ours are wider. The Dynamo namespace of graph
+`c` in `a-b` is that of graph `b-c` in `a`, and over etcd or NATS their processes find each other. And a host
+of an Ingress is served by one of those who claim it. Neither can be refused: who came second is told.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Generic
+
+import msgspec
+
+from dynamo_graphs.api import names
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from kube_runtime.cache.cache import Cache
+from kube_runtime.cache.store import Change
+from kube_runtime.types.meta import R
+from kube_runtime.types.networking import Ingress
+
+
+class _Rule(msgspec.Struct):
+    host: str = ""
+
+
+class _Spec(msgspec.Struct):
+    rules: tuple[_Rule, ...] = ()
+
+
+@dataclass(slots=True)
+class Owners(Generic[R]):
+    """The namespaces of objects by what they claim, kept up to date with a store."""
+
+    claims: Callable[[R], Iterable[str]]
+    _found: dict[str, Counter[str]] = field(default_factory=dict)
+
+    def heard(self, change: Change[R]) -> None:
+        """Take note of a change."""
+        if change.old is not None:
+            for each in self.claims(change.old):
+                self._count(each, change.old.metadata.namespace, -1)
+        if change.new is not None:
+            for each in self.claims(change.new):
+                self._count(each, change.new.metadata.namespace, 1)
+
+    def _count(self, name: str, namespace: str, by: int) -> None:
+        found = self._found.setdefault(name, Counter())
+        found[namespace] += by
+        if found[namespace] <= 0:
+            del found[namespace]
+        if not found:
+            del self._found[name]
+
+    def outside(self, namespace: str) -> "Outside[R]":
+        """What is claimed in other namespaces."""
+        return Outside(self, namespace)
+
+    def names_outside(self, namespace: str) -> Iterator[str]:
+        """All names that other namespaces have."""
+        return (name for name in self._found if self.is_claimed(name, namespace))
+
+    def is_claimed(self, name: str, but_in: str) -> bool:
+        """Whether another namespace than that one has the name."""
+        found = self._found.get(name, Counter())
+        return len(found) > (but_in in found)
+
+
+@dataclass(frozen=True, slots=True)
+class Outside(Generic[R]):
+    """The names that are claimed outside of one namespace, looked up when they are asked for."""
+
+    owners: Owners[R]
+    namespace: str
+
+    def __contains__(self, name: object) -> bool:
+        return self.owners.is_claimed(str(name), self.namespace)
+
+
+@dataclass(frozen=True, slots=True)
+class SharedNames:
+    """Both sorts of names."""
+
+    graphs: Owners[DynamoGraphDeployment]
+    hosts: Owners[Ingress]
+
+
+def shared_names(cache: Cache) -> SharedNames:
+    """The names that objects in the cache have, from now on."""
+    found = SharedNames(Owners(_dynamo_namespaces), Owners(_hosts))
+    if cache.holds(DynamoGraphDeployment):
+        cache.subscribe(DynamoGraphDeployment, found.graphs.heard)
+    if cache.holds(Ingress):
+        cache.subscribe(Ingress, found.hosts.heard)
+    return found
+
+
+def _dynamo_namespaces(graph: DynamoGraphDeployment) -> tuple[str, ...]:
+    return (names.dynamo_namespace(graph.metadata.namespace, graph.metadata.name),)
+
+
+def _hosts(ingress: Ingress) -> frozenset[str]:
+    try:
+        rules = msgspec.json.decode(ingress.spec, type=_Spec).rules
+    except msgspec.DecodeError:
+        return frozenset()  # the API server would not have stored it
+    return frozenset(each.host for each in rules if each.host)

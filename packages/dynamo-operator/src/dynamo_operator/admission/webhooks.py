@@ -1,0 +1,201 @@
+"""The webhooks put together: settings become servers, informers and a word on whether they are ready."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Generic
+
+from prometheus_client import CollectorRegistry
+
+from dynamo_graphs.api.model import DynamoModel
+from dynamo_graphs.api.optional_apis import INFERENCE_POOL, withheld_text
+from dynamo_graphs.settings import Settings, WebhookSettings
+from dynamo_graphs.types.inference import InferencePool
+from dynamo_graphs.validation.cluster_context import Surroundings
+from dynamo_operator.admission.access_reviews import Questions
+from dynamo_operator.admission.ca_bundle import Configuration
+from dynamo_operator.admission.certificate_store import FileKeeper, Keeper, SecretKeeper
+from dynamo_operator.admission.certificates import Terms
+from dynamo_operator.admission.clients import Clients
+from dynamo_operator.admission.cross_namespace import Elsewhere
+from dynamo_operator.admission.decision_pool import AT_ONCE, Judges, is_large
+from dynamo_operator.admission.hosts import hosts_of
+from dynamo_operator.admission.identity import Identity
+from dynamo_operator.admission.metrics import WebhookMetrics
+from dynamo_operator.admission.review import Request
+from dynamo_operator.admission.rotation import Upkeep
+from dynamo_operator.admission.rules import Circumstances
+from dynamo_operator.admission.server import WebhookServer
+from dynamo_operator.admission.shared_names import SharedNames, shared_names
+from dynamo_operator.reconcile.read import withheld
+from kube_runtime.cache.cache import Cache
+from kube_runtime.cache.informer import Informer
+from kube_runtime.client.requests import Client
+from kube_runtime.controller.manager import Health, Manager, Server
+from kube_runtime.controller.worker import Bounds, Workers
+from kube_runtime.errors import ConfigError
+from kube_runtime.kind import Key
+from kube_runtime.serving.tls import Certificate
+from kube_runtime.types.admission import ServingSecret, ValidatingWebhookConfiguration
+from kube_runtime.types.core import PersistentVolumeClaim
+from kube_runtime.types.meta import R
+
+_NOT_OWN_BUNDLE = (
+    "a restricted operator may not write the caBundle of a ValidatingWebhookConfiguration, with "
+    "which it could intercept requests of the whole cluster: use cert-manager or external, or "
+    "disable webhooks"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Webhooks:
+    """What the manager has to run and to call, and what readiness has to ask."""
+
+    informers: tuple[Informer[Any], ...]
+    servers: tuple[Server, ...]
+    synced: Callable[[], Awaitable[None]]
+    ready: Callable[[], Health]
+    certificate: Certificate
+
+    def join(self, manager: Manager) -> None:
+        """Become part of the process."""
+        for informer in self.informers:
+            manager.inform(informer)
+        for server in self.servers:
+            manager.serve(server)
+        manager.on_synced(self.synced)
+
+
+def webhooks(
+    identity: Identity,
+    cache: Cache,
+    registry: CollectorRegistry,
+    address: tuple[str | None, int],
+    namespace: str,
+    settings: Settings,
+    skips: Callable[[str], bool],
+) -> Webhooks:
+    """The webhooks, not started. `namespace` is that of the Service and the Secret.
+
+    `skips` tells whether another operator looks after a namespace.
+
+    Raises:
+        ConfigError: a restricted operator is to write what the whole cluster asks.
+    """
+    client, chosen = identity.client, settings.webhooks
+    own = settings.render.restricted_namespace
+    if own and chosen.certificates == "self":
+        raise ConfigError("webhooks.certificates", _NOT_OWN_BUNDLE)
+
+    def is_left_to_others(asked: str) -> bool:
+        # What is shown to us is chosen by a selector that anybody may have got wrong.
+        return skips(asked) or bool(own and asked != own)
+
+    informers, keeper = _certificate_source(client, cache, namespace, chosen)
+    circumstances = _circumstances(identity, cache, settings)
+    file = Path(chosen.client_ca) if chosen.client_ca else None
+    clients = Clients(file, chosen.client_name)
+    certificate = Certificate(asks_clients=file is not None)
+    questions = Questions(client, are_clients_known=file is not None)
+    workers = Workers(Bounds(processes=AT_ONCE))
+    server = WebhookServer(
+        address,
+        certificate,
+        Judges(workers.submit, circumstances, is_left_to_others),
+        WebhookMetrics(registry),
+        elsewhere=None if own else Elsewhere(questions),
+        clients=clients,
+    )
+    configuration = Configuration(client, cache, chosen.configuration_name)
+    upkeep = Upkeep(identity, keeper, configuration, server, certificate, informers, clients)
+    servers = (server, workers, upkeep)
+    return Webhooks(informers, servers, upkeep.synced, upkeep.ready, certificate)
+
+
+def _circumstances(
+    identity: Identity, cache: Cache, settings: Settings
+) -> Callable[[Request], Circumstances]:
+    """What tells for a review who asks, and what else the cluster has."""
+    taken = shared_names(cache)
+
+    def circumstances(request: Request) -> Circumstances:
+        around = surroundings(cache, request.namespace, taken)
+        if is_large(request):  # judged in a process that does not have the cache
+            around = copied(cache, request.namespace, taken)
+        return Circumstances(settings.render, request.user_info.username, identity.user, around)
+
+    return circumstances
+
+
+def _certificate_source(
+    client: Client, cache: Cache, namespace: str, chosen: WebhookSettings
+) -> tuple[tuple[Informer[Any], ...], Keeper]:
+    """What has to be watched to know what the API server trusts, and who keeps the certificate."""
+    configurations = Informer(
+        ValidatingWebhookConfiguration, fields=f"metadata.name={chosen.configuration_name}"
+    )
+    if chosen.certificates != "self":
+        return (configurations,), FileKeeper(Path(chosen.certificate_folder))
+    secrets = Informer(
+        ServingSecret, namespace=namespace, fields=f"metadata.name={chosen.secret_name}"
+    )
+    keeper = SecretKeeper(
+        client,
+        cache,
+        Key(namespace, chosen.secret_name),
+        hosts_of(namespace, chosen.service_name),
+        Terms.of_life(timedelta(seconds=chosen.certificate_life_seconds)),
+    )
+    return (configurations, secrets), keeper
+
+
+@dataclass(frozen=True, slots=True)
+class _Named(Generic[R]):
+    """The names of objects in a namespace, looked up when they are asked for."""
+
+    cache: Cache
+    type_: type[R]
+    namespace: str
+
+    def __contains__(self, name: object) -> bool:
+        return self.cache.get(self.type_, Key(self.namespace, str(name))) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class _BaseModels:
+    """The base models of the DynamoModels in a namespace."""
+
+    cache: Cache
+    namespace: str
+
+    def __contains__(self, name: object) -> bool:
+        models = self.cache.list(DynamoModel, self.namespace)
+        return any(each.spec is not None and each.spec.base_model_name == name for each in models)
+
+
+def surroundings(cache: Cache, namespace: str, taken: SharedNames) -> Surroundings:
+    """What the caches know of a namespace, and of names taken elsewhere; nothing is asked for."""
+    claims = _Named(cache, PersistentVolumeClaim, namespace)
+    return Surroundings(
+        pools_served=cache.serves(InferencePool) if cache.holds(InferencePool) else None,
+        pools_withheld=withheld_text(withheld(cache), (INFERENCE_POOL,)),
+        claims=claims if cache.serves(PersistentVolumeClaim) else None,
+        base_models=_BaseModels(cache, namespace) if cache.serves(DynamoModel) else None,
+        foreign_graphs=taken.graphs.outside(namespace),
+        foreign_hosts=taken.hosts.outside(namespace),
+    )
+
+
+def copied(cache: Cache, namespace: str, taken: SharedNames) -> Surroundings:
+    """The same as sets of names, for a process that does not have the cache."""
+    known = surroundings(cache, namespace, taken)
+    claims = (each.metadata.name for each in cache.list(PersistentVolumeClaim, namespace))
+    models = (each.spec.base_model_name for each in cache.list(DynamoModel, namespace) if each.spec)
+    return Surroundings(
+        pools_served=known.pools_served,
+        claims=None if known.claims is None else frozenset(claims),
+        base_models=None if known.base_models is None else frozenset(models),
+        foreign_graphs=frozenset(taken.graphs.names_outside(namespace)),
+        foreign_hosts=frozenset(taken.hosts.names_outside(namespace)),
+    )

@@ -1,0 +1,1 @@
+"""The command line of `dynamo-operator`: flags, settings file, environment."""

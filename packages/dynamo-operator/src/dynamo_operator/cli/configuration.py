@@ -1,0 +1,244 @@
+"""The settings, read once from flags, the settings file and the environment, in this order of strength.
+
+Every problem is found before the first is reported: whoever starts an operator in a cluster must not
+need one restart per mistake.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import msgspec
+
+from dynamo_graphs.files.yaml_reader import Document, documents
+from dynamo_graphs.settings import Field, Section, Settings, fields
+from dynamo_operator.cli import values
+from dynamo_operator.observability.address import listen_address
+from kube_runtime.errors import ConfigError
+
+DEVEL = "zap-devel"
+"""The one flag that is no setting but chooses others: level and format, where no flag chooses them."""
+
+_LEVEL = "logging.level"
+_FORMAT = "logging.format"
+_INT32 = 2**31 - 1
+"""The largest number that a field of a pod takes."""
+
+_S = TypeVar("_S", bound=Section)
+
+
+def read_settings(
+    flags: Mapping[str, str],
+    *,
+    file: Path | None = None,
+    environment: Mapping[str, str],
+) -> Settings:
+    """The settings that flags (by name, as text), file and environment give together.
+
+    Raises: ExceptionGroup of ConfigError, one for each problem.
+    """
+    problems: list[ConfigError] = []
+    found = _from_environment(environment, problems)
+    if file is not None:
+        found |= from_file(file, problems)
+    found |= _from_development(flags.get(DEVEL, ""), problems)
+    found |= _from_flags(flags, problems)
+    settings = _settings(found)
+    problems += _bad_addresses(settings)
+    problems += (ConfigError(source, message) for source, message in _contradictions(settings))
+    if problems:
+        raise ExceptionGroup("settings", problems)
+    return settings
+
+
+def from_file(file: Path, problems: list[ConfigError]) -> dict[str, Any]:
+    """What a settings file says, by key; its mistakes are added to `problems`."""
+    try:
+        found = documents(str(file), text_of(file))
+    except ConfigError as error:
+        problems.append(error)
+        return {}
+    except ExceptionGroup as group:
+        mistakes, bugs = group.split(ConfigError)
+        if bugs is not None or mistakes is None:
+            raise
+        problems += (error for error in mistakes.exceptions if isinstance(error, ConfigError))
+        return {}
+    if len(found) > 1:
+        problems.append(ConfigError(found[1].place(""), "expected one document in a settings file"))
+    return _from_document(found[0], problems) if found else {}
+
+
+def text_of(file: Path) -> str:
+    """The text of a file.
+
+    Raises: ConfigError.
+    """
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(str(file), error.strerror or str(error)) from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(str(file), "expected UTF-8 text") from error
+
+
+def _from_document(document: Document, problems: list[ConfigError]) -> dict[str, Any]:
+    known = {field.key: field for field in fields()}
+    found = {}
+    for key, value in _flattened(document.value, "", known):
+        place = document.place(key)
+        field = known.get(key)
+        if field is None:
+            hint = values.nearest(key, tuple(known))
+            problems.append(ConfigError(place, f"unknown setting {key}{hint}"))
+            continue
+        try:
+            found[key] = values.from_yaml(field, value)
+        except ValueError as error:
+            problems.append(ConfigError(place, f"{key}: {error}"))
+    return found
+
+
+def _flattened(value: Any, prefix: str, known: Mapping[str, Field]) -> Iterator[tuple[str, Any]]:
+    """The leaves of nested mappings, with dotted keys. What is no mapping is a leaf."""
+    if not isinstance(value, dict):
+        yield prefix, value
+        return
+    for key, each in value.items():
+        path = f"{prefix}.{key}" if prefix else key
+        is_section = any(known_key.startswith(f"{path}.") for known_key in known)
+        if is_section and isinstance(each, dict):
+            yield from _flattened(each, path, known)
+        elif not (is_section and each is None):
+            yield path, each
+
+
+def _from_flags(flags: Mapping[str, str], problems: list[ConfigError]) -> dict[str, Any]:
+    by_flag = {name: field for field in fields() for name in field.setting.flags}
+    return _from_texts(
+        {f"--{name}": (by_flag[name], text) for name, text in flags.items() if name in by_flag},
+        problems,
+    )
+
+
+def _from_environment(
+    environment: Mapping[str, str], problems: list[ConfigError]
+) -> dict[str, Any]:
+    named = {field.setting.environment: field for field in fields() if field.setting.environment}
+    return _from_texts(
+        {
+            name: (field, environment[name])
+            for name, field in named.items()
+            if environment.get(name)
+        },
+        problems,
+    )
+
+
+def _from_texts(
+    texts: Mapping[str, tuple[Field, str]], problems: list[ConfigError]
+) -> dict[str, Any]:
+    found = {}
+    for source, (field, text) in texts.items():
+        try:
+            found[field.key] = values.from_text(field, text)
+        except ValueError as error:
+            problems.append(ConfigError(source, str(error)))
+    return found
+
+
+def _from_development(text: str, problems: list[ConfigError]) -> dict[str, Any]:
+    if not text:
+        return {}
+    try:
+        is_development = values.boolean(text)
+    except ValueError as error:
+        problems.append(ConfigError("--zap-devel", str(error)))
+        return {}
+    if is_development:
+        return {_LEVEL: "debug", _FORMAT: "console"}
+    return {_LEVEL: "info", _FORMAT: "json"}
+
+
+def _settings(found: Mapping[str, Any]) -> Settings:
+    nested: dict[str, Any] = {}
+    for field in fields():
+        if field.key in found:
+            *sections, name = field.path
+            inner = nested
+            for section in sections:
+                inner = inner.setdefault(section, {})
+            inner[name] = found[field.key]
+    return _built(Settings, nested)
+
+
+def _built(section: type[_S], nested: Mapping[str, Any]) -> _S:
+    arguments = {}
+    for info in msgspec.structs.fields(section):
+        if info.name in nested:
+            is_section = isinstance(info.type, type) and issubclass(info.type, Section)
+            value = nested[info.name]
+            arguments[info.name] = _built(info.type, value) if is_section else value
+    return section(**arguments)
+
+
+def _bad_addresses(settings: Settings) -> Iterator[ConfigError]:
+    for source, address in (
+        ("metrics.bindAddress", settings.metrics.bind_address),
+        ("health.bindAddress", settings.health.bind_address),
+        ("webhooks.bindAddress", settings.webhooks.bind_address),
+    ):
+        try:
+            listen_address(source, address)
+        except ConfigError as error:
+            yield error
+
+
+def _contradictions(settings: Settings) -> Iterator[tuple[str, str]]:
+    """Values that are fine alone but not together, each with the setting to blame."""
+    url = settings.render.model_express_url
+    if url and not _is_url(url):
+        yield "modelExpressUrl", f"expected a URL such as http://model-express:8001, got {url!r}"
+    if not 1 <= settings.render.worker_liveness_failures <= _INT32:
+        yield "workerLivenessFailures", f"must be from 1 to {_INT32}"
+    if not 0 <= settings.render.worker_drain_period_seconds <= _INT32:
+        yield "workerDrainPeriod", f"must be from 0 to {_INT32}"
+    if settings.render.largest_object_bytes < 0:
+        yield "largestObjectBytes", "must not be negative (0 means no limit)"
+    if settings.resync_period_seconds < 1:
+        yield "resyncPeriod", "must be at least 1s"
+    election = settings.leader_election
+    if election.enabled and not election.id:
+        yield "leaderElection.id", "missing (leader election is on)"
+    durations = (
+        int(election.lease_duration_seconds),  # a Lease has whole seconds
+        election.renew_deadline_seconds,
+        election.retry_period_seconds,
+    )
+    if not durations[0] > durations[1] > durations[2] > 0:
+        wanted = "leaseDuration > renewDeadline > retryPeriod > 0"
+        yield "leaderElection", f"expected {wanted}, got {_listed(durations)}"
+    if settings.webhooks.certificate_life_seconds <= 0:
+        yield "webhooks.certificateLife", "must be more than 0"
+    scope = (
+        settings.namespace_scope.lease_duration_seconds,
+        settings.namespace_scope.renew_interval_seconds,
+    )
+    if not scope[0] > scope[1] > 0:
+        yield "namespaceScope", f"expected leaseDuration > renewInterval > 0, got {_listed(scope)}"
+
+
+def _listed(seconds: tuple[float, ...]) -> str:
+    return " and ".join(f"{each:g}s" for each in seconds)
+
+
+def _is_url(text: str) -> bool:
+    """Whether Go could parse it: a host without scheme passes, an address with port does not."""
+    try:
+        scheme = urlsplit(text).scheme
+    except ValueError:
+        return False
+    return not any(each.isspace() for each in text) and bool(
+        scheme or ":" not in text.partition("/")[0]
+    )

@@ -1,0 +1,198 @@
+"""The flags of `dynamo-operator`: Go's way of writing them, in front of cyclopts.
+
+The reference operator's command lines must work unchanged. Go's flag package takes `-flag` for
+`--flag`, a boolean without value, any token as the value of another flag, and the last of several.
+cyclopts takes none of these, so `canonical` rewrites the arguments to `--flag=value` first; help,
+commands and unknown flags stay with cyclopts.
+"""
+
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
+
+from cyclopts import Group, Parameter
+
+from dynamo_graphs.settings import Field, fields
+from dynamo_operator.cli.configuration import DEVEL
+
+if TYPE_CHECKING:
+    from cyclopts.help import ColumnSpec, HelpEntry
+    from rich.console import Console, ConsoleOptions
+
+CONFIG = "config"
+_GENERAL = "General"
+_GROUPS = {
+    "render": "Rendering",
+    "metrics": "Metrics",
+    "health": "Health",
+    "leader_election": "Leader election",
+    "namespace_scope": "Namespace scope",
+    "webhooks": "Webhooks",
+    "logging": "Logs",
+}
+_NO_EFFECT = "Accepted, without effect"
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """One flag with all its spellings, the preferred one first. `field` is None where it is no setting."""
+
+    names: tuple[str, ...]
+    text: str
+    is_boolean: bool = False
+    field: Field | None = None
+    unused: str = ""
+
+    @property
+    def name(self) -> str:
+        """The preferred spelling, without dashes."""
+        return self.names[0]
+
+    @property
+    def identifier(self) -> str:
+        """The name of the parameter."""
+        return self.name.replace("-", "_")
+
+
+def flags() -> Iterator[Flag]:
+    """Every flag, in the order of `--help`."""
+    yield Flag((CONFIG,), "Read settings from this YAML file.")
+    for field in fields():
+        setting = field.setting
+        text = setting.text
+        if get_origin(field.type_) is Literal:
+            text += f" Choices: {', '.join(f'`{choice}`' for choice in get_args(field.type_))}."
+        yield Flag(setting.flags, text, field.type_ is bool, field, setting.pending)
+    yield Flag(
+        (DEVEL,),
+        "Log for development: `true` means `--log-level=debug --log-format=console`, `false` "
+        "means `info` and `json`.",
+        is_boolean=True,
+    )
+    yield Flag(("enable-http2",), "", is_boolean=True, unused="the servers speak HTTP/1.1 only")
+    yield Flag(
+        ("virtual-service-supports-https",),
+        "",
+        is_boolean=True,
+        unused="no rendered object depends on it",
+    )
+    yield Flag(("zap-stacktrace-level",), "", unused="only bugs are logged with a traceback")
+
+
+def canonical(arguments: Sequence[str]) -> list[str]:
+    """The same arguments with every flag written as `--flag=value`, each flag once, the last one.
+
+    Words that are no flag, unknown flags and everything after `--` stay as they are, in place. A
+    flag at the end that lacks its value stays bare, for cyclopts to complain about.
+    """
+    known = {name: flag for flag in flags() for name in flag.names}
+    rest = list(arguments)
+    # Flags stand under their identifier, so that a later one replaces an earlier one.
+    tokens: dict[str | int, str] = {}
+    while rest:
+        word = rest.pop(0)
+        if word == "--":
+            return [*tokens.values(), word, *rest]
+        name, equals, value = word.removeprefix("-").removeprefix("-").partition("=")
+        flag = known.get(name) if word.startswith("-") else None
+        if flag is None:
+            tokens[len(rest)] = f"--{name}{equals}{value}" if _is_long_flag(word) else word
+            continue
+        tokens.pop(flag.identifier, None)
+        if not equals and not flag.is_boolean and not rest:
+            tokens[flag.identifier] = f"--{name}"
+            continue
+        if not equals:
+            value = "true" if flag.is_boolean else rest.pop(0)
+        tokens[flag.identifier] = f"--{name}={value}"
+    return list(tokens.values())
+
+
+def signature() -> inspect.Signature:
+    """What cyclopts makes the flags and the help of `run` from: one text parameter per flag."""
+    from cyclopts.help import DefaultFormatter
+
+    formatter = DefaultFormatter(column_specs=_columns)
+    return inspect.Signature([_parameter(flag, formatter) for flag in flags()])
+
+
+def given(arguments: Mapping[str, str | None]) -> dict[str, str]:
+    """The flags that were on the command line, by preferred name, from what cyclopts passes."""
+    return {
+        flag.name: value
+        for flag in flags()
+        if (value := arguments.get(flag.identifier)) is not None
+    }
+
+
+def default_text(field: Field) -> str:
+    """The default as a user would write it; "" when it is empty."""
+    value: Any = field.default
+    if field.is_duration:
+        return _duration_text(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _is_long_flag(word: str) -> bool:
+    """Whether a word is `-flag`, with one dash and more than one letter."""
+    return word[:1] == "-" and word[1:2] != "-" and word[2:3] not in {"", "="}
+
+
+def _parameter(flag: Flag, formatter: Any) -> inspect.Parameter:
+    text = " ".join([flag.text, f"No effect: {flag.unused}." if flag.unused else ""]).strip()
+    default = default_text(flag.field) if flag.field else ""
+    group, order = _group(flag), [_GENERAL, *_GROUPS.values(), _NO_EFFECT]
+    annotation = Annotated[
+        str | None,
+        Parameter(
+            name=[f"--{name}" for name in flag.names],
+            help=text,
+            metavar=_metavar(flag),
+            show_default=(lambda _: default) if default else False,
+            group=Group(group, sort_key=order.index(group), help_formatter=formatter),
+        ),
+    ]
+    return inspect.Parameter(
+        flag.identifier, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation
+    )
+
+
+def _group(flag: Flag) -> str:
+    if flag.unused:
+        return _NO_EFFECT
+    if flag.name == DEVEL:
+        return _GROUPS["logging"]
+    return _GROUPS.get(flag.field.path[0], _GENERAL) if flag.field else _GENERAL
+
+
+def _metavar(flag: Flag) -> str:
+    if flag.is_boolean:
+        return "BOOL"
+    if flag.name == CONFIG:
+        return "FILE"
+    return "DURATION" if flag.field and flag.field.is_duration else "TEXT"
+
+
+def _columns(
+    console: "Console",  # noqa: ARG001  the signature is given by cyclopts
+    options: "ConsoleOptions",  # noqa: ARG001
+    entries: "list[HelpEntry]",
+) -> "tuple[ColumnSpec, ...]":
+    """Two columns, the first wide enough for every flag: a flag that is broken cannot be searched."""
+    from cyclopts.help import ColumnSpec, DescriptionRenderer, NameRenderer
+
+    indent = 2  # of every line of a cell but the first
+    width = max(len(name) + indent for entry in entries for name in entry.all_options)
+    names = ColumnSpec(
+        renderer=NameRenderer(max_width=width), style="cyclopts.name", min_width=width
+    )
+    return (names, ColumnSpec(renderer=DescriptionRenderer(), overflow="fold"))
+
+
+def _duration_text(seconds: float) -> str:
+    """The shortest Go duration of whole hours, minutes or seconds, such as `15m`."""
+    for unit, size in (("h", 3600), ("m", 60)):
+        if seconds and seconds % size == 0:
+            return f"{seconds // size:g}{unit}"
+    return f"{seconds:g}s"

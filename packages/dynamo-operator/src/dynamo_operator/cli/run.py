@@ -1,0 +1,101 @@
+"""`dynamo-operator run`: from the command line to a running operator, and to its orderly end."""
+
+import asyncio
+import importlib
+import importlib.util
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Protocol
+
+import structlog
+
+from dynamo_graphs.settings import Settings
+from dynamo_operator import process as operator
+from dynamo_operator.cli import flags
+from dynamo_operator.cli.configuration import read_settings
+from dynamo_operator.cli.shutdown import end_within
+from dynamo_operator.observability import logging
+from kube_runtime.version import version
+
+NESTING_LIMIT = 25_000
+"""In Python frames. The API server takes JSON of 10,000 levels, and code of ours needs up to two for each."""
+
+_STOPPING = (signal.SIGTERM, signal.SIGINT)
+
+
+def run(**arguments: str | None) -> None:
+    """Run the operator until SIGTERM or SIGINT; also what happens without a command.
+
+    Flags are stronger than the settings file, and the file is stronger than the
+    environment. Flags may be written as Go programs take them: `-flag value` and
+    `--flag=value` are the same, and a boolean needs no value.
+    """
+    start(arguments, operator.run)
+
+
+def start(arguments: Mapping[str, str | None], operate: "Operate") -> None:
+    """Run `operate` with the settings of this command line, until a signal to stop."""
+    sys.setrecursionlimit(NESTING_LIMIT)
+    given = flags.given(dict(arguments))
+    file = given.get(flags.CONFIG)
+    settings = read_settings(given, file=Path(file) if file else None, environment=os.environ)
+    logging.configure(settings.logging, sys.stderr)
+    _log_unused(given)
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(serve(settings, operate, on_stop=end_within))
+
+
+run.__signature__ = flags.signature()  # type: ignore[attr-defined]
+
+
+class Operate(Protocol):
+    """What `serve` runs."""
+
+    async def __call__(self, settings: Settings, *, stop: asyncio.Event) -> None:
+        """Run until `stop` is set."""
+        ...
+
+
+async def serve(
+    settings: Settings, operate: Operate, *, on_stop: Callable[[], None] = lambda: None
+) -> None:
+    """Runs the operator until the first signal to stop; a second signal ends the process at once.
+
+    `on_stop` is called with the first one.
+    """
+    log = structlog.get_logger("setup")
+    log.info("starting", version=version(), namespace=settings.render.restricted_namespace or "*")
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def stopping(number: signal.Signals) -> None:
+        stop.set()
+        for each in _STOPPING:
+            loop.remove_signal_handler(each)
+            signal.signal(each, signal.SIG_DFL)
+        on_stop()
+        log.info("stopping; a second signal exits at once", signal=number.name)
+
+    for each in _STOPPING:
+        loop.add_signal_handler(each, stopping, each)
+    await operate(settings, stop=stop)
+    log.info("stopped")
+
+
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """The event loop of uvloop where it is installed. None means asyncio's own."""
+    if importlib.util.find_spec("uvloop") is None:
+        return None
+    uvloop = importlib.import_module("uvloop")
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory
+
+
+def _log_unused(given: dict[str, str]) -> None:
+    log = structlog.get_logger("setup")
+    for flag in flags.flags():
+        if flag.unused and flag.name in given:
+            log.warning("flag has no effect", flag=f"--{flag.name}", reason=flag.unused)

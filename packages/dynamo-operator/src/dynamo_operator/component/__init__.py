@@ -1,0 +1,1 @@
+"""DynamoComponentDeployment: its controller."""

@@ -1,0 +1,1 @@
+"""DynamoGraphDeployment: its controller."""

@@ -1,0 +1,1 @@
+"""DynamoModel: its controller, and the LoRA calls to workers."""

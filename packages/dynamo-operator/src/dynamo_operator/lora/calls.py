@@ -1,0 +1,235 @@
+"""The running calls to workers, for each model, and their results.
+
+A call may take minutes, and a reconcile must not. So the controller starts calls, continues, and is woken
+when one has ended. Capacity is shared fairly: each model has its own places, of which only half are for
+endpoints that failed before; and all models of a namespace together have a part of all places
+(`call_places`), so that hanging workers delay no other namespace.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Protocol, TypeAlias
+
+import structlog
+
+from dynamo_graphs.api.model import EndpointInfo
+from dynamo_graphs.plan.lora_calls import (
+    AT_ONCE,
+    Call,
+    Ending,
+    Endpoint,
+    Place,
+    Reply,
+    Work,
+    after,
+    pending,
+)
+from dynamo_operator.lora.call_slots import FairPlaces
+from kube_runtime.kind import Key
+
+_log = structlog.get_logger()
+
+_MODELS_AT_ONCE = 20
+"""So many models may use all of their places at the same time."""
+
+
+class Caller(Protocol):
+    """The adapter API of all workers."""
+
+    async def call(
+        self, address: str, call: Call, *, timeout_seconds: float | None = None
+    ) -> Reply:
+        """What came of one call. It raises nothing. None means: the usual limit."""
+        ...
+
+
+Infos: TypeAlias = tuple[EndpointInfo, ...]
+Observer: TypeAlias = Callable[[Call, Reply, float], None]
+"""Hears of each call that ended, and how many seconds it took."""
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(slots=True)
+class Run:
+    """The calls under way at one endpoint: what is known of it so far, and which calls are still to end."""
+
+    endpoint: Endpoint
+    calls: tuple[Call, ...]
+    was_failing: bool
+    task: asyncio.Task[Any] | None = None
+
+    @property
+    def view(self) -> Endpoint:
+        """What can be said of the endpoint before they have ended."""
+        return pending(self.endpoint, self.calls)
+
+
+@dataclass(slots=True)
+class Known:
+    """What is known of one model's endpoints. `written` is what the status says of them.
+
+    None in `written`: nothing was written yet. `leaving` is the unloading at the end of the model.
+    """
+
+    endpoints: dict[Place, Endpoint]
+    written: tuple[Infos, Infos] | None = None
+    runs: dict[Place, Run] = field(default_factory=dict[Place, Run])
+    leaving: "asyncio.Task[int | None] | None" = None
+
+    def views(self, endpoints: Iterable[Endpoint]) -> tuple[Endpoint, ...]:
+        """These endpoints, as far as calls are under way there with what those may do."""
+        return tuple(
+            self.runs[each.place].view if each.place in self.runs else each for each in endpoints
+        )
+
+
+class ModelCalls:
+    """Runs the calls of all models; a server of the manager.
+
+    `may_call` is asked before each call, with the model's namespace: whether this process still leads there.
+    `wake` has a model reconciled. `silence` is why no worker is called at all; "" means that they are.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[], AbstractAsyncContextManager[Caller]],
+        *,
+        at_once: int = AT_ONCE,
+        may_call: Callable[[str], bool] = lambda _: True,
+        observe: Observer = lambda *_: None,
+        now: Callable[[], datetime] = _utc_now,
+        silence: str = "",
+    ) -> None:
+        self.at_once = at_once
+        self.silence = silence
+        self._places = FairPlaces(_MODELS_AT_ONCE * at_once)
+        self.now = now
+        self.may_call = may_call
+        self.wake: Callable[[Key], None] = lambda _: None
+        self._connect = connect
+        self._caller: Caller | None = None
+        self._opened = asyncio.Event()
+        self._observe = observe
+        self._models: dict[str, Known] = {}
+        self._uids: dict[Key, str] = {}
+
+    async def run(self) -> None:
+        """Keep the way to the workers open until cancelled; then end every call."""
+        async with self._connect() as caller:
+            self._caller = caller
+            self._opened.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                for key in list(self._uids):
+                    self.forget(key)
+
+    async def call(
+        self, namespace: str, address: str, call: Call, *, timeout_seconds: float | None = None
+    ) -> Reply:
+        """What came of one call. The wait for a place is not timed. None means: the usual limit."""
+        if self.silence:
+            return Reply(Ending.FAILED, self.silence)
+        await self._opened.wait()
+        async with self._places.place(namespace):
+            if self._caller is None or not self.may_call(namespace):
+                return Reply(Ending.FAILED, "this operator may no longer act")
+            loop = asyncio.get_running_loop()
+            started = loop.time()
+            reply = await self._caller.call(address, call, timeout_seconds=timeout_seconds)
+            self._observe(call, reply, loop.time() - started)
+            return reply
+
+    def known(self, key: Key, uid: str) -> Known | None:
+        """What is known of the model. None means: nothing, this is the first look at it."""
+        if self._uids.get(key) not in (None, uid):
+            self.forget(key)  # another object of the same name
+        self._uids[key] = uid
+        return self._models.get(uid)
+
+    def learn(self, key: Key, uid: str, endpoints: Mapping[Place, Endpoint]) -> Known:
+        """Take over what is written down of a model's endpoints; calls under way go on."""
+        self._uids[key] = uid
+        found = self._models.get(uid)
+        if found is None:
+            found = self._models[uid] = Known(dict(endpoints))
+        else:
+            found.endpoints = dict(endpoints)
+        return found
+
+    def forget(self, key: Key) -> None:
+        """End all calls of the model, which is gone."""
+        found = self._models.pop(self._uids.pop(key, ""), None)
+        if found is None:
+            return
+        for run in found.runs.values():
+            if run.task is not None:
+                run.task.cancel()
+        if found.leaving is not None:
+            found.leaving.cancel()
+
+    def harvest(self, known: Known) -> None:
+        """Take over what ended calls have brought.
+
+        Raises:
+            Exception: a bug; the calls of that endpoint are due again.
+        """
+        for place, run in list(known.runs.items()):
+            if run.task is not None and run.task.done():
+                del known.runs[place]
+                known.endpoints[place] = run.endpoint
+                if not run.task.cancelled():
+                    run.task.result()
+
+    def give_up(self, known: Known, is_gone: Callable[[Endpoint], bool]) -> None:
+        """End calls to pods that are gone: they would hold their places until the limit."""
+        for run in known.runs.values():
+            if run.task is not None and is_gone(run.endpoint):
+                run.task.cancel()
+
+    def chosen(self, known: Known, due: Sequence[Work]) -> tuple[Work, ...]:
+        """The work for which there is a place now, in the same order. The end of a call wakes us again."""
+        free = self.at_once - len(known.runs)
+        second = max(1, self.at_once // 2) - sum(each.was_failing for each in known.runs.values())
+        found: list[Work] = []
+        for each in due:
+            is_failing = each.endpoint.failures > 0
+            if len(found) >= free or (is_failing and second < 1):
+                continue
+            second -= is_failing
+            found.append(each)
+        return tuple(found)
+
+    def start(self, key: Key, known: Known, work: Iterable[Work]) -> None:
+        """Begin these calls."""
+        for each in work:
+            run = Run(each.endpoint, each.calls, each.endpoint.failures > 0)
+            run.task = self.begin(key, self._make(key, run))
+            known.runs[each.endpoint.place] = run
+
+    def begin(self, key: Key, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """Run it beside the controller, and wake the model at its end."""
+        task = asyncio.create_task(work, name=f"calls of model {key}")
+        task.add_done_callback(lambda _: self.wake(key) if key in self._uids else None)
+        return task
+
+    async def _make(self, key: Key, run: Run) -> None:
+        """Make the calls one after the other, up to the first that fails."""
+        while run.calls:
+            call = run.calls[0]
+            reply = await self.call(key.namespace, run.endpoint.address, call)
+            if reply.ending is not Ending.DONE:
+                _log.warning(
+                    f"Failed to {call.verb} LoRA",
+                    model=str(key),
+                    pod=run.endpoint.pod_name,
+                    error=reply.message,
+                )
+            run.endpoint = after(run.endpoint, call, reply, now=self.now())
+            run.calls = run.calls[1:] if reply.ending is Ending.DONE else ()

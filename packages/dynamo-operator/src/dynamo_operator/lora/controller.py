@@ -1,0 +1,331 @@
+"""Controller of DynamoModel: makes the pods of a base model load a LoRA, and reports which serve it.
+
+The effects are not in the API server: workers forget, hang and lie, and the operator may be killed at any
+moment. So the status records what a call may do before the call starts, each reconcile compares the desired
+state with the recorded one, and calls run concurrently (`model_calls`).
+"""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from dynamo_graphs.api.model import DynamoModel, DynamoModelSpec
+from dynamo_graphs.plan.lora_calls import (
+    Adapter,
+    Endpoint,
+    Work,
+    doubting,
+    forgetting,
+    pending,
+    plan,
+)
+from dynamo_graphs.plan.model_endpoints import counting, endpoints, former, services
+from dynamo_graphs.plan.model_siblings import holder, names_of_others, siblings
+from dynamo_graphs.status.model import (
+    ModelReason,
+    Observed,
+    adapter_of,
+    invalid_status,
+    model_status,
+    noted,
+    places,
+    remembered,
+    tells_only_failures,
+)
+from dynamo_graphs.status.model_events import model_happenings
+from dynamo_graphs.status.pause import is_paused
+from dynamo_graphs.validation import Problem
+from dynamo_graphs.validation.model import model_problems
+from dynamo_operator.lora.calls import Infos, Known, ModelCalls
+from dynamo_operator.lora.context import Surroundings, model_watches, surroundings
+from dynamo_operator.lora.finalizer import targets, unload_all
+from dynamo_operator.reconcile.events import soonest
+from dynamo_operator.reconcile.finalizer import FINALIZER, without_finalizer
+from dynamo_operator.reconcile.pause import report_paused
+from dynamo_operator.reconcile.unreadable import report_unreadable
+from kube_runtime.apply.status_patch import StatusPace, patch_status
+from kube_runtime.apply.writer import Writer
+from kube_runtime.cache.cache import Cache
+from kube_runtime.cache.informer import Watches
+from kube_runtime.client.requests import Client
+from kube_runtime.controller.controller import DONE, Again, Outcome
+from kube_runtime.controller.events import Recorder
+from kube_runtime.kind import Key, Object
+from kube_runtime.types.core import Pod
+from kube_runtime.types.meta import Resource, condition
+
+STATUS_SECONDS = 2.0
+"""How often progress is written at most."""
+
+LEAVE_AGAIN_SECONDS = 5.0
+"""When the unloading at the end of a model begins anew that was cut off by another operator's claim."""
+
+LARGE = 200
+LARGE_SECONDS, TALLY_SECONDS = 5.0, 60.0
+"""How often it is with more endpoints than that, and how often if there is nothing new but one more failure:
+the status of a thousand endpoints is some 300 KiB, and each write of it is one for etcd and all who watch."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Scene:
+    """A model, what it wants, and its endpoints as they are known now. `adapter` None means: nothing."""
+
+    adapter: Adapter | None
+    around: Surroundings
+    services: tuple[str, ...]
+    holder: str
+    present: tuple[Endpoint, ...]
+    former: tuple[Endpoint, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelController:
+    """Has adapters loaded, reloaded and unloaded."""
+
+    client: Client
+    writer: Writer
+    cache: Cache
+    recorder: Recorder
+    pace: StatusPace
+    calls: ModelCalls
+    large_pace: StatusPace = field(default_factory=lambda: StatusPace(LARGE_SECONDS))
+    tally_pace: StatusPace = field(default_factory=lambda: StatusPace(TALLY_SECONDS))
+
+    reconciles: ClassVar[type[Resource]] = DynamoModel
+    owns: ClassVar[tuple[type[Resource], ...]] = ()
+
+    @property
+    def watches(self) -> tuple[Watches, ...]:
+        """What is read beside models."""
+        return model_watches(self.cache)
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Start the calls that are due, and say how far the model is."""
+        if error := self.cache.broken(DynamoModel, key):
+            return await report_unreadable(
+                *(DynamoModel, key, error),
+                client=self.client,
+                writer=self.writer,
+                recorder=self.recorder,
+            )
+        found = self.cache.get(DynamoModel, key)
+        if found is None:
+            self.calls.forget(key)
+            return DONE
+        if found.metadata.deletion_timestamp:
+            return await self._leave(found)
+        if is_paused(found):
+            return await report_paused(found, self.writer, self.recorder)
+        problems = model_problems(found)
+        if problems or found.spec is None:
+            return await self._refuse(found, problems)
+        return await self._reconcile(found, found.spec)
+
+    async def _reconcile(self, found: DynamoModel, spec: DynamoModelSpec) -> Outcome:
+        known = self._known(found)
+        scene = self._scene(found, spec, known)
+        now, busy = self.calls.now(), known.runs.keys()
+        room = self.calls.at_once
+        present = plan(scene.adapter, known.views(scene.present), now=now, busy=busy, room=room)
+        past = plan(None, scene.former, now=now, busy=busy)
+        due = () if self.calls.silence else (*present.work, *past.work)
+        found = await self._claimed(found, scene)
+        status = model_status(found, spec, self._observed(scene, known, due))
+        told = places(status)
+        start = self.calls.chosen(known, [each for each in due if each.endpoint.place in told])
+        again = (None, None) if self.calls.silence else (present.again_seconds, past.again_seconds)
+        wait = self._wait(found, status)
+        if all(noted(found, pending(each.endpoint, each.calls)) for each in start):
+            self.calls.start(found.key, known, start)
+            if wait:
+                return soonest(Again(wait), *again)
+            await self._write(found, status, known)
+        elif wait and len(scene.present) > LARGE:
+            return soonest(Again(wait), *again)
+        else:
+            await self._write(found, status, known)
+            self.calls.start(found.key, known, start)
+        return soonest(DONE, *again)
+
+    def _wait(self, found: DynamoModel, status: Object) -> float:
+        """Seconds to wait before this status is to be written; 0 means at once."""
+        return self._pace(found, status).wait(found, status)
+
+    def _pace(self, found: DynamoModel, status: Object) -> StatusPace:
+        """How often such a status is written."""
+        if len(status["endpoints"]) <= LARGE:
+            return self.pace
+        return self.tally_pace if tells_only_failures(found, status) else self.large_pace
+
+    def _known(self, found: DynamoModel) -> Known:
+        """What is known of the model's endpoints: by us, unless its status is not what we wrote."""
+        key, uid = found.key, found.metadata.uid
+        known = self.calls.known(key, uid)
+        if known is None or known.written != _written(found):
+            known = self.calls.learn(key, uid, remembered(found))
+            known.written = _written(found)
+        self.calls.give_up(known, lambda each: self._is_gone(found, each))
+        self.calls.harvest(known)
+        return known
+
+    def _is_gone(self, found: DynamoModel, endpoint: Endpoint) -> bool:
+        """Whether its pod does not exist any more."""
+        pod = self.cache.get(Pod, Key(found.metadata.namespace, endpoint.pod_name))
+        return pod is None or pod.metadata.uid != endpoint.pod_uid
+
+    def _scene(self, found: DynamoModel, spec: DynamoModelSpec, known: Known) -> _Scene:
+        around = surroundings(self.cache, found, spec)
+        slices = around.slices()
+        others = siblings(found, self.cache.list(DynamoModel, found.metadata.namespace))
+        other = holder(found, others)
+        adapter = None if other else adapter_of(spec)
+        kept = adapter.name if adapter else ""
+        given_up = names_of_others(others) - {kept}
+        was_waiting = _says(found, ModelReason.CONFLICT)
+
+        def settled(each: Endpoint) -> Endpoint:
+            """The endpoint once models have changed hands; not while a call is under way there."""
+            if each.place in known.runs:
+                return each
+            each = forgetting(each, given_up)
+            return doubting(each, adapter) if adapter and was_waiting else each
+
+        base = spec.base_model_name
+        present = endpoints(base, slices, known.endpoints, around.pod)
+        past = former(base, known.endpoints.values(), present, around.pod)
+        scene = _Scene(
+            adapter,
+            around,
+            services(counting(base, slices)),
+            other.metadata.name if other else "",
+            tuple(map(settled, present)),
+            tuple(each for each in map(settled, past) if each.names),
+        )
+        kept_runs = {place: run.endpoint for place, run in known.runs.items()}
+        known.endpoints = {each.place: each for each in (*scene.present, *scene.former)}
+        for place, endpoint in kept_runs.items():
+            known.endpoints.setdefault(place, endpoint)
+        return scene
+
+    def _observed(self, scene: _Scene, known: Known, due: Iterable[Work]) -> Observed:
+        """What the status is made of: endpoints with what the calls that are due or under way may do."""
+        soon = {each.endpoint.place: pending(each.endpoint, each.calls) for each in due}
+        now = self.calls.now()
+        return Observed(
+            services=scene.services,
+            endpoints=[soon.get(each.place, each) for each in known.views(scene.present)],
+            former=[soon.get(each.place, each) for each in known.views(scene.former)],
+            holder=scene.holder,
+            lack="" if scene.present else scene.around.lack(),
+            trouble=lambda name: scene.around.trouble(name, now),
+            ready_pods=scene.around.ready_pods(scene.present),
+            silence=self.calls.silence,
+        )
+
+    async def _claimed(self, found: DynamoModel, scene: _Scene) -> DynamoModel:
+        """The model with our finalizer if something of it is, or will be, in workers; else without.
+
+        Raises:
+            Conflict: it has changed meanwhile; the caller tries again at once.
+            OperatorError: that could not be written.
+        """
+        will_load = scene.adapter is not None and not self.calls.silence
+        if not will_load and not any(each.names for each in (*scene.present, *scene.former)):
+            return await without_finalizer(found, self.writer)
+        metadata = found.metadata
+        if FINALIZER in metadata.finalizers:
+            return found
+        finalizers = [*metadata.finalizers, FINALIZER]
+        patch: Object = {
+            "metadata": {"finalizers": finalizers, "resourceVersion": metadata.resource_version}
+        }
+        return await self.writer.merge_patch(DynamoModel, found.key, patch, uid=metadata.uid)
+
+    async def _write(self, found: DynamoModel, status: Object, known: Known) -> None:
+        """Write the status if it differs, then tell what happened."""
+        stored = await patch_status(self.writer, found, status, pace=self._pace(found, status))
+        known.written = _written(stored)
+        self._report(found, stored)
+
+    async def _refuse(self, found: DynamoModel, problems: Sequence[Problem]) -> Outcome:
+        """Say what is wrong with the spec; nothing else is done, and what is loaded stays."""
+        stored = await patch_status(self.writer, found, invalid_status(found, problems))
+        self._report(found, stored)
+        return DONE
+
+    def _report(self, before: DynamoModel, after: DynamoModel) -> None:
+        for each in model_happenings(before, after) if after is not before else ():
+            self.recorder.event(
+                before, reason=each.reason, message=each.message, warning=each.is_warning
+            )
+
+    async def _leave(self, found: DynamoModel) -> Outcome:
+        """Unload what workers have of a model that is on its way out, then let it go."""
+        if FINALIZER not in found.metadata.finalizers:
+            self.calls.forget(found.key)
+            return DONE
+        known = self._known(found)
+        if known.leaving is None:
+            ends = self._last_endpoints(found, known)
+            if ends and self.calls.silence:
+                return await self._left_loaded(found, len(ends))
+            if ends:
+                work = unload_all(self.calls, found.metadata.namespace, known, ends)
+                known.leaving = self.calls.begin(found.key, work)
+                return DONE  # its end wakes us
+        elif not known.leaving.done():
+            return DONE
+        elif _was_cut_off(known.leaving):
+            known.leaving = None
+            return Again(LEAVE_AGAIN_SECONDS)
+        await without_finalizer(found, self.writer)
+        self.calls.forget(found.key)
+        if known.leaving is not None:
+            self._report_leaving(found, known.leaving.result() or 0, len(known.endpoints))
+        return DONE
+
+    async def _left_loaded(self, found: DynamoModel, count: int) -> Outcome:
+        """Let the model go although workers have its adapters, since none may be called."""
+        await without_finalizer(found, self.writer)
+        self.calls.forget(found.key)
+        text = f"{count} endpoint(s) keep the LoRA: {self.calls.silence}"
+        self.recorder.event(found, reason="LoRAUnloadFailed", message=text, warning=True)
+        return DONE
+
+    def _last_endpoints(self, found: DynamoModel, known: Known) -> tuple[Endpoint, ...]:
+        """Every pod that runs and may have an adapter of the model, ready or not."""
+        others = siblings(found, self.cache.list(DynamoModel, found.metadata.namespace))
+        given_up = names_of_others(others)
+        base = found.spec.base_model_name if found.spec else ""
+        around = Surroundings(self.cache, found.metadata.namespace, base)
+        present = endpoints(base, around.slices(), known.endpoints, around.pod)
+        every = known.endpoints | {each.place: each for each in present}
+        ends = targets(forgetting(each, given_up) for each in known.views(every.values()))
+        last = former("", ends, (), around.pod)
+        known.endpoints = {each.place: each for each in last}
+        return last
+
+    def _report_leaving(self, found: DynamoModel, failed: int, count: int) -> None:
+        if failed:
+            text = f"Failed to unload LoRA from some endpoints: {failed} task(s) failed"
+            self.recorder.event(found, reason="LoRAUnloadFailed", message=text, warning=True)
+        else:
+            text = f"Unloaded LoRA from {count} endpoint(s)"
+            self.recorder.event(found, reason="LoRAUnloaded", message=text)
+
+
+def _was_cut_off(leaving: "asyncio.Task[int | None]") -> bool:
+    """Whether workers were not asked because the namespace was another operator's meanwhile."""
+    is_told = not leaving.cancelled() and leaving.exception() is None
+    return is_told and leaving.result() is None
+
+
+def _written(model: DynamoModel) -> tuple[Infos, Infos]:
+    return model.status.endpoints, model.status.former_endpoints
+
+
+def _says(model: DynamoModel, reason: ModelReason) -> bool:
+    """Whether that is what the status says of the endpoints."""
+    found = condition(model.status.conditions, "EndpointsReady")
+    return found is not None and found.reason == reason

@@ -1,0 +1,69 @@
+"""The finalizer of a model: unload its LoRAs, within a time limit, and then release the object.
+
+Each worker gets one attempt, however many hang. What is still loading gets some time to finish, since an
+unload that overtakes the load would have no effect.
+"""
+
+import asyncio
+import math
+from collections.abc import Iterable, Sequence
+
+from dynamo_graphs.plan.lora_calls import Call, Ending, Endpoint, Verb
+from dynamo_operator.lora.calls import Known, ModelCalls, Run
+
+LIMIT_SECONDS = 28.0
+"""How long the unloading may take. With what is written before and after, the object goes within 30 s."""
+
+_CALL_SECONDS = 8.0
+_LOADING_SECONDS = 12.0
+
+
+def targets(endpoints: Iterable[Endpoint]) -> tuple[Endpoint, ...]:
+    """The endpoints that have, or may have, adapters of the model."""
+    return tuple(each for each in endpoints if each.names)
+
+
+async def unload_all(
+    calls: ModelCalls, namespace: str, known: Known, endpoints: Sequence[Endpoint]
+) -> int | None:
+    """At how many endpoints the unloading failed or did not end in time.
+
+    None means: nobody was to be asked by us, at least for a part of the time.
+    """
+    # Were as many to hang as there are places, the others would never get theirs.
+    longest = _CALL_SECONDS * max((len(each.names) for each in endpoints), default=1)
+    rounds = max(1, LIMIT_SECONDS // (longest + 1))
+    places = asyncio.Semaphore(max(calls.at_once, math.ceil(len(endpoints) / rounds)))
+    done: set[int] = set()
+
+    async def at(number: int, endpoint: Endpoint) -> None:
+        await _loaded(known.runs.get(endpoint.place))
+        async with places:
+            # A name that is not unloaded keeps no other from its try.
+            replies = [
+                await calls.call(
+                    *(namespace, endpoint.address, Call(Verb.UNLOAD, name)),
+                    timeout_seconds=_CALL_SECONDS,
+                )
+                for name in endpoint.names
+            ]
+        if all(each.ending is Ending.DONE for each in replies):
+            done.add(number)
+
+    try:
+        async with asyncio.timeout(LIMIT_SECONDS), asyncio.TaskGroup() as group:
+            for number, endpoint in enumerate(endpoints):
+                group.create_task(at(number, endpoint))
+    except TimeoutError:
+        pass  # who was not asked by now is not waited for
+    if not calls.may_call(namespace):
+        return None
+    return len(endpoints) - len(done)
+
+
+async def _loaded(run: Run | None) -> None:
+    """Wait for a load that is under way, and give it up if it takes too long."""
+    if run is None or run.task is None:
+        return
+    await asyncio.wait([run.task], timeout=_LOADING_SECONDS)
+    run.task.cancel()

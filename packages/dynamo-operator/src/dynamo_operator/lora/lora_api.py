@@ -1,0 +1,171 @@
+"""Ask one worker to load, unload or list LoRAs, over HTTP.
+
+A worker answers 200 also when the engine could not load a LoRA, and 404, 405 or 501 when it has no such API
+at all, which is not a failure of the LoRA. Neither an answer nor a missing answer raises an exception here:
+each call ends in a `Reply`.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from typing import Any, Final
+from urllib.parse import quote
+
+import aiohttp
+
+from dynamo_graphs.plan.lora_calls import Call, Ending, Reply, Verb
+from dynamo_graphs.settings import ModelSettings
+from dynamo_graphs.validation.credentials import without_credentials
+
+BODY_LIMIT: Final = 1 << 16
+"""Bytes of an answer. A list of some hundred adapters fits."""
+
+_READ_BYTES: Final = 1 << 14
+_MESSAGE_LIMIT: Final = 256
+_CONNECT_SECONDS: Final = 10.0
+_UNABLE: Final = frozenset(
+    (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED)
+)
+_NOT_ENABLED: Final = "; check that DYN_LORA_ENABLED is true in this worker"
+
+
+class AdapterApi:
+    """The adapter API of all workers.
+
+    `dial` turns the base URL of an endpoint into the one that is connected to. It is there for tests, where
+    every pod is on this machine.
+    """
+
+    def __init__(
+        self,
+        session: aiohttp.ClientSession,
+        *,
+        timeout_seconds: float = 120.0,
+        dial: Callable[[str], str] = str,
+    ) -> None:
+        self._session = session
+        self._timeout_seconds = timeout_seconds
+        self._dial = dial
+
+    async def call(
+        self, address: str, call: Call, *, timeout_seconds: float | None = None
+    ) -> Reply:
+        """What came of a call to the endpoint with that base URL.
+
+        None means: the usual limit.
+        """
+        limit = self._timeout_seconds if timeout_seconds is None else timeout_seconds
+        if {".", ".."} & set(call.name.split("/")):
+            # Clients and servers shorten such a path, so it could not be unloaded.
+            text = f"invalid LoRA name {call.name} (a part of it is one or two dots)"
+            return Reply(Ending.FAILED, _short(text))
+        try:
+            async with asyncio.timeout(limit):
+                return await self._send(self._dial(address), call)
+        except aiohttp.ServerTimeoutError:
+            text = "connection refused or unreachable"
+        except TimeoutError:
+            text = f"no answer within {limit:g} seconds"
+        except (aiohttp.ClientError, OSError) as error:
+            text = f"no answer: {error}" if str(error) else "the connection was dropped"
+        return Reply(Ending.FAILED, _short(text))
+
+    async def _send(self, base: str, call: Call) -> Reply:
+        body = None
+        if call.verb is Verb.LOAD:
+            body = {"lora_name": call.name, "source": {"uri": call.uri}}
+        async with self._session.request(
+            _METHODS[call.verb], _url(base, call), json=body, allow_redirects=False
+        ) as answer:
+            received = bytearray()
+            async for chunk in answer.content.iter_any():
+                received += chunk
+                if len(received) > BODY_LIMIT:
+                    return Reply(Ending.FAILED, f"the answer is longer than {BODY_LIMIT} bytes")
+            return understood(call.verb, answer.status, bytes(received))
+
+
+@asynccontextmanager
+async def worker_api(
+    settings: ModelSettings, dial: Callable[[str], str] = str
+) -> AsyncIterator[AdapterApi]:
+    """The adapter API of all workers, meanwhile."""
+    async with adapter_session() as session:
+        yield AdapterApi(session, timeout_seconds=settings.call_timeout_seconds, dial=dial)
+
+
+@asynccontextmanager
+async def adapter_session(
+    connect_seconds: float = _CONNECT_SECONDS,
+) -> AsyncIterator[aiohttp.ClientSession]:
+    """A session that remembers nothing of one worker when it talks to the next, and knows no proxy."""
+    # A connection is used once: calls to one worker are minutes apart, and pods go away in between.
+    async with aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0, force_close=True),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        headers={"Accept-Encoding": "identity"},
+        auto_decompress=False,
+        read_bufsize=_READ_BYTES,
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=connect_seconds),
+        trust_env=False,
+    ) as session:
+        yield session
+
+
+def understood(verb: Verb, status: int, body: bytes) -> Reply:
+    """What an answer means for the call that it is of."""
+    said = _parsed(body)
+    message = _message(said, body)
+    if verb is Verb.UNLOAD and (status == HTTPStatus.NOT_FOUND or "not found" in message.lower()):
+        return Reply(Ending.DONE)
+    if status in _UNABLE:
+        is_route = "route not found" in message.lower()
+        hint = _NOT_ENABLED if is_route else f": {message}" if message else ""
+        return Reply(Ending.UNABLE, _short(f"cannot manage LoRAs: status {status}{hint}"))
+    if status // 100 != 2:  # noqa: PLR2004  # the class of all successes
+        return Reply(
+            Ending.FAILED, f"status {status}: {message}" if message else f"status {status}"
+        )
+    outcome = said.get("status")
+    if isinstance(outcome, str) and outcome.lower() != "success":
+        return Reply(Ending.FAILED, message or f"the worker reports: {_short(outcome)}")
+    return Reply(Ending.DONE, loaded=_names(said.get("loras")) if verb is Verb.LIST else None)
+
+
+_METHODS: Final = {Verb.LOAD: "POST", Verb.UNLOAD: "DELETE", Verb.LIST: "GET"}
+
+
+def _url(base: str, call: Call) -> str:
+    """Where a call goes; a slash in a name stays a slash."""
+    path = f"/{quote(call.name)}" if call.verb is Verb.UNLOAD else ""
+    return f"{base}/v1/loras{path}"
+
+
+def _parsed(body: bytes) -> dict[str, Any]:
+    """The answer's JSON object; empty if it is none."""
+    try:
+        said = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def _message(said: dict[str, Any], body: bytes) -> str:
+    text = said.get("message")
+    return _short(text if isinstance(text, str) else body.decode(errors="replace"))
+
+
+def _names(loras: object) -> frozenset[str] | None:
+    """The names in a list of adapters. None means: the worker did not say which there are."""
+    if isinstance(loras, (dict, list)) and all(isinstance(each, str) for each in loras):
+        return frozenset(loras)
+    return None
+
+
+def _short(text: str) -> str:
+    """The text on one line, without control characters, and not long: it goes into a status."""
+    text = without_credentials(text)
+    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return line if len(line) <= _MESSAGE_LIMIT else f"{line[: _MESSAGE_LIMIT - 1]}…"

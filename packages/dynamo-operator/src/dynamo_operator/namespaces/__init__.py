@@ -1,0 +1,1 @@
+"""Which namespaces this operator owns."""

@@ -1,0 +1,114 @@
+"""Who may read metrics: the API server knows whose token it is and what they may read.
+
+Outsiders ask as well. Each new token costs the API server a request, so answers are cached, refusals too,
+and only a few queries run at one time. Outsiders may evict each other from that cache, but never a scraper:
+permitted readers have a separate cache and do not wait among them. The cache holds digests: no token
+outlives its request.
+"""
+
+import asyncio
+import hashlib
+from collections import OrderedDict
+from typing import Final
+
+import structlog
+
+from kube_runtime.client.requests import Client
+from kube_runtime.errors import OperatorError
+from kube_runtime.kind import Object
+from kube_runtime.types.access import SubjectAccessReview, TokenReview, question, subject
+
+OK: Final = 200
+UNKNOWN: Final = 401
+FORBIDDEN: Final = 403
+UNAVAILABLE: Final = 503
+_KEPT_SECONDS: Final = {OK: 60.0, UNKNOWN: 10.0, FORBIDDEN: 10.0}
+_MOST: Final = 1024
+_AT_ONCE: Final = 4
+_WAITING: Final = 32
+_LONGEST_TOKEN: Final = 16 * 1024
+_SCHEME: Final = "bearer"
+_log = structlog.get_logger()
+
+
+class Access:
+    """Tells who may `get` a path, by his bearer token."""
+
+    def __init__(self, client: Client, path: str) -> None:
+        self._client = client
+        self._path = path
+        self._readers: OrderedDict[bytes, float] = OrderedDict()
+        """When it was that each of them was last let in, by digest; also if that is long ago."""
+        self._refused: OrderedDict[bytes, tuple[int, float]] = OrderedDict()
+        self._asking = asyncio.Semaphore(_AT_ONCE)
+        self._asking_again = asyncio.Semaphore(_AT_ONCE)
+        self._waiting = 0
+
+    async def status(self, authorization: str) -> int:
+        """The HTTP status for who sends that header: 200, 401, 403, or 503 if it cannot be told now."""
+        scheme, _, token = authorization.strip().partition(" ")
+        token = token.strip()
+        is_one = bool(token) and token.isascii() and len(token) <= _LONGEST_TOKEN
+        if scheme.lower() != _SCHEME or not is_one:
+            return UNKNOWN
+        digest = hashlib.sha256(token.encode()).digest()
+        if known := self._known(digest):
+            return known
+        try:
+            if digest in self._readers:
+                async with self._asking_again:
+                    found = await self._asked(token)
+            else:
+                found = await self._asked_in_turn(token)
+        except OperatorError as error:
+            _log.warning("failed to authorize a reader of metrics", error=str(error))
+            return UNAVAILABLE
+        if found != UNAVAILABLE:
+            self._remember(digest, found)
+        return found
+
+    async def _asked_in_turn(self, token: str) -> int:
+        if self._waiting >= _WAITING:
+            return UNAVAILABLE
+        self._waiting += 1
+        try:
+            async with self._asking:
+                return await self._asked(token)
+        finally:
+            self._waiting -= 1
+
+    def _known(self, digest: bytes) -> int:
+        """What was said of that token lately; 0 if nothing was."""
+        let_in = self._readers.get(digest)
+        if let_in is not None:
+            return OK if let_in + _KEPT_SECONDS[OK] > _now() else 0
+        found, until = self._refused.get(digest, (0, 0.0))
+        return found if until > _now() else 0
+
+    def _remember(self, digest: bytes, found: int) -> None:
+        self._readers.pop(digest, None)
+        self._refused.pop(digest, None)
+        if found == OK:
+            self._readers[digest] = _now()
+        else:
+            self._refused[digest] = (found, _now() + _KEPT_SECONDS[found])
+        for each in (self._readers, self._refused):
+            while len(each) > _MOST:
+                each.popitem(last=False)
+
+    async def _asked(self, token: str) -> int:
+        asked = question(TokenReview.KIND, {"token": token})
+        whose = await self._client.create(TokenReview, asked)
+        if not whose.status.authenticated:
+            return UNKNOWN
+        wanted = {**subject(whose.status.user), "nonResourceAttributes": self._attributes()}
+        asked = question(SubjectAccessReview.KIND, wanted)
+        may = await self._client.create(SubjectAccessReview, asked)
+        return OK if may.status.allowed else FORBIDDEN
+
+    def _attributes(self) -> Object:
+        return {"path": self._path, "verb": "get"}
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

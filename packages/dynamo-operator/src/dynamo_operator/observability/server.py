@@ -1,0 +1,103 @@
+"""The probes and the metrics over HTTP, each on an address of its own.
+
+A probe must prove progress, not that this server runs: what it answers comes from the manager.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import NoReturn, TypeAlias
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+
+from dynamo_operator.observability.access import OK, UNKNOWN, Access
+from dynamo_operator.observability.address import Address, listen_address
+from kube_runtime.controller.manager import Health
+from kube_runtime.serving.connection_limit import Gate, Limits
+from kube_runtime.serving.tls import Certificate
+
+__all__ = ["Address", "HttpServer", "health_server", "listen_address", "metrics_server"]
+
+Check: TypeAlias = Callable[[], Health]
+_Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
+METRICS = "/metrics"
+_LIMITS = Limits(connections=64)
+_CHALLENGE = {"WWW-Authenticate": "Bearer"}
+_SHUTDOWN_SECONDS = 1.0
+"""How long a scrape that is under way at the end may take."""
+
+
+class HttpServer:
+    """Serves GET requests for some paths until it is cancelled; over TLS, with a `certificate`."""
+
+    def __init__(
+        self,
+        address: Address,
+        routes: Mapping[str, _Handler],
+        *,
+        certificate: Certificate | None = None,
+    ) -> None:
+        self._address = address
+        self._routes = routes
+        self._certificate = certificate
+        self.listening = asyncio.Event()
+        self.port = address.port
+
+    async def run(self) -> NoReturn:
+        """Serve until cancelled.
+
+        Raises: ConfigError, where the address cannot be had.
+        """
+        app = web.Application()
+        app.add_routes([web.get(path, handler) for path, handler in self._routes.items()])
+        context = self._certificate.listener if self._certificate else None
+        gate = Gate(app, _LIMITS, shutdown_seconds=_SHUTDOWN_SECONDS)
+        try:
+            self.port = await gate.listen(self._address, context)
+            self.listening.set()
+            await gate.closed()
+        finally:
+            await gate.close()
+
+
+def health_server(address: Address, *, alive: Check, ready: Check) -> HttpServer:
+    """`/healthz` and `/readyz`, as the probes of Kubernetes components answer."""
+    routes: dict[str, _Handler] = {}
+    for name, check in (("healthz", alive), ("readyz", ready)):
+        routes[f"/{name}"] = routes[f"/{name}/{name}"] = _probe(name, check)
+    return HttpServer(address, routes)
+
+
+def metrics_server(
+    address: Address,
+    registry: CollectorRegistry,
+    *,
+    certificate: Certificate | None = None,
+    access: Access | None = None,
+) -> HttpServer:
+    """`/metrics`, in the format that the scraper asks for; without `access` for everybody."""
+
+    async def metrics(request: web.Request) -> web.Response:
+        if access is not None:
+            status = await access.status(request.headers.get("Authorization", ""))
+            if status != OK:
+                return web.Response(status=status, headers=_CHALLENGE if status == UNKNOWN else {})
+        encode, content_type = choose_encoder(request.headers.get("Accept", ""))
+        response = web.Response(body=encode(registry), headers={"Content-Type": content_type})
+        response.enable_compression()
+        return response
+
+    return HttpServer(address, {METRICS: metrics}, certificate=certificate)
+
+
+def _probe(name: str, check: Check) -> _Handler:
+    async def probe(request: web.Request) -> web.Response:
+        health = check()
+        if health and "verbose" not in request.query:
+            return web.Response(text="ok")
+        verdict = "passed" if health else "failed"
+        lines = [*(f"[-]{problem}" for problem in health.problems), f"{name} check {verdict}"]
+        return web.Response(text="\n".join(lines) + "\n", status=200 if health else 500)
+
+    return probe

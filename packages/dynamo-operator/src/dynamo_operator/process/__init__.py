@@ -1,0 +1,127 @@
+"""The composition root: settings become a client, a cache, controllers and servers in one manager."""
+
+import asyncio
+import gc
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from dynamo_graphs.settings import Settings
+from dynamo_operator.admission.identity import Identity
+from dynamo_operator.namespaces.scope import Scope
+from dynamo_operator.observability import metrics as product_metrics
+from dynamo_operator.observability.scope import register as register_scope
+from dynamo_operator.process.controllers import (
+    Parts,
+    control_graphs,
+    control_models,
+    control_requests,
+)
+from dynamo_operator.process.first_lists import StartupWatch
+from dynamo_operator.process.informers import informers
+from dynamo_operator.process.leader import alone, election
+from dynamo_operator.process.servers import admission, serve_metrics, serve_probes
+from dynamo_operator.process.startup import prepared, until_stopped
+from dynamo_operator.reconcile.offload import Heavy
+from kube_runtime.apply.writer import Writer
+from kube_runtime.cache.cache import Cache
+from kube_runtime.client.congestion import Congestion
+from kube_runtime.client.connect import connect
+from kube_runtime.client.instrumented import Measured
+from kube_runtime.client.requests import Client
+from kube_runtime.controller.events import EventWriter
+from kube_runtime.controller.manager import Manager
+from kube_runtime.controller.stall import StallWatch
+from kube_runtime.controller.worker import Workers
+from kube_runtime.coordination.leader_election import identity as candidate
+from kube_runtime.metrics import RuntimeMetrics
+from kube_runtime.rate_limits import Bustle
+
+
+async def run(
+    settings: Settings, *, stop: asyncio.Event, dial: Callable[[str], str] | None = None
+) -> None:
+    """Reconcile until `stop` is set, then stop in order.
+
+    `dial` turns the base URL of a worker into the one that is connected to; it is there for tests.
+
+    Raises:
+        OperatorError: what made it end; with one clear line.
+    """
+    kubeconfig = Path(settings.kubeconfig) if settings.kubeconfig else None
+    metrics = RuntimeMetrics()
+    async with await connect(kubeconfig) as transport:
+        client = Client(Congestion(Measured(transport, metrics)))
+        credentials = await transport.credentials.headers()
+        starting = prepared(client, settings, credentials.get("Authorization", ""))
+        found = await until_stopped(starting, stop, settings)
+        if found is None:
+            return
+        settings, scope, user = found
+        built = manager(client, settings, metrics, scope, user, dial=dial)
+        built.on_synced(_stop_collecting_what_stays)
+        stalls = StallWatch(metrics.stalled)
+        built.on_synced(stalls.start)
+        built.serve(stalls)
+        await built.run(stop)
+        await scope.release()
+
+
+async def _stop_collecting_what_stays() -> None:
+    """Keep the garbage collector from what exists once the caches are full: code above all.
+
+    It would look through all of that again and again, and each look stops everything.
+    """
+    gc.collect()
+    gc.freeze()
+
+
+def manager(
+    client: Client,
+    settings: Settings,
+    metrics: RuntimeMetrics,
+    scope: Scope,
+    user: str = "",
+    *,
+    dial: Callable[[str], str] | None = None,
+) -> Manager:
+    """Everything that runs, put together and not started. `user` is what the API server calls us."""
+    cache = Cache()
+    bustle = Bustle()  # told by reconciles; Events and statuses go by it
+    events = EventWriter(client, instance=candidate(), metrics=metrics, bustle=bustle)
+    leads = election(client, settings, user)
+    built = Manager(
+        client, cache, metrics=metrics, events=events, election=leads, skips=scope.skips
+    )
+    scope.join(built)
+    read = informers(settings.render)
+    for each in read:
+        built.inform(each)
+    may_write = [scope.may_write, *([leads.may_write] if leads else [])]
+    writer = Writer(
+        client, cache, may_write=lambda: all(each() for each in may_write), skips=scope.skips
+    )
+    workers = Workers()
+    built.serve(workers)
+    parts = Parts(
+        *(built, client, cache, writer, events, settings, metrics),
+        may_write=lambda namespace: (
+            all(each() for each in may_write) and not scope.skips(namespace)
+        ),
+        heavy=Heavy(workers, metrics),
+    )
+    control_graphs(parts)
+    control_models(parts, dial)
+    control_requests(parts)
+    product_metrics.register(metrics.registry, cache)
+    register_scope(metrics.registry, scope.excluded, lambda: bool(leads and leads.rival))
+    ready = [built.ready]
+    if hooks := admission(Identity(client, user), cache, settings, metrics, scope):
+        hooks.join(built)
+        ready.append(hooks.ready)
+    elif leads:
+        ready.append(partial(alone, leads))
+    serve_probes(built, settings, ready)
+    serve_metrics(built, client, cache, settings, metrics)
+    built.serve(StartupWatch([*scope.informers, *read]))
+    return built

@@ -1,0 +1,165 @@
+"""The controllers, each with what it works with."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from dynamo_graphs.api import labels
+from dynamo_graphs.plan.suspension import TYPE as SUSPENDED
+from dynamo_graphs.settings import Settings
+from dynamo_graphs.settings.models import usable
+from dynamo_graphs.status.graph import State
+from dynamo_operator.component.controller import ComponentController
+from dynamo_operator.graph.controller import GraphController
+from dynamo_operator.lora.calls import ModelCalls
+from dynamo_operator.lora.controller import STATUS_SECONDS, ModelController
+from dynamo_operator.lora.lora_api import worker_api
+from dynamo_operator.observability.models import CallMetrics
+from dynamo_operator.observability.rollouts import RolloutMetrics
+from dynamo_operator.reconcile.offload import Heavy
+from dynamo_operator.reconcile.pods import PodIndex
+from dynamo_operator.reconcile.ssh_secret import SshKeyController, makes_ssh_keys
+from dynamo_operator.reconcile.transforms import OPERATOR
+from dynamo_operator.requests.actions import RequestActs
+from dynamo_operator.requests.controller import RequestController
+from dynamo_operator.requests.cross_namespace import Grants
+from dynamo_operator.requests.gpu_discovery_rbac import NodeReaders
+from dynamo_operator.requests.inputs import RequestFacts
+from dynamo_operator.scaling.controller import ScalingController
+from kube_runtime.apply.applier import Applier
+from kube_runtime.apply.managed_fields import TakeOver
+from kube_runtime.apply.shared_ownership import SharedApplier
+from kube_runtime.apply.status_patch import StatusPace
+from kube_runtime.apply.writer import Writer
+from kube_runtime.cache.cache import Cache
+from kube_runtime.client.connect import is_own_cluster
+from kube_runtime.client.requests import Client
+from kube_runtime.controller.controller import Pace, Runner
+from kube_runtime.controller.events import EventWriter
+from kube_runtime.controller.manager import Manager
+from kube_runtime.metrics import RuntimeMetrics
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What controllers share. `may_write` tells whether this process may write in a namespace now."""
+
+    built: Manager
+    client: Client
+    cache: Cache
+    writer: Writer
+    events: EventWriter
+    settings: Settings
+    metrics: RuntimeMetrics
+    may_write: Callable[[str], bool]
+    heavy: Heavy
+
+    @property
+    def pace(self) -> Pace:
+        """For controllers whose own writes give them nothing to do."""
+        return Pace(resync_seconds=self.settings.resync_period_seconds, hears_itself=False)
+
+    @property
+    def take_over(self) -> TakeOver:
+        """How objects of the Go operator become ours."""
+        return TakeOver(self.client, self.writer, labels.LAST_APPLIED_GENERATION)
+
+    def shared(self, marker: str) -> SharedApplier:
+        """What writes objects of several owners, which carry this label."""
+        return SharedApplier(self.writer, self.cache, (marker, OPERATOR), self.take_over)
+
+
+def control_graphs(parts: Parts) -> None:
+    """Reconcile graphs, components and scaling adapters, and the keys of components of several nodes."""
+    built, settings = parts.built, parts.settings.render
+    applier = Applier(
+        *(parts.client, parts.writer, parts.cache),
+        *(labels.LAST_APPLIED_HASH, labels.OWNER_GENERATION, parts.take_over),
+    )
+    pods = PodIndex(parts.cache)
+    # Recorder names and markers of shared objects.
+    records = ("restart", "rollingUpdate", SUSPENDED)
+    passing = (State.INITIALIZING, State.PENDING)
+    of_graphs = StatusPace(
+        goal="Ready", greets=True, records=records, passing=passing, bustle=parts.events.bustle
+    )
+    # Without the bustle: the counts of components are what rollouts and restarts go by.
+    of_components = StatusPace(goal="Available")
+    graphs = partial(GraphController, written=RolloutMetrics(parts.metrics.registry).written)
+    work, runners = parts.pace, list[Runner]()
+    for make, name, marker, pace in (
+        (ComponentController, "dynamocomponentdeployment", labels.MANAGED_BY, of_components),
+        (graphs, "dynamographdeployment", labels.APP_MANAGED_BY, of_graphs),
+    ):
+        runner = built.control(
+            make(
+                writer=parts.writer,
+                cache=parts.cache,
+                applier=applier,
+                shared=parts.shared(marker),
+                recorder=parts.events.recorder(name),
+                pace=pace,
+                pods=pods,
+                settings=settings,
+                heavy=parts.heavy,
+            ),
+            work,
+        )
+        work = replace(work, is_ahead=runner.has_backlog)  # graphs make components
+        runners.append(runner)
+    components, makers = runners
+    components.on_drained(makers.look_again)
+    recorder = parts.events.recorder("dgdscalingadapter")
+    scaling = ScalingController(parts.client, parts.writer, parts.cache, recorder, StatusPace())
+    built.control(scaling, parts.pace)
+    if makes_ssh_keys(settings):
+        keys = SshKeyController(parts.writer, parts.cache, settings)
+        built.control(keys, replace(parts.pace, hears_itself=True))
+
+
+def control_models(parts: Parts, dial: Callable[[str], str] | None) -> None:
+    """Reconcile models. `dial` turns the base URL of a worker into the one that is connected to.
+
+    None means: they are the same.
+    """
+    chosen = usable(parts.settings.models)
+    calls = ModelCalls(
+        partial(worker_api, chosen, dial or str),
+        silence=silence(parts.settings, is_dialled=dial is not None),
+        at_once=chosen.calls_at_once,
+        may_call=parts.may_write,
+        observe=CallMetrics(parts.metrics.registry).called,
+    )
+    pace, recorder = StatusPace(STATUS_SECONDS), parts.events.recorder("dynamomodel")
+    models = ModelController(parts.client, parts.writer, parts.cache, recorder, pace, calls)
+    calls.wake = parts.built.control(models, parts.pace).wake
+    parts.built.serve(calls)
+
+
+def control_requests(parts: Parts) -> None:
+    """Reconcile requests for graphs."""
+    settings = parts.settings.render
+    accepts_all = parts.settings.webhooks.graphs_elsewhere
+    grants = Grants(parts.client, accepts_all, bool(settings.restricted_namespace))
+    facts = RequestFacts(parts.client, parts.cache, settings, grants, parts.heavy)
+    role = settings.dgdr_profiling_nodes_cluster_role_name
+    nodes = NodeReaders(parts.client, parts.writer, parts.cache, role)
+    acts = RequestActs(parts.writer, facts, parts.shared(labels.APP_MANAGED_BY), settings, nodes)
+    recorder = parts.events.recorder("dynamographdeploymentrequest")
+    requests = RequestController(parts.cache, acts, recorder, StatusPace())
+    parts.built.control(requests, replace(parts.pace, hears_itself=True))
+
+
+def silence(settings: Settings, *, is_dialled: bool) -> str:
+    """Why no worker is called; "" if they are."""
+    if settings.models.calls == "never":
+        return "LoRA calls are off (--model-calls=never)"
+    if settings.models.calls == "always" or is_dialled:
+        return ""
+    if is_own_cluster(Path(settings.kubeconfig) if settings.kubeconfig else None):
+        return ""
+    return (
+        "the operator runs outside the cluster and calls no workers, because pod addresses may "
+        "belong to other machines there (--model-calls=always calls them)"
+    )

@@ -1,0 +1,55 @@
+"""Who does the work: the election among replicas, and what a replica says of itself while another leads."""
+
+import os
+
+from dynamo_graphs.api import labels
+from dynamo_graphs.settings import LeaderElectionSettings, Settings
+from kube_runtime.client import in_cluster
+from kube_runtime.client.requests import Client
+from kube_runtime.controller.manager import Health
+from kube_runtime.coordination.leader_election import Election, Terms
+from kube_runtime.coordination.leader_election import identity as candidate
+from kube_runtime.errors import ConfigError
+from kube_runtime.kind import Key
+
+
+def election(client: Client, settings: Settings, user: str) -> Election | None:
+    """The election that this process takes part in. None means: it works without one."""
+    chosen = settings.leader_election
+    if not chosen.enabled:
+        return None
+    return Election(
+        client,
+        Key(_election_namespace(chosen), chosen.id),
+        identity=candidate(),
+        mark=(labels.INSTALLATION, user) if user else None,
+        terms=Terms(
+            lease_seconds=int(chosen.lease_duration_seconds),
+            deadline_seconds=chosen.renew_deadline_seconds,
+            retry_seconds=chosen.retry_period_seconds,
+        ),
+    )
+
+
+def alone(election: Election) -> Health:
+    """Not ready while another installation does the work.
+
+    One that answers reviews stays ready: the API server asks it, and nobody could write anything.
+    """
+    rival = election.rival
+    return Health((f"another installation of the operator leads: {rival}",) if rival else ())
+
+
+def _election_namespace(chosen: LeaderElectionSettings) -> str:
+    return own_namespace(
+        chosen.namespace, "leaderElection.namespace", "--leader-election-namespace"
+    )
+
+
+def own_namespace(chosen: str, setting: str, flag: str) -> str:
+    """The namespace that was chosen, else that of this pod."""
+    if chosen:
+        return chosen
+    if in_cluster.is_in_cluster(os.environ):
+        return in_cluster.namespace()
+    raise ConfigError(setting, f"is needed outside a pod: {flag}")

@@ -1,0 +1,73 @@
+"""What answers others: admission webhooks, metrics, probes. Settings switch each of them off."""
+
+from collections.abc import Callable, Sequence
+
+from dynamo_graphs.settings import Settings
+from dynamo_operator.admission.identity import Identity
+from dynamo_operator.admission.webhooks import Webhooks, webhooks
+from dynamo_operator.namespaces.scope import Scope
+from dynamo_operator.observability.access import Access
+from dynamo_operator.observability.certificate import Place, metrics_certificate
+from dynamo_operator.observability.server import (
+    METRICS,
+    health_server,
+    listen_address,
+    metrics_server,
+)
+from dynamo_operator.process.leader import own_namespace
+from kube_runtime.cache.cache import Cache
+from kube_runtime.client.requests import Client
+from kube_runtime.controller.manager import Health, Manager
+from kube_runtime.metrics import RuntimeMetrics
+
+
+def admission(
+    identity: Identity, cache: Cache, settings: Settings, metrics: RuntimeMetrics, scope: Scope
+) -> Webhooks | None:
+    """The admission webhooks. None means: they are off."""
+    chosen = settings.webhooks
+    address = listen_address("webhooks.bindAddress", chosen.bind_address)
+    if not chosen.enabled or address is None:
+        return None
+    namespace = own_namespace(chosen.namespace, "webhooks.namespace", "--webhook-namespace")
+    built = webhooks(
+        identity, cache, metrics.registry, address, namespace, settings, skips=scope.skips
+    )
+    metrics.observe_certificate("webhooks", lambda: built.certificate.expires)
+    return built
+
+
+def serve_probes(built: Manager, settings: Settings, ready: Sequence[Callable[[], Health]]) -> None:
+    """Answer `/healthz` and `/readyz`; ready is who has no problem in any of `ready`."""
+
+    def all_ready() -> Health:
+        return Health(tuple(problem for each in ready for problem in each().problems))
+
+    health = listen_address("health.bindAddress", settings.health.bind_address)
+    if health is not None:
+        built.serve(health_server(health, alive=built.alive, ready=all_ready))
+
+
+def serve_metrics(
+    built: Manager, client: Client, cache: Cache, settings: Settings, metrics: RuntimeMetrics
+) -> None:
+    """Answer `/metrics`, over TLS and to those who may read them unless settings say otherwise."""
+    chosen = settings.metrics
+    address = listen_address("metrics.bindAddress", chosen.bind_address)
+    if address is None:
+        return
+    if not chosen.secure:
+        built.serve(metrics_server(address, metrics.registry))
+        return
+    namespace = ""
+    if chosen.secret_name and not chosen.certificate_folder:
+        namespace = own_namespace(
+            settings.webhooks.namespace, "webhooks.namespace", "--webhook-namespace"
+        )
+    kept = metrics_certificate(chosen, Place(client, cache, namespace))
+    kept.join(built)
+    metrics.observe_certificate("metrics", lambda: kept.certificate.expires)
+    access = Access(client, METRICS) if chosen.access == "reviewed" else None
+    built.serve(
+        metrics_server(address, metrics.registry, certificate=kept.certificate, access=access)
+    )

@@ -1,0 +1,220 @@
+"""Find out what an earlier operator left behind, so that its pods need not restart.
+
+What is kept is decided in `lifecycle/adoption.py`. Here is the evidence for it: whether a workload was made
+from the spec as it is now, or the user has edited the spec since that operator saw it for the last time.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from dynamo_graphs.api import labels
+from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.roles import is_worker
+from dynamo_graphs.plan.adoption import (
+    Origin,
+    has_kept_templates,
+    is_of_earlier_operator,
+    says_the_same,
+    spec_digest,
+    with_kept_templates,
+)
+from dynamo_graphs.plan.draining import starts_to_drain, without_new_drain
+from dynamo_graphs.plan.implied_requests import may_have_more_requests, with_live_requests
+from dynamo_graphs.types.grove import PodCliqueSet
+from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
+from dynamo_graphs.validation.schema import defaulted
+from kube_runtime.apply.drift import content_of
+from kube_runtime.cache.cache import Cache
+from kube_runtime.client.requests import FIELD_MANAGER, Client
+from kube_runtime.errors import NotFound
+from kube_runtime.kind import Object, key_of
+from kube_runtime.types.apps import Deployment
+from kube_runtime.types.meta import Resource
+
+_WORKLOADS: dict[str, type[Resource]] = {
+    each.KIND.name: each for each in (Deployment, LeaderWorkerSet, PodCliqueSet)
+}
+
+
+def adopted_workloads(
+    component: DynamoComponentDeployment, wanted: Iterable[Object], cache: Cache
+) -> Iterator[Object]:
+    """The objects of a component, with the pod templates that an earlier operator wrote and that stay."""
+    origin = component_origin(component)
+    return (_adopted(each, cache, origin) for each in wanted)
+
+
+def adopted_components(wanted: Sequence[Object], cache: Cache) -> tuple[Object, ...]:
+    """The objects of a graph, with a note on components that were taken over with the spec that they have."""
+    return tuple(_noted(each, cache) for each in wanted)
+
+
+async def adopted_set(
+    graph: DynamoGraphDeployment, wanted: Sequence[Object], cache: Cache, client: Client
+) -> tuple[Object, ...]:
+    """The objects of a graph on Grove, with the pod templates that an earlier operator wrote and that stay.
+
+    Reads the graph and its set from the API server once, before the set is taken over.
+
+    Raises: OperatorError if the API server could not be asked.
+    """
+    origin = Origin.OUTDATED
+    live = next((each for each in _live_sets(wanted, cache)), None)
+    if live is not None and is_of_earlier_operator(live.metadata.annotations):
+        origin = await _set_origin(graph, live, client)
+    return tuple(_adopted(each, cache, origin) for each in wanted)
+
+
+def may_start_to_drain(component: DynamoComponentDeployment, cache: Cache) -> bool:
+    """Whether workers of a component run that have no `preStop`."""
+    if not is_worker(component.spec):
+        return False
+    types = (Deployment, LeaderWorkerSet)
+    owned = cache.owned_by(component.metadata.uid, types, component.metadata.namespace)
+    return any(b'"preStop"' not in _spec(each) for each in owned)
+
+
+def set_starts_to_drain(wanted: Iterable[Object], cache: Cache) -> bool:
+    """Whether a set of Grove runs pods without a `preStop` that are to get one."""
+    return any(
+        starts_to_drain(each, _spec(live))
+        for each in wanted
+        if (live := _live(each, cache)) is not None
+    )
+
+
+def without_new_drains(
+    wanted: Iterable[Object], undrained: Iterable[Object], cache: Cache
+) -> Iterator[Object]:
+    """The objects to apply, without drain periods that would be the only reason to restart pods.
+
+    `undrained` are the same objects in the same order, rendered without drain periods.
+    """
+    for ours, earlier in zip(wanted, undrained, strict=True):
+        live = _live(ours, cache)
+        if live is not None and starts_to_drain(ours, _spec(live)):
+            yield without_new_drain(ours, earlier, content_of(live))
+        else:
+            yield ours
+
+
+def component_origin(component: DynamoComponentDeployment) -> Origin:
+    """Whether the workloads that an earlier operator made for a component are made from its present spec.
+
+    The graph's controller knows it for the components of a graph, and notes it in the same write that takes
+    a component over.
+    """
+    owner, annotations = component.metadata.controller, component.metadata.annotations
+    is_of_graph = owner is not None and owner.kind == DynamoGraphDeployment.KIND.name
+    if is_of_graph and not is_of_earlier_operator(annotations):
+        is_noted = labels.ADOPTED_SPEC in annotations
+        return Origin.CURRENT if is_noted else Origin.OUTDATED
+    if not _is_carried_out(component):
+        return (
+            Origin.OUTDATED
+        )  # decided now, since our own status will replace the one that tells it
+    return Origin.UNDECIDED if is_of_graph else Origin.CURRENT
+
+
+def noted(wanted: Object, live: DynamoComponentDeployment) -> Object:
+    """A component to apply, with a note if it is taken over with the spec that it has."""
+    annotations = live.metadata.annotations
+    is_earlier = is_of_earlier_operator(annotations)
+    if not is_earlier and labels.ADOPTED_SPEC not in annotations:
+        return wanted
+    spec = msgspec.convert(defaulted(wanted), DynamoComponentDeployment).spec
+    digest = spec_digest(spec)
+    is_taken_over = is_earlier and _is_carried_out(live) and says_the_same(spec, live.spec)
+    if not is_taken_over and annotations.get(labels.ADOPTED_SPEC) != digest:
+        return wanted
+    metadata = wanted["metadata"]
+    note = {**metadata.get("annotations", {}), labels.ADOPTED_SPEC: digest}
+    return {**wanted, "metadata": {**metadata, "annotations": note}}
+
+
+def _noted(wanted: Object, cache: Cache) -> Object:
+    if wanted["kind"] != DynamoComponentDeployment.KIND.name:
+        return wanted
+    live = cache.get(DynamoComponentDeployment, key_of(wanted))
+    return wanted if live is None else noted(wanted, live)
+
+
+def _is_carried_out(component: DynamoComponentDeployment) -> bool:
+    """Whether an operator has made the workloads of the newest spec, as far as the status tells."""
+    observed = component.status.observed_generation
+    return not observed or observed >= component.metadata.generation
+
+
+def _live(wanted: Object, cache: Cache) -> Resource | None:
+    """The workload as it is. None means: it does not exist, or is of another kind."""
+    type_ = _WORKLOADS.get(wanted["kind"])
+    return cache.get(type_, key_of(wanted)) if type_ else None
+
+
+def _spec(live: Resource) -> bytes:
+    """The spec in JSON; "" where the cache does not keep it as text."""
+    spec = getattr(live, "spec", None)
+    return bytes(spec) if isinstance(spec, msgspec.Raw) else b""
+
+
+def _adopted(wanted: Object, cache: Cache, origin: Origin) -> Object:
+    live = _live(wanted, cache)
+    if live is None:
+        return wanted
+    if not has_kept_templates(live.metadata.annotations):
+        return _with_live_requests(wanted, live)
+    return with_kept_templates(wanted, content_of(live), origin)
+
+
+def _with_live_requests(wanted: Object, live: Resource) -> Object:
+    """A workload of ours, with what an earlier version of ours wrote and what means the same."""
+    if not may_have_more_requests(wanted, _spec(live)):
+        return wanted
+    return with_live_requests(wanted, content_of(live))
+
+
+def _live_sets(wanted: Iterable[Object], cache: Cache) -> Iterator[PodCliqueSet]:
+    for each in wanted:
+        if each["kind"] == PodCliqueSet.KIND.name:
+            live = cache.get(PodCliqueSet, key_of(each))
+            if live is not None:
+                yield live
+
+
+async def _set_origin(graph: DynamoGraphDeployment, live: PodCliqueSet, client: Client) -> Origin:
+    try:
+        bodies = [await client.get_json(each.KIND.path(*each.key)) for each in (graph, live)]
+    except NotFound:
+        return Origin.OUTDATED  # the apply that follows finds that out
+    entries = [each["metadata"].get("managedFields", ()) for each in bodies]
+    return set_origin(*entries)
+
+
+def set_origin(of_graph: Sequence[Object], of_set: Sequence[Object]) -> Origin:
+    """Whether a set was made from the graph as it is now, by the managed fields of both.
+
+    An earlier operator writes the status of a graph, or its set, after each edit that it sees. So a spec that
+    was written after both was edited without it.
+    """
+    theirs = {each["manager"] for each in of_set if _owns_mark(each)}
+    seen = [_time(each) for each in (*of_graph, *of_set) if each.get("manager") in theirs]
+    edited = [
+        _time(each)
+        for each in of_graph
+        if not each.get("subresource")
+        and "f:spec" in each.get("fieldsV1", {})
+        and each.get("manager") not in {*theirs, FIELD_MANAGER}
+    ]
+    return Origin.OUTDATED if max(edited, default="") > max(seen, default="") else Origin.CURRENT
+
+
+def _owns_mark(entry: Object) -> bool:
+    metadata: Any = entry.get("fieldsV1", {}).get("f:metadata", {})
+    return f"f:{labels.LAST_APPLIED_GENERATION}" in metadata.get("f:annotations", {})
+
+
+def _time(entry: Object) -> str:
+    return str(entry.get("time") or "")

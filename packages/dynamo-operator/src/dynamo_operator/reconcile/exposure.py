@@ -1,0 +1,87 @@
+"""Withholds the Ingresses and VirtualServices that the administrator does not allow.
+
+The rules are the webhooks' own. They are checked again here, since an object may be stored while the webhooks
+are off, or before the administrator limited something. Withheld means: neither written nor deleted. So an
+operator upgrade takes no traffic away, and nothing new can be reached.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from dynamo_graphs.api import names
+from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.settings import RenderSettings
+from dynamo_graphs.types.istio import VirtualService
+from dynamo_graphs.validation import Problem
+from dynamo_graphs.validation.exposure import exposure_problems
+from kube_runtime.apply.result import Applied, Blocked, Obstacle
+from kube_runtime.kind import Key, Object, key_of
+from kube_runtime.types.networking import Ingress
+
+_OUTSIDE = (Ingress.KIND.name, VirtualService.KIND.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Exposure:
+    """The objects to apply, those to leave alone, and why."""
+
+    wanted: Sequence[Object]
+    spared: frozenset[tuple[str, Key]] = frozenset()
+    blocked: tuple[Blocked, ...] = ()
+
+    def reported(self, applied: Applied) -> Applied:
+        """What came of the apply, with what was withheld."""
+        return replace(applied, blocked=(*applied.blocked, *self.blocked))
+
+
+def component_exposure(
+    component: DynamoComponentDeployment, wanted: Sequence[Object], settings: RenderSettings
+) -> Exposure:
+    """The objects of a component, without the ways in that are not allowed."""
+    found = exposure_problems(
+        component.spec, "spec", settings, has_istio=_has_istio(wanted, component.metadata.name)
+    )
+    return _without(wanted, {component.metadata.name: tuple(found)}, component.metadata.namespace)
+
+
+def graph_exposure(
+    graph: DynamoGraphDeployment, wanted: Sequence[Object], settings: RenderSettings
+) -> Exposure:
+    """The objects of a graph, without the ways in that are not allowed."""
+    found: dict[str, tuple[Problem, ...]] = {}
+    for key, service in graph.spec.services.items():
+        name = names.component_name(graph.metadata.name, key)
+        found[name] = tuple(
+            exposure_problems(
+                service, f"spec.services.{key}", settings, has_istio=_has_istio(wanted, name)
+            )
+        )
+    return _without(wanted, found, graph.metadata.namespace)
+
+
+def _has_istio(wanted: Iterable[Object], component: str) -> bool:
+    named = (VirtualService.KIND.name, names.workload_name(component))
+    return any((each["kind"], each["metadata"]["name"]) == named for each in wanted)
+
+
+def _without(
+    wanted: Sequence[Object], problems: dict[str, tuple[Problem, ...]], namespace: str
+) -> Exposure:
+    refused = {names.workload_name(name): found for name, found in problems.items() if found}
+    if not refused:
+        return Exposure(wanted)
+    kept: list[Object] = []
+    blocked: list[Blocked] = []
+    for each in wanted:
+        kind, name = each["kind"], key_of(each).name
+        if kind not in _OUTSIDE or name not in refused:
+            kept.append(each)
+            continue
+        text = "; ".join(map(str, refused[name]))
+        blocked.append(
+            Blocked(Obstacle.NOT_ALLOWED, kind, name, f"{kind} {name} is not created: {text}")
+        )
+    # One whose kind changed in the same edit stays too: traffic ends only when all of it is allowed again.
+    spared = frozenset((kind, Key(namespace, name)) for kind in _OUTSIDE for name in refused)
+    return Exposure(tuple(kept), spared, tuple(blocked))

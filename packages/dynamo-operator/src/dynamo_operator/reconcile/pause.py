@@ -1,0 +1,34 @@
+"""A paused object: it says so, and nothing else is done for it until the annotation goes."""
+
+from dynamo_graphs.api import labels
+from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.model import DynamoModel
+from dynamo_graphs.status.pause import paused_condition
+from kube_runtime.apply.status_patch import patch_status
+from kube_runtime.apply.writer import Writer
+from kube_runtime.controller.controller import DONE, Outcome
+from kube_runtime.controller.events import Recorder
+from kube_runtime.kind import Object
+
+
+async def report_paused(
+    found: DynamoGraphDeployment | DynamoComponentDeployment | DynamoModel,
+    writer: Writer,
+    recorder: Recorder,
+) -> Outcome:
+    """Say that the object is paused. Its next change wakes us, the end of the pause too."""
+    status: Object = {"conditions": [paused_condition(found)]}
+    if isinstance(found, DynamoModel):  # both are required by the schema
+        status["readyEndpoints"] = found.status.ready_endpoints or 0
+        status["totalEndpoints"] = found.status.total_endpoints or 0
+    if isinstance(found, DynamoGraphDeployment):
+        status["progress"] = None  # a pause is no lack of progress
+    stored = await patch_status(writer, found, status)
+    if stored is not found:
+        recorder.event(
+            found,
+            reason="Paused",
+            message=(f"{labels.PAUSED} is true: the operator writes nothing"),
+        )
+    return DONE

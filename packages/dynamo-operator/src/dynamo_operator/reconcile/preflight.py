@@ -1,0 +1,45 @@
+"""What every reconcile begins with: is there anything to do for this object at all?"""
+
+from typing import TypeVar
+
+from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.status.pause import is_paused
+from dynamo_operator.reconcile.finalizer import without_finalizer
+from dynamo_operator.reconcile.pause import report_paused
+from dynamo_operator.reconcile.unreadable import report_unreadable
+from kube_runtime.apply.writer import Writer
+from kube_runtime.cache.cache import Cache
+from kube_runtime.client.requests import Client
+from kube_runtime.controller.events import Recorder
+from kube_runtime.kind import Key
+
+T = TypeVar("T", DynamoGraphDeployment, DynamoComponentDeployment)
+
+
+async def to_reconcile(
+    type_: type[T], key: Key, *, cache: Cache, client: Client, writer: Writer, recorder: Recorder
+) -> T | None:
+    """The object that is to be brought to what its spec says.
+
+    None means: nothing is to be done now. It is gone or going (owner references: the API server deletes the
+    rest), it is paused, or its newest state cannot be read; the last two it has been told.
+
+    Raises:
+        OperatorError: that could not be written.
+    """
+    if unreadable := cache.broken(type_, key):
+        await report_unreadable(
+            type_, key, unreadable, client=client, writer=writer, recorder=recorder
+        )
+        return None
+    found = cache.get(type_, key)
+    if found is None:
+        return None
+    if found.metadata.deletion_timestamp:
+        await without_finalizer(found, writer)
+        return None
+    if is_paused(found):
+        await report_paused(found, writer, recorder)
+        return None
+    return await without_finalizer(found, writer)

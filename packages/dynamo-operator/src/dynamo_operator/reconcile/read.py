@@ -1,0 +1,167 @@
+"""What rendering needs from the rest of the cluster, read from the cache only.
+
+Pull secrets contain credentials, so they are reduced to the names of their registries before they are
+stored, and one that cannot be read must not hide the others.
+"""
+
+import base64
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+
+import msgspec
+
+from dynamo_graphs.api import labels
+from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.optional_apis import (
+    GROVE,
+    INFERENCE_POOL,
+    ISTIO,
+    KAI,
+    LEADER_WORKER_SET,
+    OptionalApi,
+)
+from dynamo_graphs.facts import Facts, registry_of_credential
+from dynamo_graphs.settings import RenderSettings
+from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
+from dynamo_graphs.types.inference import InferencePool
+from dynamo_graphs.types.istio import VirtualService
+from dynamo_graphs.types.kai import Queue
+from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
+from dynamo_graphs.types.volcano import PodGroup
+from dynamo_operator.reconcile.grove import in_use
+from dynamo_operator.reconcile.ssh_keys import missing_ssh_keys
+from kube_runtime.cache.cache import Cache
+from kube_runtime.cache.informer import Watches
+from kube_runtime.kind import Key, Kind
+from kube_runtime.types.core import PersistentVolumeClaim, PullSecret, ServiceAccount
+from kube_runtime.types.meta import Resource
+
+_TYPES: Mapping[OptionalApi, tuple[type[Resource], ...]] = {
+    GROVE: (PodCliqueSet, PodClique, PodCliqueScalingGroup),
+    KAI: (Queue,),
+    LEADER_WORKER_SET: (LeaderWorkerSet, PodGroup),
+    INFERENCE_POOL: (InferencePool,),
+    ISTIO: (VirtualService,),
+}
+
+
+def gather(namespace: str, cache: Cache) -> Facts:
+    """The facts for the components of one namespace."""
+    beside = cache.derived(
+        ("beside components", namespace),
+        (PullSecret, ServiceAccount),
+        partial(_beside_components, namespace, cache),
+    )
+    return replace(
+        beside,
+        istio_served=_serves(cache, ISTIO),
+        lws_served=_serves(cache, LEADER_WORKER_SET),
+        withheld=withheld(cache),
+    )
+
+
+def withheld(cache: Cache) -> dict[OptionalApi, tuple[Kind, ...]]:
+    """The optional APIs that are installed and may not be used, each with its kinds that are forbidden."""
+    return {
+        api: tuple(type_.KIND for type_ in types if _is_withheld(cache, type_))
+        for api, types in _TYPES.items()
+        if any(_is_withheld(cache, type_) for type_ in types)
+        and all(cache.serves(type_) or cache.forbids(type_) for type_ in types)
+    }
+
+
+def _serves(cache: Cache, api: OptionalApi) -> bool:
+    return all(cache.serves(each) for each in _TYPES[api])
+
+
+def _is_withheld(cache: Cache, type_: type[Resource]) -> bool:
+    return cache.forbids(type_) and not cache.serves(type_)
+
+
+def _beside_components(namespace: str, cache: Cache) -> Facts:
+    """The facts that come from the objects of the namespace."""
+    secrets = defaultdict(list)
+    for secret in cache.list(PullSecret, namespace):
+        for host in secret.data:
+            secrets[host].append(secret.metadata.name)
+    accounts = (
+        each.metadata.name
+        for each in cache.list(ServiceAccount, namespace)
+        if each.metadata.labels.get(labels.COMPONENT_POD) == "true"
+    )
+    return Facts(
+        pull_secrets={host: tuple(sorted(names)) for host, names in secrets.items()},
+        component_service_account=min(accounts, default=""),
+    )
+
+
+def gather_for_graph(graph: DynamoGraphDeployment, cache: Cache, settings: RenderSettings) -> Facts:
+    """The facts for a graph: those of its namespace, and what it may use beside its components."""
+    namespace = graph.metadata.namespace
+    return replace(
+        gather(namespace, cache),
+        grove_served=_serves(cache, GROVE),
+        kai_served=_serves(cache, KAI),
+        inference_pools_served=_serves(cache, INFERENCE_POOL),
+        kai_queues=frozenset(each.metadata.name for each in cache.list(Queue)),
+        claims=frozenset(
+            each.metadata.name for each in cache.list(PersistentVolumeClaim, namespace)
+        ),
+        gang=in_use(graph, cache),
+        missing_ssh_keys=missing_ssh_keys(graph, cache, settings),
+    )
+
+
+class _DockerConfig(msgspec.Struct):
+    auths: dict[str, msgspec.Raw] = {}
+
+
+def registries_only(secret: PullSecret) -> PullSecret:
+    """The secret with the hosts of its registries in place of its data; none if it is malformed.
+
+    Its annotations go as well: `kubectl apply` leaves a copy of the whole secret in one of them.
+    """
+    try:
+        text = base64.b64decode(secret.data.get(".dockerconfigjson", ""), validate=True)
+        auths = msgspec.json.decode(text or b"{}", type=_DockerConfig).auths
+    except (ValueError, msgspec.DecodeError, RecursionError):
+        auths = {}  # useless to the kubelet as well, which says so on the pod
+    hosts = {registry_of_credential(server): "" for server in auths}
+    metadata = msgspec.structs.replace(secret.metadata, annotations={})
+    return msgspec.structs.replace(secret, metadata=metadata, data=hosts)
+
+
+def fact_watches(cache: Cache) -> tuple[Watches, ...]:
+    """What wakes components when a fact changes; the same kinds that `gather` reads."""
+    return tuple(
+        Watches(type_, _components_beside(cache)) for type_ in (PullSecret, ServiceAccount)
+    )
+
+
+def claim_watch(cache: Cache) -> Watches:
+    """What wakes the graphs that name a volume claim when it comes or goes."""
+
+    def keys(changed: Resource) -> Iterator[Key]:
+        for graph in cache.list(DynamoGraphDeployment, changed.metadata.namespace):
+            if any(changed.metadata.name == claim.name for claim in graph.spec.pvcs):
+                yield graph.key
+
+    return Watches(PersistentVolumeClaim, keys)
+
+
+def orchestrator_watches() -> tuple[Watches, ...]:
+    """What wakes all graphs when groups can be formed, or not any more; no single group does."""
+    return tuple(Watches(type_, lambda _: ()) for type_ in (LeaderWorkerSet, PodGroup))
+
+
+def _components_beside(cache: Cache) -> Callable[[Resource], Iterator[Key]]:
+    def keys(changed: Resource) -> Iterator[Key]:
+        marked = changed.metadata.labels.get(labels.COMPONENT_POD) == "true"
+        if isinstance(changed, PullSecret) or marked:
+            components = cache.list(DynamoComponentDeployment, changed.metadata.namespace)
+            yield from (each.key for each in components)
+
+    return keys

@@ -1,0 +1,120 @@
+"""Create the SSH keys of a namespace, when a graph in it first runs TensorRT-LLM on several nodes.
+
+Replacing the keys would cut running groups in two. So the Secret is only ever created, never changed, and
+the API server refuses a second one. To get new keys, delete it. Namespaces never share keys: a tenant who
+reads their own must not reach pods of another.
+"""
+
+import asyncio
+import base64
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import structlog
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
+
+from dynamo_graphs.api import labels
+from dynamo_graphs.api.framework import needs_ssh_keys
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.settings import RenderSettings
+from dynamo_operator.reconcile.transforms import OPERATOR
+from kube_runtime.apply.writer import Writer
+from kube_runtime.cache.cache import Cache
+from kube_runtime.cache.informer import Watches
+from kube_runtime.client.requests import ABSENT
+from kube_runtime.controller.controller import DONE, Outcome
+from kube_runtime.errors import Conflict
+from kube_runtime.kind import Key, Object
+from kube_runtime.types.core import SshKeysCopy
+from kube_runtime.types.meta import Resource
+
+_BITS = 3072
+_EXPONENT = 65537
+_log = structlog.get_logger()
+
+
+def makes_ssh_keys(settings: RenderSettings) -> bool:
+    """Whether the operator is to make keys, rather than to copy those of an administrator."""
+    return bool(settings.mpi_secret_name) and settings.mpi_secret_made
+
+
+@dataclass(frozen=True, slots=True)
+class SshKeyController:
+    """Creates the Secret with the keys of a namespace, if it is not there and a graph needs it."""
+
+    writer: Writer
+    cache: Cache
+    settings: RenderSettings
+
+    reconciles: ClassVar[type[Resource]] = SshKeysCopy
+    owns: ClassVar[tuple[type[Resource], ...]] = ()
+
+    @property
+    def watches(self) -> tuple[Watches, ...]:
+        """What wakes it besides the Secrets: graphs that need one."""
+
+        def keys(changed: Resource) -> Iterator[Key]:
+            if isinstance(changed, DynamoGraphDeployment) and needs_ssh_keys(changed):
+                yield Key(changed.metadata.namespace, self.settings.mpi_secret_name)
+
+        return (Watches(DynamoGraphDeployment, keys),)
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Create the Secret, unless it is there or nobody needs it."""
+        if self.cache.get(SshKeysCopy, key) is not None:
+            return DONE
+        users = [
+            each
+            for each in self.cache.list(DynamoGraphDeployment, key.namespace)
+            if needs_ssh_keys(each) and not each.metadata.deletion_timestamp
+        ]
+        if not users:
+            return DONE
+        try:
+            await self.writer.apply(
+                SshKeysCopy, await _secret(key, users[0]), force=False, uid=ABSENT
+            )
+        except Conflict:
+            return DONE  # somebody was sooner, and the watch will tell
+        _log.info("ssh keys made", secret=str(key))
+        return DONE
+
+
+async def _secret(key: Key, user: DynamoGraphDeployment) -> Object:
+    """The Secret, as an object that is shared by graphs; the others name themselves when they apply it."""
+    owner = {
+        "apiVersion": user.KIND.api_version,
+        "kind": user.KIND.name,
+        "name": user.metadata.name,
+        "uid": user.metadata.uid,
+    }
+    return {
+        "apiVersion": SshKeysCopy.KIND.api_version,
+        "kind": SshKeysCopy.KIND.name,
+        "metadata": {
+            "name": key.name,
+            "namespace": key.namespace,
+            "labels": {labels.APP_MANAGED_BY: OPERATOR},
+            "ownerReferences": [owner],
+        },
+        "type": "Opaque",
+        "data": await asyncio.to_thread(new_keys),
+    }
+
+
+def new_keys() -> dict[str, str]:
+    """A new pair as a Secret holds it. Takes a good part of a second."""
+    key = rsa.generate_private_key(_EXPONENT, _BITS)
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
+    public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
+    return {
+        "private.key": base64.b64encode(private).decode(),
+        "private.key.pub": base64.b64encode(public + b"\n").decode(),
+    }

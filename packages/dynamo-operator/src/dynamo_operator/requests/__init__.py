@@ -1,0 +1,1 @@
+"""DynamoGraphDeploymentRequest: its controller, profiling Jobs and their results."""

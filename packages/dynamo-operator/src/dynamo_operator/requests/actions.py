@@ -1,0 +1,254 @@
+"""What a request does in the cluster: its Job, the ConfigMaps of its results, its graph.
+
+Names may be taken. An existing object is ours by the uid on it, or is left alone. Every action may be
+repeated by a process that does not know of the first.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from dynamo_graphs.api import labels, names
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.request import (
+    ConfigMapReference,
+    DynamoGraphDeploymentRequest,
+    DynamoGraphDeploymentRequestSpec,
+)
+from dynamo_graphs.plan.request_base import completed_base
+from dynamo_graphs.plan.request_graph import config_map, deployed, tracking
+from dynamo_graphs.plan.request_output import BadOutput, named_config_maps
+from dynamo_graphs.render.profiling import account_objects, placement, profiling_job
+from dynamo_graphs.render.profiling_config import BASE_FILE
+from dynamo_graphs.settings import RenderSettings
+from dynamo_operator.requests.gpu_discovery_rbac import NodeReaders
+from dynamo_operator.requests.inputs import RequestFacts, job_key, output_key
+from kube_runtime.apply.applier import controller_reference
+from kube_runtime.apply.result import Obstructed, controls
+from kube_runtime.apply.shared_ownership import SharedApplier
+from kube_runtime.apply.suppression import Restraint, Wish, digest_of
+from kube_runtime.apply.writer import Writer
+from kube_runtime.client.requests import ABSENT
+from kube_runtime.errors import Forbidden, Invalid, NotFound
+from kube_runtime.kind import Key, Object
+from kube_runtime.types.batch import Job, Output
+from kube_runtime.types.core import ServiceAccount
+from kube_runtime.types.meta import Resource
+from kube_runtime.types.rbac import RoleBinding
+
+_REFUSALS = (Forbidden, Invalid, NotFound)
+"""NotFound is of the namespace: nothing else is looked up when an object is made."""
+
+
+class Hindered(Exception):
+    """An act that cannot be done now, and why; `is_taken` if another has the name."""
+
+    def __init__(self, text: str, *, is_taken: bool = False) -> None:
+        super().__init__(text)
+        self.is_taken = is_taken
+
+
+@dataclass(frozen=True, slots=True)
+class RequestActs:
+    """Acts for one request after the other."""
+
+    writer: Writer
+    facts: RequestFacts
+    shared: SharedApplier
+    settings: RenderSettings
+    nodes: NodeReaders
+    restraint: Restraint = field(default_factory=Restraint)
+
+    async def start(
+        self, request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec
+    ) -> Job:
+        """The Job, made now; results of an earlier one are deleted first, or they would be taken for its own.
+
+        Raises:
+            Hindered: it cannot be made.
+            OperatorError: the API server could not be reached or failed.
+        """
+        if not (self.settings.operator_image or self.settings.profiling_copier_image):
+            text = "missing image of the container that saves the results (expected "
+            raise Hindered(f"{text}--operator-image or --profiling-copier-image)")
+        await self._forget(request)
+        await self._account(request, spec)
+        base = await self._base(request, spec)
+        wanted = await self.facts.heavy.one(
+            request, profiling_job, request, spec, self.settings, base
+        )
+        owners = {"ownerReferences": [controller_reference(request)]}
+        body = {**wanted, "metadata": wanted["metadata"] | owners}
+        wish = Wish(request.metadata.uid, Job.KIND.name, job_key(request))
+        try:
+            with self.restraint.attempting(wish, digest_of(body), ""):
+                return await self.writer.apply(Job, body, force=False, uid=ABSENT)
+        except Obstructed as error:
+            raise Hindered(str(error)) from error
+
+    async def clear(self, request: DynamoGraphDeploymentRequest, job: Job) -> None:
+        """Delete the Job of an earlier spec. Its removal wakes the request."""
+        await self.writer.ensure_newest(request)
+        await self.writer.delete(Job, job.key, uid=job.metadata.uid)
+
+    async def taken_names(
+        self, request: DynamoGraphDeploymentRequest, found: Iterable[Object], namespace: str
+    ) -> dict[str, str]:
+        """New names for ConfigMaps whose names belong to others, by the old ones."""
+        renamed: dict[str, str] = {}
+        for each in found:
+            name: str = each["metadata"]["name"]
+            live = await self.facts.live(Output, Key(namespace, name))
+            if live is not None and not _is_own(request, live):
+                renamed[name] = names.dns_subdomain(f"{name}-{request.metadata.name}")
+        return renamed
+
+    async def config_maps(
+        self,
+        request: DynamoGraphDeploymentRequest,
+        found: Iterable[Object],
+        namespace: str,
+        graph: DynamoGraphDeployment | None,
+    ) -> tuple[str, ...]:
+        """What went wrong with the ConfigMaps that profiling found; they exist otherwise.
+
+        They belong to the graph, which mounts them. None means: it is the user's to create, and they are
+        nobody's.
+
+        Raises:
+            OperatorError: the API server could not be reached or failed.
+        """
+        problems: list[str] = []
+        wanted = tuple(named_config_maps(found))
+        if wanted and (refusal := await self.facts.refusal(request, namespace)):
+            return (f"Failed to create ConfigMaps from profiling output: {refusal}",)
+        for each in wanted:
+            name = each["metadata"]["name"]
+            try:
+                body = config_map(request, each, namespace)
+                if graph is not None:
+                    body["metadata"]["ownerReferences"] = [_owner(graph)]
+                await self._config_map(request, body)
+            except (*_REFUSALS, BadOutput, Hindered) as error:
+                said = error.message if isinstance(error, _REFUSALS) else str(error)
+                text = f"failed to create ConfigMap {name}: {said}"
+                problems.append(f"Failed to create ConfigMaps from profiling output: {text}")
+        return tuple(problems)
+
+    async def create(
+        self,
+        request: DynamoGraphDeploymentRequest,
+        spec: DynamoGraphDeploymentRequestSpec,
+        at: Key,
+    ) -> DynamoGraphDeployment:
+        """The graph, made now.
+
+        Raises:
+            Hindered: it is refused.
+            Conflict: there is one by now; the caller looks again.
+            OperatorError: the API server could not be reached or failed.
+        """
+        if refusal := await self.facts.refusal(request, at.namespace):
+            raise Hindered(refusal)
+        body = deployed(request, spec, at)
+        wish = Wish(request.metadata.uid, DynamoGraphDeployment.KIND.name, at)
+        try:
+            with self.restraint.attempting(wish, digest_of(body), ""):
+                return await self.writer.create(DynamoGraphDeployment, body)
+        except Obstructed as error:
+            raise Hindered(str(error)) from error
+        except NotFound as error:
+            raise Hindered(error.message) from error
+
+    async def _forget(self, request: DynamoGraphDeploymentRequest) -> None:
+        key = output_key(request)
+        stale = await self.facts.live(Output, key)
+        if stale is None:
+            return
+        if stale.metadata.labels.get(labels.REQUEST) != names.label_value(request.metadata.name):
+            text = (
+                f"ConfigMap {key.name} exists and is not from profiling; the operator leaves it "
+                "alone: rename or delete it"
+            )
+            raise Hindered(text, is_taken=True)
+        await self.writer.delete(Output, key, uid=stale.metadata.uid)
+
+    async def _base(
+        self, request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec
+    ) -> ConfigMapReference | None:
+        """Where the graph is from which profiling starts. None means: where the user says, if he does."""
+        namespace, profiling = request.metadata.namespace, spec.profiling_config
+        given = profiling.config_map_ref
+        live = await self.facts.live(Output, Key(namespace, given.name)) if given else None
+        text = live.data.get(given.key) if live is not None and given is not None else None
+        if not text:
+            return None
+        done = await self.facts.heavy.one(
+            request, completed_base, text, spec, placement(profiling), more_bytes=len(text)
+        )
+        if done is None:
+            return None
+        ours = ConfigMapReference(
+            names.profiling_base(request.metadata.name, request.metadata.uid), BASE_FILE
+        )
+        found: Object = {"metadata": {"name": ours.name}, "data": {ours.key: done}}
+        body = config_map(request, found, namespace)
+        body["metadata"]["ownerReferences"] = [controller_reference(request)]
+        try:
+            await self._config_map(request, body)
+        except Hindered as error:
+            text = f"ConfigMap {ours.name}: {error}: rename or delete it"
+            raise Hindered(text, is_taken=True) from error
+        except _REFUSALS as error:
+            raise Hindered(f"ConfigMap {ours.name}: {error.message}") from error
+        return ours
+
+    async def _account(
+        self, request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec
+    ) -> None:
+        """The account of the Job. A restricted operator may bind nothing: its installation has one."""
+        if self.settings.restricted_namespace or spec.profiling_config.service_account_name:
+            return
+        role = self.settings.dgdr_profiling_cluster_role_name
+        if not role:
+            text = "cluster role name is required: the operator's setting "
+            raise Hindered(f"{text}dgdrProfilingClusterRoleName is empty")
+        wanted = account_objects(request.metadata.namespace, role)
+        types: tuple[type[Resource], ...] = (ServiceAccount, RoleBinding)
+        applied = await self.shared.apply(request, wanted=wanted, types=types)
+        if said := (*(each.message for each in applied.blocked), *applied.contested):
+            raise Hindered(f"failed to ensure profiling job RBAC: {'; '.join(said)}")
+        await self._nodes(request, spec)
+
+    async def _nodes(
+        self, request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec
+    ) -> None:
+        if not self.nodes.name or not spec.enable_gpu_discovery:
+            return
+        if problem := await self.nodes.admit(request):
+            raise Hindered(problem)
+
+    async def _config_map(self, request: DynamoGraphDeploymentRequest, body: Object) -> None:
+        key = Key(body["metadata"]["namespace"], body["metadata"]["name"])
+        live = await self.facts.live(Output, key)
+        if live is None:
+            await self.writer.apply(Output, body, force=False, uid=ABSENT)
+        elif _is_own(request, live):
+            await self.writer.apply(Output, body, force=True, uid=live.metadata.uid)
+        else:
+            raise Hindered("it exists and has another owner; the operator leaves it alone")
+
+
+def _is_own(request: DynamoGraphDeploymentRequest, live: Resource) -> bool:
+    """Whether a ConfigMap was made for a request of this name; an earlier one had the same results."""
+    return tracking(request).items() <= live.metadata.labels.items() and not (
+        live.metadata.controller and not controls(request, live)
+    )
+
+
+def _owner(graph: DynamoGraphDeployment) -> Object:
+    return {
+        "apiVersion": graph.KIND.api_version,
+        "kind": graph.KIND.name,
+        "name": graph.metadata.name,
+        "uid": graph.metadata.uid,
+    }

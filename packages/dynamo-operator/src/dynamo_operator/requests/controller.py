@@ -1,0 +1,338 @@
+"""Controller of DynamoGraphDeploymentRequest: profiles a model, and creates the resulting graph.
+
+One reconcile does one action and writes one status, which triggers the next. The process may be killed
+between any two requests, and the next one must reach the same end: see `lifecycle.request`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import ClassVar
+
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.request import DynamoGraphDeploymentRequest, DynamoGraphDeploymentRequestSpec
+from dynamo_graphs.plan.request import Act, Facts, Reason, accepted_spec, end_of, next_step, stage
+from dynamo_graphs.plan.request_digest import is_signed
+from dynamo_graphs.plan.request_graph import completed, target, with_names
+from dynamo_graphs.plan.request_output import (
+    BadOutput,
+    Found,
+    Progress,
+    found,
+    progress,
+    require_small,
+)
+from dynamo_graphs.render.profiling import placement
+from dynamo_graphs.render.profiling_config import uses_ai_configurator
+from dynamo_graphs.status import request as status
+from dynamo_graphs.status.pause import is_paused
+from dynamo_graphs.status.request import Told
+from dynamo_graphs.status.request_failure import failure, left_over, obstacle, unread
+from dynamo_operator.reconcile.events import CONFLICT_RETRY_SECONDS, REJECTED_RETRY_SECONDS
+from dynamo_operator.reconcile.finalizer import without_finalizer
+from dynamo_operator.reconcile.unreadable import report_unreadable
+from dynamo_operator.requests.actions import Hindered, RequestActs
+from dynamo_operator.requests.gpu_discovery_rbac import may_search
+from dynamo_operator.requests.inputs import RequestFacts, request_watches, taken_graph, target_of
+from kube_runtime.apply.result import taken
+from kube_runtime.apply.shared_ownership import shared_watch
+from kube_runtime.apply.status_patch import StatusPace, patch_status
+from kube_runtime.cache.cache import Cache
+from kube_runtime.cache.informer import Watches
+from kube_runtime.controller.controller import DONE, Again, Outcome
+from kube_runtime.controller.events import Recorder
+from kube_runtime.controller.worker import WorkEnded
+from kube_runtime.errors import Invalid
+from kube_runtime.kind import Key
+from kube_runtime.types.batch import Job
+from kube_runtime.types.core import ServiceAccount
+from kube_runtime.types.meta import Condition, Resource
+from kube_runtime.types.rbac import RoleBinding
+
+
+@dataclass(frozen=True, slots=True)
+class RequestController:
+    """Carries a DynamoGraphDeploymentRequest out."""
+
+    cache: Cache
+    acts: RequestActs
+    recorder: Recorder
+    pace: StatusPace
+
+    reconciles: ClassVar[type[Resource]] = DynamoGraphDeploymentRequest
+    owns: ClassVar[tuple[type[Resource], ...]] = (Job,)
+
+    @property
+    def watches(self) -> tuple[Watches, ...]:
+        """What else is read: pods that profile, what they write, the graph, the shared account."""
+        shared = (
+            shared_watch(each, self.reconciles.KIND) for each in (ServiceAccount, RoleBinding)
+        )
+        return (*request_watches(self.cache), *shared)
+
+    @property
+    def facts(self) -> RequestFacts:
+        """Where facts come from."""
+        return self.acts.facts
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Do what is next for this request, and say so."""
+        if error := self.cache.broken(DynamoGraphDeploymentRequest, key):
+            return await report_unreadable(
+                *(DynamoGraphDeploymentRequest, key, error),
+                client=self.facts.client,
+                writer=self.acts.writer,
+                recorder=self.recorder,
+            )
+        request = self.cache.get(DynamoGraphDeploymentRequest, key)
+        if request is None:
+            await self.acts.nodes.withdraw()
+            return DONE
+        request = await without_finalizer(request, self.acts.writer)
+        if request.metadata.deletion_timestamp:
+            return DONE  # owner references: the API server deletes the rest
+        if is_paused(request):
+            await self._tell(request, status.paused(request, "the request is paused"))
+            return DONE
+        if request.spec is None:
+            await self._tell(request, status.refused(request, ("spec is required",)))
+            return DONE
+        return await self.facts.heavy.reconciled(request, self._reconcile, self._too_expensive)
+
+    async def _too_expensive(self, request: DynamoGraphDeploymentRequest, text: str) -> None:
+        await self._tell(request, status.too_expensive(request, text))
+
+    async def _reconcile(self, request: DynamoGraphDeploymentRequest) -> Outcome:
+        at = stage(request)
+        if accepted_spec(request).enable_gpu_discovery and not may_search(request):
+            await self.acts.nodes.withdraw()
+        facts = await self.facts.at(request, at)
+        return await self._do(request, next_step(request, facts), facts)
+
+    async def _do(  # noqa: C901, PLR0911, PLR0912  one line for each act
+        self, request: DynamoGraphDeploymentRequest, act: Act, facts: Facts
+    ) -> Outcome:
+        match act:
+            case Act.REST:
+                return await self._rest(request)
+            case Act.REFUSE:
+                await self._tell(request, status.refused(request, facts.problems))
+                return Again(REJECTED_RETRY_SECONDS)
+            case Act.ACCEPT:
+                return await self._accept(request)
+            case Act.CLEAR if facts.job is not None:
+                await self.acts.clear(request, facts.job)
+                return DONE
+            case Act.WAIT:
+                text = left_over(facts.job, facts.pods_left)
+                return await self._tell(request, status.waiting(request, text))
+            case Act.START:
+                return await self._start(request)
+            case Act.BEGIN:
+                return await self._begin(request)
+            case Act.FAIL_START if facts.job is not None:
+                return await self._taken(request, facts.job)
+            case Act.WATCH:
+                return await self._watch(request, facts)
+            case Act.FAIL if facts.job is not None:
+                return await self._fail(request, facts, facts.job)
+            case Act.VANISHED:
+                return await self._vanished(request, facts)
+            case Act.HARVEST:
+                return await self._harvest(request, facts)
+            case Act.CREATE:
+                return await self._create(request)
+            case Act.CONFLICT:
+                text = taken_graph(target_of(request))
+                await self._tell(request, status.not_created(request, Reason.NAME_CONFLICT, text))
+                return Again(REJECTED_RETRY_SECONDS)
+            case Act.MIRROR if facts.graph is not None:
+                return await self._mirror(request, facts.graph)
+            case Act.LOSE:
+                return await self._tell(request, status.lost(request))
+            case Act.SETTLE:
+                return await self._tell(request, status.settled(request))
+            case _:
+                raise AssertionError(f"{act} without its object")
+
+    async def _rest(self, request: DynamoGraphDeploymentRequest) -> Outcome:
+        """Nothing is left to do but to say once that a change of the spec comes too late."""
+        if status.has_to_be_resaid(request):
+            await self._tell(request, status.resaid(request))
+        return DONE
+
+    async def _accept(self, request: DynamoGraphDeploymentRequest) -> Outcome:
+        spec = request.spec
+        if spec is None:
+            return DONE
+        return await self._tell(request, status.accepted(request, spec))
+
+    async def _start(self, request: DynamoGraphDeploymentRequest) -> Outcome:
+        spec = accepted_spec(request)
+        try:
+            job = await self.acts.start(request, spec)
+        except Hindered as error:
+            reason = Reason.NAME_CONFLICT if error.is_taken else Reason.JOB_CREATION_FAILED
+            await self._tell(request, status.not_started(request, reason, str(error)))
+            return Again(REJECTED_RETRY_SECONDS)
+        text = f"Created Job {job.metadata.name}"
+        self.recorder.event(request, reason="CreateJob", message=text)
+        return await self._begin(request)
+
+    async def _begin(self, request: DynamoGraphDeploymentRequest) -> Outcome:
+        is_offline = uses_ai_configurator(accepted_spec(request))
+        return await self._tell(request, status.begun(request, _now(), is_offline=is_offline))
+
+    async def _taken(self, request: DynamoGraphDeploymentRequest, job: Job) -> Outcome:
+        blocked = taken(job, request)
+        if blocked.passes_by_itself:
+            await self._tell(request, status.waiting(request, blocked.message))
+            return Again(CONFLICT_RETRY_SECONDS)
+        told = status.not_started(request, Reason.NAME_CONFLICT, blocked.message)
+        await self._tell(request, told)
+        return Again(REJECTED_RETRY_SECONDS)
+
+    async def _watch(self, request: DynamoGraphDeploymentRequest, facts: Facts) -> Outcome:
+        text, again = obstacle(self.facts.pods(request), datetime.now(UTC))
+        told = status.watched(request, _said(facts), text)
+        if wait := self.pace.wait(request, told.status):
+            return Again(wait)
+        await self._tell(request, told, self.pace)
+        return Again(again) if again else DONE
+
+    async def _fail(self, request: DynamoGraphDeploymentRequest, facts: Facts, job: Job) -> Outcome:
+        end, said = end_of(job) or Condition("Failed", "True"), _said(facts)
+        text = failure(end, await self.facts.live_pods(request), said)
+        return await self._tell(request, status.profiling_failed(request, text, said, _now()))
+
+    async def _vanished(self, request: DynamoGraphDeploymentRequest, facts: Facts) -> Outcome:
+        name = request.status.profiling_job_name or "of the request"
+        text = (
+            f"profiling job {name} was deleted before the operator read its results. Create a new "
+            "DGDR to profile again"
+        )
+        told = status.profiling_failed(request, text, _said(facts), _now())
+        return await self._tell(request, told)
+
+    async def _harvest(self, request: DynamoGraphDeploymentRequest, facts: Facts) -> Outcome:
+        said = _said(facts)
+        try:
+            return await self._record(request, facts, said)
+        except (BadOutput, WorkEnded) as error:
+            text = str(error)
+        except Invalid as error:
+            text = f"the API server does not store the profiling results: {error.message}"
+        told = status.not_generated(request, unread(text, said), said, _now())
+        return await self._tell(request, told)
+
+    async def _record(
+        self, request: DynamoGraphDeploymentRequest, facts: Facts, said: Progress
+    ) -> Outcome:
+        """Write down what was found, before anything is made of it."""
+        spec, name = accepted_spec(request), status.output_name(request)
+        if facts.output is None:
+            text = f"output ConfigMap {name} not found - profiling may not have completed yet"
+            raise BadOutput(text)
+        at = target(request, spec)
+        await self._check_origin(request, facts, at.namespace)
+        data, heavy = facts.output.data, self.facts.heavy
+        size = sum(map(len, data.values()))
+        output = await heavy.one(request, read_output, request, spec, data, more_bytes=size)
+        renamed = await self.acts.taken_names(request, output.config_maps, at.namespace)
+        if renamed:
+            output = await heavy.one(request, with_new_names, output, renamed, more_bytes=size)
+        require_small(output.config_maps)
+        warnings = [("DocumentsIgnored", each) for each in output.warnings]
+        if not spec.auto_apply:
+            problems = await self.acts.config_maps(request, output.config_maps, at.namespace, None)
+            warnings += [("ConfigMapCreationFailed", each) for each in problems]
+        told = status.generated(
+            *(request, output, said),
+            target=at if spec.auto_apply else None,
+            warnings=tuple(warnings),
+            now=_now(),
+        )
+        return await self._tell(request, told)
+
+    async def _check_origin(
+        self, request: DynamoGraphDeploymentRequest, facts: Facts, namespace: str
+    ) -> None:
+        """Return if the results may be used there.
+
+        Raises:
+            BadOutput: another than the Job wrote them, or nothing shows who did and they lead elsewhere.
+        """
+        data = facts.output.data if facts.output is not None else {}
+        pods = await self.facts.live_pods(request)
+        if not is_signed(facts.job, pods, data) and namespace != request.metadata.namespace:
+            raise BadOutput(
+                "no pod of the profiling Job reports the digests of the results, which are "
+                f"required to create objects in namespace {namespace}"
+            )
+
+    async def _create(self, request: DynamoGraphDeploymentRequest) -> Outcome:
+        at = target_of(request)
+        try:
+            graph = await self.acts.create(request, accepted_spec(request), at)
+        except Hindered as error:
+            reason = Reason.DEPLOYMENT_CREATION_FAILED
+            await self._tell(request, status.not_created(request, reason, str(error)))
+            return Again(REJECTED_RETRY_SECONDS)
+        return await self._created(request, graph)
+
+    async def _created(
+        self, request: DynamoGraphDeploymentRequest, graph: DynamoGraphDeployment
+    ) -> Outcome:
+        kept = request.status.additional_resources
+        problems = await self.acts.config_maps(request, kept, graph.metadata.namespace, graph)
+        return await self._tell(request, status.created(request, graph.key, problems))
+
+    async def _mirror(
+        self, request: DynamoGraphDeploymentRequest, graph: DynamoGraphDeployment
+    ) -> Outcome:
+        deployment = request.status.deployment
+        if deployment is None or not deployment.created:
+            return await self._created(request, graph)  # made by a process that could not say so
+        told = status.mirrored(request, graph)
+        if wait := self.pace.wait(request, told.status):
+            return Again(wait)
+        return await self._tell(request, told, self.pace)
+
+    async def _tell(
+        self, request: DynamoGraphDeploymentRequest, told: Told, pace: StatusPace | None = None
+    ) -> Outcome:
+        """Write the status, then queue the events; nothing of both if the status is as it was."""
+        late = status.change_rejected(request)
+        stored = await patch_status(self.acts.writer, request, told.status, pace=pace)
+        if stored is not request:
+            for reason, text, is_warning in (*told.events, *late):
+                self.recorder.event(request, reason=reason, message=text, warning=is_warning)
+        return DONE
+
+
+def read_output(
+    request: DynamoGraphDeploymentRequest,
+    spec: DynamoGraphDeploymentRequestSpec,
+    data: Mapping[str, str],
+) -> Found:
+    """What profiling has found, with what the user wants of it beyond that.
+
+    Raises:
+        BadOutput: there is no graph in it that can be used.
+    """
+    name = status.output_name(request)
+    output = found(data, name, is_mocked=spec.use_mocker, name=request.metadata.name)
+    return output.completed(completed(output.graph, spec, placement(spec.profiling_config)))
+
+
+def with_new_names(output: Found, renamed: Mapping[str, str]) -> Found:
+    """The same with new names of ConfigMaps, by the old ones."""
+    return output.renamed(with_names(output.graph, renamed), renamed)
+
+
+def _said(facts: Facts) -> Progress:
+    return progress(facts.output.data) if facts.output is not None else Progress()
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,101 @@
+"""Lets profiling Jobs that are to find GPUs read nodes, until their requests end.
+
+Nodes are in no namespace, so no RoleBinding can grant them, and a ClusterRoleBinding belongs to no request:
+garbage collection would not delete it. So there is one, which the installation creates; its subjects are
+written whenever such a Job starts, and again when a request has ended or is deleted.
+"""
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from dynamo_graphs.api import names
+from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
+from dynamo_graphs.plan.request import Stage, accepted_spec, stage
+from kube_runtime.apply.writer import Writer
+from kube_runtime.cache.cache import Cache
+from kube_runtime.client.requests import Client
+from kube_runtime.errors import Forbidden, NotFound
+from kube_runtime.kind import Key, Object
+from kube_runtime.types.rbac import ClusterRoleBinding, Subject
+
+_BEFORE_THE_END = frozenset((Stage.JUDGED, Stage.STARTED, Stage.PROFILED))
+"""Whatever the state says: one that could not start has failed, and may be starting at this moment."""
+
+
+@dataclass(slots=True)
+class NodeReaders:
+    """The list in the ClusterRoleBinding of that name."""
+
+    client: Client
+    writer: Writer
+    cache: Cache
+    name: str
+    _listed: set[str] = field(default_factory=set[str], init=False)
+    _is_known: bool = field(default=False, init=False)
+
+    async def admit(self, request: DynamoGraphDeploymentRequest) -> str:
+        """List the account of the request's Job, and no other that has nothing to find any more.
+
+        Returns why that cannot be done; "" if it is.
+
+        Raises:
+            Conflict: somebody else wrote the list; the caller tries again.
+            OperatorError: the API server could not be reached or failed.
+        """
+        try:
+            await self._write(self._wanted(request))
+        except (NotFound, Forbidden) as error:
+            return (
+                "profiling may not read nodes, which spec.enableGpuDiscovery requires: "
+                f"{error.message}"
+            )
+        return ""
+
+    async def withdraw(self) -> None:
+        """Remove the accounts of namespaces that have nothing to find any more.
+
+        Without any to remove this costs no request, but for one after the start of the process.
+
+        Raises:
+            Conflict: another writer changed the list; the caller tries again.
+            OperatorError: the API server could not be reached or failed.
+        """
+        wanted = self._wanted()
+        if not self.name or (self._is_known and self._listed <= wanted):
+            return
+        with suppress(NotFound, Forbidden):  # an installation without the list grants nothing
+            await self._write(wanted)
+        self._listed, self._is_known = wanted, True
+
+    async def _write(self, wanted: set[str]) -> None:
+        key = Key("", self.name)
+        found = await self.client.get(ClusterRoleBinding, key)
+        if set(found.subjects) != {_subject(each) for each in wanted}:
+            body: Object = {
+                "metadata": {"resourceVersion": found.metadata.resource_version},
+                "subjects": [_account(each) for each in sorted(wanted)],
+            }
+            await self.writer.merge_patch(ClusterRoleBinding, key, body, uid=found.metadata.uid)
+        self._listed, self._is_known = wanted, True
+
+    def _wanted(self, *requests: DynamoGraphDeploymentRequest) -> set[str]:
+        """The namespaces of all requests that look for GPUs, or may begin to."""
+        known = (*requests, *self.cache.list(DynamoGraphDeploymentRequest))
+        return {each.metadata.namespace for each in known if may_search(each)}
+
+
+def may_search(request: DynamoGraphDeploymentRequest) -> bool:
+    """Whether the Job of the request looks for GPUs, or may begin to."""
+    if request.spec is None or stage(request) not in _BEFORE_THE_END:
+        return False
+    spec = accepted_spec(request)
+    return bool(spec.enable_gpu_discovery) and not spec.profiling_config.service_account_name
+
+
+def _subject(namespace: str) -> Subject:
+    return Subject("ServiceAccount", names.PROFILING_SERVICE_ACCOUNT, namespace)
+
+
+def _account(namespace: str) -> Object:
+    found = _subject(namespace)
+    return {"kind": found.kind, "name": found.name, "namespace": found.namespace}

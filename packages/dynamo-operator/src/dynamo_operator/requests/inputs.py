@@ -1,0 +1,233 @@
+"""The inputs of a request's next step, read as late and as reliably as necessary.
+
+That a Job or a graph is not in the cache may only mean that the cache is behind, and what follows from its
+absence cannot be reverted. So a missing object is read from the API server as well.
+"""
+
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
+
+from dynamo_graphs.api import labels, names
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.profiling import STATUS_FILE
+from dynamo_graphs.api.request import DynamoGraphDeploymentRequest, DynamoGraphDeploymentRequestSpec
+from dynamo_graphs.plan.request import Facts, Stage, accepted_spec, end_of, is_of_request
+from dynamo_graphs.plan.request_graph import target
+from dynamo_graphs.render.profiling_config import model_cache, profiler_config_bytes
+from dynamo_graphs.settings import RenderSettings
+from dynamo_graphs.validation.request import request_problems
+from dynamo_operator.reconcile.offload import Heavy
+from dynamo_operator.requests.cross_namespace import Grants, not_granted
+from kube_runtime.cache.cache import Cache
+from kube_runtime.cache.informer import Informer, Watches
+from kube_runtime.client.requests import Client
+from kube_runtime.errors import NotFound
+from kube_runtime.kind import Key
+from kube_runtime.types.batch import Job, JobPod, Output
+from kube_runtime.types.core import PersistentVolumeClaim
+from kube_runtime.types.meta import Resource
+
+R = TypeVar("R", bound=Resource)
+
+_JOB_SELECTOR = f"{labels.PROFILING_JOB},{labels.MANAGED_BY}={labels.MANAGER}"
+
+_OUTPUT_SELECTOR = f"{labels.REQUEST},{labels.MANAGED_BY}={labels.MANAGER}"
+
+
+def request_informers(namespace: str) -> tuple[Informer[Any], ...]:
+    """The Jobs, their pods and their output, as far as labels say that they are ours."""
+    return (
+        Informer(Job, namespace=namespace, labels=_JOB_SELECTOR),
+        Informer(JobPod, namespace=namespace, labels=labels.REQUEST),
+        Informer(Output, namespace=namespace, labels=_OUTPUT_SELECTOR, keep=_reduced),
+    )
+
+
+def _reduced(output: Output) -> Output:
+    """The ConfigMap with what is read of it over and over; results are large, and read once."""
+    kept = {STATUS_FILE: output.data[STATUS_FILE]} if STATUS_FILE in output.data else {}
+    metadata = replace(output.metadata, annotations={})
+    return Output(metadata=metadata, data=kept)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFacts:
+    """Finds the facts of one request after the other."""
+
+    client: Client
+    cache: Cache
+    settings: RenderSettings
+    grants: Grants
+    """Which namespaces accept graphs from requests in others."""
+    heavy: Heavy = field(default_factory=Heavy)
+
+    async def at(self, request: DynamoGraphDeploymentRequest, stage: Stage) -> Facts:
+        """What the stage asks for.
+
+        Raises:
+            OperatorError: the API server could not be asked.
+        """
+        match stage:
+            case Stage.JUDGED:
+                return Facts(problems=await self.problems(request))
+            case Stage.STARTED:
+                return await self._to_start(request)
+            case Stage.PROFILED:
+                return await self._to_profile(request)
+            case Stage.DEPLOYED:
+                at = target_of(request)
+                return Facts(graph=await self.surely(DynamoGraphDeployment, at))
+            case Stage.NOTHING:
+                return Facts()
+
+    async def problems(self, request: DynamoGraphDeploymentRequest) -> tuple[str, ...]:
+        """What is wrong with the spec, and with what it names."""
+        spec = request.spec
+        if spec is None:
+            return ("spec is required",)
+        found = await self.heavy.do(request, spec_problems, request, self.settings)
+        at = target(request, spec)
+        if refusal := await self.refusal(request, at.namespace):
+            return (*found, refusal)  # nothing else: it would tell what is in that namespace
+        return (*found, *[each async for each in self._missing(request, spec)])
+
+    async def refusal(self, request: DynamoGraphDeploymentRequest, namespace: str) -> str:
+        """Why nothing may be created for the request in that namespace; "" if it may.
+
+        The status is not trusted: whoever may write it may not write in other namespaces. The spec names
+        the namespace, and RBAC there has to accept it, now.
+
+        Raises:
+            OperatorError: the API server could not be asked.
+        """
+        source, spec = request.metadata.namespace, request.spec
+        if namespace == source:
+            return ""
+        if spec is None or namespace != target(request, spec).namespace:
+            return f"status names namespace {namespace}, but the spec does not"
+        missing = await self.grants.missing(source, namespace)
+        return not_granted(source, namespace, missing) if missing else ""
+
+    async def surely(self, type_: type[R], key: Key) -> R | None:
+        """The object; asked for at the API server if the cache has none. None means: there is none."""
+        return self.cache.get(type_, key) or await self.live(type_, key)
+
+    async def live(self, type_: type[R], key: Key) -> R | None:
+        """The object as the API server has it now. None means: there is none."""
+        try:
+            return await self.client.get(type_, key)
+        except NotFound:
+            return None
+
+    def pods(self, request: DynamoGraphDeploymentRequest) -> tuple[JobPod, ...]:
+        """The pods that profile for the request, as far as the cache knows."""
+        name = names.label_value(request.metadata.name)
+        every = self.cache.list(JobPod, request.metadata.namespace)
+        return tuple(each for each in every if each.metadata.labels.get(labels.REQUEST) == name)
+
+    async def live_pods(self, request: DynamoGraphDeploymentRequest) -> tuple[JobPod, ...]:
+        """The pods of the Job as the API server has them now, of an earlier operator's Job too."""
+        job = names.profiling_job(request.metadata.name)
+        pages = self.client.pages(
+            JobPod, namespace=request.metadata.namespace, labels=f"job-name={job}"
+        )
+        return tuple([each async for page in pages for each in page.items])
+
+    async def _to_start(self, request: DynamoGraphDeploymentRequest) -> Facts:
+        job = await self.live(Job, job_key(request))
+        is_edited = request.metadata.generation != request.status.observed_generation
+        problems = await self.problems(request) if job is None and is_edited else ()
+        left = sorted(each.metadata.name for each in self.pods(request) if _is_alive(each))
+        return Facts(problems=problems, job=job, pods_left=tuple(left))
+
+    async def _to_profile(self, request: DynamoGraphDeploymentRequest) -> Facts:
+        job, key = await self.surely(Job, job_key(request)), output_key(request)
+        if job is not None and end_of(job) is None:
+            return Facts(job=job, output=self.cache.get(Output, key))
+        return Facts(job=job, output=await self.live(Output, key))
+
+    async def _missing(
+        self, request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec
+    ) -> AsyncIterator[str]:
+        """What the spec names and is not there."""
+        namespace, profiling = request.metadata.namespace, spec.profiling_config
+        if (base := profiling.config_map_ref) is not None:
+            found = await self.live(Output, Key(namespace, base.name))
+            if found is None:
+                yield f"ConfigMap {base.name} not found in namespace {namespace}"
+            elif base.key not in found.data:
+                yield f"key {base.key} not found in ConfigMap {base.name}"
+        cached = model_cache(spec)
+        claims = {"output PVC": profiling.output_pvc, "model cache PVC": cached and cached[0]}
+        for what, claim in claims.items():
+            if claim and not await self.surely(PersistentVolumeClaim, Key(namespace, claim)):
+                yield f"{what} {claim} not found in namespace {namespace}"
+        if spec.auto_apply:
+            at = target(request, spec)
+            graph = self.cache.get(DynamoGraphDeployment, at)
+            if graph is not None and not is_of_request(request, graph):
+                yield taken_graph(at)
+
+
+def spec_problems(
+    request: DynamoGraphDeploymentRequest, settings: RenderSettings
+) -> tuple[str, ...]:
+    """What is wrong with the spec, whatever it names."""
+    spec = request.spec
+    size = profiler_config_bytes(spec, request.metadata.namespace) if spec is not None else 0
+    return tuple(str(each) for each in request_problems(request, settings, size))
+
+
+def taken_graph(at: Key) -> str:
+    """That the name of the graph belongs to another."""
+    return (
+        f"DynamoGraphDeployment {at.name} exists in namespace {at.namespace} and was not created "
+        "by this request; the operator leaves it alone: delete it, or set "
+        "spec.deploymentOverrides.name"
+    )
+
+
+def job_key(request: DynamoGraphDeploymentRequest) -> Key:
+    """Where the Job is."""
+    return Key(request.metadata.namespace, names.profiling_job(request.metadata.name))
+
+
+def output_key(request: DynamoGraphDeploymentRequest) -> Key:
+    """Where the results are."""
+    return Key(request.metadata.namespace, names.profiling_output(request.metadata.name))
+
+
+def target_of(request: DynamoGraphDeploymentRequest) -> Key:
+    """Where the graph is, by what was recorded before it was created."""
+    known = request.status.deployment
+    if known is not None and known.name and known.namespace:
+        return Key(known.namespace, known.name)
+    return target(request, accepted_spec(request))
+
+
+def request_watches(cache: Cache) -> tuple[Watches, ...]:
+    """What wakes a request: pods, ConfigMaps and graphs whose labels lead back to it."""
+
+    def keys(changed: Resource) -> Iterator[Key]:
+        found = changed.metadata.labels
+        name = found.get(labels.REQUEST, "")
+        namespace = changed.metadata.namespace
+        if isinstance(changed, DynamoGraphDeployment):
+            namespace = found.get(labels.REQUEST_NAMESPACE, "")
+        if not name or not namespace:
+            return
+        if cache.get(DynamoGraphDeploymentRequest, Key(namespace, name)):
+            yield Key(namespace, name)
+            return
+        for each in cache.list(DynamoGraphDeploymentRequest, namespace):
+            if names.label_value(each.metadata.name) == name:  # the label has a shortened name
+                yield each.key
+
+    return tuple(Watches(each, keys) for each in (JobPod, Output, DynamoGraphDeployment))
+
+
+def _is_alive(pod: JobPod) -> bool:
+    return pod.status.phase not in ("Succeeded", "Failed")

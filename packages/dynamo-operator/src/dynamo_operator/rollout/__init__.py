@@ -1,0 +1,1 @@
+"""Managed rollouts of worker revisions."""

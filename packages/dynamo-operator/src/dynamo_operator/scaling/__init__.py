@@ -1,0 +1,1 @@
+"""DynamoGraphDeploymentScalingAdapter: its controller, and the adapters of a graph."""

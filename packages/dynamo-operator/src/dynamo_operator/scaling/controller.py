@@ -1,0 +1,190 @@
+"""Controller of DynamoGraphDeploymentScalingAdapter: copies the number of one service into its graph.
+
+The adapter always wins, whoever wrote the graph's number. The hard part is to write into an object that is
+the user's: one field, as a field manager of its own, and never into a service that has just been taken out.
+
+It is a merge patch and no server-side apply. An apply would have to repeat the numbers of all services each
+time, and what one manager has applied stays when another takes the service around it out. What a patch has
+changed is taken from whoever applied it, so that an apply without it keeps it, and it goes with its service.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import ClassVar
+
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.scaling import (
+    DynamoGraphDeploymentScalingAdapter,
+    DynamoGraphDeploymentScalingAdapterSpec,
+)
+from dynamo_graphs.status.scaling import (
+    Hold,
+    ScalingReason,
+    acting_status,
+    held_status,
+    hold,
+    replicas_of,
+)
+from dynamo_operator.reconcile.events import REJECTED_RETRY_SECONDS
+from dynamo_operator.reconcile.unreadable import report_unreadable
+from kube_runtime.apply.result import Blocked, Obstructed
+from kube_runtime.apply.status_patch import StatusPace, patch_status
+from kube_runtime.apply.suppression import Restraint, Wish, digest_of
+from kube_runtime.apply.writer import Writer
+from kube_runtime.cache.cache import Cache
+from kube_runtime.cache.informer import Watches
+from kube_runtime.client.requests import Client
+from kube_runtime.controller.controller import DONE, Again, Outcome
+from kube_runtime.controller.events import Recorder
+from kube_runtime.errors import NotFound
+from kube_runtime.kind import Key, Object
+from kube_runtime.rate_limits import WritePace
+from kube_runtime.types.meta import Resource
+
+FIELD_MANAGER = "dynamo-operator-scaling"
+"""Owns the replicas of services with an adapter, in the `managedFields` of their graphs."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingController:
+    """Has graphs ask for the replicas that their adapters say."""
+
+    client: Client
+    writer: Writer
+    cache: Cache
+    recorder: Recorder
+    pace: StatusPace
+    write_pace: WritePace = field(default_factory=WritePace)
+    restraint: Restraint = field(default_factory=Restraint)
+
+    reconciles: ClassVar[type[Resource]] = DynamoGraphDeploymentScalingAdapter
+    owns: ClassVar[tuple[type[Resource], ...]] = ()
+
+    @property
+    def watches(self) -> tuple[Watches, ...]:
+        """The graphs that adapters name: their coming wakes, as any change of them."""
+
+        def keys(graph: Resource) -> Iterator[Key]:
+            adapters = self.cache.list(
+                DynamoGraphDeploymentScalingAdapter, graph.metadata.namespace
+            )
+            for each in adapters:
+                if each.spec is not None and each.spec.dgd_ref.name == graph.metadata.name:
+                    yield each.key
+
+        return (Watches(DynamoGraphDeployment, keys),)
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Bring the graph to the adapter's number, and the adapter's status to what the graph is."""
+        type_ = DynamoGraphDeploymentScalingAdapter
+        if error := self.cache.broken(type_, key):
+            return await report_unreadable(
+                *(type_, key, error),
+                client=self.client,
+                writer=self.writer,
+                recorder=self.recorder,
+            )
+        found = self.cache.get(type_, key)
+        if found is None or found.spec is None or found.metadata.deletion_timestamp:
+            return DONE
+        at = Key(key.namespace, found.spec.dgd_ref.name)
+        graph = self.cache.get(DynamoGraphDeployment, at)
+        is_going = graph is not None and graph.metadata.deletion_timestamp is not None
+        if is_going or self.cache.broken(DynamoGraphDeployment, at):
+            return DONE  # the last readable spec of a graph is not what its owner wants any more
+        why = hold(found, found.spec, graph)
+        if why is None and graph is not None:
+            return await self._act(found, found.spec, graph)
+        if why is not None:
+            await patch_status(self.writer, found, held_status(found, found.spec, graph, why))
+        return DONE  # a change of the adapter or of the graph wakes us, the coming of a graph too
+
+    async def _act(
+        self,
+        found: DynamoGraphDeploymentScalingAdapter,
+        spec: DynamoGraphDeploymentScalingAdapterSpec,
+        graph: DynamoGraphDeployment,
+    ) -> Outcome:
+        before, known = replicas_of(graph, spec.dgd_ref.service_name), found.status.desired_replicas
+        # One that is in the graph and not in our status was written by us, just before we were stopped.
+        is_scaled = known is not None and known != spec.replicas
+        if before != spec.replicas:
+            if wait := self.write_pace.wait(found.metadata.uid):
+                return Again(wait)
+            try:
+                graph = await self._write(found, spec, graph)
+            except Obstructed as refusal:
+                return await self._refused(found, spec, graph, refusal.blocked)
+            except NotFound:
+                return DONE  # the cache is about to hear of it, which wakes us
+            self.write_pace.note(found.metadata.uid)
+            self._report(found, graph, spec, before)
+            is_scaled = True
+        status = acting_status(found, spec, graph, _now() if is_scaled else None)
+        if not is_scaled and (wait := self.pace.wait(found, status)):
+            return Again(wait)
+        await patch_status(self.writer, found, status, pace=None if is_scaled else self.pace)
+        return DONE
+
+    async def _write(
+        self,
+        found: DynamoGraphDeploymentScalingAdapter,
+        spec: DynamoGraphDeploymentScalingAdapterSpec,
+        graph: DynamoGraphDeployment,
+    ) -> DynamoGraphDeployment:
+        """The graph with the adapter's number. The version keeps us from making a service that is gone.
+
+        Raises:
+            Obstructed: refused, now or a moment ago.
+        """
+        services: Object = {spec.dgd_ref.service_name: {"replicas": spec.replicas}}
+        version, generation = graph.metadata.resource_version, graph.metadata.generation
+        patch: Object = {
+            "metadata": {"resourceVersion": version},
+            "spec": {"services": services},
+        }
+        wish = Wish(found.metadata.uid, graph.KIND.name, graph.key)
+        digest = digest_of({"services": services, "generation": generation})
+        with self.restraint.attempting(wish, digest, graph.metadata.uid):
+            return await self.writer.merge_patch(
+                *(DynamoGraphDeployment, graph.key, patch),
+                uid=graph.metadata.uid,
+                field_manager=FIELD_MANAGER,
+            )
+
+    def _report(
+        self,
+        found: DynamoGraphDeploymentScalingAdapter,
+        graph: DynamoGraphDeployment,
+        spec: DynamoGraphDeploymentScalingAdapterSpec,
+        before: int,
+    ) -> None:
+        """Tell of a change, on the adapter and on the graph, and who wanted it."""
+        service = spec.dgd_ref.service_name
+        text = f"Scaled service {service} from {before} to {spec.replicas} replicas"
+        if found.status.desired_replicas == spec.replicas:
+            text += f": {found.KIND.name} {found.metadata.name} owns its number; scale that instead"
+        elif who := found.metadata.replicas_set_by:
+            text += f", requested by {who}"
+        for each in (found, graph):
+            self.recorder.event(each, reason="Scaled", message=text)
+
+    async def _refused(
+        self,
+        found: DynamoGraphDeploymentScalingAdapter,
+        spec: DynamoGraphDeploymentScalingAdapterSpec,
+        graph: DynamoGraphDeployment,
+        blocked: Blocked,
+    ) -> Outcome:
+        """Say that the API server, or an admission webhook, does not take the number."""
+        text = f"Failed to update DGD {blocked.message.removeprefix(f'{blocked.kind} ')}"
+        why = Hold(ScalingReason.REJECTED, text)
+        stored = await patch_status(self.writer, found, held_status(found, spec, graph, why))
+        if stored is not found:
+            self.recorder.event(found, reason="UpdateFailed", message=text, warning=True)
+        return Again(REJECTED_RETRY_SECONDS)
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

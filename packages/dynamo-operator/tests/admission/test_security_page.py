@@ -1,0 +1,87 @@
+"""Every claim of the page on security names a test that there is."""
+
+import ast
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+from dynamo_graphs.api.crd import custom_resource_definitions
+from dynamoctl.installation.permissions import NVIDIA, RULES
+from kube_runtime import types
+from kube_runtime.types.meta import Resource
+
+ROOT = Path(__file__).parents[4]
+PAGE = ROOT / "docs" / "security.md"
+TESTS = re.compile(r"`((?:packages/[\w-]+/)?tests/[\w/]+\.py)::(\w+)`")
+
+
+VERBS = ("create", "update", "patch", "delete")
+WORTH = "## What a right to write each kind is worth"
+
+
+def rows(heading: str = "## What is closed") -> list[str]:
+    text = PAGE.read_text("utf-8")
+    table = text.partition(heading)[2].partition("\n## ")[0]
+    head = ("| kind ", "| objects ", "| right ", "| a tenant, ")
+    lines = (line for line in table.splitlines() if line.startswith("| "))
+    return [line for line in lines if not line.startswith(head)]
+
+
+@pytest.mark.parametrize("row", [*rows(), *rows(WORTH)])
+def test_a_row_names_a_test_that_exists(row: str) -> None:
+    found = TESTS.search(row)
+    assert found, row
+    tree = ast.parse((ROOT / found[1]).read_text("utf-8"))
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    assert found[2] in {node.name for node in tree.body if isinstance(node, kinds)}
+
+
+def test_the_table_is_found() -> None:
+    assert len(rows()) > 30
+
+
+def listed(pattern: str) -> list[tuple[str, str]]:
+    """What the first column of a row names, by the pattern, with each verb of the second."""
+    return [
+        (name, verb)
+        for row in rows(WORTH)
+        if row.count(" | ") == 4  # the tables of kinds and objects; that of ports has four columns
+        for name in re.findall(pattern, row.split("|")[1])
+        for verb in re.findall(r"`(\w+)`", row.split("|")[2])
+    ]
+
+
+def test_every_kind_and_verb_has_a_row() -> None:
+    wanted: set[tuple[str, str]] = set()
+    for each in custom_resource_definitions():
+        subresources = each["spec"]["versions"][0].get("subresources", {})
+        kind = each["spec"]["names"]["kind"]
+        wanted |= {(kind, verb) for verb in (*VERBS, *subresources)}
+    assert sorted(wanted) == sorted(listed(r"\b(Dynamo\w+)\b"))
+
+
+def with_status(base: type[Resource] = Resource) -> set[str]:
+    """The plural names of the kinds whose status the operator reads."""
+    found = (
+        {base.KIND.plural}
+        if "status" in base.__struct_fields__ and hasattr(base, "KIND")
+        else set()
+    )
+    return found.union(*map(with_status, base.__subclasses__()))
+
+
+def test_every_object_that_the_operator_reads_and_verb_has_a_row() -> None:
+    for module in pkgutil.iter_modules(types.__path__):
+        importlib.import_module(f"{types.__name__}.{module.name}")
+    read = {
+        resource
+        for rule in RULES
+        for resource in rule.resources
+        if rule.group != NVIDIA and "/" not in resource and {"get", "list", "watch"} & {*rule.verbs}
+    }
+    wanted = {(resource, verb) for resource in read for verb in VERBS}
+    wanted |= {(resource, "status") for resource in read & with_status()}
+    assert sorted(wanted) == sorted(listed(r"`(\w+)`"))

@@ -1,0 +1,196 @@
+"""The adapters of a graph are made, looked after and deleted, and their numbers are their own."""
+
+import asyncio
+
+from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.scaling import (
+    DynamoGraphDeploymentScalingAdapter,
+    DynamoGraphDeploymentScalingAdapterSpec,
+    ServiceReference,
+)
+from dynamo_operator.scaling.adapters import adapter_watch
+from kube_runtime.kind import Key
+from kube_runtime.types.meta import OwnerReference
+from kube_runtime.types.scaled import ScaledMetadata
+from simulated.clock import on_simulated_clock
+from simulated.graphs import ADAPTER, ADAPTERS, GRAPH, GRAPHS, NAMESPACE, Cluster, scaled
+from simulated.server import Fault
+
+
+async def settle(seconds: float = 5) -> None:
+    await asyncio.sleep(seconds)
+
+
+@on_simulated_clock
+async def test_an_adapter_starts_with_the_number_of_its_service() -> None:
+    cluster = Cluster()
+    cluster.has_graph(decode=scaled(3), unset=scaled(None), off={"replicas": 2})
+    async with cluster.operator():
+        assert ["chat-decode", "chat-unset"] == cluster.adapters()
+        adapter = cluster.adapter()
+        assert 3 == adapter["spec"]["replicas"]
+        assert {"name": "chat", "serviceName": "decode"} == adapter["spec"]["dgdRef"]
+        assert {
+            "nvidia.com/dynamo-graph-deployment-name": "chat",
+            "nvidia.com/dynamo-component": "decode",
+        } == adapter["metadata"]["labels"]
+        (owner,) = adapter["metadata"]["ownerReferences"]
+        assert owner["controller"]
+        assert cluster.graph()["metadata"]["uid"] == owner["uid"]
+        assert 1 == cluster.adapter(Key(NAMESPACE, "chat-unset"))["spec"]["replicas"]
+        assert ("True", "scaled") == cluster.ready()
+        assert 0 == cluster.writes(GRAPHS), "nothing was to be said to the graph"
+
+
+@on_simulated_clock
+async def test_a_deleted_adapter_comes_back_with_the_number_of_the_graph() -> None:
+    cluster = Cluster()
+    cluster.has_graph()
+    async with cluster.operator():
+        cluster.scale(4)
+        await settle()
+        cluster.storage.delete(ADAPTERS, ADAPTER, {})
+        await settle()
+        assert (4, 4, 4) == cluster.numbers()
+        assert ("True", "scaled") == cluster.ready()
+
+
+@on_simulated_clock
+async def test_a_disabled_adapter_goes_and_its_number_stays() -> None:
+    cluster = Cluster()
+    cluster.has_graph()
+    async with cluster.operator():
+        cluster.scale(4)
+        await settle()
+        cluster.edit(scalingAdapter={"enabled": False})
+        await settle()
+        assert [] == cluster.adapters()
+        assert 4 == cluster.graph()["spec"]["services"]["decode"]["replicas"]
+        cluster.edit(replicas=2)
+        await settle()
+        assert [1, 4, 2] == [each["decode"] for each in cluster.asked]
+    reasons = {reason for _, reason, _ in cluster.events()}
+    assert "DeleteDynamoGraphDeploymentScalingAdapter" in reasons
+
+
+@on_simulated_clock
+async def test_an_adapter_goes_with_its_service() -> None:
+    cluster = Cluster()
+    cluster.has_graph(decode=scaled(1), other={})
+    async with cluster.operator():
+        cluster.edit_graph({"spec": {"services": {"decode": None}}})
+        await settle()
+        assert [] == cluster.adapters()
+        assert ["other"] == list(cluster.graph()["spec"]["services"])
+    text = "Deleted orphaned scaling adapter chat-decode for removed service decode"
+    assert ("chat", "AdapterDeleted", text) in cluster.events()
+
+
+@on_simulated_clock
+async def test_nothing_is_done_for_a_graph_that_is_being_deleted() -> None:
+    cluster = Cluster()
+    cluster.has_graph()
+    async with cluster.operator():
+        await settle()
+        cluster.edit_graph({"metadata": {"finalizers": ["example.com/wait"]}})
+        cluster.storage.delete(GRAPHS, GRAPH, {})
+        await settle()
+        cluster.storage.delete(ADAPTERS, ADAPTER, {})
+        before = cluster.writes(GRAPHS), cluster.writes(ADAPTERS)
+        await settle(30)
+        assert [] == cluster.adapters()
+        assert before == (cluster.writes(GRAPHS), cluster.writes(ADAPTERS))
+
+
+@on_simulated_clock
+async def test_an_adapter_in_the_way_is_left_alone() -> None:
+    cluster = Cluster()
+    cluster.has_adapter("chat-decode", 7)
+    cluster.has_graph(decode=scaled(2))
+    async with cluster.operator():
+        await settle()
+        assert (7, 2, 2) == cluster.numbers()
+        assert ("False", "superseded") == cluster.ready()
+        cluster.storage.delete(ADAPTERS, ADAPTER, {})
+        await settle()
+        assert (2, 2, 2) == cluster.numbers()
+        assert ("True", "scaled") == cluster.ready()
+
+
+@on_simulated_clock
+async def test_one_that_nobody_can_read_is_in_the_way_and_stops_nothing_else() -> None:
+    cluster = Cluster()
+    metadata = {"name": ADAPTER.name, "namespace": NAMESPACE}
+    cluster.storage.create(ADAPTERS, {"metadata": metadata, "spec": {"replicas": "many"}})
+    cluster.has_graph(decode=scaled(2), prefill=scaled(3))
+    async with cluster.operator():
+        await settle(60)
+        assert [{"decode": 2, "prefill": 3}] == cluster.asked
+        assert ["chat-decode", "chat-prefill"] == cluster.adapters()
+        assert 1 == cluster.writes(ADAPTERS), "the other one was made"
+
+
+@on_simulated_clock
+async def test_a_refused_adapter_stops_nothing_else() -> None:
+    cluster = Cluster()
+    refusal = Fault(403, method="POST", collection=ADAPTERS, times=1000)
+    cluster.server.faults.append(refusal)
+    cluster.has_graph(decode=scaled(2), off={"replicas": 3})
+    async with cluster.operator():
+        await settle(60)
+        assert [{"decode": 2, "off": 3}] == cluster.asked
+        assert 1 == cluster.writes(ADAPTERS), "tried again after minutes"
+        refusal.times = 0
+        await settle(120)
+        assert (2, 2, 2) == cluster.numbers()
+
+
+@on_simulated_clock
+async def test_one_that_was_made_a_moment_ago_is_found() -> None:
+    cluster = Cluster()
+    cluster.server.lag_seconds = 1
+    cluster.has_graph()
+    async with cluster.operator():
+        cluster.storage.delete(ADAPTERS, ADAPTER, {})
+        cluster.has_adapter("chat-decode", 7)
+        await settle(20)
+        assert ["chat-decode"] == cluster.adapters()
+        assert ("False", "superseded") == cluster.ready()
+
+
+@on_simulated_clock
+async def test_a_service_that_has_grown_by_the_factor_keeps_its_size() -> None:
+    cluster = Cluster()
+    cluster.has_graph(decode=scaled(2, scalingAdapter={"enabled": False}))
+    cluster.edit_graph({"spec": {"replicas": 3}})
+    async with cluster.operator():
+        owner = {
+            "apiVersion": "nvidia.com/v1alpha1",
+            "kind": "DynamoGraphDeployment",
+            "name": GRAPH.name,
+            "uid": cluster.graph()["metadata"]["uid"],
+            "controller": True,
+        }
+        metadata = {"name": ADAPTER.name, "namespace": NAMESPACE, "ownerReferences": [owner]}
+        spec = {"serviceName": "decode", "replicas": 6}
+        path = DynamoComponentDeployment.KIND.path()
+        cluster.storage.create(path, {"metadata": metadata, "spec": spec})
+        await settle()
+        cluster.edit(scalingAdapter={"enabled": True})
+        await settle()
+        assert (6, 6, 6) == cluster.numbers()
+        assert [6] == [each["decode"] for each in cluster.asked]
+
+
+def test_a_change_wakes_the_graph_that_is_named_and_the_one_that_controls() -> None:
+    found = DynamoGraphDeploymentScalingAdapter(
+        ScaledMetadata(
+            "chat-decode",
+            NAMESPACE,
+            owner_references=(
+                OwnerReference("DynamoGraphDeployment", "chat", "u", controller=True),
+            ),
+        ),
+        DynamoGraphDeploymentScalingAdapterSpec(1, ServiceReference("other", "decode")),
+    )
+    assert {Key(NAMESPACE, "other"), GRAPH} == set(adapter_watch().keys(found))

@@ -1,0 +1,118 @@
+"""What is read of Grove's objects, and whom they wake."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+import pytest
+
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.provider import COMPONENT, GROVE, recorded
+from dynamo_graphs.facts import InUse
+from dynamo_graphs.status.grove import GangMember
+from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet, ReplicasSpec
+from dynamo_graphs.types.kai import Queue
+from dynamo_operator.reconcile.grove import gang_watches, in_use, members
+from kube_runtime.cache.cache import Cache
+from kube_runtime.cache.informer import Watches
+from kube_runtime.kind import Key
+from kube_runtime.types.meta import Metadata, OwnerReference, Resource
+from simulated.caches import a_cache
+from specs import a_graph, a_service
+
+TEMPLATE = {
+    "cliques": [
+        {
+            "name": "f",
+            "annotations": {"nvidia.com/restartAt": "r1"},
+            "spec": {
+                "replicas": 4,
+                "minAvailable": 1,
+                "podSpec": {"schedulerName": "kai-scheduler"},
+            },
+        },
+        {"name": "w-ldr", "spec": {"replicas": 1, "minAvailable": 1}},
+        {"name": "w-wkr", "spec": {"replicas": 3, "minAvailable": 1}},
+    ],
+    "podCliqueScalingGroups": [{"name": "w", "replicas": 2}],
+}
+GRAPH = a_graph(
+    {"F": a_service("frontend", replicas=5), "W": a_service(multinode={"nodeCount": 4})}
+)
+
+
+def a_set(**metadata: Any) -> PodCliqueSet:
+    owner = OwnerReference("DynamoGraphDeployment", "the-graph", "uid", controller=True)
+    spec = msgspec.Raw(msgspec.json.encode({"replicas": 1, "template": TEMPLATE}))
+    return PodCliqueSet(Metadata("chat", "prod", owner_references=(owner,), **metadata), spec)
+
+
+def cache(*objects: Resource) -> Cache:
+    """A cache of all types that are read here, with these objects."""
+    types = (DynamoGraphDeployment, PodCliqueSet, PodClique, PodCliqueScalingGroup, Queue)
+    return a_cache(types, objects)
+
+
+def woken(watches: Iterable[Watches], changed: Resource) -> list[Key]:
+    return [
+        key for each in watches if isinstance(changed, each.type_) for key in each.keys(changed)
+    ]
+
+
+def test_without_a_set_nothing_is_in_use() -> None:
+    assert {} == in_use(GRAPH, cache())
+    assert {} == in_use(GRAPH, cache(a_set(deletion_timestamp="2026-01-01T00:00:00Z")))
+
+
+def test_sizes_are_in_use_once_something_lives_and_minima_and_restarts_at_once() -> None:
+    rest = {name: InUse(None, 1, scheduler="") for name in ("w-ldr", "w-wkr")}
+    expected = {"f": InUse(None, 1, "r1", "kai-scheduler"), **rest}
+    assert expected == in_use(GRAPH, cache(a_set()))
+    living = (
+        PodClique(Metadata("chat-0-f", "prod"), ReplicasSpec(9)),
+        PodCliqueScalingGroup(Metadata("chat-0-w", "prod"), ReplicasSpec(9)),
+    )
+    expected |= {"f": InUse(4, 1, "r1", "kai-scheduler"), "w": InUse(2)}
+    assert expected == in_use(GRAPH, cache(a_set(), *living))
+
+
+def test_a_service_is_run_by_a_clique_or_by_a_group() -> None:
+    clique = PodClique(Metadata("chat-0-f", "prod"))
+    found = members(GRAPH, cache(clique))
+    assert {
+        "F": GangMember("chat-0-f", is_group=False, live=clique, wanted=5),
+        "W": GangMember("chat-0-w", is_group=True, live=None, wanted=None),
+    } == found
+
+
+@pytest.mark.parametrize("type_", [PodClique, PodCliqueScalingGroup])
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("chat-0-w", [Key("prod", "the-graph")]),
+        ("chat-0-w-0-w-ldr", [Key("prod", "the-graph")]),
+        ("other-0-w", []),
+        ("chat", []),
+    ],
+)
+def test_what_grove_made_wakes_the_graph_of_its_set(
+    type_: type[Resource], name: str, expected: list[Key]
+) -> None:
+    watches = gang_watches(cache(a_set()))
+    assert expected == woken(watches, type_(Metadata(name, "prod")))
+
+
+def test_a_queue_wakes_the_graphs_that_wait_in_it() -> None:
+    annotations = {"nvidia.com/kai-scheduler-queue": "research"}
+    queued = a_graph({"w": a_service()}, "queued", metadata={"annotations": annotations})
+    graphs = (
+        a_graph({"w": a_service()}, "new"),
+        recorded(a_graph({"w": a_service()}, "on-grove"), GROVE),
+        recorded(a_graph({"w": a_service()}, "elsewhere"), COMPONENT),
+        queued,
+    )
+    watches = gang_watches(cache(*graphs))
+    assert [Key("prod", "new"), Key("prod", "on-grove")] == woken(
+        watches, Queue(Metadata("dynamo"))
+    )
+    assert [Key("prod", "queued")] == woken(watches, Queue(Metadata("research")))

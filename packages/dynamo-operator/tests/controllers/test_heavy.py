@@ -1,0 +1,109 @@
+"""Work on large objects is done elsewhere and can be ended; the object is then left alone for long."""
+
+import asyncio
+import re
+
+import msgspec
+import pytest
+
+from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.graph import DynamoGraphDeployment, DynamoGraphDeploymentSpec
+from dynamo_graphs.settings import RenderSettings
+from dynamo_graphs.status.component import expensive_status
+from dynamo_graphs.validation.graph import graph_problems
+from dynamo_graphs.validation.size import weight_bytes
+from dynamo_operator.reconcile.offload import AGAIN_SECONDS, IN_PLACE_BYTES, Heavy
+from kube_runtime.controller.controller import DONE, Again, Outcome
+from kube_runtime.controller.worker import Workers
+from kube_runtime.metrics import RuntimeMetrics
+from kube_runtime.types.meta import Metadata, condition
+
+EVIL = ("(a+)+$", "a" * 40 + "b")
+
+
+def graph(letters: int = 0) -> DynamoGraphDeployment:
+    spec = DynamoGraphDeploymentSpec(backend_framework="x" * letters)
+    return DynamoGraphDeployment(metadata=Metadata(name="g", namespace="n", uid="u"), spec=spec)
+
+
+def test_small_objects_are_worked_on_at_once_and_large_ones_in_another_process() -> None:
+    async def scenario() -> None:
+        workers = Workers()
+        heavy = Heavy(workers)
+        try:
+            assert ("a", "b") == await heavy.do(graph(), sorted, "ba")
+            assert workers.processes == 0
+            assert ("a", "b") == await heavy.do(graph(IN_PLACE_BYTES), sorted, "ba")
+            assert workers.processes == 1
+        finally:
+            await workers.close()
+
+    asyncio.run(scenario())
+
+
+def test_work_that_was_ended_is_reported_and_not_begun_again_until_the_object_changes() -> None:
+    async def scenario() -> None:
+        workers, metrics = Workers(), RuntimeMetrics()
+        heavy = Heavy(workers, metrics, seconds=0.2)
+        begun: list[int] = []
+        reported: list[str] = []
+
+        async def reconcile(found: DynamoGraphDeployment) -> Outcome:
+            begun.append(len(str(found.spec.backend_framework)))
+            if begun[-1] > IN_PLACE_BYTES:
+                await heavy.do(found, re.findall, *EVIL)
+            return DONE
+
+        async def report(_: DynamoGraphDeployment, text: str) -> None:
+            reported.append(text)
+
+        large = graph(IN_PLACE_BYTES + 1)
+        try:
+            first = await heavy.reconciled(large, reconcile, report)
+            again = await heavy.reconciled(large, reconcile, report)
+            assert Again(AGAIN_SECONDS) == first
+            assert isinstance(again, Again)
+            assert again.after_seconds <= AGAIN_SECONDS
+            assert len(begun) == len(reported) == 1
+            assert "0.2 s of processor time" in reported[0]
+            count = metrics.registry.get_sample_value(
+                "dynamo_operator_work_ended_total",
+                {"resource_type": "DynamoGraphDeployment", "cause": "time"},
+            )
+            assert count == 1
+            assert await heavy.reconciled(graph(3), reconcile, report) is DONE
+        finally:
+            await workers.close()
+
+    asyncio.run(scenario())
+
+
+def test_the_status_of_a_component_says_so() -> None:
+    status = expensive_status(DynamoComponentDeployment(), "it took too long")
+    for name in ("Available", "DynamoComponentReady"):
+        found = condition(status["conditions"], name)
+        assert found is not None
+        assert ("False", "TooExpensive") == (found.status, found.reason)
+
+
+def test_what_services_share_counts_once_for_each_of_them() -> None:
+    envs = tuple({"name": f"V{number}", "value": "x" * 90} for number in range(100))
+    services: dict[str, dict[str, str]] = {f"s{number}": {} for number in range(20)}
+    raw = {"metadata": {"name": "g"}, "spec": {"envs": envs, "services": services}}
+    large = msgspec.convert(raw, DynamoGraphDeployment)
+    assert weight_bytes(large) > 200_000
+    found = graph_problems(large, RenderSettings(largest_object_bytes=100_000))
+    assert any("for each of 20 services" in str(each) for each in found)
+    assert not any("for each of" in str(each) for each in graph_problems(large, RenderSettings()))
+
+
+def test_an_error_in_the_other_process_is_raised_here() -> None:
+    async def scenario() -> None:
+        workers = Workers()
+        try:
+            with pytest.raises(TypeError):
+                await Heavy(workers).do(graph(IN_PLACE_BYTES), sorted, 3)
+        finally:
+            await workers.close()
+
+    asyncio.run(scenario())

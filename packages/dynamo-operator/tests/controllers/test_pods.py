@@ -1,0 +1,164 @@
+"""What is remembered of pods, how they are found, and whom they wake."""
+
+import tracemalloc
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.names import label_value
+from dynamo_graphs.api.provider import COMPONENT, GROVE, recorded
+from dynamo_graphs.status.pods import is_ready
+from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
+from dynamo_operator.reconcile.pods import (
+    SELECTOR,
+    PodIndex,
+    component_pod_watch,
+    graph_pod_watch,
+    reduced,
+)
+from kube_runtime.cache.cache import Cache
+from kube_runtime.cache.informer import Watches
+from kube_runtime.cache.store import Store
+from kube_runtime.kind import Key, Object
+from kube_runtime.types.apps import Deployment
+from kube_runtime.types.core import Pod
+from kube_runtime.types.meta import Metadata, OwnerReference, Resource
+from kube_runtime.watch.events import Changed, Present, Removed
+from kube_runtime.watch.selector import Selection
+from simulated.caches import a_store
+from specs import a_graph, a_service
+
+LABELS = {
+    "nvidia.com/dynamo-component": "Decode",
+    "nvidia.com/dynamo-graph-deployment-name": "the-graph",
+    "nvidia.com/selector": "the-graph-decode",
+}
+SET_NAME = "leaderworkerset.sigs.k8s.io/name"
+READY = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+GRAPH = recorded(a_graph({"Decode": a_service()}, "the-graph"), GROVE)
+NAMESPACE = GRAPH.metadata.namespace
+
+
+def a_pod(name: str = "x-0", status: Object | None = None, **more: Any) -> Pod:
+    labels = {**LABELS, "user": "says", **more.pop("labels", {})}
+    metadata = {"name": name, "namespace": NAMESPACE, "uid": name, "labels": labels, **more}
+    body = {"metadata": metadata, "spec": {"nodeName": "n1"}, "status": status or {}}
+    return msgspec.convert(body, Pod)
+
+
+def stores(*objects: Resource) -> dict[type[Resource], Store[Any]]:
+    types = (Pod, Deployment, LeaderWorkerSet, DynamoGraphDeployment)
+    return {each: a_store(each, objects) for each in types}
+
+
+def woken(watch: Watches, pod: Pod) -> list[Key]:
+    keys: Iterable[Key] = watch.keys(pod)
+    return list(keys)
+
+
+def owned(type_: type[Resource], name: str, owner: str) -> Resource:
+    kind = DynamoComponentDeployment.KIND.name
+    reference = OwnerReference(kind, owner, "u", "nvidia.com/v1alpha1", controller=True)
+    return type_(metadata=Metadata(name, NAMESPACE, owner_references=(reference,)))
+
+
+def test_a_pod_that_is_ready_is_reduced_to_next_to_nothing() -> None:
+    status = {
+        "phase": "Running",
+        "conditions": [READY, {"type": "Initialized", "status": "True"}],
+        "containerStatuses": [{"name": "main", "ready": True}],
+    }
+    found = reduced(a_pod(status=status, annotations={"long": "text"}))
+    assert is_ready(found)
+    assert ((), {}) == (found.status.container_statuses, found.metadata.annotations)
+    assert LABELS == found.metadata.labels
+
+
+def test_of_a_pod_that_is_not_ready_all_is_kept_that_tells_why() -> None:
+    status = {
+        "conditions": [{"type": "Ready", "status": "False"}, {"type": "Other", "status": "True"}],
+        "containerStatuses": [{"name": "main", "state": {"waiting": {"reason": "r"}}}],
+    }
+    pod = a_pod(status=status)
+    found = reduced(pod)
+    assert pod.status.container_statuses == found.status.container_statuses
+    assert ["Ready"] == [each.type for each in found.status.conditions]
+
+
+def test_what_is_kept_is_still_selected_by_the_watch() -> None:
+    assert Selection(labels=SELECTOR).covers(reduced(a_pod()), is_watched=True)
+
+
+def test_ten_thousand_pods_need_little_memory() -> None:
+    decoder = msgspec.json.Decoder(Pod)
+    labels = LABELS | {f"label-{index}": "value" * 5 for index in range(20)}
+    status = {"phase": "Running", "conditions": [READY], "containerStatuses": [{"name": "main"}]}
+    tracemalloc.start()
+    try:
+        kept = []
+        for index in range(1000):
+            body = {
+                "metadata": {"name": f"x-{index}", "namespace": "n", "labels": labels},
+                "spec": {"nodeName": "n1"},
+                "status": status,
+            }
+            kept.append(reduced(decoder.decode(msgspec.json.encode(body))))
+        size, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert size / len(kept) < 1500
+
+
+def test_pods_are_found_by_workload_and_by_service_until_they_go() -> None:
+    group = a_pod("w-0", labels={SET_NAME: "the-graph-decode-0"})
+    found = stores(a_pod(), group)
+    index = PodIndex(Cache(found.values()))
+    assert ["x-0"] == names(index.of_workload(NAMESPACE, "the-graph-decode"))
+    assert ["w-0"] == names(index.of_workload(NAMESPACE, "the-graph-decode-0"))
+    assert ["w-0", "x-0"] == names(index.of_service(NAMESPACE, "the-graph", "Decode"))
+    assert [] == names(index.of_service(NAMESPACE, "the-graph", "Prefill"))
+    found[Pod].hear(Changed(a_pod(labels={"nvidia.com/selector": "other"}, resourceVersion="2")))
+    assert [] == names(index.of_workload(NAMESPACE, "the-graph-decode"))
+    assert ["x-0"] == names(index.of_workload(NAMESPACE, "other"))
+    found[Pod].hear(Removed(Key(NAMESPACE, "x-0"), "x-0"))
+    assert ["w-0"] == names(index.of_service(NAMESPACE, "the-graph", "Decode"))
+
+
+def names(pods: Iterable[Pod]) -> list[str]:
+    return sorted(each.metadata.name for each in pods)
+
+
+def test_a_pod_wakes_the_component_of_its_workload() -> None:
+    cache = Cache(
+        stores(
+            owned(Deployment, "the-graph-decode", "one"),
+            owned(LeaderWorkerSet, "the-graph-decode-0", "several"),
+        ).values()
+    )
+    watch = component_pod_watch(cache)
+    assert [Key(NAMESPACE, "one")] == woken(watch, a_pod())
+    group = a_pod(labels={SET_NAME: "the-graph-decode-0"})
+    assert [Key(NAMESPACE, "several")] == woken(watch, group)
+    assert [] == woken(watch, a_pod(labels={"nvidia.com/selector": "somebody-elses"}))
+
+
+def test_a_pod_wakes_a_graph_on_grove_only() -> None:
+    on_grove = Cache(stores(GRAPH).values())
+    assert [GRAPH.key] == woken(graph_pod_watch(on_grove), a_pod())
+    beside = recorded(a_graph({"Decode": a_service()}, "the-graph"), COMPONENT)
+    assert [] == woken(graph_pod_watch(Cache(stores(beside).values())), a_pod())
+
+
+def test_a_graph_whose_name_does_not_fit_a_label_is_woken_too() -> None:
+    metadata = msgspec.structs.replace(GRAPH.metadata, name="long-" * 20 + "x")
+    graph = msgspec.structs.replace(GRAPH, metadata=metadata)
+    cache = Cache(stores(graph).values())
+    index = PodIndex(cache)
+    shortened = "nvidia.com/dynamo-graph-deployment-name"
+    pod = a_pod(labels={shortened: label_value(graph.metadata.name)})
+    cache.store(Pod).hear(Present(pod))
+    assert [graph.key] == woken(graph_pod_watch(cache), pod)
+    assert ["x-0"] == names(index.of_service(NAMESPACE, graph.metadata.name, "Decode"))

@@ -1,0 +1,138 @@
+"""A request has nothing created in another namespace unless RBAC of that namespace accepts it."""
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.request import (
+    DeploymentOverrides,
+    DynamoGraphDeploymentRequest,
+    DynamoGraphDeploymentRequestSpec,
+    ProfilingConfig,
+)
+from dynamo_graphs.settings import RenderSettings
+from dynamo_operator.requests.actions import Hindered, RequestActs
+from dynamo_operator.requests.cross_namespace import Grants
+from dynamo_operator.requests.gpu_discovery_rbac import NodeReaders
+from dynamo_operator.requests.inputs import RequestFacts
+from kube_runtime.apply.shared_ownership import SharedApplier
+from kube_runtime.apply.writer import Writer
+from kube_runtime.cache.cache import Cache
+from kube_runtime.cache.informer import Informer
+from kube_runtime.client.requests import Client
+from kube_runtime.client.transport import Answer, Request
+from kube_runtime.kind import Key, Object
+from kube_runtime.types.meta import Metadata
+
+CURVES: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "curves"}}
+
+
+@dataclass
+class Reviews:
+    """An API server whose namespace `open` lets ServiceAccounts of `lab` create `resources`."""
+
+    resources: frozenset[str] = frozenset({"dynamographdeployments", "configmaps"})
+    code: int = 201
+    asked: list[Object] = field(default_factory=list)
+
+    async def send(self, request: Request) -> Answer:
+        assert request.path.endswith("/subjectaccessreviews"), request.path
+        spec = json.loads(request.body or b"")["spec"]
+        self.asked.append(spec)
+        where = spec["resourceAttributes"]
+        allowed = where["namespace"] == "open" and where["resource"] in self.resources
+        body = {"metadata": {}, "status": {"allowed": allowed}}
+
+        async def chunks() -> AsyncIterator[bytes]:
+            yield json.dumps(body).encode()
+
+        return Answer(self.code, {}, chunks())
+
+
+def a_request(namespace: str | None) -> DynamoGraphDeploymentRequest:
+    spec = DynamoGraphDeploymentRequestSpec(
+        model="m",
+        backend="vllm",
+        auto_apply=True,
+        profiling_config=ProfilingConfig("p:1"),
+        deployment_overrides=DeploymentOverrides(namespace=namespace),
+    )
+    return DynamoGraphDeploymentRequest(Metadata(name="r", namespace="lab", uid="u"), spec)
+
+
+def some_facts(reviews: Reviews, *, accepts_all: bool = False) -> RequestFacts:
+    cache, client = Cache([Informer(DynamoGraphDeployment).store]), Client(reviews)
+    return RequestFacts(client, cache, RenderSettings(), Grants(client, accepts_all))
+
+
+async def test_a_namespace_that_does_not_accept_requests_is_refused_with_what_to_do() -> None:
+    (problem,) = await some_facts(Reviews()).problems(a_request("team-b"))
+    assert problem.startswith(
+        "spec.deploymentOverrides.namespace: namespace team-b does not accept"
+    )
+    for part in ("RoleBinding in team-b", "system:serviceaccounts:lab", "configmaps"):
+        assert part in problem
+
+
+async def test_every_service_account_of_the_requests_namespace_is_asked_about_and_nobody_else() -> (
+    None
+):
+    reviews = Reviews()
+    assert () == await some_facts(reviews).problems(a_request("open"))
+    groups = ["system:serviceaccounts", "system:serviceaccounts:lab", "system:authenticated"]
+    assert [groups, groups] == [each["groups"] for each in reviews.asked]
+    assert not any("user" in each for each in reviews.asked)
+
+
+async def test_graphs_without_config_maps_are_not_enough() -> None:
+    reviews = Reviews(frozenset({"dynamographdeployments"}))
+    (problem,) = await some_facts(reviews).problems(a_request("open"))
+    assert "create configmaps)" in problem
+
+
+async def test_an_operator_that_may_not_ask_accepts_nothing() -> None:
+    (problem,) = await some_facts(Reviews(code=403)).problems(a_request("open"))
+    assert "does not accept" in problem
+
+
+@pytest.mark.parametrize(
+    ("namespace", "accepts_all"), [("team-b", True), ("lab", False), (None, False)]
+)
+async def test_the_administrators_choice_and_its_own_namespace_are_not_asked_about(
+    namespace: str | None, accepts_all: bool
+) -> None:
+    reviews = Reviews()
+    facts = some_facts(reviews, accepts_all=accepts_all)
+    assert () == await facts.problems(a_request(namespace))
+    assert [] == reviews.asked
+
+
+async def test_a_forged_status_leads_nowhere() -> None:
+    facts = some_facts(Reviews(), accepts_all=True)
+    writer = Writer(facts.client, facts.cache)
+    shared = SharedApplier(writer, facts.cache, ("a", "b"))
+    nodes = NodeReaders(facts.client, writer, facts.cache, "")
+    acts = RequestActs(writer, facts, shared, RenderSettings(), nodes)
+    request = a_request(None)
+    assert request.spec is not None
+    with pytest.raises(Hindered, match="status names namespace team-b, but the spec does not"):
+        await acts.create(request, request.spec, Key("team-b", "r"))
+    (problem,) = await acts.config_maps(request, [CURVES], "team-b", None)
+    assert "status names namespace team-b" in problem
+
+
+async def test_a_grant_that_was_withdrawn_counts_no_more_when_the_graph_is_created() -> None:
+    facts = some_facts(Reviews(frozenset()))
+    writer = Writer(facts.client, facts.cache)
+    shared = SharedApplier(writer, facts.cache, ("a", "b"))
+    nodes = NodeReaders(facts.client, writer, facts.cache, "")
+    acts = RequestActs(writer, facts, shared, RenderSettings(), nodes)
+    request = a_request("open")
+    assert request.spec is not None
+    with pytest.raises(Hindered, match="does not accept graphs"):
+        await acts.create(request, request.spec, Key("open", "r"))
+    (problem,) = await acts.config_maps(request, [CURVES], "open", None)
+    assert "does not accept graphs" in problem

@@ -1,0 +1,380 @@
+"""A service with an adapter has the number that the adapter says, whatever else happens to the graph."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dynamo_operator.scaling.controller import FIELD_MANAGER
+from kube_runtime.kind import Key
+from simulated.clock import on_simulated_clock, run
+from simulated.graphs import ADAPTER, ADAPTERS, GRAPH, GRAPHS, NAMESPACE, Cluster, scaled
+from simulated.server import NO_ANSWER, Fault
+
+SECOND = Key(NAMESPACE, "by-hand")
+
+
+async def settle(seconds: float = 5) -> None:
+    await asyncio.sleep(seconds)
+
+
+@on_simulated_clock
+async def test_a_scale_reaches_the_graph_at_once_and_is_told() -> None:
+    cluster = Cluster()
+    cluster.has_graph(decode=scaled(1, unknown={"kept": True}))
+    async with cluster.operator():
+        cluster.edit_graph({"metadata": {"labels": {"team": "a"}}})
+        cluster.scale(4)
+        await settle(0.05)
+        service = cluster.graph()["spec"]["services"]["decode"]
+        assert {**scaled(4), "unknown": {"kept": True}} == service
+        await settle()
+        assert (4, 4, 4) == cluster.numbers()
+        status = cluster.adapter()["status"]
+        assert (4, 4, 2) == tuple(
+            status[each] for each in ("replicas", "desiredReplicas", "observedGeneration")
+        )
+        assert "lastScaleTime" in status
+        assert {
+            ("chat", "Scaled", "Scaled service decode from 1 to 4 replicas"),
+            ("chat-decode", "Scaled", "Scaled service decode from 1 to 4 replicas"),
+        } <= cluster.events()
+    (patch,) = [each for each in cluster.server.requests if each.path.endswith("/chat")]
+    assert FIELD_MANAGER == patch.query["fieldManager"]
+
+
+@on_simulated_clock
+async def test_who_scaled_is_told() -> None:
+    cluster = Cluster()
+    cluster.has_graph()
+    async with cluster.operator():
+        owner = {"manager": "keda", "fieldsV1": {"f:spec": {"f:replicas": {}}}}
+        fields = [{"manager": "kubectl", "fieldsV1": {"f:status": {}}}, owner]
+        patch = {"metadata": {"managedFields": fields}, "spec": {"replicas": 2}}
+        cluster.storage.merge(ADAPTERS, ADAPTER, patch)
+        await settle()
+    text = "Scaled service decode from 1 to 2 replicas, requested by keda"
+    assert ("chat-decode", "Scaled", text) in cluster.events()
+
+
+@on_simulated_clock
+async def test_several_changes_within_a_second_are_two_writes_and_two_sizes() -> None:
+    cluster = Cluster()
+    cluster.has_graph()
+    async with cluster.operator():
+        for replicas in range(2, 12):
+            cluster.scale(replicas)
+            await settle(0.09)
+        await settle()
+        assert (11, 11, 11) == cluster.numbers()
+        assert 2 == cluster.writes(GRAPHS), "the first at once, the rest together"
+        assert [1, 2, 11] == [each["decode"] for each in cluster.asked]
+
+
+@on_simulated_clock
+async def test_a_settled_adapter_costs_nothing() -> None:
+    cluster = Cluster()
+    cluster.has_graph()
+    async with cluster.operator():
+        cluster.scale(3)
+        await settle()
+        before = len([each for each in cluster.server.requests if each.method != "GET"])
+        await settle(3600)
+        assert before == len([each for each in cluster.server.requests if each.method != "GET"])
+
+
+async def an_edit_by_hand(cluster: Cluster) -> None:
+    cluster.edit(replicas=1)
+
+
+async def an_edit_of_the_image(cluster: Cluster) -> None:
+    cluster.edit(image="b")
+
+
+async def an_edit_that_leaves_the_number_out(cluster: Cluster) -> None:
+    cluster.edit(replicas=None)
+
+
+async def an_edit_in_the_same_moment(cluster: Cluster) -> None:
+    cluster.scale(6)
+    cluster.edit(replicas=1)
+    await settle(0.3)
+    cluster.scale(4)
+
+
+async def two_quick_scales(cluster: Cluster) -> None:
+    cluster.scale(2)
+    cluster.scale(4)
+
+
+async def an_apply_of_the_old_manifest(cluster: Cluster) -> None:
+    metadata = {"name": GRAPH.name, "namespace": GRAPH.namespace}
+    body = {"metadata": metadata, "spec": {"services": {"decode": scaled(1)}}}
+    for _ in range(3):
+        cluster.storage.apply(GRAPHS, body, "gitops")
+        await settle(0.4)
+
+
+async def a_wrong_reference(cluster: Cluster) -> None:
+    reference = {"dgdRef": {"name": "other", "serviceName": "x"}}
+    cluster.storage.merge(ADAPTERS, ADAPTER, {"spec": reference})
+
+
+async def labels_that_are_taken_off(cluster: Cluster) -> None:
+    cluster.storage.merge(ADAPTERS, ADAPTER, {"metadata": {"labels": None}})
+
+
+async def a_lost_answer(cluster: Cluster) -> None:
+    cluster.scale(2)
+    await settle(2)
+    cluster.server.faults.append(Fault(NO_ANSWER, method="PATCH", after=True))
+    cluster.scale(4)
+
+
+async def another_version_in_between(cluster: Cluster) -> None:
+    cluster.server.lag_seconds = 1.0
+    cluster.edit_graph({"metadata": {"labels": {"team": "b"}}})
+    cluster.scale(2)
+    cluster.scale(4)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        an_edit_by_hand,
+        an_edit_of_the_image,
+        an_edit_that_leaves_the_number_out,
+        an_edit_in_the_same_moment,
+        two_quick_scales,
+        an_apply_of_the_old_manifest,
+        a_wrong_reference,
+        labels_that_are_taken_off,
+        a_lost_answer,
+        another_version_in_between,
+    ],
+)
+@on_simulated_clock
+async def test_the_adapter_wins(event: Callable[[Cluster], Awaitable[None]]) -> None:
+    cluster = Cluster()
+    cluster.has_graph(decode=scaled(4))
+    async with cluster.operator():
+        await event(cluster)
+        await settle(20)
+        assert (4, 4, 4) == cluster.numbers()
+        assert ("True", "scaled") == cluster.ready()
+        adapter = cluster.adapter()
+        assert {"name": "chat", "serviceName": "decode"} == adapter["spec"]["dgdRef"]
+        assert "decode" == adapter["metadata"]["labels"]["nvidia.com/dynamo-component"]
+        if event in (an_edit_by_hand, an_apply_of_the_old_manifest):
+            assert [4] == [each["decode"] for each in cluster.asked], "no pod was in danger"
+
+
+@on_simulated_clock
+async def test_a_number_that_is_put_back_is_told_with_the_way_to_change_it() -> None:
+    cluster = Cluster()
+    cluster.has_graph(decode=scaled(4))
+    async with cluster.operator():
+        cluster.edit(replicas=2)
+        await settle()
+    text = (
+        "Scaled service decode from 2 to 4 replicas: DynamoGraphDeploymentScalingAdapter "
+        "chat-decode owns its number; scale that instead"
+    )
+    assert ("chat", "Scaled", text) in cluster.events()
+
+
+@on_simulated_clock
+async def test_a_stop_between_the_two_writes_loses_nothing() -> None:
+    cluster = Cluster()
+    cluster.has_graph()
+    async with cluster.operator():
+        await settle()
+    cluster.scale(4)
+    cluster.edit(replicas=4)  # all that the operator did before it was stopped
+    async with cluster.operator():
+        await settle()
+        assert (4, 4, 4) == cluster.numbers()
+        status = cluster.adapter()["status"]
+        assert 4 == status["desiredReplicas"]
+        assert "lastScaleTime" in status
+
+
+@on_simulated_clock
+async def test_a_refusal_is_told_and_tried_again_slowly() -> None:
+    cluster = Cluster()
+    cluster.has_graph()
+    async with cluster.operator():
+        refusal = Fault(403, method="PATCH", collection=GRAPHS, times=1000)
+        cluster.server.faults.append(refusal)
+        cluster.scale(4)
+        await settle(60)
+        assert ("False", "rejected_by_api_server") == cluster.ready()
+        assert [1] == [each["decode"] for each in cluster.asked], "what the graph says"
+        (text,) = [text for _, reason, text in cluster.events() if reason == "UpdateFailed"]
+        assert text.startswith("Failed to update DGD chat: ")
+        assert 1 == cluster.writes(GRAPHS)
+        refusal.times = 0
+        await settle(120)
+        assert (4, 4, 4) == cluster.numbers()
+
+
+@on_simulated_clock
+async def test_a_scale_never_makes_a_service_that_was_just_taken_out() -> None:
+    cluster = Cluster()
+    cluster.has_graph(decode=scaled(1), other={})
+    async with cluster.operator():
+        cluster.server.lag_seconds = 0.5  # the operator does not know yet
+        cluster.edit_graph({"spec": {"services": {"decode": None}}})
+        cluster.scale(4)
+        await settle(20)
+        assert ["other"] == list(cluster.graph()["spec"]["services"])
+        assert [] == cluster.adapters()
+
+
+@on_simulated_clock
+async def test_an_adapter_without_a_graph_waits_quietly_and_is_woken() -> None:
+    cluster = Cluster()
+    cluster.has_adapter("by-hand", 3)
+    async with cluster.operator():
+        assert ("False", "dgd_not_found") == cluster.ready(SECOND)
+        await settle(3600)
+        assert 1 == cluster.writes(ADAPTERS, "status")
+        cluster.has_graph(other={})
+        await settle()
+        assert ("False", "service_not_found") == cluster.ready(SECOND)
+        cluster.edit(replicas=1)
+        await settle()
+        assert ("False", "disabled") == cluster.ready(SECOND)
+        cluster.edit(scalingAdapter={"enabled": True})
+        await settle()
+        assert ("False", "superseded") == cluster.ready(SECOND)
+        assert (1, 1, 1) == cluster.numbers()
+
+
+@pytest.mark.parametrize(
+    ("patch", "end", "expected"),
+    [
+        ("nvidia.com/suspend", GRAPHS, ("False", "suspended")),
+        ("nvidia.com/paused", GRAPHS, ("Unknown", "paused")),
+        ("nvidia.com/paused", ADAPTERS, ("Unknown", "paused")),
+    ],
+)
+@on_simulated_clock
+async def test_it_holds_while_it_is_told_to(
+    patch: str, end: str, expected: tuple[str, str]
+) -> None:
+    cluster, key = Cluster(), GRAPH if end == GRAPHS else ADAPTER
+    cluster.has_graph()
+    async with cluster.operator():
+        cluster.storage.merge(end, key, {"metadata": {"annotations": {patch: "true"}}})
+        await settle()
+        cluster.scale(4)
+        await settle()
+        assert (4, 1, 1) == cluster.numbers()
+        assert expected == cluster.ready()
+        cluster.storage.merge(end, key, {"metadata": {"annotations": None}})
+        await settle()
+        assert (4, 4, 4) == cluster.numbers()
+        assert ("True", "scaled") == cluster.ready()
+
+
+@on_simulated_clock
+async def test_a_service_may_go_to_zero_and_come_back_and_its_neighbours_stay() -> None:
+    cluster = Cluster()
+    cluster.has_graph(decode=scaled(2), frontend={"componentType": "frontend", "replicas": 2})
+    async with cluster.operator():
+        for replicas in (0, 3):
+            cluster.scale(replicas)
+            await settle()
+            assert (replicas, replicas, replicas) == cluster.numbers()
+            assert ("True", "scaled") == cluster.ready()
+            assert 2 == cluster.asked[-1]["frontend"]
+
+
+@on_simulated_clock
+async def test_an_adapter_that_cannot_be_read_is_told_so() -> None:
+    cluster = Cluster()
+    cluster.has_graph()
+    async with cluster.operator():
+        cluster.storage.merge(ADAPTERS, ADAPTER, {"spec": {"replicas": "many"}})
+        await settle()
+        assert ("False", "decode_failed") == cluster.ready()
+        cluster.scale(2)
+        await settle()
+        assert (2, 2, 2) == cluster.numbers()
+        assert ("True", "scaled") == cluster.ready()
+
+
+_numbers = st.integers(0, 5)
+_steps = st.one_of(
+    st.tuples(st.just("scale"), _numbers),
+    st.tuples(st.just("edit"), _numbers),
+    st.tuples(st.just("unset"), st.none()),
+    st.tuples(st.just("gitops"), _numbers),
+    st.tuples(st.just("label"), _numbers),
+    st.tuples(st.just("wait"), st.sampled_from((0.0, 0.01, 0.2, 1.5))),
+    st.tuples(st.just("fault"), st.sampled_from((NO_ANSWER, 409, 500))),
+    st.tuples(st.just("restart"), st.none()),
+)
+
+
+def _take(cluster: Cluster, what: str, value: object) -> None:
+    metadata = {"name": GRAPH.name, "namespace": GRAPH.namespace}
+    match what, value:
+        case "scale", int(number):
+            cluster.scale(number)
+        case "edit", int(number):
+            cluster.edit(replicas=number)
+        case "unset", _:
+            cluster.edit(replicas=None)
+        case "gitops", int(number):
+            body = {"metadata": metadata, "spec": {"services": {"decode": scaled(number)}}}
+            cluster.storage.apply(GRAPHS, body, "gitops")
+        case "label", int(number):
+            cluster.edit_graph({"metadata": {"labels": {"number": str(number)}}})
+        case "fault", int(code):
+            cluster.server.faults.append(Fault(code, method="PATCH", after=code == NO_ANSWER))
+
+
+async def _play(steps: list[tuple[str, object]], seed: int) -> None:
+    cluster = Cluster(seed)
+    cluster.server.is_jittered = True
+    cluster.server.lag_seconds = cluster.server.request_seconds = 0.05
+    cluster.has_graph(decode=scaled(2))
+    rest, wanted = iter(steps), 2
+    done = False
+    while not done:
+        done = True
+        async with cluster.operator():
+            for what, value in rest:
+                if what == "wait":
+                    assert isinstance(value, float)
+                    await settle(value)
+                if what == "scale":
+                    assert isinstance(value, int)
+                    wanted = value
+                _take(cluster, what, value)
+                if what == "restart":
+                    done = False
+                    break
+            else:
+                cluster.server.faults.clear()
+                await settle(400)
+                assert (wanted, wanted, wanted) == cluster.numbers()
+                assert ("True", "scaled") == cluster.ready()
+                status = cluster.adapter()["status"]
+                assert (wanted, wanted) == (status["replicas"], status["desiredReplicas"])
+                before = cluster.storage.revision
+                await settle(2000)
+                assert before == cluster.storage.revision, "quiet"
+
+
+@settings(max_examples=int(os.environ.get("SIMULATED_WORLDS", "40")), deadline=None)
+@given(st.lists(_steps, max_size=12), st.integers(0, 10**6))
+def test_whatever_happens_the_last_scale_holds_and_then_it_is_quiet(
+    steps: list[tuple[str, object]], seed: int
+) -> None:
+    run(_play(steps, seed))

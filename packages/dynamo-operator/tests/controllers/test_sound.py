@@ -1,0 +1,62 @@
+"""The mistakes of an object are looked for once for each of its contents, and never missed."""
+
+from dataclasses import dataclass, field
+
+import pytest
+from msgspec.structs import replace
+
+from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.validation import Problem
+from dynamo_operator.reconcile.validation_cache import Sound
+from kube_runtime.types.meta import OwnerReference
+from specs import a_component
+
+
+@dataclass
+class Negative:
+    """Finds fewer than no replicas, and counts how often it looked."""
+
+    looks: int = field(default=0)
+
+    def __call__(self, component: DynamoComponentDeployment) -> tuple[Problem, ...]:
+        self.looks += 1
+        is_wrong = (component.spec.replicas or 0) < 0
+        return (Problem("spec.replicas", "is negative"),) if is_wrong else ()
+
+
+def component(
+    replicas: int = 1, *, uid: str = "u", **metadata: object
+) -> DynamoComponentDeployment:
+    found = a_component(replicas=replicas)
+    return replace(found, metadata=replace(found.metadata, uid=uid, **metadata))
+
+
+def test_what_had_no_mistakes_is_not_looked_through_again() -> None:
+    sound, find = Sound(), Negative()
+    for version in ("1", "2", "3"):
+        found = component(resource_version=version, generation=7)
+        assert () == sound.problems(found, find)
+    assert 1 == find.looks
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        component(2),
+        component(uid="another"),
+        component(labels={"team": "red"}),
+        component(annotations={"nvidia.com/paused": "true"}),
+        component(owner_references=(OwnerReference("DynamoGraphDeployment", "chat", "u-chat"),)),
+    ],
+)
+def test_every_other_content_is_looked_through(changed: DynamoComponentDeployment) -> None:
+    sound, find = Sound(), Negative()
+    sound.problems(component(), find)
+    sound.problems(changed, find)
+    assert 2 == find.looks
+
+
+def test_a_mistake_is_told_each_time_also_after_the_content_was_right() -> None:
+    sound, find = Sound(), Negative()
+    told = [bool(sound.problems(component(each), find)) for each in (1, -1, -1, 1, -1)]
+    assert [False, True, True, False, True] == told

@@ -1,0 +1,117 @@
+"""Which SSH keys are watched, copied and missed, and that nothing shows them."""
+
+from typing import Any
+
+import pytest
+
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.settings import RenderSettings
+from dynamo_operator.reconcile.ssh_keys import (
+    missing_ssh_keys,
+    ssh_key_copies,
+    ssh_key_informers,
+    ssh_key_watches,
+)
+from kube_runtime.cache.cache import Cache
+from kube_runtime.kind import Key
+from kube_runtime.types.core import SshKeys, SshKeysCopy
+from kube_runtime.types.meta import Metadata, Resource
+from simulated.caches import a_cache
+from specs import IMAGE, a_graph, a_service
+
+SETTINGS = RenderSettings(mpi_secret_name="keys", mpi_secret_namespace="system")
+OWN_KEYS = RenderSettings(
+    mpi_secret_name="keys", mpi_secret_namespace="system", mpi_secret_made=True
+)
+DATA = {"private.key": "c2VjcmV0"}
+OURS = {"app.kubernetes.io/managed-by": "dynamo-operator"}
+
+
+def graph(framework: str = "trtllm", nodes: int = 2, name: str = "g") -> DynamoGraphDeployment:
+    main = {"image": IMAGE, "command": ["python3", "-m", f"dynamo.{framework}"]}
+    pod = {"mainContainer": main}
+    return a_graph({"W": a_service(multinode={"nodeCount": nodes}, extraPodSpec=pod)}, name=name)
+
+
+def source(**data: str) -> SshKeys:
+    return SshKeys(Metadata("keys", "system", uid="1"), type="Opaque", data=data or DATA)
+
+
+def copy(**metadata: Any) -> SshKeysCopy:
+    return SshKeysCopy(Metadata("keys", "prod", uid="2", **metadata), type="Opaque", data=DATA)
+
+
+def cache(*objects: Resource) -> Cache:
+    """A cache of all types that are read here, with these objects."""
+    return a_cache((DynamoGraphDeployment, SshKeys, SshKeysCopy), objects)
+
+
+def copies(wanted: DynamoGraphDeployment, *objects: Resource) -> list[Any]:
+    return [each["data"] for each in ssh_key_copies(wanted, cache(*objects), SETTINGS)]
+
+
+def test_only_secrets_of_one_name_are_watched() -> None:
+    found = {each.type_: each.selection for each in ssh_key_informers(SETTINGS)}
+    assert {SshKeys, SshKeysCopy} == found.keys()
+    assert "system" == found[SshKeys].namespace
+    assert {"metadata.name=keys"} == {each.fields for each in found.values()}
+    assert [] == ssh_key_informers(RenderSettings())
+
+
+def test_a_graph_that_needs_them_gets_a_copy() -> None:
+    assert [DATA] == copies(graph(), source())
+
+
+@pytest.mark.parametrize("other", [graph("sglang"), graph(nodes=1)])
+def test_other_graphs_get_none(other: DynamoGraphDeployment) -> None:
+    assert [] == copies(other, source())
+    assert "" == missing_ssh_keys(other, cache(), SETTINGS)
+
+
+def test_a_new_key_is_copied_and_a_source_that_is_gone_changes_nothing() -> None:
+    new = {"private.key": "bmV3"}
+    assert [new] == copies(graph(), source(**new), copy(labels=OURS))
+    assert [DATA] == copies(graph(), copy(labels=OURS))
+
+
+def test_a_secret_that_somebody_else_made_is_left_alone() -> None:
+    reduced = SshKeysCopy(Metadata("keys", "prod", uid="2"))
+    assert [] == copies(graph(), source(), reduced)
+    assert "" == missing_ssh_keys(graph(), cache(reduced), SETTINGS)
+
+
+def test_keys_that_the_operator_makes_are_never_those_of_another_namespace() -> None:
+    assert {SshKeysCopy} == {each.type_ for each in ssh_key_informers(OWN_KEYS)}
+    assert () == ssh_key_copies(graph(), cache(source()), OWN_KEYS)
+    assert "prod/keys" == missing_ssh_keys(graph(), cache(source()), OWN_KEYS)
+    (kept,) = ssh_key_copies(
+        graph(), cache(source(**{"private.key": "bmV3"}), copy(labels=OURS)), OWN_KEYS
+    )
+    assert DATA == kept["data"]
+
+
+def test_the_namespace_of_the_operator_has_keys_like_any_other() -> None:
+    here = RenderSettings(mpi_secret_name="keys", mpi_secret_namespace="prod", mpi_secret_made=True)
+    (kept,) = ssh_key_copies(graph(), cache(copy(labels=OURS)), here)
+    assert DATA == kept["data"]
+
+
+def test_what_is_missing_is_named() -> None:
+    assert "system/keys" == missing_ssh_keys(graph(), cache(), SETTINGS)
+    own = RenderSettings(mpi_secret_name="keys")
+    assert "prod/keys" == missing_ssh_keys(graph(), a_cache((SshKeysCopy,)), own)
+    assert "" == missing_ssh_keys(graph(), cache(source()), SETTINGS)
+    assert "" == missing_ssh_keys(graph(), a_cache(()), RenderSettings())
+
+
+def test_the_source_wakes_the_graphs_that_need_it() -> None:
+    needy, other = graph(), graph("vllm", name="other")
+    watches = ssh_key_watches(cache(needy, other))
+    woken = {key for each in watches if each.type_ is SshKeys for key in each.keys(source())}
+    assert {Key("prod", "g")} == woken
+    assert () == ssh_key_watches(a_cache((DynamoGraphDeployment,)))
+
+
+def test_the_objects_do_not_show_their_keys() -> None:
+    for each in (source(), copy()):
+        assert "c2VjcmV0" not in repr(each) + str(each)

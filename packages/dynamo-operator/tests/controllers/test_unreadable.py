@@ -1,0 +1,131 @@
+"""A graph or a component whose newest state does not fit its type is told so, and left alone."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.model import DynamoModel
+from dynamo_operator.reconcile.unreadable import report_unreadable
+from kube_runtime.apply.writer import Writer
+from kube_runtime.cache.cache import Cache
+from kube_runtime.cache.informer import Informer
+from kube_runtime.client.requests import Client
+from kube_runtime.controller.controller import DONE
+from kube_runtime.controller.events import EventWriter
+from kube_runtime.errors import DecodeError, NotFound
+from kube_runtime.kind import Key, Object
+from kube_runtime.metrics import RuntimeMetrics
+from kube_runtime.types.meta import Resource
+from simulated.clock import on_simulated_clock
+from simulated.server import Server
+from simulated.world import settle
+
+KEY = Key("prod", "chat")
+OTHER = {"type": "Other", "status": "True", "reason": "R", "message": "", "lastTransitionTime": "T"}
+CASES = [
+    (DynamoGraphDeployment, {"services": 3}, {"Ready"}, "decode_failed"),
+    (
+        DynamoComponentDeployment,
+        {"replicas": "many"},
+        {"Available", "DynamoComponentReady"},
+        "DecodeFailed",
+    ),
+    (DynamoModel, {"modelName": 3}, {"Valid"}, "DecodeFailed"),
+]
+
+
+class World:
+    """A server with one object that cannot be read, and who says so."""
+
+    def __init__(self, type_: type[Resource], spec: Object, most_bytes: int = 0) -> None:
+        self.type_, self.path = type_, type_.KIND.path()
+        self.server = Server()
+        metadata = {"name": KEY.name, "namespace": KEY.namespace, "generation": 4}
+        self.server.storage.create(self.path, {"metadata": metadata, "spec": spec})
+        self.server.storage.merge(self.path, KEY, {"status": {"conditions": [OTHER]}}, "status")
+        self.client = Client(self.server)
+        self.informer: Informer[Any] = Informer(type_, most_bytes=most_bytes)
+        self.cache = Cache([self.informer.store])
+        self.writer = Writer(self.client, self.cache)
+        self.events = EventWriter(self.client, instance="a", metrics=RuntimeMetrics())
+
+    async def report(self) -> None:
+        error = self.cache.broken(self.type_, KEY) or DecodeError(self.type_.KIND, KEY, "gone")
+        outcome = await report_unreadable(
+            self.type_,
+            KEY,
+            error,
+            client=self.client,
+            writer=self.writer,
+            recorder=self.events.recorder("r"),
+        )
+        assert outcome is DONE
+        await self.events.flush()
+
+    def writes(self) -> list[str]:
+        return [each.method for each in self.server.requests if each.method != "GET"]
+
+
+@pytest.mark.parametrize(("type_", "spec", "conditions", "reason"), CASES)
+@on_simulated_clock
+async def test_it_is_told_with_its_place_once(
+    type_: type[Resource], spec: Object, conditions: set[str], reason: str
+) -> None:
+    world = World(type_, spec)
+    running = asyncio.create_task(world.informer.run(world.client))
+    await world.informer.synced.wait()
+    await world.report()
+    await settle()
+    await world.report()
+    stored = world.server.storage.read(world.path, KEY)
+    told = {each["type"]: each for each in stored["status"]["conditions"]}
+    assert conditions | {"Other"} == told.keys()
+    for each in conditions:
+        assert ("False", reason) == (told[each]["status"], told[each]["reason"])
+        assert next(iter(spec)) in told[each]["message"]
+        assert stored["metadata"]["generation"] == told[each]["observedGeneration"]
+    assert OTHER == told["Other"]
+    assert ["PATCH", "POST"] == world.writes(), "the status, then an event, and both once"
+    running.cancel()
+
+
+@on_simulated_clock
+async def test_one_that_is_gone_meanwhile_is_left_alone() -> None:
+    world = World(DynamoGraphDeployment, {"services": 3})
+    world.server.storage.delete(world.path, KEY, {})
+    with pytest.raises(NotFound):
+        await world.report()
+    assert [] == world.writes()
+
+
+LARGE_CASES = [
+    (DynamoGraphDeployment, {"backendFramework": "x" * 2000}, "too_large"),
+    (DynamoComponentDeployment, {"serviceName": "x" * 2000}, "TooLarge"),
+    (DynamoModel, {"modelName": "x" * 2000, "baseModelName": "b"}, "TooLarge"),
+]
+
+
+@pytest.mark.parametrize("in_pages", [False, True], ids=["stream", "pages"])
+@pytest.mark.parametrize(("type_", "spec", "reason"), LARGE_CASES)
+@on_simulated_clock
+async def test_an_object_over_the_size_limit_is_reported_with_its_size_and_is_not_kept(
+    type_: type[Resource], spec: Object, reason: str, in_pages: bool
+) -> None:
+    world = World(type_, spec, most_bytes=1000)
+    world.server.STREAMS_LISTS = not in_pages
+    running = asyncio.create_task(world.informer.run(world.client))
+    await world.informer.synced.wait()
+    assert world.cache.get(type_, KEY) is None
+    await world.report()
+    found = world.server.storage.read(world.path, KEY)["status"]["conditions"]
+    condition = next(each for each in found if each["type"] != "Other")
+    assert (reason, "False") == (condition["reason"], condition["status"])
+    assert "bytes (limit 1000" in condition["message"]
+    await settle()
+    before = len(world.writes())
+    await world.report()  # its own status does not make it write again
+    assert before == len(world.writes())
+    running.cancel()

@@ -1,0 +1,73 @@
+"""Optional APIs that are installed and that the operator may not use, as facts."""
+
+from typing import Any
+
+from dynamo_graphs.api.optional_apis import (
+    GROVE,
+    INFERENCE_POOL,
+    LEADER_WORKER_SET,
+    OPTIONAL_APIS,
+    granted_by,
+    withheld_text,
+)
+from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
+from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
+from dynamo_graphs.types.volcano import PodGroup
+from dynamo_graphs.validation.cluster_context import Surroundings, surroundings_problems
+from dynamo_operator.reconcile.read import withheld
+from kube_runtime.cache.cache import Cache
+from kube_runtime.cache.store import Store
+from kube_runtime.types.meta import Resource
+from kube_runtime.watch.events import Started, Synced
+from specs import a_graph, a_service
+
+
+def a_cache(forbidden: tuple[type[Resource], ...], served: tuple[type[Resource], ...]) -> Cache:
+    stores: dict[type[Resource], Store[Any]] = {
+        each: Store(each)
+        for each in (LeaderWorkerSet, PodGroup, PodCliqueSet, PodClique, PodCliqueScalingGroup)
+    }
+    for each in forbidden:
+        stores[each].hear_that_kind_is_forbidden()
+    for each in served:
+        stores[each].hear(Started())
+        stores[each].hear(Synced())
+    return Cache(stores.values())
+
+
+def test_what_is_installed_and_forbidden_is_withheld_and_what_is_absent_is_not() -> None:
+    assert {} == withheld(a_cache((), ()))
+    assert {} == withheld(a_cache((), (LeaderWorkerSet, PodGroup)))
+    assert {} == withheld(a_cache((LeaderWorkerSet,), ()))  # without Volcano it is of no use
+    found = withheld(
+        a_cache((LeaderWorkerSet, PodCliqueSet, PodClique, PodCliqueScalingGroup), (PodGroup,))
+    )
+    assert {GROVE, LEADER_WORKER_SET} == set(found)
+    assert (LeaderWorkerSet.KIND,) == found[LEADER_WORKER_SET]
+
+
+def test_what_was_read_before_the_right_was_withdrawn_is_served_and_not_withheld() -> None:
+    cache = a_cache((), (LeaderWorkerSet, PodGroup))
+    cache.store(LeaderWorkerSet).hear_that_kind_is_forbidden()
+    assert cache.forbids(LeaderWorkerSet)
+    assert cache.serves(LeaderWorkerSet)
+    assert {} == withheld(cache)
+
+
+def test_admission_says_that_pools_are_forbidden_and_not_that_they_are_not_installed() -> None:
+    graph = a_graph({"e": a_service("epp")})
+    withheld_pools = withheld_text({INFERENCE_POOL: INFERENCE_POOL.kinds})
+    [found] = surroundings_problems(
+        graph, Surroundings(pools_served=False, pools_withheld=withheld_pools)
+    )
+    assert "may not read inferencepools.inference.networking.k8s.io" in found.message
+    assert "install" not in found.message.replace("is installed", "")
+
+
+def test_the_text_names_the_project_the_kinds_and_the_value_that_grants_them() -> None:
+    for api in OPTIONAL_APIS:
+        text = withheld_text({api: api.kinds})
+        assert text.startswith(f"{api.title} is installed, but the operator may not read ")
+        assert all(str(each) in text for each in api.kinds)
+        assert f"dynamo-operator.optionalApis.{api.key}=true" in text
+        assert all(api.value in granted_by(each) for each in api.kinds)

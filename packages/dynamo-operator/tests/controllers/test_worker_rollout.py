@@ -1,0 +1,155 @@
+"""Pods on their way out: whom they wake, and what must wait for them."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.revision import WorkerGeneration
+from dynamo_graphs.plan.revisions import Generations
+from dynamo_graphs.plan.rollout_plan import Rollout
+from dynamo_graphs.render.graph import component_object
+from dynamo_graphs.settings import RenderSettings
+from dynamo_operator.reconcile.events import soonest
+from dynamo_operator.reconcile.pods import PodIndex
+from dynamo_operator.rollout.revisions import (
+    carry_out,
+    leaving_pod_watch,
+    next_rollout,
+    observed_generations,
+)
+from kube_runtime.apply.writer import Writer
+from kube_runtime.cache.cache import Cache
+from kube_runtime.cache.store import Store
+from kube_runtime.client.requests import Client
+from kube_runtime.controller.controller import DONE, Again
+from kube_runtime.errors import Conflict
+from kube_runtime.kind import Key, Object
+from kube_runtime.types.core import Pod
+from kube_runtime.types.meta import Resource
+from simulated.caches import listed
+from simulated.clock import on_simulated_clock
+from simulated.server import Server
+from specs import a_graph, a_service
+
+SETTINGS = RenderSettings()
+OWNER = {"kind": "DynamoGraphDeployment", "name": "chat", "uid": "uid", "controller": True}
+RECREATE = {"nvidia.com/deployment-strategy": "Recreate"}
+MANAGED = {"uid": "uid", "annotations": {"nvidia.com/worker-rollout": "managed"}}
+GRAPH = a_graph({"W": a_service(annotations=RECREATE)}, metadata=MANAGED)
+
+
+def component(**changes: Any) -> DynamoComponentDeployment:
+    """W under its plain name, as it was made when the graph rolled natively; with nothing left of it."""
+    body = component_object(GRAPH, "W", SETTINGS)
+    body["metadata"] |= {"ownerReferences": [OWNER]}
+    body["spec"] |= {"replicas": 0, **changes}
+    counts = {
+        "componentKind": "Deployment",
+        "componentName": "chat-w",
+        "replicas": 0,
+        "updatedReplicas": 0,
+    }
+    return msgspec.convert(
+        {**body, "status": {"conditions": [], "service": counts}}, DynamoComponentDeployment
+    )
+
+
+def pod(**metadata: Any) -> Pod:
+    found: Object = {
+        "name": "p",
+        "namespace": "prod",
+        "labels": {"nvidia.com/selector": "chat-w", "nvidia.com/dynamo-component": "W"},
+        **metadata,
+    }
+    return msgspec.convert({"metadata": found}, Pod)
+
+
+GOING = pod(deletionTimestamp="2026-01-01T00:00:00Z")
+
+
+def a_cache(*objects: Resource) -> tuple[Cache, PodIndex]:
+    types: tuple[type[Resource], ...] = (DynamoGraphDeployment, DynamoComponentDeployment, Pod)
+    stores: list[Store[Any]] = [Store(each) for each in types]
+    cache = Cache(stores)
+    index = PodIndex(cache)
+    for store, type_ in zip(stores, types, strict=True):
+        listed(store, type_, objects)
+    return cache, index
+
+
+def test_workers_that_say_what_the_graph_says_are_adopted() -> None:
+    cache, _ = a_cache(component())
+    found = observed_generations(GRAPH, cache, SETTINGS)
+    assert "" == found.target.suffix
+    assert not found.is_rolling_out
+
+
+def test_workers_that_say_something_else_are_not() -> None:
+    cache, _ = a_cache(component(envFromSecret="old"))
+    assert observed_generations(GRAPH, cache, SETTINGS).is_rolling_out
+
+
+@pytest.mark.parametrize(("pods", "expected"), [((GOING,), 0), ((), 1)])
+def test_new_pods_of_a_recreated_service_wait_for_those_on_their_way_out(
+    pods: tuple[Pod, ...], expected: int
+) -> None:
+    cache, index = a_cache(component(envFromSecret="old"), *pods)
+    found = observed_generations(GRAPH, cache, SETTINGS)
+    assert expected == next_rollout(GRAPH, found, index).workers.replicas["W"]
+
+
+@pytest.mark.parametrize("each", [GOING, pod()], ids=["on its way out", "vanished with its node"])
+def test_a_pod_of_a_component_that_is_to_have_none_wakes_the_managed_graph(each: Pod) -> None:
+    cache, _ = a_cache(GRAPH, component(annotations={}))
+    assert [Key("prod", "chat")] == list(leaving_pod_watch(cache).keys(each))
+
+
+def test_pods_of_components_that_serve_and_of_native_graphs_wake_no_graph() -> None:
+    cache, _ = a_cache(GRAPH, component(replicas=1))
+    assert [] == list(leaving_pod_watch(cache).keys(GOING))
+    native = a_graph({"W": a_service(annotations=RECREATE)}, metadata={"uid": "uid"})
+    cache, _ = a_cache(native, component())
+    assert [] == list(leaving_pod_watch(cache).keys(GOING))
+
+
+@pytest.mark.parametrize(("pods", "expected"), [((GOING,), False), ((), True)])
+def test_an_old_generation_is_gone_when_its_pods_are_gone(
+    pods: tuple[Pod, ...], expected: bool
+) -> None:
+    rolling = a_graph({"W": a_service(replicas=0)}, metadata=MANAGED)
+    cache, index = a_cache(component(envFromSecret="old", annotations={}), *pods)
+    first = observed_generations(rolling, cache, SETTINGS)
+    wanted = component_object(rolling, "W", SETTINGS, first.target)
+    wanted["metadata"] |= {"ownerReferences": [OWNER]}
+    new = msgspec.convert({**wanted, "status": {"conditions": []}}, DynamoComponentDeployment)
+    cache, index = a_cache(component(envFromSecret="old", annotations={}), new, *pods)
+    found = observed_generations(rolling, cache, SETTINGS)
+    rollout = next_rollout(rolling, found, index)
+    assert expected == (not rollout.spared)
+    assert expected == (rollout.through == ("W",))
+
+
+def test_a_rollout_that_may_go_on_by_itself_is_looked_at_in_time() -> None:
+    found = Generations()
+    waiting = Rollout(found, found.target, wait_seconds=5)
+    assert Again(5) == soonest(DONE, waiting.wait_seconds)
+    assert Again(5) == soonest(Again(60), waiting.wait_seconds)
+    assert Again(1) == soonest(Again(1), waiting.wait_seconds)
+    assert DONE == soonest(DONE, Rollout(found, found.target).wait_seconds)
+
+
+@on_simulated_clock
+async def test_what_serves_is_not_noted_on_a_spec_that_it_was_not_made_for() -> None:
+    server, kind = Server(), DynamoGraphDeployment.KIND
+    metadata = {"namespace": "prod", "name": "chat", "annotations": MANAGED["annotations"]}
+    body = {"apiVersion": kind.api_version, "kind": kind.name, "metadata": metadata}
+    server.storage.create(kind.path(), {**body, "spec": {"backendFramework": "vllm"}})
+    client, key = Client(server), Key("prod", "chat")
+    graph = await client.get(DynamoGraphDeployment, key)
+    server.storage.merge(kind.path(), key, {"spec": {"backendFramework": "sglang"}})
+    rollout = Rollout(Generations(), WorkerGeneration("new", "v1.0123456789abcdef"))
+    with pytest.raises(Conflict):
+        await carry_out(graph, rollout, Writer(client, Cache()))

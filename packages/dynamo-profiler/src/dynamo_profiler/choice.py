@@ -1,0 +1,269 @@
+"""The cheapest engines that meet the targets: all sizes of engines are tried, in both modes.
+
+How many answers an engine works on at once decides everything: the more, the more requests it
+serves, and the longer each takes. So for each engine the largest number is taken with which the
+targets still hold. With t the time of a prompt's prefill, s(b) that of a step for b answers, and N
+tokens of answer:
+
+    decode apart   itl = s(b)                              rate = b / (N·s(b))
+    prefill apart  ttft = t·(1 + u/(2·(1-u))) + transfer   rate = u / t
+    together       itl = s(b) + b·t/N                      rate = 1 / (N·s(b)/b + t)
+                   ttft = t·(1 + u/(2·(1-u))) + s(b)       u = rate·t
+
+u is the share of time that prompts take; u/(2·(1-u)) is the mean wait in a queue with constant
+service times (Pollaczek-Khinchine). Together, each answer is held up by the prompts that come while
+it grows. Every one of these grows with b, so the largest b is found by halving. The graph is then
+the one with the fewest GPUs for the wanted rate; of equals the one that could serve more.
+"""
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from dynamo_profiler.configuration import Configuration, Hardware, Mode, Targets
+from dynamo_profiler.refusal import Refusal
+from dynamo_profiler.shape import Shape
+from dynamo_profiler.timing import Engine
+
+MOST_ANSWERS = 1024
+"""What an engine works on at once. Source: vLLM's default of `--max-num-seqs` on such GPUs."""
+
+MOST_REPLICAS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """Engines of one kind: one of them, what it does at its best, and how many there are.
+
+    `ttft` and `itl` are those at that rate; None means: the role has no part in it. Units: seconds,
+    requests per second.
+    """
+
+    engine: Engine
+    rate: float
+    replicas: int
+    ttft: float | None = None
+    itl: float | None = None
+
+    @property
+    def gpus(self) -> int:
+        """Of all replicas."""
+        return self.replicas * self.engine.gpus
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The workers of a graph: one role that does all, or prefill and decode."""
+
+    mode: Mode
+    roles: tuple[Role, ...]
+
+    @property
+    def gpus(self) -> int:
+        """Of all workers."""
+        return sum(role.gpus for role in self.roles)
+
+    @property
+    def rate(self) -> float:
+        """How many requests per second all of them serve within the targets."""
+        return min(role.rate * role.replicas for role in self.roles)
+
+    @property
+    def ttft(self) -> float:
+        """The time to the first token at that rate, at most. Units: seconds."""
+        return max(role.ttft for role in self.roles if role.ttft is not None)
+
+    @property
+    def itl(self) -> float:
+        """The time between two tokens at that rate, at most. Units: seconds."""
+        return max(role.itl for role in self.roles if role.itl is not None)
+
+    def text(self) -> str:
+        """The choice in one line."""
+        is_apart = self.mode is Mode.DISAGGREGATED
+        names = ("prefill", "decode") if is_apart else ("worker",)
+        parts = [
+            f"{name} {role.replicas} x {role.engine.gpus} GPU"
+            for role, name in zip(self.roles, names, strict=True)
+        ]
+        return (
+            f"{self.mode.value}, {', '.join(parts)} ({self.roles[0].engine.gpu.name}): ttft "
+            f"{self.ttft * 1000:.4g} ms, itl {self.itl * 1000:.4g} ms, "
+            f"{self.rate:.3g} requests per second"
+        )
+
+
+def engines(shape: Shape, hardware: Hardware, targets: Targets) -> tuple[Engine, ...]:
+    """The engines that hold the model and one request, smallest first.
+
+    Raises:
+        Refusal: none does.
+    """
+    sizes = _sizes(shape, hardware)
+    if not sizes:
+        raise Refusal(
+            f"no engine of {hardware.fewest} to {hardware.most} GPUs can be made: the model is cut over "
+            f"a power of two of GPUs that divides its {shape.heads} attention heads"
+        )
+    made = [Engine(shape, hardware.gpu, gpus) for gpus in sizes]
+    need = targets.isl + targets.osl
+    found = tuple(each for each in made if each.cache_tokens >= need)
+    if not found:
+        wanted = (shape.weight_bytes + need * shape.cache_bytes_per_token) / 1e9
+        largest = made[-1]
+        raise Refusal(
+            f"the model does not fit: it and one request of {need} tokens need {wanted:.4g} GB, and "
+            f"{largest.gpus} x {hardware.gpu.name} have {largest.usable_bytes / 1e9:.4g} GB; allow more "
+            "GPUs per engine (hardware.maxNumGpusPerEngine) or a larger type"
+        )
+    return found
+
+
+def prefill_role(found: tuple[Engine, ...], wanted: Configuration) -> Role | None:
+    """The cheapest engines that only compute prompts. None means: the first token comes too late."""
+    return _cheapest(_prefill(each, wanted) for each in found)
+
+
+def decode_role(found: tuple[Engine, ...], wanted: Configuration) -> Role | None:
+    """The cheapest engines that only compute answers. None means: the tokens come too slowly."""
+    return _cheapest(_decode(each, wanted) for each in found)
+
+
+def chosen(
+    found: tuple[Engine, ...], prefill: Role | None, decode: Role | None, wanted: Configuration
+) -> Choice:
+    """The better of both modes, or the best of the one that is asked for.
+
+    Raises:
+        Refusal: the targets cannot be met, or only by more GPUs or replicas than are allowed.
+    """
+    worker = _cheapest(_worker(each, wanted) for each in found)
+    choices = [Choice(Mode.AGGREGATED, (worker,))] if worker else []
+    if prefill and decode:
+        choices.append(Choice(Mode.DISAGGREGATED, (prefill, decode)))
+    allowed = [each for each in choices if wanted.mode in (None, each.mode)]
+    if not allowed:
+        raise Refusal(_why_not(found, wanted))
+    best = min(allowed, key=lambda each: (each.gpus, -each.rate))
+    if max(role.replicas for role in best.roles) > MOST_REPLICAS:
+        raise Refusal(
+            f"analytic.requestsPerSecond of {wanted.requests_per_second:g} is too much: it takes more "
+            f"than {MOST_REPLICAS} replicas of a worker"
+        )
+    if wanted.budget and best.gpus > wanted.budget:
+        raise Refusal(
+            f"analytic.maxGpus of {wanted.budget} is too few: {best.gpus} are needed for "
+            f"{wanted.requests_per_second:g} requests per second within the targets"
+        )
+    return best
+
+
+def _why_not(found: tuple[Engine, ...], wanted: Configuration) -> str:
+    """Which target is out of reach, and what the best engine would need."""
+    targets = wanted.targets
+    steps = {each: each.step_seconds(1, targets.context) for each in found}
+    quickest = min(found, key=lambda each: steps[each])
+    if steps[quickest] > targets.itl:
+        return (
+            f"sla.itl of {targets.itl * 1000:g} ms cannot be met: the fastest engine, {_name(quickest)}, "
+            f"needs {steps[quickest] * 1000:.4g} ms per token for a single answer"
+        )
+
+    def first(engine: Engine) -> float:
+        apart, together = engine.transfer_seconds(targets.isl), steps[engine]
+        rest = {Mode.DISAGGREGATED: apart, Mode.AGGREGATED: together, None: min(apart, together)}
+        return engine.prefill_seconds(targets.isl) + rest[wanted.mode]
+
+    best = min(found, key=first)
+    if first(best) >= targets.ttft:
+        return (
+            f"sla.ttft of {targets.ttft * 1000:g} ms cannot be met: the fastest engine, {_name(best)}, needs "
+            f"{first(best) * 1000:.4g} ms for a prompt of {targets.isl} tokens"
+        )
+    return (
+        f"sla.ttft of {targets.ttft * 1000:g} ms and sla.itl of {targets.itl * 1000:g} ms cannot be met "
+        "together by aggregated workers, whose prompts hold the answers up; use a disaggregated graph, or "
+        "looser targets"
+    )
+
+
+def _sizes(shape: Shape, hardware: Hardware) -> list[int]:
+    powers = [2**power for power in range(hardware.most.bit_length())]
+    return [
+        each
+        for each in powers
+        if hardware.fewest <= each <= hardware.most and shape.heads % each == 0
+    ]
+
+
+def _prefill(engine: Engine, wanted: Configuration) -> Role | None:
+    targets = wanted.targets
+    alone = engine.prefill_seconds(targets.isl)
+    slack = (targets.ttft - engine.transfer_seconds(targets.isl)) / alone - 1
+    load = 2 * slack / (1 + 2 * slack)
+    if slack <= 0 or load <= 0:
+        return None
+    rate = load / alone
+    return Role(engine, rate, _replicas(rate, wanted), ttft=targets.ttft)
+
+
+def _decode(engine: Engine, wanted: Configuration) -> Role | None:
+    targets = wanted.targets
+    answers = _most(
+        engine, targets, lambda b: engine.step_seconds(b, targets.context) <= targets.itl
+    )
+    if not answers:
+        return None
+    step = engine.step_seconds(answers, targets.context)
+    rate = answers / (targets.osl * step)
+    return Role(engine, rate, _replicas(rate, wanted), itl=step)
+
+
+def _worker(engine: Engine, wanted: Configuration) -> Role | None:
+    targets = wanted.targets
+    alone = engine.prefill_seconds(targets.isl)
+
+    def per_request(answers: int) -> float:
+        """What each request takes of the engine's time, beside its prefill."""
+        return targets.osl * engine.step_seconds(answers, targets.context) / answers
+
+    def times(answers: int) -> tuple[float, float]:
+        step = engine.step_seconds(answers, targets.context)
+        wait = alone**2 / (2 * per_request(answers))  # t·u/(2·(1-u)), with u put in
+        return alone + wait + step, step + answers * alone / targets.osl
+
+    def holds(answers: int) -> bool:
+        first, between = times(answers)
+        return first <= targets.ttft and between <= targets.itl
+
+    answers = _most(engine, targets, holds)
+    if not answers:
+        return None
+    first, between = times(answers)
+    best = 1 / (per_request(answers) + alone)
+    return Role(engine, best, _replicas(best, wanted), first, between)
+
+
+def _most(engine: Engine, targets: Targets, holds: Callable[[int], bool]) -> int:
+    """The largest number of answers for which `holds` is true, as it is for all smaller ones; else 0."""
+    lowest, highest = 0, min(MOST_ANSWERS, engine.cache_tokens // (targets.isl + targets.osl))
+    while lowest < highest:
+        middle = (lowest + highest + 1) // 2
+        lowest, highest = (middle, highest) if holds(middle) else (lowest, middle - 1)
+    return lowest
+
+
+def _replicas(rate: float, wanted: Configuration) -> int:
+    return max(1, math.ceil(min(wanted.requests_per_second / rate, MOST_REPLICAS + 1)))
+
+
+def _cheapest(roles: Iterable[Role | None]) -> Role | None:
+    return min(
+        (role for role in roles if role is not None),
+        key=lambda role: (role.gpus, -role.rate * role.replicas, role.engine.gpus),
+        default=None,
+    )
+
+
+def _name(engine: Engine) -> str:
+    return f"{engine.gpus} x {engine.gpu.name}"

@@ -1,0 +1,192 @@
+"""`dynamoctl profiler`: read the input of a profiling Job, and write its results.
+
+The files must be complete before the process ends, and a failure must be where the request reads it: in the
+log, the termination message and the status file.
+"""
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from dynamo_graphs.api.profiling import MOCKED_RESULTS_FILE, RESULTS_FILE, STATUS_FILE
+from dynamo_graphs.files.yaml_depth import ShallowLoader
+from dynamo_graphs.files.yaml_reader import documents
+from dynamo_graphs.files.yaml_writer import write_yaml
+from dynamo_profiler.configuration import Configuration, configuration, with_hardware
+from dynamo_profiler.nodes import NodeGpus, best_nodes
+from dynamo_profiler.progress import Phase, Progress
+from dynamo_profiler.refusal import REFUSAL_CHARACTERS, Refusal
+from dynamo_profiler.run import Inputs, Results, profile
+from kube_runtime.client.connect import connect
+from kube_runtime.client.requests import Client
+from kube_runtime.commandline.errors import one_line
+from kube_runtime.errors import ConfigError, OperatorError
+from kube_runtime.kind import Object
+from kube_runtime.text import fitted
+from kube_runtime.types.core import Node
+
+TERMINATION_LOG = Path("/dev/termination-log")
+"""Where the kubelet looks for the last words of a container; it makes the file."""
+
+_SOURCE = "--profile-config"
+
+
+def run(
+    text: str,
+    *,
+    discovers: bool = False,
+    environ: Mapping[str, str] = os.environ,
+    termination_log: Path = TERMINATION_LOG,
+) -> Results:
+    """Profile by formulas, write the files and return what is in them.
+
+    Raises:
+        OperatorError: there is no result; it has been said in all places already.
+    """
+    diary = _Diary(termination_log)
+    try:
+        known = configuration(_configuration(text), discovers=discovers)
+        folder = diary.folder = Path(known.output_folder)
+        _clear(folder)
+        found = _with_nodes(known) if known.discovers else known
+        results = _profiled(found, _inputs(found, environ.get("DGDR_NAME", "")), diary)
+        # Last the file that others wait for.
+        for name in sorted(results.files, key=lambda each: each == RESULTS_FILE):
+            _write(folder / name, results.files[name])
+        diary.note(Progress(Phase.DONE, results.choice.text()), "success")
+    except OperatorError as error:
+        diary.close(one_line(str(error)))
+        raise
+    return results
+
+
+@dataclass(slots=True)
+class _Diary:
+    """Says how far a run is, in the log and in the status file. `folder` None means: not known yet."""
+
+    termination_log: Path
+    folder: Path | None = None
+    phase: Phase = Phase.INITIALIZING
+
+    def note(self, step: Progress, status: str = "running") -> None:
+        """Say what is being done."""
+        self.phase = step.phase
+        print(f"{step.phase.value}: {step.message}", flush=True)
+        self._write(status, step.message)
+
+    def close(self, cause: str) -> None:
+        """Say why there is no result; the log gets it from whoever ends the process."""
+        if self.termination_log.is_file():
+            self.termination_log.write_text(cause, encoding="utf-8")
+        if self.folder is not None and os.access(self.folder, os.W_OK):
+            self._write("failed", cause)
+
+    def _write(self, status: str, message: str) -> None:
+        if self.folder is not None:
+            told = {"status": status, "phase": self.phase.value, "message": message}
+            _write(self.folder / STATUS_FILE, [told])
+
+
+def _profiled(known: Configuration, inputs: Inputs, diary: _Diary) -> Results:
+    steps = profile(known, inputs)
+    while True:
+        try:
+            step = next(steps)
+        except StopIteration as end:
+            results: Results = end.value
+            return results
+        diary.note(step)
+        time.sleep(known.seconds_per_phase)
+
+
+def _inputs(known: Configuration, name: str) -> Inputs:
+    base = None
+    if known.base_file:
+        text = _text(Path(known.base_file))
+        base = _documents(known.base_file, text)
+    return Inputs(base, _model_config(known.model_folder), name)
+
+
+def _model_config(folder: str) -> Mapping[str, Any] | None:
+    """The model's `config.json`. None means: there is none, and its name must do."""
+    file = Path(folder) / "config.json"
+    if not folder or not file.is_file():
+        return None
+    try:
+        found = json.loads(_text(file))
+    except ValueError as error:
+        raise ConfigError(str(file), f"not JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise ConfigError(str(file), "not a JSON object")
+    return found
+
+
+def _with_nodes(known: Configuration) -> Configuration:
+    """The configuration with the best GPUs of the cluster."""
+    gpu, per_node = best_nodes(asyncio.run(_nodes()))
+    return with_hardware(known, gpu, per_node)
+
+
+async def _nodes() -> list[NodeGpus]:
+    async with await connect() as transport:
+        pages = Client(transport).pages(Node)
+        return [
+            NodeGpus(node.metadata.labels, node.status.allocatable)
+            async for page in pages
+            for node in page.items
+        ]
+
+
+def _configuration(text: str) -> Any:
+    """The document, read as Dynamo's profiler reads it and as the operator writes it: by PyYAML's rules."""
+    try:
+        return yaml.load(text, Loader=ShallowLoader)  # noqa: S506  a safe loader
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError) as error:
+        # PyYAML lets through what building a value raises, such as that of `!!bool maybe`.
+        raise ConfigError(_SOURCE, f"unreadable YAML: {one_line(str(error))}") from None
+
+
+def _documents(source: str, text: str) -> list[Any]:
+    try:
+        return [each.value for each in documents(source, text)]
+    except ExceptionGroup as mistakes:
+        said = [str(each) for each in mistakes.exceptions]
+        raise Refusal(fitted(said, REFUSAL_CHARACTERS)) from None
+
+
+def _clear(folder: Path) -> None:
+    """Remove what an earlier run has left on a volume that is kept: it would pass for ours."""
+    try:
+        for name in (RESULTS_FILE, MOCKED_RESULTS_FILE, STATUS_FILE):
+            (folder / name).unlink(missing_ok=True)
+    except OSError as error:
+        raise ConfigError(str(folder), str(error.strerror)) from None
+
+
+def _write(file: Path, objects: Iterable[Object]) -> None:
+    """Write it beside and put it in place whole, as others read while we write."""
+    stream = StringIO()
+    write_yaml(objects, stream)
+    unfinished = file.with_name(f".{file.name}")
+    try:
+        unfinished.write_text(stream.getvalue(), encoding="utf-8")
+        unfinished.replace(file)
+    except OSError as error:
+        raise ConfigError(str(file), str(error.strerror)) from None
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(str(file), str(error.strerror)) from None
+    except UnicodeDecodeError:
+        raise ConfigError(str(file), "not UTF-8") from None

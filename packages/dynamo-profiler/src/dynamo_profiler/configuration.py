@@ -1,0 +1,188 @@
+"""The configuration that the operator hands to the profiler, read and checked.
+
+Keys of Dynamo's profiler that only steer measurements are not looked at. Our own stand in the
+section `analytic`. All mistakes are told at once, as each one costs a Job.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any
+
+from dynamo_profiler.base import BACKENDS
+from dynamo_profiler.gpus import DEFAULT, GPUS, Gpu, gpu_named
+from dynamo_profiler.refusal import REFUSAL_CHARACTERS, Refusal
+from dynamo_profiler.section import Section
+from kube_runtime.text import fitted
+
+MODEL_CACHE = "/opt/model-cache"
+OUTPUT_FOLDER = "/data"
+_MOST_TOKENS = 10_000_000
+_MOST_MILLISECONDS = 3_600_000
+_MOST_GPUS = 1024
+_LONGEST_MODEL = 500
+
+
+class Mode(Enum):
+    """How the two halves of the work are divided."""
+
+    AGGREGATED = "aggregated"
+    DISAGGREGATED = "disaggregated"
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """What a request asks for: lengths of prompt and answer, time to the first token and between two.
+
+    Units: tokens, seconds.
+    """
+
+    isl: int = 3000
+    osl: int = 500
+    ttft: float = 0.05
+    itl: float = 0.01
+
+    @property
+    def context(self) -> float:
+        """The length that an answer has on average while it grows."""
+        return self.isl + self.osl / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """What engines may be made of. `is_assumed`: nobody has said which GPU."""
+
+    gpu: Gpu
+    per_node: int = 8
+    fewest: int = 1
+    most: int = 8
+    is_assumed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """All that the profiler is told.
+
+    `mode` None means: the profiler chooses. `planner` None means: the graph has none. `billions`
+    None means: the model's name or its `config.json` says it. `budget` 0 means: any number of GPUs.
+    """
+
+    model: str
+    backend: str
+    targets: Targets
+    hardware: Hardware
+    image: str = ""
+    base_file: str = ""
+    model_folder: str = ""
+    output_folder: str = OUTPUT_FOLDER
+    discovers: bool = False
+    longest_context: int = 0
+    prefill_points: int = 16
+    decode_points: int = 6
+    planner: Mapping[str, Any] | None = None
+    mode: Mode | None = None
+    billions: float | None = None
+    requests_per_second: float = 1
+    budget: int = 0
+    seconds_per_phase: float = 0
+
+
+def configuration(document: Any, *, discovers: bool = False) -> Configuration:
+    """The configuration in a document of YAML or JSON.
+
+    Raises:
+        Refusal: some values cannot be used; it names each.
+    """
+    if not isinstance(document, Mapping):
+        raise Refusal("the configuration must be a mapping")
+    whole = Section(document)
+    engine, deployment, sweep = (whole.section(x) for x in ("engine", "deployment", "sweep"))
+    analytic = whole.section("analytic")
+    found = Configuration(
+        model=deployment.word("model", _is_model, "must be the name of a model"),
+        backend=engine.word(
+            "backend", BACKENDS.__contains__, f"must be one of {', '.join(BACKENDS)}"
+        ),
+        targets=_targets(whole.section("sla")),
+        hardware=_hardware(whole.section("hardware"), sweep),
+        image=deployment.text("dgdImage"),
+        base_file=engine.text("config"),
+        model_folder=_model_folder(deployment.section("modelCache")),
+        output_folder=whole.text("outputDir", OUTPUT_FOLDER),
+        discovers=discovers or whole.section("hardware").flag("enableGpuDiscovery"),
+        longest_context=engine.whole("maxContextLength", 0, least=0, most=2 * _MOST_TOKENS),
+        prefill_points=sweep.whole("prefillInterpolationGranularity", 16, least=2, most=32),
+        decode_points=sweep.whole("decodeInterpolationGranularity", 6, least=2, most=32),
+        planner=whole.section("planner").fields if whole.has("planner") else None,
+        mode=_mode(analytic),
+        billions=_billions(analytic),
+        requests_per_second=analytic.number("requestsPerSecond", 1, most=1e6),
+        budget=analytic.whole("maxGpus", 0, least=0, most=10**6),
+        seconds_per_phase=analytic.number("secondsPerPhase", 0, over=-1, most=600),
+    )
+    if whole.mistakes:
+        raise Refusal(fitted(whole.mistakes, REFUSAL_CHARACTERS))
+    return found
+
+
+def with_hardware(known: Configuration, gpu: Gpu, per_node: int) -> Configuration:
+    """The configuration with what was found on the nodes, which counts more than what was said."""
+    most = min(known.hardware.most, per_node)
+    fewest = min(known.hardware.fewest, most)
+    return replace(known, hardware=Hardware(gpu, per_node, fewest, most))
+
+
+def _is_model(name: str) -> bool:
+    return bool(name.strip()) and len(name) <= _LONGEST_MODEL and name.isprintable()
+
+
+def _targets(sla: Section) -> Targets:
+    return Targets(
+        isl=sla.whole("isl", 3000, least=1, most=_MOST_TOKENS),
+        osl=sla.whole("osl", 500, least=2, most=_MOST_TOKENS),
+        ttft=sla.number("ttft", 50, most=_MOST_MILLISECONDS) / 1000,
+        itl=sla.number("itl", 10, most=_MOST_MILLISECONDS) / 1000,
+    )
+
+
+def _hardware(hardware: Section, sweep: Section) -> Hardware:
+    before = len(hardware.mistakes)
+    per_node = hardware.whole("numGpusPerNode", 0, least=0, most=_MOST_GPUS) or 8
+    most = hardware.whole("maxNumGpusPerEngine", 0, least=0, most=_MOST_GPUS) or per_node
+    fewest = hardware.whole("minNumGpusPerEngine", 0, least=0, most=_MOST_GPUS) or 1
+    if fewest > min(most, per_node) and before == len(hardware.mistakes):
+        hardware.note(
+            f"hardware.minNumGpusPerEngine is {fewest}, and no engine may have more than "
+            f"{min(most, per_node)}; an engine stays on one node"
+        )
+    said, fallback = hardware.text("gpuType"), sweep.text("aicSystem")
+    name = said or fallback
+    try:
+        gpu = gpu_named(name or DEFAULT)
+    except Refusal as error:
+        hardware.note(f"{'hardware.gpuType' if said else 'sweep.aicSystem'}: {error}")
+        gpu = GPUS[DEFAULT]
+    return Hardware(gpu, per_node, fewest, min(most, per_node), not name)
+
+
+def _model_folder(cache: Section) -> str:
+    """Where the model is mounted. Empty means: nowhere."""
+    if not cache.text("pvcName"):
+        return ""
+    mount = (cache.text("mountPath") or MODEL_CACHE).rstrip("/")
+    inner = cache.text("pvcPath").strip("/")
+    return f"{mount}/{inner}" if inner else mount
+
+
+def _mode(analytic: Section) -> Mode | None:
+    if not analytic.has("mode"):
+        return None
+    known: dict[str, Mode | None] = {each.value: each for each in Mode}
+    rule = f"must be {' or '.join(known)}"
+    return known.get(analytic.word("mode", {"", *known}.__contains__, rule))
+
+
+def _billions(analytic: Section) -> float | None:
+    if not analytic.has("parametersBillions"):
+        return None
+    return analytic.number("parametersBillions", 0, most=1e5)

@@ -1,0 +1,75 @@
+"""What the GPUs can do: peak numbers from data sheets, and how a GPU's name is recognized.
+
+A name comes as a system of AI Configurator (`h100_sxm`), as a node's label (`NVIDIA-H100-80GB-HBM3`) or as
+people write it (`H100 SXM`). Labels leave out the form if it is the usual one.
+"""
+
+import re
+from dataclasses import dataclass, replace
+
+from dynamo_profiler.refusal import Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """One type of GPU.
+
+    Units: floating point operations per second of dense bfloat16, bytes, bytes per second.
+    """
+
+    name: str
+    flops: float
+    memory_bytes: float
+    bytes_per_second: float
+
+
+def _gpu(name: str, teraflops: float, gigabytes: float, gigabytes_per_second: float) -> Gpu:
+    return Gpu(name, teraflops * 1e12, gigabytes * 1e9, gigabytes_per_second * 1e9)
+
+
+GPUS = {
+    gpu.name: gpu
+    for gpu in (
+        _gpu("gb200_sxm", 2500, 186, 8000),
+        _gpu("b200_sxm", 2250, 180, 7700),
+        _gpu("h200_sxm", 989, 141, 4800),
+        _gpu("h100_sxm", 989, 80, 3350),
+        _gpu("h100_pcie", 756, 80, 2000),
+        _gpu("a100_sxm", 312, 80, 2039),
+        _gpu("a100_pcie", 312, 80, 1935),
+        _gpu("l40s", 362, 48, 864),
+        _gpu("l4", 121, 24, 300),
+        _gpu("a10", 125, 24, 600),
+    )
+}
+"""Peak numbers without sparsity.
+
+Source: NVIDIA's data sheets of GB200 NVL72 (per GPU), HGX B200 (per GPU), H200, H100, A100 80GB,
+L40S, L4, A10.
+"""
+
+DEFAULT = "h100_sxm"
+_SXM_WHEN_UNSAID = frozenset({"gb200", "b200", "h200", "h100", "a100"})
+_WORD = re.compile(r"[a-z0-9]+")
+_PCIE = "pcie"
+
+
+def gpu_named(name: str, memory_mebibytes: float = 0) -> Gpu:
+    """The type of GPU that is meant. `memory_mebibytes` is what a node says of its GPUs; 0 means: nothing.
+
+    Raises:
+        Refusal: there is no such type in the table.
+    """
+    words = _WORD.findall(name.lower())
+    family = next((word for word in words if word in _FAMILIES), "")
+    if not family:
+        known = ", ".join(GPUS)
+        raise Refusal(f"the GPU {name!r} is not known; known are {known}")
+    form = "_sxm" if family in _SXM_WHEN_UNSAID else ""
+    if _PCIE in words and f"{family}_{_PCIE}" in GPUS:
+        form = f"_{_PCIE}"
+    found = GPUS[family + form]
+    return replace(found, memory_bytes=memory_mebibytes * 2**20) if memory_mebibytes else found
+
+
+_FAMILIES = frozenset(name.partition("_")[0] for name in GPUS)

@@ -1,0 +1,43 @@
+"""`dynamo-profiler`, the program of profiling Jobs, which is also `dynamoctl profiler`."""
+
+import sys
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from kube_runtime.commandline.application import application, execute
+
+
+def profiler(
+    *,
+    profile_config: Annotated[str, Parameter(metavar="TEXT", allow_leading_hyphen=True)],
+    enable_gpu_discovery: bool = False,
+) -> None:
+    """Estimate a graph for a model and its latency targets, without a GPU.
+
+    It uses formulas and measures nothing. It replaces Dynamo's profiler in the Job
+    of a DynamoGraphDeploymentRequest and writes the same files into `output_dir`.
+    Exits with 1 if no graph meets the targets.
+
+    Parameters
+    ----------
+    profile_config
+        Configuration as YAML or JSON; docs/profiler.md lists its keys.
+    enable_gpu_discovery
+        Use the GPUs of the cluster's nodes instead of those in the configuration.
+    """
+    from dynamo_profiler import command
+
+    command.run(profile_config, discovers=enable_gpu_discovery)
+
+
+def app() -> App:
+    """The program with its one command."""
+    program = application("dynamo-profiler")
+    program.default(profiler)
+    return program
+
+
+def main() -> None:
+    """The entry point."""
+    execute(app(), sys.argv[1:])

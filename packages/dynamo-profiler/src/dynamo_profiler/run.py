@@ -1,0 +1,143 @@
+"""One run of the profiler, from what it is told to what it writes, telling how far it is.
+
+It is a generator: it yields each step, and returns the documents. So whoever runs it decides where
+progress goes, and nothing in here knows of files.
+"""
+
+import re
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dynamo_graphs.api.profiling import MOCKED_RESULTS_FILE, RESULTS_FILE
+from dynamo_profiler import choice as choices
+from dynamo_profiler.base import BACKENDS, FRONTEND, PLANNER, Backend, base_graph
+from dynamo_profiler.choice import Choice
+from dynamo_profiler.configuration import Configuration, Mode
+from dynamo_profiler.curves import decode_curve, prefill_curve
+from dynamo_profiler.planner import (
+    data_config_map,
+    default_planner_image,
+    mocked_graph,
+    planner_service,
+)
+from dynamo_profiler.progress import Phase, Progress
+from dynamo_profiler.refusal import Refusal
+from dynamo_profiler.shape import Shape, shape_of
+from dynamo_profiler.workers import graph_in, mode_of, with_choice
+from kube_runtime.kind import Object
+
+_LONGEST_NAME = 40
+_NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What is read for a run, beside its configuration.
+
+    `base` None means: the profiler's own. `model_config` None means: only the model's name is
+    known. `name` is that of the request; empty means: there is none.
+    """
+
+    base: Sequence[Any] | None = None
+    model_config: Mapping[str, Any] | None = None
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """The documents of each file, and the choice that is in them."""
+
+    choice: Choice
+    files: dict[str, list[Object]]
+
+
+def profile(known: Configuration, inputs: Inputs) -> Generator[Progress, None, Results]:
+    """Yields each step and returns the documents to write.
+
+    Raises:
+        Refusal: a value cannot be used, or the targets cannot be met.
+    """
+    backend = BACKENDS[known.backend]
+    shape = shape_of(known.model, inputs.model_config, known.billions)
+    base = graph_in(inputs.base) if inputs.base is not None else None
+    wanted = replace(known, mode=_mode(known, base, backend))
+    yield Progress(Phase.INITIALIZING, _assumptions(wanted, shape))
+    _check_context(wanted, shape)
+    found = choices.engines(shape, wanted.hardware, wanted.targets)
+    yield Progress(Phase.SWEEPING_PREFILL, f"{len(found)} sizes of engines")
+    prefill = choices.prefill_role(found, wanted)
+    yield Progress(Phase.SWEEPING_DECODE, f"{len(found)} sizes of engines")
+    decode = choices.decode_role(found, wanted)
+    best = choices.chosen(found, prefill, decode, wanted)
+    yield Progress(Phase.SELECTING_CONFIG, best.text())
+    longest = wanted.longest_context or shape.longest_context
+    longest = longest or wanted.targets.isl + wanted.targets.osl
+    data = data_config_map(
+        prefill_curve(best.roles[0].engine, longest, wanted.prefill_points),
+        decode_curve(best.roles[-1].engine, longest, wanted.decode_points),
+    )
+    yield Progress(Phase.BUILDING_CURVES, "curves for the planner and the simulated engines")
+    graph = _graph(wanted, backend, base, best, inputs.name)
+    mocked = mocked_graph(graph["metadata"]["name"], wanted, backend, best)
+    plain = [graph]
+    if wanted.planner is not None:
+        _add_planner(graph, wanted, best)
+        plain = [data, graph]
+    yield Progress(Phase.GENERATING_DGD, f"graph {graph['metadata']['name']}")
+    return Results(best, {RESULTS_FILE: plain, MOCKED_RESULTS_FILE: [data, mocked]})
+
+
+def _mode(known: Configuration, base: Object | None, backend: Backend) -> Mode | None:
+    """The mode that is asked for, that the base is made for, or that a planner needs."""
+    made_for = mode_of(base, backend) if base is not None else None
+    if made_for and known.mode and made_for is not known.mode:
+        raise Refusal(
+            f"analytic.mode is {known.mode.value}, and the base graph is made for {made_for.value}"
+        )
+    mode = known.mode or made_for
+    if known.planner is None:
+        return mode
+    if mode is Mode.AGGREGATED:
+        raise Refusal("a planner needs workers for prefill and for decode; leave `planner` out")
+    return Mode.DISAGGREGATED
+
+
+def _assumptions(wanted: Configuration, shape: Shape) -> str:
+    hardware = wanted.hardware
+    said = "assumed, as hardware.gpuType is not given" if hardware.is_assumed else "given"
+    return (
+        f"analytic estimate, nothing is measured: {wanted.model} with {shape.parameters / 1e9:.4g} billion "
+        f"parameters of {shape.bytes_per_parameter:g} bytes, GPU {hardware.gpu.name} ({said}), "
+        f"{hardware.fewest} to {hardware.most} per engine"
+    )
+
+
+def _check_context(wanted: Configuration, shape: Shape) -> None:
+    longest = wanted.longest_context or shape.longest_context
+    need = wanted.targets.isl + wanted.targets.osl
+    if longest and need > longest:
+        raise Refusal(
+            f"sla.isl and sla.osl make {need} tokens, and the model takes at most {longest}"
+        )
+
+
+def _graph(
+    wanted: Configuration, backend: Backend, base: Object | None, best: Choice, name: str
+) -> Object:
+    if base is None:
+        own = name or _NOT_IN_NAMES.sub("-", wanted.model.lower().rpartition("/")[2]).strip("-")
+        own = own if name else f"{own[:_LONGEST_NAME].strip('-') or 'model'}-{best.mode.value}"
+        is_disaggregated = best.mode is Mode.DISAGGREGATED
+        base = base_graph(backend, own, wanted.image, is_disaggregated=is_disaggregated)
+    return with_choice(base, backend, best, wanted.model, wanted.image)
+
+
+def _add_planner(graph: Object, wanted: Configuration, best: Choice) -> None:
+    """Puts a planner into the graph, in the place of one that is there."""
+    services = graph["spec"]["services"]
+    kinds = {each.get("componentType"): key for key, each in services.items()}
+    frontend = services.get(kinds.get("frontend", FRONTEND), {})
+    image = ((frontend.get("extraPodSpec") or {}).get("mainContainer") or {}).get("image")
+    service = planner_service(wanted, best, image or default_planner_image(), wanted.backend)
+    services[kinds.get("planner", PLANNER)] = service

@@ -1,0 +1,188 @@
+"""The size of a model: from its `config.json` if available, else from the number in its name.
+
+A name alone gives the number of parameters, not their layout. A dense transformer of depth L and width d
+has about 12·L·d² parameters, and the usual ones are about 128 times as wide as deep. That gives both.
+Source: Kaplan et al. 2020, section 2.1; the ratio is that of Llama 2 7B to 70B and Qwen3 8B to 32B, within
+a factor of two.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dynamo_profiler.refusal import Refusal
+
+HEAD_SIZE = 128
+CACHE_BYTES = 2
+"""Of one number in the key-value cache, which is bfloat16 unless an engine is told otherwise."""
+
+_ASPECT = 128
+_GROUPED_HEADS = 8
+_MOST_BILLIONS = 100_000
+_MOST_COUNT = 10**8
+_SIZE = re.compile(r"(?<![a-z0-9.])(?:(\d+)x)?(\d+(?:\.\d+)?)([bm])(?![a-z0-9])")
+_ACTIVE = re.compile(r"(?<![a-z0-9])a(\d+(?:\.\d+)?)b(?![a-z0-9])")
+_FOUR_BITS = re.compile(r"(?<![a-z0-9])(?:(?:fp|nvfp|mxfp|int)4|4bit|awq|gptq|w4a16)(?![a-z0-9])")
+_EIGHT_BITS = re.compile(r"(?<![a-z0-9])(?:(?:fp|int)8|8bit|w8a8)(?![a-z0-9])")
+_ACTIVE_OF_MIXTURE = 2  # experts that see each token, of those that the name counts
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What of a model matters to time and memory.
+
+    `active` are the parameters that one token passes; all of them unless the model is a mixture of
+    experts. `width` is that of attention, all heads together. `heads` is 0 when only the name is
+    known.
+
+    Units: parameters; bytes of one parameter as it is stored.
+    """
+
+    parameters: float
+    active: float
+    layers: int
+    width: int
+    cache_width: int
+    bytes_per_parameter: float
+    heads: int = 0
+    longest_context: int = 0
+
+    @property
+    def weight_bytes(self) -> float:
+        """What all parameters take."""
+        return self.parameters * self.bytes_per_parameter
+
+    @property
+    def cache_bytes_per_token(self) -> float:
+        """What one token takes in the key-value cache: a key and a value in each layer."""
+        return 2 * self.layers * self.cache_width * CACHE_BYTES
+
+
+def shape_of(model: str, config: Mapping[str, Any] | None, billions: float | None) -> Shape:
+    """The shape of a model. `config` is its `config.json`, `billions` what the user says of its size.
+
+    Raises:
+        Refusal: nothing tells how large the model is.
+    """
+    parameters, active = _parameters(model, billions)
+    described = _described(config) if config else None
+    if described is not None and not parameters:
+        parameters, active = described.parameters, described.active
+    if not parameters:
+        raise Refusal(
+            f"the size of model {model!r} is not known: its name has no number such as 7B; say "
+            "analytic.parametersBillions, or give the model's config.json with deployment.modelCache"
+        )
+    if not 0 < parameters <= _MOST_BILLIONS * 1e9:
+        raise Refusal(
+            f"model {model!r}: {parameters / 1e9:g} billion parameters are no model's size"
+        )
+    bytes_ = _bytes_per_parameter(model, config or {})
+    active = min(active or parameters, parameters)
+    if described is not None:
+        return Shape(
+            parameters,
+            active,
+            described.layers,
+            described.width,
+            described.cache_width,
+            bytes_,
+            described.heads,
+            described.longest_context,
+        )
+    layers = max(1, round((parameters / (12 * _ASPECT**2)) ** (1 / 3)))
+    width = max(HEAD_SIZE, round(math.sqrt(parameters / (12 * layers)) / HEAD_SIZE) * HEAD_SIZE)
+    return Shape(parameters, active, layers, width, min(width, _GROUPED_HEADS * HEAD_SIZE), bytes_)
+
+
+def _parameters(model: str, billions: float | None) -> tuple[float, float]:
+    """All parameters and the active ones, as far as the user and the name tell; 0 means: unknown."""
+    name = model.lower().rpartition("/")[2]
+    active = _ACTIVE.search(name)
+    found = _SIZE.search(_ACTIVE.sub("", name))
+    passed = float(active[1]) * 1e9 if active else 0.0
+    if billions is not None:
+        return billions * 1e9, passed
+    if found is None:
+        return 0.0, passed
+    experts, number, unit = found.groups()
+    each = float(number) * (1e9 if unit == "b" else 1e6)
+    if experts is None:
+        return each, passed
+    return int(experts) * each, passed or min(_ACTIVE_OF_MIXTURE, int(experts)) * each
+
+
+def _bytes_per_parameter(model: str, config: Mapping[str, Any]) -> float:
+    quantized: Any = config.get("quantization_config")
+    text = model.lower()
+    if isinstance(quantized, Mapping):
+        method = quantized.get("quant_method", "")
+        text = f"{method} {quantized.get('bits', '')}bit"
+    if _FOUR_BITS.search(text):
+        return 0.5
+    if _EIGHT_BITS.search(text):
+        return 1
+    return 4 if config.get("torch_dtype", config.get("dtype")) == "float32" else 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Described:
+    """What a `config.json` says. Source: transformers, `PretrainedConfig`."""
+
+    layers: int
+    heads: int
+    width: int
+    cache_width: int
+    longest_context: int
+    parameters: float
+    active: float
+
+
+def _described(config: Mapping[str, Any]) -> _Described | None:
+    """What the file says. None means: it is of a kind that says it elsewhere."""
+    inner: Any = config.get("text_config")
+    fields: Mapping[str, Any] = {**config, **(inner if isinstance(inner, Mapping) else {})}
+    layers, hidden, heads = (
+        _count(fields, name) for name in ("num_hidden_layers", "hidden_size", "num_attention_heads")
+    )
+    if not (layers and hidden and heads):
+        return None
+    head = _count(fields, "head_dim") or max(1, hidden // heads)
+    grouped = (_count(fields, "num_key_value_heads") or heads) * head
+    latent = _count(fields, "kv_lora_rank")
+    # Latent attention keeps one compressed vector for key and value together.
+    cache = (latent + _count(fields, "qk_rope_head_dim") + 1) // 2 if latent else grouped
+    attention = 2 * hidden * (heads * head + cache)
+    words = 2 * hidden * _count(fields, "vocab_size")
+    every, passed = (3 * hidden * each for each in _inner_widths(fields, 4 * hidden))
+    return _Described(
+        layers=layers,
+        heads=heads,
+        width=heads * head,
+        cache_width=cache,
+        longest_context=_count(fields, "max_position_embeddings"),
+        parameters=float(layers * (attention + every) + words),
+        active=float(layers * (attention + passed) + words),
+    )
+
+
+def _inner_widths(fields: Mapping[str, Any], default: int) -> tuple[int, int]:
+    """The width between the two halves of a layer: of all experts, and of those that a token passes."""
+    dense = _count(fields, "intermediate_size") or default
+    names = ("n_routed_experts", "num_experts", "num_local_experts")
+    experts = next((found for name in names if (found := _count(fields, name))), 0)
+    if not experts:
+        return dense, dense
+    each = _count(fields, "moe_intermediate_size") or dense
+    shared = _count(fields, "n_shared_experts")
+    passed = min(experts, _count(fields, "num_experts_per_tok") or _ACTIVE_OF_MIXTURE)
+    return each * (experts + shared), each * (passed + shared)
+
+
+def _count(fields: Mapping[str, Any], name: str) -> int:
+    found = fields.get(name)
+    if not isinstance(found, int) or isinstance(found, bool):
+        return 0
+    return found if 0 < found < _MOST_COUNT else 0

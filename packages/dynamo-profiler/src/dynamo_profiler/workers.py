@@ -1,0 +1,143 @@
+"""The workers of a graph: found in a base document, and set as chosen.
+
+Users write the base. Only what is understood is changed: replicas, GPUs, and the flags of model and
+parallelism. What is not understood is refused, never guessed.
+"""
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from typing import Any
+
+from dynamo_graphs.api.component import GROUP
+from dynamo_profiler.arguments import value_of, with_value
+from dynamo_profiler.base import DECODE, PREFILL, Backend
+from dynamo_profiler.choice import Choice, Role
+from dynamo_profiler.configuration import Mode
+from dynamo_profiler.refusal import Refusal
+from kube_runtime.kind import Object
+
+_BASE = "the base graph"
+
+
+def graph_in(documents: Sequence[Any]) -> Object:
+    """The one graph among the documents of a base file, without what the API server keeps.
+
+    Raises:
+        Refusal: there is none, or several, or it has no services.
+    """
+    found = [
+        each
+        for each in documents
+        if isinstance(each, Mapping) and each.get("kind") == "DynamoGraphDeployment"
+    ]
+    if len(found) != 1:
+        raise Refusal(f"{_BASE} must be one DynamoGraphDeployment, and the file has {len(found)}")
+    (graph,) = found
+    metadata, spec = graph.get("metadata"), graph.get("spec")
+    services = spec.get("services") if isinstance(spec, Mapping) else None
+    if not isinstance(metadata, Mapping) or not metadata.get("name"):
+        raise Refusal(f"{_BASE} has no metadata.name")
+    if not isinstance(services, Mapping) or not all(
+        isinstance(each, Mapping) for each in services.values()
+    ):
+        raise Refusal(f"{_BASE} has no mapping spec.services with a mapping for each service")
+    if str(graph.get("apiVersion", "")).partition("/")[0] != GROUP:
+        raise Refusal(f"{_BASE} is of {graph.get('apiVersion')!r:.80}, and not of {GROUP}")
+    kept = ("name", "namespace", "labels", "annotations")
+    return {
+        **deepcopy({key: each for key, each in graph.items() if key != "status"}),
+        "metadata": deepcopy({key: metadata[key] for key in kept if key in metadata}),
+    }
+
+
+def mode_of(graph: Object, backend: Backend) -> Mode:
+    """Which mode the workers of a graph are made for.
+
+    Raises:
+        Refusal: they are not one worker, or one for prefill and one for decode.
+    """
+    roles = sorted(_role(key, each, backend) for key, each in _workers(graph).items())
+    if roles == [DECODE, PREFILL]:
+        return Mode.DISAGGREGATED
+    if len(roles) == 1 and roles != [PREFILL]:
+        return Mode.AGGREGATED
+    raise Refusal(
+        f"{_BASE} must have one worker, or one for prefill and one for decode (subComponentType); it has "
+        f"{', '.join(sorted(_workers(graph))) or 'none'}"
+    )
+
+
+def with_choice(graph: Object, backend: Backend, choice: Choice, model: str, image: str) -> Object:
+    """The graph whose workers are the chosen ones. An empty `image` means: it stays.
+
+    Raises:
+        Refusal: a worker is not understood.
+    """
+    sized = deepcopy(graph)
+    by_role: dict[str, Role] = dict(zip((PREFILL, DECODE), choice.roles, strict=False))
+    for key, service in _workers(sized).items():
+        is_apart = choice.mode is Mode.DISAGGREGATED
+        role = by_role[_role(key, service, backend)] if is_apart else choice.roles[0]
+        _set_size(service, role)
+        container = _main_container(key, service)
+        if image:
+            container["image"] = image
+        args = [*container["args"]]
+        for flag in _flags_of_model(args, backend):
+            args = with_value(args, flag, model)
+        container["args"] = backend.with_gpus(args, role.engine.gpus)
+    return sized
+
+
+def _workers(graph: Object) -> dict[str, Object]:
+    services: dict[str, Object] = graph["spec"]["services"]
+    kinds = ("worker", PREFILL, DECODE)
+    return {key: each for key, each in services.items() if each.get("componentType") in kinds}
+
+
+def _role(key: str, service: Object, backend: Backend) -> str:
+    """Prefill or decode, as the fields say or the flags; else by the name; else decode, which does all."""
+    for field in ("subComponentType", "componentType"):
+        if service.get(field) in (PREFILL, DECODE):
+            return str(service[field])
+    args = _main_container(key, service)["args"]
+    if any(value_of(args, flag) == value for flag, value in backend.prefill_marks):
+        return PREFILL
+    return PREFILL if PREFILL in key.lower() else DECODE
+
+
+def _main_container(key: str, service: Object) -> Object:
+    """The container of a worker that runs an engine by a plain list of arguments."""
+    pod = service.get("extraPodSpec")
+    container = pod.get("mainContainer") if isinstance(pod, dict) else None
+    args: Any = container.get("args") if isinstance(container, dict) else None
+    if not isinstance(container, dict) or not isinstance(args, list):
+        raise Refusal(f"{_BASE}: worker {key} has no extraPodSpec.mainContainer.args")
+    if not all(isinstance(each, str) for each in args):
+        raise Refusal(f"{_BASE}: an argument of worker {key} is no string")
+    if any(" -" in each for each in args):
+        raise Refusal(
+            f"{_BASE}: the arguments of worker {key} are one text; write one argument per entry"
+        )
+    if service.get("multinode"):
+        raise Refusal(f"{_BASE}: worker {key} spans several nodes, which the formulas do not cover")
+    return container
+
+
+def _set_size(service: Object, role: Role) -> None:
+    resources = service.get("resources") or {}
+    if not isinstance(resources, dict):
+        raise Refusal(f"{_BASE}: the resources of a worker are no mapping")
+    gpus = str(role.engine.gpus)
+    service["replicas"] = role.replicas
+    limits = {**(resources.get("limits") or {}), "gpu": gpus}
+    service["resources"] = {**resources, "limits": limits}
+    requests = resources.get("requests")
+    if isinstance(requests, dict) and "gpu" in requests:
+        service["resources"]["requests"] = {**requests, "gpu": gpus}
+
+
+def _flags_of_model(args: list[str], backend: Backend) -> list[str]:
+    """The flags that must name the model: those that are there, and the first in any case."""
+    first, *others = backend.model_flags
+    return [first, *(each for each in others if value_of(args, each) is not None)]

@@ -1,0 +1,218 @@
+"""The choice keeps the targets, is the cheapest, and never worsens when more is allowed."""
+
+import itertools
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from dynamo_profiler.choice import Choice
+from dynamo_profiler.configuration import Configuration, Mode
+from dynamo_profiler.gpus import GPUS
+from dynamo_profiler.refusal import Refusal
+from dynamo_profiler.run import Inputs
+from profiler_questions import a_configuration, results_of
+
+configurations = st.builds(
+    lambda model, gpu, sla, most, analytic: a_configuration(
+        model,
+        sla=sla,
+        hardware={"gpuType": gpu, "maxNumGpusPerEngine": most},
+        analytic=analytic,
+    ),
+    st.sampled_from(["Qwen/Qwen3-0.6B", "a/8B", "a/8B-FP8", "a/30B-A3B", "a/70B", "a/405B"]),
+    st.sampled_from(list(GPUS)),
+    st.fixed_dictionaries(
+        {
+            "isl": st.integers(1, 20000),
+            "osl": st.integers(2, 4000),
+            "ttft": st.floats(1, 20000),
+            "itl": st.floats(0.5, 500),
+        }
+    ),
+    st.sampled_from([1, 2, 4, 8]),
+    st.fixed_dictionaries(
+        {"requestsPerSecond": st.floats(0.01, 50)},
+        optional={"mode": st.sampled_from(["aggregated", "disaggregated"])},
+    ),
+)
+
+
+def chosen(known: Configuration) -> Choice | None:
+    """The choice; None means: the profiler refuses."""
+    try:
+        return results_of(known).choice
+    except Refusal:
+        return None
+
+
+@given(configurations)
+def test_a_choice_keeps_the_targets_and_carries_the_load(known: Configuration) -> None:
+    found = chosen(known)
+    assume(found is not None)
+    assert found is not None
+    assert found.ttft <= known.targets.ttft
+    assert found.itl <= known.targets.itl
+    assert found.rate >= known.requests_per_second * (1 - 1e-9)
+    for role in found.roles:
+        assert role.engine.gpus <= known.hardware.most
+        assert role.engine.cache_tokens >= known.targets.isl + known.targets.osl
+        idle = replace(role, replicas=role.replicas - 1)
+        assert role.rate * idle.replicas < known.requests_per_second, "one less would do"
+
+
+@given(configurations)
+def test_the_rates_keep_the_targets_by_the_documented_formulas(known: Configuration) -> None:
+    """Each formula as the page has it, with the queue's wait, from nothing but an engine's times."""
+    found = chosen(known)
+    assume(found is not None)
+    assert found is not None
+    targets = known.targets
+    first, last = found.roles[0], found.roles[-1]
+    alone = first.engine.prefill_seconds(targets.isl)
+    load = first.rate * alone
+    assert 0 < load < 1
+    waited = alone * (1 + load / (2 * (1 - load)))
+    if found.mode is Mode.DISAGGREGATED:
+        waited += first.engine.transfer_seconds(targets.isl)
+        answers = last.rate * targets.osl * found.itl
+        assert found.itl == pytest.approx(last.engine.step_seconds(answers, targets.context))
+    else:
+        answers = first.rate * targets.osl * found.itl
+        step = first.engine.step_seconds(answers, targets.context)
+        waited += step
+        assert found.itl == pytest.approx(step + answers * alone / targets.osl)
+    assert found.ttft == pytest.approx(waited, rel=1e-4)
+    assert answers == pytest.approx(round(answers), rel=1e-6)
+
+
+@given(configurations, st.floats(1, 10), st.floats(1, 10))
+def test_looser_targets_never_cost_more(known: Configuration, ttft: float, itl: float) -> None:
+    targets = replace(known.targets, ttft=known.targets.ttft * ttft, itl=known.targets.itl * itl)
+    strict, loose = chosen(known), chosen(replace(known, targets=targets))
+    assume(strict is not None)
+    assert strict is not None
+    assert loose is not None
+    assert loose.gpus <= strict.gpus
+
+
+@given(configurations)
+def test_more_gpus_in_an_engine_never_cost_more(known: Configuration) -> None:
+    hardware = replace(known.hardware, most=2 * known.hardware.most)
+    few, many = chosen(known), chosen(replace(known, hardware=hardware))
+    assume(few is not None)
+    assert few is not None
+    assert many is not None
+    assert many.gpus <= few.gpus
+
+
+@given(configurations, st.floats(1, 10))
+def test_more_load_never_costs_less(known: Configuration, more: float) -> None:
+    wanted = replace(known, requests_per_second=known.requests_per_second * more)
+    calm, busy = chosen(known), chosen(wanted)
+    assume(calm is not None)
+    assume(busy is not None)
+    assert calm is not None
+    assert busy is not None
+    assert calm.gpus <= busy.gpus
+
+
+@given(configurations)
+def test_the_free_choice_is_the_better_of_both_modes(known: Configuration) -> None:
+    free, apart, together = (
+        chosen(replace(known, mode=mode)) for mode in (None, Mode.DISAGGREGATED, Mode.AGGREGATED)
+    )
+    costs = [each.gpus for each in (apart, together) if each is not None]
+    assert (free.gpus if free else None) == min(costs, default=None)
+
+
+def test_a_better_gpu_never_costs_more() -> None:
+    better = itertools.pairwise(["a100_pcie", "a100_sxm", "h100_sxm", "h200_sxm", "b200_sxm"])
+    for worse, gpu in better:
+        costs = [chosen(a_configuration(hardware={"gpuType": each})) for each in (worse, gpu)]
+        assert costs[0] is not None
+        assert costs[1] is not None
+        assert costs[1].gpus <= costs[0].gpus
+
+
+@pytest.mark.parametrize(
+    ("sections", "message"),
+    [
+        (
+            {"sla": {"ttft": 1}},
+            (
+                r"sla\.ttft of 1 ms cannot be met: the fastest engine, 8 x h100_sxm, needs "
+                r"[\d.]+ ms for a prompt of 3000 tokens"
+            ),
+        ),
+        (
+            {"sla": {"itl": 0.1}},
+            (
+                r"sla\.itl of 0\.1 ms cannot be met: the fastest engine, 8 x h100_sxm, needs "
+                r"[\d.]+ ms per token for a single answer"
+            ),
+        ),
+        (
+            {"model": "a/2000B"},
+            (
+                r"the model does not fit: it and one request of 2200 tokens need 4002 GB, and "
+                r"8 x h100_sxm have 576 GB; allow more GPUs per engine "
+                r"\(hardware\.maxNumGpusPerEngine\) or a larger type"
+            ),
+        ),
+        (
+            {
+                "sla": {"ttft": 400, "itl": 7.75},
+                "analytic": {"mode": "aggregated"},
+                "model": "a/70B",
+            },
+            (
+                r"sla\.ttft of 400 ms and sla\.itl of 7\.75 ms cannot be met together by aggregated "
+                r"workers, whose prompts hold the answers up; use a disaggregated graph, or looser targets"
+            ),
+        ),
+        (
+            {"analytic": {"requestsPerSecond": 500, "maxGpus": 4}},
+            (
+                r"analytic\.maxGpus of 4 is too few: \d+ are needed for 500 requests per second within "
+                r"the targets"
+            ),
+        ),
+        (
+            {"analytic": {"requestsPerSecond": 1e6}},
+            (
+                r"analytic\.requestsPerSecond of 1e\+06 is too much: it takes more than 1000 replicas of "
+                r"a worker"
+            ),
+        ),
+    ],
+)
+def test_what_cannot_be_met_is_said_with_what_would_be_needed(
+    sections: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(Refusal) as refusal:
+        results_of(a_configuration(**sections))
+    refusal.match(f"^{message}$")
+
+
+def test_long_prompts_part_the_work_and_short_ones_do_not() -> None:
+    """Prompts of 8000 tokens hold answers up for longer than they may wait."""
+    targets = {"osl": 50, "ttft": 2000, "itl": 20}
+    analytic = {"requestsPerSecond": 20}
+    short, long = (
+        results_of(a_configuration(sla={"isl": isl, **targets}, analytic=analytic)).choice
+        for isl in (200, 8000)
+    )
+    assert (Mode.AGGREGATED, Mode.DISAGGREGATED) == (short.mode, long.mode)
+
+
+def test_a_model_is_cut_only_over_a_divisor_of_its_heads() -> None:
+    config = {"num_hidden_layers": 24, "hidden_size": 896, "num_attention_heads": 14}
+    known = a_configuration("Qwen/Qwen2.5-0.5B", analytic={"requestsPerSecond": 1})
+    found = results_of(known, Inputs(model_config=config)).choice
+    assert all(14 % role.engine.gpus == 0 for role in found.roles)
+    alone = a_configuration("Qwen/Qwen2.5-0.5B", hardware={"minNumGpusPerEngine": 4})
+    with pytest.raises(Refusal, match="no engine of 4 to 8 GPUs can be made"):
+        results_of(alone, Inputs(model_config=config))

@@ -1,0 +1,227 @@
+"""What the profiler is told is read in both spellings; all that makes no sense is refused in one line."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dynamo_graphs.api.request import DynamoGraphDeploymentRequestSpec, ProfilingConfig
+from dynamo_graphs.files.yaml_reader import documents
+from dynamo_graphs.render.profiling_config import profiler_config_text
+from dynamo_profiler.configuration import configuration, with_hardware
+from dynamo_profiler.gpus import GPUS
+from dynamo_profiler.nodes import NodeGpus, best_nodes
+from dynamo_profiler.refusal import REFUSAL_CHARACTERS, Refusal
+from profiler_questions import a_configuration, results_of
+
+LEAST = {"deployment": {"model": "a/8B"}, "engine": {"backend": "vllm"}}
+
+
+def test_everything_has_a_default_but_model_and_backend() -> None:
+    known = configuration(LEAST)
+    targets = known.targets
+    assert (3000, 500, 0.05, 0.01) == (targets.isl, targets.osl, targets.ttft, targets.itl)
+    assert ("/data", "h100_sxm", 8) == (
+        known.output_folder,
+        known.hardware.gpu.name,
+        known.hardware.most,
+    )
+    assert known.hardware.is_assumed
+
+
+def test_what_the_operator_renders_is_read() -> None:
+    config = {"sla": {"isl": 2048, "ttft": 250.0}, "sweep": {"aicSystem": "h200_sxm"}}
+    profiling = ProfilingConfig(profiler_image="p:1", config=config)
+    spec = DynamoGraphDeploymentRequestSpec("acme/tiny-7b", "trtllm", profiling)
+    (document,) = documents("args", profiler_config_text(spec, "team-a"))
+    known = configuration(document.value)
+    assert ("acme/tiny-7b", "trtllm", "/data") == (known.model, known.backend, known.output_folder)
+    assert (2048, 0.25) == (known.targets.isl, known.targets.ttft)
+    assert "h200_sxm" == known.hardware.gpu.name
+
+
+@pytest.mark.parametrize(
+    ("camel", "snake"),
+    [
+        ({"hardware": {"maxNumGpusPerEngine": 2}}, {"hardware": {"max_num_gpus_per_engine": 2}}),
+        ({"outputDir": "/x"}, {"output_dir": "/x"}),
+        ({"sweep": {"aicSystem": "l4"}}, {"sweep": {"aic_system": "l4"}}),
+        (
+            {"deployment": {"model": "a/8B", "dgdImage": "i"}},
+            {"deployment": {"model": "a/8B", "dgd_image": "i"}},
+        ),
+    ],
+)
+def test_both_spellings_are_the_same_key(camel: dict[str, Any], snake: dict[str, Any]) -> None:
+    one, other = configuration({**LEAST, **camel}), configuration({**LEAST, **snake})
+    assert one == other != configuration(LEAST)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([], "the configuration must be a mapping"),
+        (
+            {**LEAST, "engine": {}},
+            "engine.backend must be one of vllm, sglang, trtllm, and is ''",
+        ),
+        ({**LEAST, "engine": 3}, "engine must be a mapping, and is 3"),
+        (
+            {**LEAST, "sweep": {"aicSystem": "x1"}},
+            f"sweep.aicSystem: the GPU 'x1' is not known; known are {', '.join(GPUS)}",
+        ),
+        ({**LEAST, "deployment": {}}, "deployment.model must be the name of a model, and is ''"),
+        ({**LEAST, "sla": 3}, "sla must be a mapping, and is 3"),
+        ({**LEAST, "sla": {"ttft": 0}}, "sla.ttft must be above 0 and at most 3.6e+06, and is 0"),
+        ({**LEAST, "sla": {"ttft": -1}}, "sla.ttft must be above 0 and at most 3.6e+06, and is -1"),
+        ({**LEAST, "sla": {"itl": "10"}}, "sla.itl must be a number, and is '10'"),
+        ({**LEAST, "sla": {"itl": float("nan")}}, "sla.itl must be a number, and is nan"),
+        (
+            {**LEAST, "sla": {"itl": float("inf")}},
+            "sla.itl must be above 0 and at most 3.6e+06, and is inf",
+        ),
+        ({**LEAST, "sla": {"isl": True}}, "sla.isl must be a whole number, and is True"),
+        ({**LEAST, "sla": {"isl": 1.5}}, "sla.isl must be a whole number, and is 1.5"),
+        ({**LEAST, "sla": {"isl": 10**30}}, f"sla.isl must be from 1 to 10000000, and is {10**30}"),
+        ({**LEAST, "sla": {"osl": 1}}, "sla.osl must be from 2 to 10000000, and is 1"),
+        (
+            {**LEAST, "hardware": {"minNumGpusPerEngine": 16}},
+            (
+                "hardware.minNumGpusPerEngine is 16, and no engine may have more than 8; an engine "
+                "stays on one node"
+            ),
+        ),
+        (
+            {**LEAST, "analytic": {"mode": "both"}},
+            "analytic.mode must be aggregated or disaggregated, and is 'both'",
+        ),
+        ({**LEAST, "outputDir": 3}, "outputDir must be a string, and is 3"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_one_line(given: Any, message: str) -> None:
+    with pytest.raises(Refusal) as refusal:
+        configuration(given)
+    assert message == str(refusal.value)
+
+
+def test_all_mistakes_are_told_at_once_with_their_paths() -> None:
+    hardware = {"maxNumGpusPerEngine": "two", "minNumGpusPerEngine": 16, "gpuType": "x1"}
+    with pytest.raises(Refusal) as refusal:
+        configuration(
+            {
+                "engine": {"backend": "onnx", "maxContextLength": -1},
+                "sla": {"isl": "long", "ttft": 0},
+                "hardware": hardware,
+                "analytic": {"mode": 3, "parametersBillions": True},
+            }
+        )
+    said = str(refusal.value).split("; ")
+    assert [
+        "analytic.mode",
+        "analytic.parametersBillions",
+        "deployment.model",
+        "engine.backend",
+        "engine.maxContextLength",
+        "hardware.gpuType",
+        "hardware.maxNumGpusPerEngine",
+        "sla.isl",
+        "sla.ttft",
+    ] == sorted(each.split()[0].rstrip(":") for each in said if not each.startswith("known are"))
+
+
+def test_a_default_that_stands_in_for_a_mistake_makes_no_further_one() -> None:
+    hardware = {"numGpusPerNode": "many", "minNumGpusPerEngine": 16}
+    with pytest.raises(Refusal) as refusal:
+        configuration({**LEAST, "hardware": hardware})
+    assert "hardware.numGpusPerNode must be a whole number, and is 'many'" == str(refusal.value)
+
+
+def test_more_mistakes_than_a_status_holds_are_counted() -> None:
+    many = {str(each) * 40: ["x"] for each in range(100)}
+    with pytest.raises(Refusal, match=r"\(and \d+ more\)$") as refusal:
+        results_of(a_configuration(planner=many))
+    assert len(str(refusal.value)) <= REFUSAL_CHARACTERS
+
+
+@pytest.mark.parametrize("key", ["a b", "--x", "x;y", ""])
+def test_an_option_of_the_planner_that_is_no_flag_is_refused(key: str) -> None:
+    with pytest.raises(Refusal, match="must be a flag of the planner with one plain value"):
+        results_of(a_configuration(planner={key: 1}))
+
+
+def test_a_prompt_that_the_model_cannot_take_is_refused() -> None:
+    known = a_configuration(engine={"maxContextLength": 2000})
+    with pytest.raises(Refusal, match="make 2200 tokens, and the model takes at most 2000"):
+        results_of(known)
+
+
+leaves = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
+sections = st.dictionaries(
+    st.sampled_from(
+        [
+            *(
+                "isl",
+                "osl",
+                "ttft",
+                "itl",
+                "gpuType",
+                "maxNumGpusPerEngine",
+                "mode",
+                "maxGpus",
+                "x",
+            ),
+            *("requestsPerSecond", "parametersBillions", "secondsPerPhase", "modelCache", "config"),
+            *("maxContextLength", "decodeInterpolationGranularity", "numGpusPerNode"),
+        ]
+    ),
+    leaves | st.dictionaries(st.sampled_from(["pvcName", "mountPath", "pvcPath"]), leaves),
+)
+NAMES = ["sla", "hardware", "sweep", "analytic", "planner", "deployment", "engine", "outputDir"]
+anything = st.dictionaries(st.sampled_from(NAMES), sections | leaves)
+
+
+@given(anything)
+def test_any_document_is_read_or_refused(document: dict[str, Any]) -> None:
+    deployment, engine = document.get("deployment"), document.get("engine")
+    document["deployment"] = {**(deployment if isinstance(deployment, dict) else {}), "model": "8B"}
+    document["engine"] = {**(engine if isinstance(engine, dict) else {}), "backend": "vllm"}
+    said = ""
+    try:
+        results_of(configuration(document))
+    except Refusal as refusal:
+        said = str(refusal)
+    assert "\n" not in said
+    assert len(said) <= REFUSAL_CHARACTERS
+
+
+H100 = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3", "nvidia.com/gpu.memory": "81559"}
+
+
+def test_the_best_nodes_are_those_with_the_most_gpus_then_with_the_most_memory() -> None:
+    l4 = {"nvidia.com/gpu.product": "NVIDIA-L4", "nvidia.com/gpu.memory": "23034"}
+    nodes = [
+        NodeGpus({**l4, "nvidia.com/gpu.count": "4"}, {}),
+        NodeGpus({**H100, "nvidia.com/gpu.count": "4"}, {}),
+        NodeGpus(H100, {"nvidia.com/gpu": "2"}),
+        NodeGpus({}, {"nvidia.com/gpu": "16"}),
+        NodeGpus({"nvidia.com/gpu.product": "NVIDIA-B200", "nvidia.com/gpu.count": "many"}, {}),
+    ]
+    gpu, count = best_nodes(nodes)
+    assert ("h100_sxm", 4, 81559 * 2**20) == (gpu.name, count, gpu.memory_bytes)
+
+
+def test_nodes_without_labels_are_refused_with_what_to_do() -> None:
+    with pytest.raises(Refusal, match="install NVIDIA's GPU feature discovery, or"):
+        best_nodes([NodeGpus({}, {"nvidia.com/gpu": "8"})])
+
+
+def test_what_the_nodes_have_counts_more_than_what_is_said() -> None:
+    known = a_configuration(hardware={"gpuType": "a10", "maxNumGpusPerEngine": 8})
+    found = with_hardware(known, GPUS["h200_sxm"], 4).hardware
+    assert ("h200_sxm", 4, 1, False) == (
+        found.gpu.name,
+        found.most,
+        found.fewest,
+        found.is_assumed,
+    )

@@ -1,0 +1,56 @@
+"""`dynamoctl crds`: prints our CustomResourceDefinitions."""
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from dynamo_graphs.api.crd import RESOURCES, custom_resource_definition, definition_of
+from dynamo_graphs.files.yaml_writer import write_json, write_yaml
+from kube_runtime.commandline.application import application
+from kube_runtime.errors import ConfigError
+from kube_runtime.types.meta import Resource
+
+app = application("crds", "Print the CustomResourceDefinitions.")
+
+
+@app.default
+def crds(
+    *kinds: str,
+    output: Annotated[Literal["yaml", "json"], Parameter(name=["--output", "-o"])] = "yaml",
+) -> None:
+    """Print the CustomResourceDefinitions, for `kubectl apply --server-side -f -`.
+
+    Parameters
+    ----------
+    kinds:
+        Kinds, plurals or short names, for example `dgd` (default: all).
+    output:
+        Output format: `yaml` prints a stream of documents, `json` one List.
+    """
+    definitions = [custom_resource_definition(each) for each in selected(kinds)]
+    write = write_yaml if output == "yaml" else write_json
+    write(definitions, sys.stdout)
+
+
+def selected(names: Sequence[str]) -> tuple[type[Resource], ...]:
+    """The kinds with these names, in the order asked for; all kinds if there is no name.
+
+    Raises: ConfigError for a name that no kind has.
+    """
+    known = {
+        name.lower(): resource
+        for resource in RESOURCES
+        for name in (
+            resource.KIND.name,
+            resource.KIND.plural,
+            str(resource.KIND),
+            *definition_of(resource).short_names,
+        )
+    }
+    for name in names:
+        if name.lower() not in known:
+            kinds = ", ".join(resource.KIND.name for resource in RESOURCES)
+            raise ConfigError("dynamoctl crds", f'unknown kind "{name}" (expected one of {kinds})')
+    return tuple(dict.fromkeys(known[name.lower()] for name in names)) or RESOURCES

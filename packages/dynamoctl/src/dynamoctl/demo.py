@@ -1,0 +1,171 @@
+"""`dynamoctl dev demo`: a graph becomes ready on a local control plane, and its objects are shown.
+
+Everything is as in a cluster but for the nodes and their pods, which are simulated: a real API server, the
+operator in a process of its own, and a graph as a user writes it.
+"""
+
+import asyncio
+import contextlib
+import sys
+import tempfile
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+import yaml
+from rich.console import Console
+from rich.tree import Tree
+
+from devcluster.instance import Instance
+from devcluster.progress import Progress, shown
+from dynamo_graphs.api.crd import custom_resource_definitions
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.files.yaml_depth import ShallowLoader
+from dynamoctl.members import members
+from dynamoctl.tree import drawn, grown
+from kube_runtime.cache.cache import Cache
+from kube_runtime.cache.informer import Informer
+from kube_runtime.client.connect import connect
+from kube_runtime.client.requests import Client
+from kube_runtime.errors import ConfigError, OperatorError
+from kube_runtime.kind import Object, key_of
+from kube_runtime.types.meta import condition
+
+_NAMESPACE = "default"
+_PATIENCE_SECONDS = 60.0
+
+
+class DemoError(OperatorError):
+    """The graph did not become ready."""
+
+
+def demo(graph: Path, /, *, name: str = "demo", keep: bool = False) -> None:
+    """Start a control plane and the operator, apply a graph, wait until it is ready, show its objects.
+
+    Parameters
+    ----------
+    graph:
+        File with one DynamoGraphDeployment.
+    name:
+        Instance to create, and to remove at the end.
+    keep:
+        Keep the control plane running for kubectl. The operator stops in any case.
+    """
+    wanted = _graph(graph)
+    instance = Instance(name)
+    try:
+        with shown() as progress, tempfile.TemporaryDirectory() as scratch:
+            _up(instance, Path(scratch) / "definitions.json", progress)
+            log = Path(scratch) / "operator.log"
+            drawn = asyncio.run(_show(instance, wanted, log, progress))
+        Console().print(drawn)
+    finally:
+        if not keep:
+            instance.down()
+    if keep:
+        print(f"export KUBECONFIG={instance.kubeconfig}")
+
+
+def _graph(path: Path) -> Object:
+    try:
+        document = yaml.load(path.read_text(encoding="utf-8"), Loader=ShallowLoader)  # noqa: S506
+    except (OSError, yaml.YAMLError) as error:
+        raise ConfigError(str(path), str(error)) from None
+    if not isinstance(document, dict) or document.get("kind") != DynamoGraphDeployment.KIND.name:
+        raise ConfigError(str(path), "expected one DynamoGraphDeployment")
+    document["metadata"].setdefault("namespace", _NAMESPACE)
+    return document
+
+
+def _up(instance: Instance, definitions: Path, progress: Progress) -> None:
+    kinds = {"apiVersion": "v1", "kind": "List", "items": custom_resource_definitions()}
+    definitions.write_bytes(msgspec.json.encode(kinds))
+    instance.up(crd_files=(definitions,), progress=progress)
+
+
+async def _show(instance: Instance, wanted: Object, log: Path, progress: Progress) -> Tree:
+    progress.step("starting the operator")
+    async with _operator(instance, log), await connect(instance.kubeconfig) as transport:
+        client = Client(transport, field_manager="dynamoctl")
+        progress.step(f"waiting for {key_of(wanted)}")
+        graph = await _ready(client, wanted, progress)
+        found = await members(client, graph.key)
+        return drawn(grown(graph, found.by_owner, now=datetime.now(UTC)))
+
+
+@contextlib.asynccontextmanager
+async def _operator(instance: Instance, log: Path) -> AsyncIterator[None]:
+    """The operator, in a process of its own, for as long as the body runs."""
+    with log.open("wb") as output:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *("-m", "dynamo_operator", "run"),
+            *("--kubeconfig", str(instance.kubeconfig)),
+            *("--metrics-bind-address=0", "--health-probe-bind-address=0"),
+            stdout=output,
+            stderr=output,
+        )
+    try:
+        async with asyncio.TaskGroup() as group:
+            ended = group.create_task(_must_not_end(process, log))
+            yield
+            ended.cancel()
+    except* OperatorError as failures:
+        raise failures.exceptions[0] from None
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.terminate()
+        await process.wait()
+
+
+async def _must_not_end(process: asyncio.subprocess.Process, log: Path) -> None:
+    code = await process.wait()
+    text = await asyncio.to_thread(log.read_text, encoding="utf-8", errors="replace")
+    lines = text.splitlines()
+    raise DemoError(f"the operator exited with code {code}: {lines[-1] if lines else 'no output'}")
+
+
+async def _ready(client: Client, wanted: Object, progress: Progress) -> DynamoGraphDeployment:
+    """The graph, once it is applied and ready.
+
+    Raises:
+        DemoError: it takes too long; with what the status says.
+    """
+    news = asyncio.Event()
+    cache = Cache()
+    informer = Informer(DynamoGraphDeployment, namespace=wanted["metadata"]["namespace"])
+    cache.add(informer.store)
+    cache.subscribe(DynamoGraphDeployment, lambda _: news.set())
+    graph = await client.apply(DynamoGraphDeployment, wanted, force=True)
+    key = graph.key
+    watching = asyncio.create_task(informer.run(client))
+    try:
+        async with asyncio.timeout(_PATIENCE_SECONDS):
+            while not _is_ready(graph):
+                _advance(graph, progress)
+                await news.wait()
+                news.clear()
+                graph = cache.get(DynamoGraphDeployment, key) or graph
+        _advance(graph, progress)
+    except TimeoutError:
+        said = condition(graph.status.conditions, "Ready")
+        cause = said.message if said else "it has no status"
+        raise DemoError(f"{key} is not ready: {cause}") from None
+    finally:
+        watching.cancel()
+        await asyncio.wait([watching])
+    return graph
+
+
+def _is_ready(graph: DynamoGraphDeployment) -> bool:
+    ready = condition(graph.status.conditions, "Ready")
+    is_current = graph.status.observed_generation == graph.metadata.generation
+    return is_current and ready is not None and ready.status == "True"
+
+
+def _advance(graph: DynamoGraphDeployment, progress: Progress) -> None:
+    counts = graph.status.services.values()
+    progress.advance(
+        sum(bool(each.available_replicas) for each in counts), len(graph.spec.services)
+    )

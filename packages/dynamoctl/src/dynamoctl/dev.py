@@ -1,0 +1,207 @@
+"""`dynamoctl dev`: local control planes to develop and test against."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter, validators
+
+from devcluster import optional_crds
+from devcluster.binaries import find
+from devcluster.image_build import ImageBuild
+from devcluster.instance import DEFAULT_NAME, Instance
+from devcluster.machine import require_node_support
+from devcluster.progress import shown
+from kube_runtime.commandline.application import application
+from kube_runtime.commandline.errors import ExitCode
+from kube_runtime.errors import ConfigError
+
+app = application(
+    "dev", ("Run local control planes: real API server and controllers, fake GPU nodes.")
+)
+_kinds = application("crds", "Install the CRDs of other projects in a local control plane.")
+app.command(_kinds)
+app.command("dynamoctl.demo:demo", name="demo")
+
+NodeCount = Annotated[int | None, Parameter(validator=validators.Number(gte=0, lte=1000))]
+
+
+@app.command
+def build() -> None:
+    """Find or build the programs of the control plane. The first build takes minutes."""
+    with shown() as progress:
+        binaries = find(progress)
+    for name, path in binaries.items():
+        print(f"{name}\t{path}")
+
+
+@app.command
+def support() -> None:
+    """Check whether this machine supports a real node. Installs missing Debian packages."""
+    with shown() as progress:
+        require_node_support(progress)
+    print("this machine supports a real node")
+
+
+@app.command
+def up(
+    name: str = DEFAULT_NAME, /, *, nodes: NodeCount = None, real: bool = False, crds: str = ""
+) -> None:
+    """Start a control plane, or those of its processes that do not run.
+
+    Parameters
+    ----------
+    name:
+        Instance. Several run side by side.
+    nodes:
+        Number of fake nodes with 8 GPUs each (default: unchanged; 4 for a new instance).
+    real:
+        Add one real node that runs containers, in namespaces of its own. Requires root.
+    crds:
+        CRDs of other projects to install, comma-separated: see `crds install`.
+    """
+    instance = Instance(name)
+    with shown() as progress:
+        kinds = [kind for kind in crds.split(",") if kind]
+        instance.up(nodes=nodes, real=real, crds=kinds, progress=progress)
+    print(f"{name} is up at {instance.server}")
+    print(f"export KUBECONFIG={instance.kubeconfig}")
+
+
+@app.command(name="exec")
+def execute(
+    *command: Annotated[str, Parameter(allow_leading_hyphen=True)], instance: str = DEFAULT_NAME
+) -> None:
+    """Run a command in the network of a real node, which reaches Services and pods.
+
+    Parameters
+    ----------
+    command:
+        Command and arguments, after `--`.
+    instance:
+        Instance.
+    """
+    if not command:
+        raise ConfigError(
+            "dev exec", ("missing command, for example: dev exec -- curl http://10.96.0.1")
+        )
+    words = [*Instance(instance).entering, *command]
+    os.execvp(words[0], words)  # noqa: S606 - what the user asks for
+
+
+@app.command
+def image(
+    source: Path = Path(), /, *, name: str, output: Path, label: list[str] | None = None
+) -> None:
+    """Build an image from a Containerfile, without a container engine or a registry. Requires root.
+
+    Parameters
+    ----------
+    source:
+        Folder with the Containerfile and the files it copies.
+    name:
+        Name of the image, for example `localhost/dynamo-operator:0.1.0`.
+    output:
+        OCI archive to write.
+    label:
+        Label as NAME=VALUE. Repeatable.
+    """
+    labels = dict(_label(each) for each in label or ())
+    with shown() as progress:
+        digest = ImageBuild(source, name, labels=labels).write(output.absolute(), progress)
+    print(f"{output}\t{name}@{digest}")
+
+
+@app.command
+def load(file: Path, /, *, instance: str = DEFAULT_NAME) -> None:
+    """Load the images of an OCI archive into a real node.
+
+    Parameters
+    ----------
+    file:
+        Archive, as written by `dynamoctl dev image`.
+    instance:
+        Instance.
+    """
+    with shown() as progress:
+        progress.step(f"loading {file.name}")
+        Instance(instance).load_image(file.absolute())
+
+
+@app.command
+def down(name: str | None = None, /, *, all: bool = False) -> None:  # noqa: A002 - the flag's name
+    """Stop a control plane and delete all its data.
+
+    Parameters
+    ----------
+    name:
+        Instance.
+    all:
+        Stop every instance.
+    """
+    if all and name:
+        raise ConfigError("dev down", "takes a name or --all, not both")
+    chosen = Instance.all() if all else [Instance(name or DEFAULT_NAME)]
+    with shown() as progress:
+        for instance in chosen:
+            instance.down(progress=progress)
+
+
+@app.command
+def status(name: str | None = None, /) -> ExitCode:
+    """Show the processes of control planes. Exits with 1 if one does not run.
+
+    Parameters
+    ----------
+    name:
+        Instance (default: all).
+    """
+    made = (instance for instance in Instance.all() if instance.exists)
+    chosen = made if name is None else [Instance(name)]
+    return max((_show(instance) for instance in chosen), default=ExitCode.OK)
+
+
+@app.command
+def kubeconfig(name: str = DEFAULT_NAME, /, *, content: bool = False) -> None:
+    """Print the path of the administrator's kubeconfig.
+
+    Parameters
+    ----------
+    name:
+        Instance.
+    content:
+        Print the file's content instead.
+    """
+    path = Instance(name).kubeconfig
+    print(path.read_text() if content else path, end="" if content else "\n")
+
+
+@_kinds.command
+def install(*names: str, instance: str = DEFAULT_NAME) -> None:
+    """Install CRDs of other projects: grove, inferencepool, istio, kai, lws, podgroup.
+
+    Parameters
+    ----------
+    names:
+        Projects (default: all).
+    instance:
+        Instance.
+    """
+    with shown() as progress:
+        Instance(instance).install_crds(names or optional_crds.NAMES, progress=progress)
+
+
+def _label(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise ConfigError(f"--label {text}", "invalid label (expected NAME=VALUE)")
+    return name, value
+
+
+def _show(instance: Instance) -> ExitCode:
+    state = instance.status()
+    word = "running" if state.is_whole else "broken" if state.is_alive else "stopped"
+    print(f"{instance.name:<16} {word:<8} {state.version or 'no answer':<10} {state.server}")
+    for process, pid in state.pids.items():
+        print(f"  {process:<24} {pid or 'not running'}")
+    return ExitCode.OK if state.is_whole else ExitCode.PROBLEMS

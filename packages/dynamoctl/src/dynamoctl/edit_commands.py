@@ -1,0 +1,165 @@
+"""The commands that write, as they are typed: what they do is imported when they are called."""
+
+import re
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from cyclopts import App, Parameter, Token
+
+from dynamoctl.cluster_options import HERE, Where
+from kube_runtime.commandline.application import application
+
+_Name = Annotated[str, Parameter(metavar="NAME", show_default=False)]
+_LARGEST = 2**31 - 1
+
+
+def _count(_type: type, tokens: Sequence[Token]) -> int:
+    """A number of replicas: digits and no more, for half a replica must not become none."""
+    text = tokens[0].value
+    if not re.fullmatch("[0-9]{1,10}", text) or int(text) > _LARGEST:
+        raise ValueError(f"expected a whole number from 0 to {_LARGEST}, got {text!r}")
+    return int(text)
+
+
+def scale(
+    name: Annotated[str, Parameter(metavar="GRAPH/SERVICE", show_default=False)],
+    /,
+    *,
+    replicas: Annotated[int, Parameter(converter=_count, allow_leading_hyphen=True)],
+    where: Where = HERE,
+) -> None:
+    """Set the replicas of a service, through its scaling adapter where it has one.
+
+    An autoscaler that controls the adapter overwrites this number.
+
+    Parameters
+    ----------
+    name
+        Graph and the key of one of its services, for example chat/Decode.
+    replicas
+        The desired number.
+    """
+    from dynamoctl import edits as acting
+
+    acting.scale(name, replicas, where)
+
+
+def suspend(name: _Name, /, *, where: Where = HERE) -> None:
+    """Scale all services of a graph to zero, workers first.
+
+    The spec keeps its numbers; volumes, Services and configuration stay.
+
+    Parameters
+    ----------
+    name
+        Graph: NAME or dgd/NAME.
+    """
+    from dynamoctl import edits as acting
+
+    acting.suspend(name, where, is_on=True)
+
+
+def resume(name: _Name, /, *, where: Where = HERE) -> None:
+    """Restore the replicas of a suspended graph, frontends first.
+
+    Parameters
+    ----------
+    name
+        Graph: NAME or dgd/NAME.
+    """
+    from dynamoctl import edits as acting
+
+    acting.suspend(name, where, is_on=False)
+
+
+def rollout() -> App:
+    """`dynamoctl rollout …`."""
+    tool = application("rollout", "Follow, pause, resume and restart the rollout of a graph.")
+    tool.command(_status, name="status")
+    tool.command(_pause, name="pause")
+    tool.command(_resume, name="resume")
+    tool.command(_restart, name="restart")
+    return tool
+
+
+def _status(
+    name: _Name,
+    /,
+    *,
+    where: Where = HERE,
+    output: Annotated[Literal["text", "json"], Parameter(name=["--output", "-o"])] = "text",
+) -> int:
+    """Print the status of a graph on each change until it is ready: `dynamoctl status --watch`.
+
+    Parameters
+    ----------
+    name
+        Graph, or KIND/NAME for another kind: dgd, dcd, dgdsa, dm or dgdr.
+    output
+        Output format: `text` for people, `json` for machines.
+    """
+    from dynamoctl.inspection import print_status
+
+    return int(print_status(name, where, output, watch=True))
+
+
+def _pause(name: _Name, /, *, where: Where = HERE) -> None:
+    """Pause the reconciliation of an object until `rollout resume`.
+
+    Running pods keep running, and Kubernetes keeps working on existing objects. A
+    paused graph can be edited and deleted.
+
+    Parameters
+    ----------
+    name
+        Graph, or KIND/NAME for another kind: dgd, dcd, dgdsa, dm or dgdr.
+    """
+    from dynamoctl import edits as acting
+
+    acting.pause(name, where, is_on=True)
+
+
+def _resume(name: _Name, /, *, where: Where = HERE) -> None:
+    """Resume the reconciliation of an object and roll out pending changes at once.
+
+    Parameters
+    ----------
+    name
+        Graph, or KIND/NAME for another kind: dgd, dcd, dgdsa, dm or dgdr.
+    """
+    from dynamoctl import edits as acting
+
+    acting.pause(name, where, is_on=False)
+
+
+def _restart(name: _Name, /, *, where: Where = HERE) -> None:
+    """Restart the services of a graph, in the order of `spec.restart.strategy`.
+
+    It sets `spec.restart.id` to the current time. It is refused during a managed
+    rollout, which replaces the workers anyway.
+
+    Parameters
+    ----------
+    name
+        Graph: NAME or dgd/NAME.
+    """
+    from dynamoctl import edits as acting
+
+    acting.restart(name, where)
+
+
+def uninstall(*, dry_run: bool = False, where: Where = HERE) -> int:
+    """Remove the finalizers of a removed operator and list what remains.
+
+    Run it after `helm uninstall`. Without --namespace it covers all namespaces. It
+    deletes nothing: no graph, no PVC, no CRD. While an operator still runs there,
+    it exits with 1 and changes nothing.
+
+    Parameters
+    ----------
+    dry_run
+        Print what would change, without changing it.
+    """
+    from dynamoctl.uninstall import uninstall as remove_finalizers
+
+    return int(remove_finalizers(where, is_dry=dry_run))

@@ -1,0 +1,146 @@
+"""`dynamoctl scale`, `suspend`, `resume` and `rollout`: each writes one field of one object.
+
+A person could do so with kubectl; what follows is the operator's work.
+
+A write is for the very object that was read, and a wish that is fulfilled already is not written.
+"""
+
+import asyncio
+import sys
+from collections.abc import Collection
+from datetime import UTC, datetime
+
+from cyclopts import CycloptsError
+
+from dynamo_graphs.api import labels
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.roles import has_adapter
+from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
+from dynamo_graphs.status.readiness import Stated
+from dynamoctl.cluster_options import Where
+from dynamoctl.installation.cluster_reader import Reading
+from dynamoctl.patches import (
+    Wish,
+    adapter_of,
+    marked,
+    obstacles,
+    replicas_by_adapter,
+    replicas_by_graph,
+    restarted,
+    service_of,
+)
+from dynamoctl.resource_args import GRAPHS, STATED
+from dynamoctl.target import place
+from kube_runtime.client.requests import Client
+from kube_runtime.commandline.errors import visible
+from kube_runtime.errors import Conflict
+
+_TRIES = 5
+"""So often a graph is read and a number decided anew, because a status was written in between."""
+
+MANAGER = "dynamoctl"
+"""The field manager of what people write with this program."""
+
+
+def scale(name: str, replicas: int, where: Where) -> None:
+    """Set the replicas of a service: `name` is GRAPH/SERVICE.
+
+    Raises: CycloptsError; OperatorError.
+    """
+    graph, slash, service = name.rpartition("/")
+    if not slash or not graph or not service:
+        raise CycloptsError(
+            f"invalid target {name!r}: expected GRAPH/SERVICE, for example chat/Decode"
+        )
+    asyncio.run(_scale(graph, service, replicas, where))
+
+
+def suspend(name: str, where: Where, *, is_on: bool) -> None:
+    """Suspend a graph, or end that.
+
+    Raises: CycloptsError; OperatorError.
+    """
+    asyncio.run(_mark(name, where, GRAPHS, labels.SUSPEND, is_on=is_on))
+
+
+def pause(name: str, where: Where, *, is_on: bool) -> None:
+    """Pause an object of ours, or end that.
+
+    Raises: CycloptsError; OperatorError.
+    """
+    asyncio.run(_mark(name, where, STATED, labels.PAUSED, is_on=is_on))
+
+
+def restart(name: str, where: Where) -> None:
+    """Have all services of a graph restarted.
+
+    Raises: CycloptsError; OperatorError.
+    """
+    asyncio.run(_restart(name, where))
+
+
+async def _scale(name: str, service: str, replicas: int, where: Where) -> None:
+    async with place(name, where, GRAPHS) as at:
+        for tries_left in reversed(range(_TRIES)):
+            graph = await at.found()
+            try:
+                await _scale_as_read(at.reading, graph, service, replicas)
+            except Conflict:
+                if not tries_left:
+                    raise
+            else:
+                return
+
+
+async def _scale_as_read(
+    reading: Reading, graph: DynamoGraphDeployment, service: str, replicas: int
+) -> None:
+    if not has_adapter(service_of(graph, service)):
+        wish = replicas_by_graph(graph, service, replicas)
+        await _fulfil(reading.client, graph, wish)
+        _tell(graph, wish)
+        return
+    kind, namespace = DynamoGraphDeploymentScalingAdapter, graph.metadata.namespace
+    adapter = adapter_of(graph, service, await reading.all(kind, namespace=namespace))
+    wish = replicas_by_adapter(adapter, replicas)
+    await _fulfil(reading.client, adapter, wish)
+    _tell(graph, wish)
+    _tell_obstacles(adapter)
+
+
+async def _mark(
+    name: str, where: Where, types: tuple[type[Stated], ...], key: str, *, is_on: bool
+) -> None:
+    async with place(name, where, types) as at:
+        stated = await at.found()
+        wish = marked(stated, key, is_on=is_on)
+        await _fulfil(at.reading.client, stated, wish)
+    _tell(stated, wish, besides=(key,) if key == labels.SUSPEND else (key, labels.SUSPEND))
+
+
+async def _restart(name: str, where: Where) -> None:
+    async with place(name, where, GRAPHS) as at:
+        graph = await at.found()
+        wish = restarted(graph, datetime.now(UTC))
+        await _fulfil(at.reading.client, graph, wish)
+    _tell(graph, wish)
+
+
+async def _fulfil(client: Client, stated: Stated, wish: Wish) -> None:
+    """Write what is wished for, unless it is so already."""
+    if wish.patch is not None:
+        uid = stated.metadata.uid
+        await client.merge_patch(
+            type(stated), stated.key, wish.patch, uid=uid, field_manager=MANAGER
+        )
+
+
+def _tell(stated: Stated, wish: Wish, besides: Collection[str] = ()) -> None:
+    """Print what was done, and what blocks it, except these annotations."""
+    print(visible(f"{wish.said}."))
+    _tell_obstacles(stated, besides)
+
+
+def _tell_obstacles(stated: Stated, besides: Collection[str] = ()) -> None:
+    for each in obstacles(stated, besides):
+        print(visible(f"note: {each}"), file=sys.stderr)

@@ -1,0 +1,266 @@
+"""Why an object is not ready: the text of `dynamoctl why`. Pure: an object in, text out.
+
+Each fact appears once, although conditions repeat each other's reasons and a graph's message joins those of
+its services. The advice is that of the table from which docs/status.md is generated.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from dynamo_graphs.api.component import GROUP, DynamoComponentDeployment
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.model import DynamoModel
+from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
+from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
+from dynamo_graphs.plan.request import Reason as RequestReason
+from dynamo_graphs.plan.request import Type as RequestType
+from dynamo_graphs.status import configuration
+from dynamo_graphs.status.pause import PauseReason, is_paused
+from dynamo_graphs.status.readiness import (
+    Stated,
+    is_behind,
+    is_ready,
+    meaning,
+    seen_generation,
+    summary,
+)
+from dynamo_graphs.status.reasons import ComponentReason, GraphReason
+from dynamo_graphs.status.scaling import ScalingReason
+from dynamo_graphs.status.shared_texts import NO_ACTION
+from dynamoctl.ages import age, ago, since
+from dynamoctl.services import Service, services
+from kube_runtime.kind import Object
+from kube_runtime.types.meta import Condition, Resource, condition
+
+_PATIENCE = timedelta(minutes=1)
+"""An operator that runs has looked at a change long before."""
+
+NOUNS: Mapping[type[Resource], str] = {
+    DynamoGraphDeployment: "graph",
+    DynamoComponentDeployment: "component",
+    DynamoGraphDeploymentScalingAdapter: "scaling adapter",
+    DynamoModel: "model",
+    DynamoGraphDeploymentRequest: "request",
+}
+_PAUSED = {
+    DynamoGraphDeployment: Condition("Progressing", "Unknown", PauseReason.GRAPH_PAUSED),
+    DynamoComponentDeployment: Condition("Paused", "True", PauseReason.COMPONENT_PAUSED),
+    DynamoGraphDeploymentScalingAdapter: Condition("Ready", "Unknown", ScalingReason.PAUSED),
+    DynamoModel: Condition("Paused", "True", PauseReason.COMPONENT_PAUSED),
+    DynamoGraphDeploymentRequest: Condition(RequestType.SUCCEEDED, "Unknown", RequestReason.PAUSED),
+}
+"""What a paused object says of itself, once the operator has seen that it is paused."""
+
+_OF_SERVICES = frozenset(
+    (
+        GraphReason.MIXED,
+        ComponentReason.DEPLOYMENT_NOT_READY,
+        ComponentReason.GROUPS_NOT_READY,
+    )
+)
+"""Reasons that stand for those of services, beside these themselves."""
+
+_CHECK = "Run `dynamoctl check`: it reports whether an operator runs and leads, and what it lacks."
+_AGAIN = f"Repeat in a minute. If nothing has changed: {_CHECK}"
+_FINALIZERS = {
+    f"{GROUP}/": f"The operator removes its own finalizer within a minute. {_CHECK}",
+    "foregroundDeletion": (
+        "It disappears with the last object it owns; `dynamoctl tree` shows what is left of a graph."
+    ),
+}
+"""What to do about a finalizer, by its beginning."""
+
+_OTHERS = "The program that set a finalizer removes it: check that it is running."
+_LINK = re.compile(r"\[[^][]*\]\(([^()]*)\)")
+"""A link of a page of docs/, which the texts of the table are written for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """How an object stands: what was found, the gist first, and what to do about it."""
+
+    said: tuple[str, ...]
+    advice: tuple[str, ...] = ()
+
+
+def explanation(stated: Stated, *, now: datetime, changed_at: str | None = None) -> Explanation:
+    """Why the object is not ready, or that it is. None means: it is not known when the spec was changed."""
+    named = str(stated.key)
+    if stated.metadata.deletion_timestamp:
+        return _deletion(stated, named, now)
+    if not stated.status.conditions:
+        return _unseen(stated, named, now)
+    found = summary(stated)
+    time = found.last_transition_time if found else None
+    if is_ready(stated):
+        return Explanation((_standing(named, "ready", since(time, now)), *_pause(stated)[0]))
+    is_old_news = found is not None and found.status == "True"
+    said = [_standing(named, "not ready", "" if is_old_news else since(time, now))]
+    advice: list[str] = []
+    for texts, remedies in (
+        _pause(stated),
+        _behind(stated, changed_at, now),
+        _troubles(stated, now),
+    ):
+        said += texts
+        advice += remedies
+    return Explanation(tuple(dict.fromkeys(said)), tuple(dict.fromkeys(advice)))
+
+
+def _standing(named: str, standing: str, since_then: str) -> str:
+    if not since_then:
+        return f"{named} is {standing}."
+    return f"{named} has {'not ' * standing.startswith('not ')}been ready{since_then}."
+
+
+def changed_at(raw: Object) -> str | None:
+    """When anybody last wrote anything but the status of an object. None means: that is not recorded."""
+    entries: list[Object] = raw.get("metadata", {}).get("managedFields", [])
+    return max(
+        (each["time"] for each in entries if each.get("time") and not each.get("subresource")),
+        default=None,
+    )
+
+
+def _deletion(stated: Stated, named: str, now: datetime) -> Explanation:
+    metadata = stated.metadata
+    head = f"{named} is being deleted{since(metadata.deletion_timestamp, now)}."
+    if not metadata.finalizers:
+        return Explanation((head, "No finalizer blocks the deletion."), (_AGAIN,))
+    text = f"These finalizers block the deletion: {', '.join(metadata.finalizers)}."
+    advice = [
+        remedy
+        for start, remedy in _FINALIZERS.items()
+        if any(each.startswith(start) for each in metadata.finalizers)
+    ]
+    return Explanation((head, text), tuple(advice) or (_OTHERS,))
+
+
+def _unseen(stated: Stated, named: str, now: datetime) -> Explanation:
+    created = stated.metadata.creation_timestamp
+    said = f"It was created{ago(created, now)}, but no operator has reconciled it yet: it has no status."
+    advice = _CHECK if _is_long_ago(created, now) else _AGAIN
+    return Explanation((f"{named} is not ready.", said, *_pause(stated)[0]), (advice,))
+
+
+def _pause(stated: Stated) -> tuple[list[str], list[str]]:
+    return _told(stated, _PAUSED[type(stated)]) if is_paused(stated) else ([], [])
+
+
+def _behind(stated: Stated, changed_at: str | None, now: datetime) -> tuple[list[str], list[str]]:
+    if not is_behind(stated):
+        return [], []
+    newest, seen = stated.metadata.generation, seen_generation(stated)
+    text = (
+        f"No operator has reconciled its newest spec (generation {newest}) yet; "
+        f"the status describes generation {seen}."
+    )
+    if changed_at is None or not _is_long_ago(changed_at, now):
+        return [text], [_AGAIN]
+    return [text, f"It was changed{ago(changed_at, now)}."], [_CHECK]
+
+
+def _troubles(stated: Stated, now: datetime) -> tuple[list[str], list[str]]:
+    """What the conditions say, each reason once, then the services that hold the object up."""
+    late = _late(stated)
+    said: list[str] = []
+    advice: list[str] = []
+    for each in _bad_conditions(stated):
+        texts, remedies = _told(stated, each)
+        said += texts
+        if late and each == summary(stated):
+            continue  # the services tell the rest, each with the advice for just that
+        advice += remedies
+        if each.message:
+            said.append(f"The operator reports: {each.message}")
+    progress = condition(stated.status.conditions, "Progressing")
+    if progress is not None and progress.reason == GraphReason.UPDATING:
+        said.append(f"Progress: {progress.message}.")
+    said += (_service(each, now) for each in late)
+    return said, [*advice, *_advice(late)]
+
+
+def _late(stated: Stated) -> list[Service]:
+    """The services that the summary is about.
+
+    Where it is about something else, such as a spec that was refused, they are from before.
+    """
+    found = summary(stated)
+    every = [each for each in services(stated) if each.reason or each.message]
+    reasons = {each.reason for each in every if each.reason}
+    is_about_them = found is not None and found.reason in (reasons | _OF_SERVICES)
+    return every if reasons and is_about_them else []
+
+
+_BAD_WHEN_TRUE = ("Suspended", configuration.TYPE)
+"""Conditions that are there to say that something is unusual."""
+
+
+def _bad_conditions(stated: Stated) -> Iterator[Condition]:
+    """Those that a reader has to know of, the one first that says most."""
+    first = summary(stated)
+    reasons = set()
+    # Where `Valid` is false the summary says no more than: see there.
+    order = sorted(stated.status.conditions, key=lambda it: (it.type != "Valid", it != first))
+    for each in order:
+        is_bad = each.status == "False"
+        if each.type in _BAD_WHEN_TRUE:
+            is_bad = each.status != "False"
+        elif each == first:
+            is_bad = each.status != "True"
+        if is_bad and each.type != "Paused" and each.reason not in reasons:
+            reasons.add(each.reason)
+            yield each
+
+
+def _service(service: Service, now: datetime) -> str:
+    head = (
+        f"Service {service.name}, {service.reason or GraphReason.SOME_NOT_READY}: "
+        f"{service.ready_of_newest} of {service.wanted} replicas of the newest spec are ready"
+    )
+    if not service.blocked_pods:
+        return f"{head}; {service.message or 'no pod reports a cause'}"
+    pod, *others = service.blocked_pods
+    container = f", container {pod.container}" if pod.container else ""
+    message = f": {pod.message}" if pod.message else ""
+    restarts = f", restarted {pod.restarts} times" if pod.restarts else ""
+    more = f" (and {len(others)} more such pods)" if others else ""
+    time = since(pod.since, now)
+    return f"{head}; pod {pod.name}{container}: {pod.reason}{time}{restarts}{message}{more}"
+
+
+def _advice(late: Sequence[Service]) -> Iterator[str]:
+    """What to do about services, whose reasons are those of a graph's `Ready`: each advice once."""
+    by_reason: dict[str, list[str]] = defaultdict(list)
+    for each in late:
+        by_reason[each.reason or GraphReason.SOME_NOT_READY].append(each.name)
+    for reason, names in by_reason.items():
+        row = meaning(DynamoGraphDeployment.KIND.name, Condition("Ready", "False", reason))
+        whose = f"{', '.join(names)}: " if len(by_reason) > 1 else ""
+        yield f"{whose}{_shown(row.advice) if row else _unknown(reason)}"
+
+
+def _told(stated: Stated, said: Condition) -> tuple[list[str], list[str]]:
+    """What a condition means, and what to do about it, by the table."""
+    row = meaning(stated.KIND.name, said)
+    if row is None:
+        return [f"{said.type} is {said.status}: {said.reason}."], [_unknown(said.reason)]
+    advice = [] if row.advice == NO_ACTION else [_shown(row.advice)]
+    return [f"{said.type} is {said.status}, {said.reason}: {_shown(row.text)}"], advice
+
+
+def _unknown(reason: str) -> str:
+    return f"Unknown reason {reason}: see docs/status.md of the operator's version."
+
+
+def _shown(text: str) -> str:
+    """A text of the table, where it is read on its own."""
+    return _LINK.sub(r"docs/\1", text)
+
+
+def _is_long_ago(time: str | None, now: datetime) -> bool:
+    passed = age(time, now)
+    return passed is not None and passed > _PATIENCE

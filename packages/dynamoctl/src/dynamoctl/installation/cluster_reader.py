@@ -1,0 +1,61 @@
+"""Reads of a cluster what a check looks at. Nothing is changed: what is written is a dry run."""
+
+import msgspec
+
+from kube_runtime.client.requests import APPLY_PATCH, FIELD_MANAGER, Client
+from kube_runtime.client.retry import once
+from kube_runtime.client.transport import Request, Transport
+from kube_runtime.errors import ApiError, NotFound
+from kube_runtime.kind import Key, Kind, Object, key_of
+from kube_runtime.types.meta import R
+
+_DRY = {"dryRun": "All", "fieldManager": FIELD_MANAGER}
+
+
+class Reading:
+    """One API server, as a check looks at it. Every method raises `ApiError` and `Unreachable`."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self.client = Client(transport)
+
+    async def all(
+        self, type_: type[R], *, namespace: str = "", labels: str = "", fields: str = ""
+    ) -> list[R]:
+        """Every object of a kind; an empty namespace means all."""
+        pages = self.client.pages(type_, namespace=namespace, labels=labels, fields=fields)
+        return [each async for page in pages for each in page.items]
+
+    async def one(self, type_: type[R], key: Key) -> R | None:
+        """The object. None means: there is none."""
+        try:
+            return await self.client.get(type_, key)
+        except NotFound:
+            return None
+
+    async def tried(self, kind: Kind, body: Object) -> str:
+        """What the API server says against creating an object. Empty means: nothing. None is created."""
+        path = kind.path(key_of(body).namespace)
+        try:
+            await self._asked(Request("POST", path, _DRY, msgspec.json.encode(body)), kind)
+        except ApiError as error:
+            return str(error)
+        return ""
+
+    async def applied(self, kind: Kind, body: Object) -> Object:
+        """An object as it would be after an apply that takes every field over. It stays as it is."""
+        path = kind.path(*key_of(body))
+        query = {**_DRY, "force": "true"}
+        request = Request("PATCH", path, query, msgspec.json.encode(body), APPLY_PATCH)
+        return await self._asked(request, kind)
+
+    async def raw(self, kind: Kind, key: Key) -> Object | None:
+        """The whole object. None means: there is none."""
+        try:
+            return await self._asked(Request("GET", kind.path(*key)), kind)
+        except NotFound:
+            return None
+
+    async def _asked(self, request: Request, kind: Kind) -> Object:
+        decoded: Object = msgspec.json.decode(await once(self._transport, request, kind, None))
+        return decoded

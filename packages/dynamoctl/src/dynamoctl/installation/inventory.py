@@ -1,0 +1,68 @@
+"""The fields of a cluster that a check looks at: enough to say what is missing, and no more."""
+
+from kube_runtime.kind import Kind
+from kube_runtime.types.apiextensions import CustomResourceDefinition
+from kube_runtime.types.meta import Resource, Struct
+
+
+class StorageClass(Resource):
+    """A StorageClass; whether it is the default one is an annotation."""
+
+    KIND = Kind("storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False)
+
+
+class PodStatus(Struct):
+    """How far a pod is."""
+
+    phase: str = ""
+
+
+class Pod(Resource):
+    """A pod of another project."""
+
+    KIND = Kind("", "v1", "Pod", "pods")
+
+    status: PodStatus = PodStatus()
+
+
+class DefinedVersion(Struct):
+    """A version of a kind, and whether the API server answers in it."""
+
+    name: str = ""
+    served: bool = False
+
+
+class DefinitionSpec(Struct):
+    """Which versions a kind has."""
+
+    versions: tuple[DefinedVersion, ...] = ()
+
+
+class DefinitionStatus(Struct):
+    """In which versions objects may still be stored."""
+
+    stored_versions: tuple[str, ...] = ()
+
+
+class Definition(Resource):
+    """A definition with its versions; its schemas, megabytes of them, stay away."""
+
+    KIND = CustomResourceDefinition.KIND
+
+    spec: DefinitionSpec = DefinitionSpec()
+    status: DefinitionStatus = DefinitionStatus()
+
+
+class QuotaStatus(Struct):
+    """What a quota allows, and what of it is taken."""
+
+    hard: dict[str, str] = {}
+    used: dict[str, str] = {}
+
+
+class ResourceQuota(Resource):
+    """A limit of a namespace."""
+
+    KIND = Kind("", "v1", "ResourceQuota", "resourcequotas")
+
+    status: QuotaStatus = QuotaStatus()

@@ -1,0 +1,335 @@
+"""Every permission that the operator needs, with the reason. The chart, the docs and tests are made from it.
+
+The hard part is to ask for no more than the code uses and still to grant what pods need: Kubernetes lets
+nobody grant what he does not have. So the operator holds the few rights of the discovery Role itself, and may
+`bind` the ClusterRoles of planners and the like by name, without holding what is in them.
+"""
+
+from dataclasses import replace
+
+from dynamoctl.installation.rule import Feature, Name, Rule, Where
+
+_READ = ("get", "list", "watch")
+# An apply is a patch; of an object that is not there yet, it is a create as well.
+_APPLY = ("create", "patch")
+_MANAGE = (*_READ, *_APPLY, "delete")
+
+NVIDIA = "nvidia.com"
+_RBAC = "rbac.authorization.k8s.io"
+_LEASES = "coordination.k8s.io"
+_GRAPH_KINDS = (
+    "dynamographdeployments",
+    "dynamocomponentdeployments",
+    "dynamographdeploymentscalingadapters",
+)
+MARKER_LEASE = "dynamo-operator-namespace-scope"
+
+
+def _status(*kinds: str, why: str) -> Rule:
+    return Rule(NVIDIA, tuple(f"{kind}/status" for kind in kinds), ("patch",), why)
+
+
+def _finalizers(*kinds: str) -> Rule:
+    return Rule(
+        NVIDIA,
+        tuple(f"{kind}/finalizers" for kind in kinds),
+        ("update",),
+        "Sets them as owners with foreground deletion; some clusters require this permission for "
+        "it.",
+    )
+
+
+def _certificate(of: str, name: Name, feature: Feature) -> tuple[Rule, Rule]:
+    """What it takes to keep a certificate in a Secret: a creation cannot be limited to a name."""
+    makes = (
+        f"Creates the Secret with the certificate of its {of}. This rule alone changes no Secret."
+    )
+    renews = "Renews that certificate, which all replicas share."
+    secrets, own = ("secrets",), Where.OWN
+    return (
+        Rule("", secrets, ("create",), makes, where=own, feature=feature),
+        Rule("", secrets, (*_READ, "patch"), renews, where=own, feature=feature, names=(name,)),
+    )
+
+
+def _with(feature: Feature, *rules: Rule) -> tuple[Rule, ...]:
+    """The rules, for installations that have the feature."""
+    return tuple(replace(each, feature=feature) for each in rules)
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        NVIDIA,
+        _GRAPH_KINDS,
+        _MANAGE,
+        "Reads graphs, creates their components and scaling adapters, records its choices on them.",
+    ),
+    _status(*_GRAPH_KINDS, why="Writes their status."),
+    _finalizers(*_GRAPH_KINDS),
+    Rule(
+        NVIDIA,
+        ("dynamocomponentdeployments/scale",),
+        ("get", "patch"),
+        "Scales down workers of an old revision.",
+    ),
+    Rule(
+        NVIDIA,
+        ("dynamomodels",),
+        (*_READ, "patch"),
+        "Reads models, and sets a finalizer on those that pods have loaded.",
+    ),
+    _status("dynamomodels", why="Writes their status."),
+    Rule(
+        NVIDIA,
+        ("dynamographdeploymentrequests",),
+        (*_READ, "patch"),
+        "Reads requests, and stores profiling results on them.",
+    ),
+    _status("dynamographdeploymentrequests", why="Writes their status."),
+    _finalizers("dynamographdeploymentrequests"),
+    Rule("batch", ("jobs",), _MANAGE, "Runs the profiler."),
+    Rule(
+        NVIDIA,
+        ("dynamoworkermetadatas",),
+        (*_READ, "create", "update", "patch", "delete"),
+        "Grants it to the pods of a graph, which discover each other through these objects.",
+    ),
+    Rule(
+        "",
+        ("endpoints",),
+        _READ,
+        "Grants it to the pods of a graph, which discover each other through them.",
+    ),
+    Rule(
+        "discovery.k8s.io",
+        ("endpointslices",),
+        _READ,
+        "Finds the pods that serve a base model, and grants it to the pods of a graph, which "
+        "discover each other through them.",
+    ),
+    Rule(
+        _RBAC,
+        ("roles", "rolebindings"),
+        _MANAGE,
+        "Creates the discovery Role of each graph, and binds it and the ClusterRoles below.",
+    ),
+    Rule(
+        _RBAC,
+        ("clusterroles",),
+        ("bind",),
+        "Binds these, and no others, to ServiceAccounts of planners, endpoint pickers and "
+        "profiling Jobs.",
+        where=Where.CLUSTER,
+        feature=Feature.CLUSTER_WIDE,
+        names=(Name.PLANNER_ROLE, Name.EPP_ROLE, Name.PROFILING_ROLE, Name.PROFILING_NODES),
+    ),
+    Rule(
+        _RBAC,
+        ("clusterrolebindings",),
+        ("get", "patch"),
+        "Adds the ServiceAccounts of profiling Jobs that discover GPUs, until their requests end.",
+        where=Where.CLUSTER,
+        feature=Feature.CLUSTER_WIDE,
+        names=(Name.PROFILING_NODES,),
+    ),
+    Rule(
+        "", ("serviceaccounts", "services", "configmaps"), _MANAGE, ("Creates those of each graph.")
+    ),
+    Rule(
+        "",
+        ("persistentvolumeclaims",),
+        (*_READ, *_APPLY),
+        "Creates PVCs that graphs request; those without `retain` are deleted with their graph.",
+    ),
+    Rule("apps", ("deployments",), _MANAGE, "Runs single-node components."),
+    Rule("networking.k8s.io", ("ingresses",), _MANAGE, "Exposes frontends."),
+    Rule(
+        "policy",
+        ("poddisruptionbudgets",),
+        _MANAGE,
+        "Limits evictions from a service.",
+    ),
+    Rule(
+        "",
+        ("pods",),
+        _READ,
+        ("Reports why a graph is not ready, and finds the pods of its models."),
+    ),
+    Rule("", ("events",), _APPLY, "Reports actions and problems to users."),
+    Rule(
+        "",
+        ("secrets",),
+        ("list", "watch"),
+        "Finds pull secrets by the registries in them. Kubernetes cannot restrict listing to "
+        "Secrets of one type, so this rule is wider than its use.",
+    ),
+    Rule(
+        "",
+        ("secrets",),
+        _MANAGE,
+        "Generates or copies the SSH keys in namespaces with multinode TensorRT-LLM.",
+        feature=Feature.SSH_KEYS,
+        names=(Name.SSH_SECRET,),
+    ),
+    Rule(
+        "",
+        ("secrets",),
+        _READ,
+        "Reads the SSH keys that an administrator shares with all namespaces.",
+        where=Where.OWN,
+        feature=Feature.SSH_KEYS,
+        names=(Name.SSH_SECRET,),
+    ),
+    Rule(
+        "apiextensions.k8s.io",
+        ("customresourcedefinitions",),
+        _READ,
+        "Detects optional CRDs at runtime. Without it the operator checks only at start.",
+        where=Where.CLUSTER,
+    ),
+    Rule(
+        _LEASES,
+        ("leases",),
+        ("create",),
+        "Creates the Lease for leader election.",
+        where=Where.ELECTION,
+    ),
+    Rule(
+        _LEASES,
+        ("leases",),
+        ("get", "patch"),
+        "Acquires, renews and releases that Lease.",
+        where=Where.ELECTION,
+        names=(Name.ELECTION_LEASE,),
+    ),
+    Rule(
+        _LEASES,
+        ("leases",),
+        ("list", "watch"),
+        "Stays out of namespaces that have an operator of their own.",
+        feature=Feature.CLUSTER_WIDE,
+        names=(MARKER_LEASE,),
+    ),
+    Rule(
+        _LEASES,
+        ("leases",),
+        ("create",),
+        "Creates the Lease that claims its namespace.",
+        feature=Feature.RESTRICTED,
+    ),
+    Rule(
+        _LEASES,
+        ("leases",),
+        ("get", "patch", "delete"),
+        "Renews that Lease, and deletes it on shutdown.",
+        feature=Feature.RESTRICTED,
+        names=(MARKER_LEASE,),
+    ),
+    *_certificate("webhooks", Name.WEBHOOK_SECRET, Feature.OWN_CERTIFICATE),
+    Rule(
+        "admissionregistration.k8s.io",
+        ("validatingwebhookconfigurations",),
+        _READ,
+        "Reports ready only when the API server trusts the certificate of its webhooks.",
+        where=Where.CLUSTER,
+        feature=Feature.WEBHOOKS,
+        names=(Name.WEBHOOK_CONFIGURATION,),
+    ),
+    Rule(
+        "admissionregistration.k8s.io",
+        ("validatingwebhookconfigurations",),
+        ("patch",),
+        "Writes that certificate's CA. This permission suffices to intercept requests of the "
+        "whole cluster, so a restricted operator does not have it.",
+        where=Where.CLUSTER,
+        feature=Feature.OWN_BUNDLE,
+        names=(Name.WEBHOOK_CONFIGURATION,),
+    ),
+    *_certificate("metrics", Name.METRICS_SECRET, Feature.METRICS_CERTIFICATE),
+    Rule(
+        "authorization.k8s.io",
+        ("subjectaccessreviews",),
+        ("create",),
+        "Checks whether a namespace accepts graphs from requests in another one, and whether "
+        "their authors may create them there.",
+        where=Where.CLUSTER,
+        feature=Feature.CLUSTER_WIDE,
+    ),
+    *_with(
+        Feature.METRICS_REVIEW,
+        Rule(
+            "authentication.k8s.io",
+            ("tokenreviews",),
+            ("create",),
+            "Authenticates readers of its metrics.",
+            where=Where.CLUSTER,
+        ),
+        Rule(
+            "authorization.k8s.io",
+            ("subjectaccessreviews",),
+            ("create",),
+            "Authorizes readers of its metrics.",
+            where=Where.CLUSTER,
+        ),
+    ),
+    *_with(
+        Feature.GROVE,
+        Rule("grove.io", ("podcliquesets",), _MANAGE, "Runs graphs as gangs."),
+        Rule(
+            "grove.io",
+            ("podcliques", "podcliquescalinggroups"),
+            _READ,
+            "Reads the status of a gang.",
+        ),
+        Rule(
+            "grove.io",
+            ("podcliques/scale", "podcliquescalinggroups/scale"),
+            ("get", "patch"),
+            "Scales members of a gang.",
+        ),
+    ),
+    Rule(
+        "scheduling.run.ai",
+        ("queues",),
+        _READ,
+        "Checks the queue of a gang.",
+        where=Where.CLUSTER,
+        feature=Feature.KAI,
+    ),
+    *_with(
+        Feature.LEADER_WORKER_SET,
+        Rule(
+            "leaderworkerset.x-k8s.io",
+            ("leaderworkersets",),
+            _MANAGE,
+            "Runs multinode components.",
+        ),
+        Rule(
+            "scheduling.volcano.sh",
+            ("podgroups",),
+            _MANAGE,
+            "Schedules their pods together.",
+        ),
+    ),
+    Rule(
+        "apps",
+        ("statefulsets",),
+        ("list", "watch"),
+        "Reads which templates the leaders of LeaderWorkerSets run.",
+    ),
+    Rule(
+        "networking.istio.io",
+        ("virtualservices",),
+        _MANAGE,
+        "Exposes frontends through a mesh.",
+        feature=Feature.ISTIO,
+    ),
+    Rule(
+        "inference.networking.k8s.io",
+        ("inferencepools",),
+        _MANAGE,
+        "Creates the pool of an endpoint picker.",
+        feature=Feature.INFERENCE_POOL,
+    ),
+)
+"""What the operator may do. Each rule says why."""

@@ -1,0 +1,65 @@
+"""Whether an account may do what the operator does: one question to the API server for each right."""
+
+from collections.abc import Iterator, Sequence
+
+from dynamoctl.installation.cluster_reader import Reading
+from dynamoctl.installation.permissions import RULES
+from dynamoctl.installation.rule import Feature, Name, Rule, Where
+from kube_runtime.kind import Key, Kind, Object
+from kube_runtime.types.access import SelfSubjectAccessReview, SubjectAccessReview, question
+
+
+async def missing(reading: Reading, user: str, namespace: str) -> list[str]:
+    """What a user is not allowed, of the rules that each installation has.
+
+    `user` "" is who asks. `namespace` is that of a restricted operator, "" of a cluster-wide one.
+    """
+    found: list[str] = []
+    for asked in _asked(namespace):
+        if not await _may(reading, user, asked):
+            found.append(f"{asked['verb']} {Key(asked['group'], asked['resource'])}")
+    return found
+
+
+async def may_read(reading: Reading, user: str, kind: Kind, namespace: str) -> bool:
+    """Whether a user may list and watch a kind in a namespace; "" is all namespaces, or who asks."""
+    asked = {"group": kind.group, "resource": kind.plural}
+    if namespace and kind.namespaced:
+        asked["namespace"] = namespace
+    for verb in ("list", "watch"):
+        if not await _may(reading, user, {**asked, "verb": verb}):
+            return False
+    return True
+
+
+async def _may(reading: Reading, user: str, attributes: dict[str, str]) -> bool:
+    asked: Object = {"resourceAttributes": attributes}
+    if not user:
+        wanted = question(SelfSubjectAccessReview.KIND, asked)
+        return (await reading.client.create(SelfSubjectAccessReview, wanted)).status.allowed
+    groups = ["system:serviceaccounts", "system:authenticated"]
+    wanted = question(SubjectAccessReview.KIND, {**asked, "user": user, "groups": groups})
+    return (await reading.client.create(SubjectAccessReview, wanted)).status.allowed
+
+
+def _checkable(namespace: str) -> Sequence[Rule]:
+    """The rules that are the same for all installations: those about objects that these name are not."""
+    modes = {Feature.ALWAYS, Feature.RESTRICTED if namespace else Feature.CLUSTER_WIDE}
+    return [
+        rule
+        for rule in RULES
+        if rule.where is Where.GRAPHS
+        and rule.feature in modes
+        and not any(isinstance(name, Name) for name in rule.names)
+    ]
+
+
+def _asked(namespace: str) -> Iterator[dict[str, str]]:
+    for rule in _checkable(namespace):
+        for each in rule.resources:
+            resource, _, subresource = each.partition("/")
+            for verb in rule.verbs:
+                found = {"group": rule.group, "resource": resource, "verb": verb}
+                found |= {"namespace": namespace, "subresource": subresource}
+                found |= {"name": str(rule.names[0])} if rule.names else {}
+                yield {key: value for key, value in found.items() if value or key == "group"}

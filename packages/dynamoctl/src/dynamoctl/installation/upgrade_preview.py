@@ -1,0 +1,225 @@
+"""Foresee what this version would do to the pods of a cluster, by the functions that its controllers use.
+
+What runs is read once into a cache like theirs. Nothing is written, and everything but the reading is pure.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from dynamo_graphs.api import labels
+from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.provider import is_on_grove, recorded
+from dynamo_graphs.facts import Facts
+from dynamo_graphs.plan.adoption import Origin, is_of_earlier_operator, with_kept_templates
+from dynamo_graphs.plan.step import next_step
+from dynamo_graphs.plan.templates import WORKLOADS, are_same, units
+from dynamo_graphs.render.component import component_objects
+from dynamo_graphs.render.graph import graph_objects
+from dynamo_graphs.render.provider import is_available, provider
+from dynamo_graphs.settings import RenderSettings
+from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
+from dynamo_graphs.types.istio import VirtualService
+from dynamo_graphs.types.kai import Queue
+from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
+from dynamo_graphs.types.volcano import PodGroup
+from dynamo_graphs.validation.component import component_problems
+from dynamo_graphs.validation.graph import graph_problems
+from dynamo_graphs.validation.multinode import lacks_orchestrator
+from dynamo_graphs.validation.schema import defaulted
+from dynamo_operator.graph.snapshot import observe
+from dynamo_operator.reconcile.adoption import adopted_components, adopted_workloads, set_origin
+from dynamo_operator.reconcile.grove import in_use
+from dynamo_operator.reconcile.read import gather, registries_only
+from dynamo_operator.rollout.revisions import next_rollout, observed_generations
+from dynamoctl.installation.cluster_reader import Reading
+from dynamoctl.installation.inventory import Definition
+from kube_runtime.apply.drift import content_of
+from kube_runtime.cache.cache import Cache
+from kube_runtime.cache.store import Store
+from kube_runtime.kind import Key, Object, key_of
+from kube_runtime.types.apps import Deployment
+from kube_runtime.types.core import PullSecret, ServiceAccount
+from kube_runtime.types.meta import OwnerReference, Resource
+from kube_runtime.watch.events import Present, Started, Synced
+
+PULL_SECRETS = "type=kubernetes.io/dockerconfigjson"
+_OURS: tuple[type[Resource], ...] = (DynamoGraphDeployment, DynamoComponentDeployment)
+_OPTIONAL: tuple[type[Resource], ...] = (
+    *(PodCliqueSet, PodClique, PodCliqueScalingGroup),
+    *(LeaderWorkerSet, PodGroup, Queue, VirtualService),
+)
+_BUILT_IN: tuple[type[Resource], ...] = (Deployment, PullSecret, ServiceAccount)
+READ = (*_OURS, *_OPTIONAL, *_BUILT_IN)
+"""What the pods of graphs depend on."""
+
+_TYPES: Mapping[str, type[Resource]] = {
+    each.KIND.name: each for each in (Deployment, LeaderWorkerSet, PodCliqueSet)
+}
+
+
+class Fate(StrEnum):
+    """What becomes of the pods of one template."""
+
+    SAME = "this version renders what runs"
+    KEPT = "this version would render another template, but keeps the one that runs"
+    REPLACED = "this version renders another template"
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """A unit of pods of a workload, with the workload as it would be applied and as it is rendered."""
+
+    fate: Fate
+    unit: str
+    wanted: Object
+    rendered: Object
+    live: Resource
+
+
+async def cluster(reading: Reading, namespace: str) -> tuple[Cache, dict[Key, Origin]]:
+    """What runs in a namespace, "" for all, and which sets of Grove are made from their graphs as they are.
+
+    Raises: ApiError, Unreachable.
+    """
+    present = {each.metadata.name for each in await reading.all(Definition)}
+    stores = [await _store(reading, each, namespace, present) for each in READ]
+    cache = Cache(stores)
+    origins = {}
+    for each in cache.list(PodCliqueSet):
+        owner = each.metadata.controller
+        if owner is not None and is_of_earlier_operator(each.metadata.annotations):
+            graph = Key(each.metadata.namespace, owner.name)
+            bodies = [
+                await reading.raw(DynamoGraphDeployment.KIND, graph),
+                await reading.raw(PodCliqueSet.KIND, each.key),
+            ]
+            fields = [(body or {}).get("metadata", {}).get("managedFields", ()) for body in bodies]
+            origins[each.key] = set_origin(*fields)
+    return cache, origins
+
+
+async def _store(
+    reading: Reading, type_: type[Resource], namespace: str, present: set[str]
+) -> Store[Any]:
+    store = Store[Any](type_)
+    if type_ in _OPTIONAL and str(type_.KIND) not in present:
+        store.hear_that_kind_is_gone()
+        return store
+    place = namespace if type_.KIND.namespaced else ""
+    fields = PULL_SECRETS if type_ is PullSecret else ""
+    store.hear(Started())
+    for each in await reading.all(type_, namespace=place, fields=fields):
+        store.hear(Present(registries_only(each) if isinstance(each, PullSecret) else each))
+    store.hear(Synced())
+    return store
+
+
+def foreseen(
+    cache: Cache, settings: RenderSettings, origins: Mapping[Key, Origin]
+) -> Iterator[Foreseen]:
+    """What would become of each unit of pods that runs.
+
+    What no controller would touch is left out: graphs and components with problems, or without a provider.
+    `origins` are those of the sets of Grove; one that is missing is not of an earlier operator.
+    """
+    for graph in cache.list(DynamoGraphDeployment):
+        for wanted, rendered in _of_graph(graph, cache, settings, origins):
+            yield from _fates(wanted, rendered, cache)
+    for component in cache.list(DynamoComponentDeployment):
+        if component.metadata.controller is None:
+            for wanted, rendered in _of_component(component, cache, settings):
+                yield from _fates(wanted, rendered, cache)
+
+
+def _fates(wanted: Object, rendered: Object, cache: Cache) -> Iterator[Foreseen]:
+    kind = wanted["kind"]
+    live = cache.get(_TYPES[kind], key_of(wanted))
+    if live is None:
+        return
+    theirs, ours = units(content_of(live)), units(rendered)
+    for name, unit in units(wanted).items():
+        if name in theirs:
+            is_same = are_same(kind, ours[name], theirs[name])
+            stays = are_same(kind, unit, theirs[name])
+            fate = Fate.SAME if is_same else Fate.KEPT if stays else Fate.REPLACED
+            yield Foreseen(fate, name, wanted, rendered, live)
+
+
+_Pairs = Iterator[tuple[Object, Object]]
+
+
+def _of_graph(
+    graph: DynamoGraphDeployment,
+    cache: Cache,
+    settings: RenderSettings,
+    origins: Mapping[Key, Origin],
+) -> _Pairs:
+    facts = _facts(graph, cache)
+    types = (DynamoComponentDeployment, PodCliqueSet)
+    owned = cache.owned_by(graph.metadata.uid, types, graph.metadata.namespace)
+    chosen = provider(graph, facts, {each.KIND.name for each in owned})
+    graph = recorded(graph, chosen)
+    if not is_available(chosen, facts) or graph_problems(graph, settings):
+        return
+    workers = observed_generations(graph, cache, settings)
+    step = next_step(graph, observe(graph, cache), {}, is_rolling_out=workers.is_rolling_out)
+    target = next_rollout(step.sized, workers).workers
+    rendered = graph_objects(step.graph, facts, settings, target)
+    if is_on_grove(graph):
+        yield from _of_set(rendered, cache, origins)
+        return
+    for each in adopted_components(rendered, cache):
+        if each["kind"] == DynamoComponentDeployment.KIND.name:
+            yield from _of_component(_read_back(each, graph), cache, settings)
+
+
+def _of_set(rendered: Sequence[Object], cache: Cache, origins: Mapping[Key, Origin]) -> _Pairs:
+    for each in rendered:
+        live = cache.get(PodCliqueSet, key_of(each)) if each["kind"] in WORKLOADS else None
+        if live is not None:
+            origin = origins.get(live.key, Origin.OUTDATED)
+            yield with_kept_templates(each, content_of(live), origin), each
+
+
+def _of_component(
+    component: DynamoComponentDeployment, cache: Cache, settings: RenderSettings
+) -> _Pairs:
+    facts = gather(component.metadata.namespace, cache)
+    if component_problems(component, settings) or lacks_orchestrator(component.spec, facts):
+        return
+    rendered = tuple(component_objects(component, facts, settings))
+    wanted = tuple(adopted_workloads(component, rendered, cache))
+    pairs = zip(wanted, rendered, strict=True)
+    yield from (pair for pair in pairs if pair[0]["kind"] in WORKLOADS)
+
+
+def _facts(graph: DynamoGraphDeployment, cache: Cache) -> Facts:
+    grove = (PodCliqueSet, PodClique, PodCliqueScalingGroup)
+    return replace(
+        gather(graph.metadata.namespace, cache),
+        grove_served=all(cache.serves(each) for each in grove),
+        kai_served=cache.serves(Queue),
+        gang=in_use(graph, cache),
+    )
+
+
+def _read_back(component: Object, graph: DynamoGraphDeployment) -> DynamoComponentDeployment:
+    """A component as its controller reads it after it was applied."""
+    found = msgspec.convert(defaulted(component), DynamoComponentDeployment)
+    owner = OwnerReference(
+        graph.KIND.name, graph.metadata.name, uid=graph.metadata.uid, controller=True
+    )
+    annotations = {
+        key: value
+        for key, value in found.metadata.annotations.items()
+        if key != labels.LAST_APPLIED_GENERATION
+    }
+    metadata = msgspec.structs.replace(
+        found.metadata, owner_references=(owner,), annotations=annotations
+    )
+    return msgspec.structs.replace(found, metadata=metadata)

@@ -1,0 +1,78 @@
+"""Whether the webhooks that an API server calls for our kinds can be trusted by it, and for how long."""
+
+import base64
+import binascii
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+
+from cryptography import x509
+
+from dynamoctl.installation.checks import Finding, Verdict
+from kube_runtime.types.admission import ValidatingWebhookConfiguration, Webhook
+
+AUTHORITIES = "Webhook Authorities"
+ADMISSION = "Admission"
+_SOON = timedelta(days=7)
+_CALLING = "failed calling webhook"
+_REFUSED = "denied the request"
+
+
+def authorities(found: Sequence[ValidatingWebhookConfiguration], now: datetime) -> Finding:
+    """Whether each webhook of ours has an authority, and none of them ends soon."""
+    if not found:
+        return Finding(AUTHORITIES, Verdict.OK, "no Dynamo webhook is registered")
+    ends: list[datetime] = []
+    for configuration in found:
+        for webhook in configuration.webhooks:
+            try:
+                ends.append(max(_ends(webhook)))
+            except ValueError as error:
+                name = f"{configuration.metadata.name}/{webhook.name}"
+                remedy = "see the log of the operator, or of cert-manager"
+                return Finding(AUTHORITIES, Verdict.FAIL, f"{name} {error}", remedy)
+    first = min(ends)
+    text = f"the first expires on {first:%Y-%m-%d}"
+    if first <= now:
+        return Finding(
+            AUTHORITIES, Verdict.FAIL, text, ("check that the operator that renews it is running")
+        )
+    if first - now < _SOON:
+        return Finding(
+            AUTHORITIES,
+            Verdict.WARNING,
+            text,
+            ("check that the operator that renews it is running"),
+        )
+    return Finding(AUTHORITIES, Verdict.OK, text)
+
+
+def _ends(webhook: Webhook) -> Iterable[datetime]:
+    """Raises: ValueError with what is wrong."""
+    if not webhook.client_config.ca_bundle:
+        raise ValueError("has no caBundle")
+    try:
+        text = base64.b64decode(webhook.client_config.ca_bundle, validate=True)
+        return [each.not_valid_after_utc for each in x509.load_pem_x509_certificates(text)]
+    except (binascii.Error, ValueError) as error:
+        raise ValueError("has a caBundle that is not PEM") from error
+
+
+def admission(trial: str, *, is_expected: bool) -> Finding:
+    """What came of a dry run that a webhook should refuse; `trial` is what the API server said.
+
+    An empty one means: the graph was admitted.
+    """
+    if _CALLING in trial:
+        remedy = (
+            "check that a replica of the operator is ready and that the API server can "
+            "reach its Service"
+        )
+        return Finding(ADMISSION, Verdict.FAIL, trial, remedy)
+    if _REFUSED in trial:
+        return Finding(ADMISSION, Verdict.OK, "the API server calls the webhooks and trusts them")
+    if trial:
+        return Finding(ADMISSION, Verdict.WARNING, f"the check failed: {trial}")
+    if is_expected:
+        remedy = "check that the webhook is registered for this namespace"
+        return Finding(ADMISSION, Verdict.FAIL, "no webhook refused an invalid graph", remedy)
+    return Finding(ADMISSION, Verdict.OK, "no webhooks; conditions report errors")

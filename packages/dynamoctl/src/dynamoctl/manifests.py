@@ -1,0 +1,120 @@
+"""The objects in files, folders and standard input, each with its place."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dynamo_graphs.api.component import GROUP
+from dynamo_graphs.api.crd import RESOURCES
+from dynamo_graphs.files.yaml_reader import Document, documents
+from dynamo_graphs.validation.syntax import nearest
+from dynamo_operator.cli.configuration import text_of
+from kube_runtime.errors import ConfigError
+from kube_runtime.kind import Object
+
+STANDARD_INPUT = "-"
+KINDS = frozenset(each.KIND.name for each in RESOURCES)
+_SUFFIXES = frozenset({".yaml", ".yml", ".json"})
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One object and where it was written: a document, or an item of a List."""
+
+    value: Object
+    document: Document
+    prefix: str = ""
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is of a kind of ours, is probably meant to be, or is no Kubernetes object at all."""
+        version, kind = self.value.get("apiVersion"), self.value.get("kind")
+        if not isinstance(version, str) or not isinstance(kind, str) or kind in KINDS:
+            return True
+        if version.partition("/")[0] != GROUP:
+            return False  # of another project, though its name may be like one of ours
+        return kind.startswith("Dynamo") or bool(nearest(kind, KINDS))
+
+    @property
+    def source(self) -> str:
+        """The file that it stands in."""
+        return self.document.source
+
+    def problem(self, path: str, message: str) -> ConfigError:
+        """A problem of one field, with the line where it stands."""
+        place = self.document.place(f"{self.prefix}.{path}" if self.prefix else path)
+        return ConfigError(place, f"{path}: {message}")
+
+
+def manifests(files: Sequence[str]) -> list[Manifest]:
+    """The objects in files, in the YAML and JSON files of folders, and in standard input (`-`).
+
+    Raises: ExceptionGroup of ConfigError, one for each mistake in any of them.
+    """
+    found: list[Manifest] = []
+    mistakes: list[Exception] = []
+    for file in files:
+        try:
+            sources = _sources(file)
+        except ConfigError as error:
+            mistakes.append(error)
+            continue
+        for source in sources:
+            try:
+                found += _objects(source)
+            except ConfigError as error:
+                mistakes.append(error)
+            except ExceptionGroup as group:
+                mistakes += group.exceptions
+    if not found and not mistakes:
+        mistakes.append(ConfigError(", ".join(files), "no objects found"))
+    if mistakes:
+        raise ExceptionGroup("manifests", mistakes)
+    return found
+
+
+def _sources(file: str) -> Sequence[str]:
+    """The file itself, or the files of a folder by name; a folder inside it is not searched.
+
+    Raises: ConfigError for a folder without any.
+    """
+    folder = Path(file)
+    if file == STANDARD_INPUT or not folder.is_dir():
+        return [file]
+    found = [str(each) for each in sorted(folder.iterdir()) if each.suffix in _SUFFIXES]
+    if not found:
+        raise ConfigError(file, "no YAML or JSON file found")
+    return found
+
+
+def _objects(source: str) -> Iterator[Manifest]:
+    if source == STANDARD_INPUT:
+        name, text = "<stdin>", _standard_input()
+    else:
+        name, text = source, text_of(Path(source))
+    for document in documents(name, text):
+        yield from _unlisted(document)
+
+
+def _standard_input() -> str:
+    try:
+        return sys.stdin.buffer.read().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ConfigError("<stdin>", "expected UTF-8 text") from error
+
+
+def _unlisted(document: Document) -> Iterator[Manifest]:
+    """The object of a document, or each item of a List: kubectl prints several objects as one."""
+    value = document.value
+    is_list = isinstance(value, dict) and value.get("kind") == "List"
+    items: Any = value.get("items") if is_list else None
+    entries = enumerate(items) if isinstance(items, list) else [(None, value)]
+    for index, each in entries:
+        prefix = "" if index is None else f"items[{index}]"
+        if not isinstance(each, dict):
+            raise ConfigError(
+                document.place(prefix), ("expected an object with apiVersion and kind")
+            )
+        yield Manifest(each, document, prefix)

@@ -1,0 +1,81 @@
+"""The settings of the operator that runs in a cluster, from the flags of its Deployment."""
+
+from dataclasses import dataclass
+
+import msgspec
+
+from dynamo_graphs.settings import RenderSettings
+from dynamo_operator.cli.configuration import read_settings
+from dynamo_operator.cli.flags import canonical
+from dynamoctl.installation.cluster_reader import Reading
+from kube_runtime.errors import ConfigError
+from kube_runtime.kind import Key
+from kube_runtime.types.apps import Deployment
+from kube_runtime.types.meta import Struct
+
+_RESTRICTED = ("restricted-namespace", "restrictedNamespace")
+"""Both spellings of the flag: that of the Go operator stays as it is written."""
+
+_SELECTOR = "control-plane=controller-manager,app.kubernetes.io/part-of=dynamo-operator"
+
+_MANAGER = "manager"
+"""The container of the operator, in both charts."""
+
+
+class _Container(Struct):
+    name: str = ""
+    args: tuple[str, ...] = ()
+
+
+class _PodSpec(Struct):
+    service_account_name: str = ""
+    containers: tuple[_Container, ...] = ()
+
+
+class _Template(Struct):
+    spec: _PodSpec = _PodSpec()
+
+
+class _Spec(Struct):
+    template: _Template = _Template()
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """An operator in a cluster: its ServiceAccount, and the namespace that it is restricted to, or ""."""
+
+    account: Key
+    namespace: str
+
+
+async def operators(reading: Reading) -> list[Running]:
+    """The operators whose Deployments are in a cluster. Raises: ApiError, Unreachable."""
+    found = []
+    for each in await reading.all(Deployment, labels=_SELECTOR):
+        spec = msgspec.json.decode(each.spec, type=_Spec).template.spec
+        given = _given(spec)
+        account = Key(each.metadata.namespace, spec.service_account_name or "default")
+        namespaces = (given.get(each, "") for each in _RESTRICTED)
+        found.append(Running(account, next(filter(None, namespaces), "")))
+    return found
+
+
+def _given(spec: _PodSpec) -> dict[str, str]:
+    """The flags of the operator by name. Beside the Go operator runs a proxy with flags of its own."""
+    named = [each for each in spec.containers if each.name == _MANAGER] or spec.containers
+    arguments = [flag for each in named for flag in each.args]
+    words = (each.removeprefix("--").partition("=") for each in canonical(arguments))
+    return {name: value or "true" for name, _, value in words}
+
+
+async def rendering_settings(reading: Reading) -> RenderSettings:
+    """How the running operator renders.
+
+    Raises: ConfigError unless there is just one; ApiError; ExceptionGroup of ConfigError for its flags.
+    """
+    found = await reading.all(Deployment, labels=_SELECTOR)
+    if len(found) != 1:
+        names = ", ".join(str(each.key) for each in found) or "none"
+        raise ConfigError("--before-upgrade", f"expected one running operator, found {names}")
+    spec = msgspec.json.decode(found[0].spec, type=_Spec)
+    return read_settings(_given(spec.template.spec), environment={}).render

@@ -1,0 +1,161 @@
+"""The objects that belong to an object, as a tree, with what is ready marked and what blocks a pod."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import msgspec
+from rich.text import Text
+from rich.tree import Tree
+
+from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
+from dynamo_graphs.status import pods
+from dynamo_graphs.status.readiness import is_ready, summary
+from dynamo_graphs.status.workload import deployment_readiness
+from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup
+from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet, LeaderWorkerSetSpec
+from dynamoctl.members import ORDER
+from kube_runtime.commandline.errors import visible
+from kube_runtime.kind import Object
+from kube_runtime.types.apps import Deployment, DeploymentSpec, ReplicaSet
+from kube_runtime.types.core import Pod
+from kube_runtime.types.meta import Resource
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One object, and those under it.
+
+    None means: `is_ready` is None for what is as it is, such as a Role.
+    """
+
+    kind: str
+    name: str
+    is_ready: bool | None
+    note: str
+    children: tuple["Node", ...]
+
+
+def grown(root: Resource, by_owner: Mapping[str, Sequence[Resource]], *, now: datetime) -> Node:
+    """`root` and everything under it."""
+    return _grown(root, by_owner, now, frozenset())
+
+
+def drawn(node: Node) -> Tree:
+    """The tree, ready for printing."""
+    found = Tree(_line(node), guide_style="dim")
+    _draw(found, node)
+    return found
+
+
+def tree_json(node: Node) -> Object:
+    """The same for machines."""
+    return {
+        "kind": node.kind,
+        "name": node.name,
+        "ready": node.is_ready,
+        "note": node.note,
+        "children": [tree_json(each) for each in node.children],
+    }
+
+
+def _grown(
+    root: Resource,
+    by_owner: Mapping[str, Sequence[Resource]],
+    now: datetime,
+    above: frozenset[str],
+) -> Node:
+    uid = root.metadata.uid
+    # Anybody may write owners: two objects that own each other must not be an endless tree.
+    below = () if uid in above else by_owner.get(uid, ())
+    ordered = sorted(below, key=lambda each: (ORDER[type(each)], each.metadata.name))
+    return Node(
+        kind=root.KIND.name,
+        name=root.metadata.name,
+        is_ready=_is_ready(root),
+        note=_note(root, now),
+        children=tuple(_grown(each, by_owner, now, above | {uid}) for each in ordered),
+    )
+
+
+def _draw(parent: Tree, node: Node) -> None:
+    for child in node.children:
+        _draw(parent.add(_line(child)), child)
+
+
+def _line(node: Node) -> Text:
+    mark = {True: ("✔ ", "green"), False: ("✘ ", "red"), None: ("  ", "")}[node.is_ready]
+    line = Text.assemble(mark, (visible(node.kind), "bold"), " ", visible(node.name))
+    if node.note:
+        line.append(f"  {visible(node.note)}", style="dim")
+    return line
+
+
+def _is_ready(each: Resource) -> bool | None:
+    match each:
+        case (
+            DynamoGraphDeployment()
+            | DynamoComponentDeployment()
+            | DynamoGraphDeploymentScalingAdapter()
+        ):
+            return is_ready(each)
+        case Deployment():
+            return deployment_readiness(each).is_ready
+        case LeaderWorkerSet() | PodClique() | PodCliqueScalingGroup():
+            ready, wanted = _replicas(each) or (0, 0)
+            return ready >= wanted
+        case Pod() if each.status.phase != "Succeeded":
+            return pods.is_ready(each)
+        case _:
+            return None
+
+
+def _note(each: Resource, now: datetime) -> str:
+    replicas = _replicas(each)
+    notes = (
+        f"{replicas[0]}/{replicas[1]}" if replicas else _state(each, now),
+        "is being deleted" if each.metadata.deletion_timestamp else "",
+    )
+    return "; ".join(text for text in notes if text)
+
+
+def _replicas(each: Resource) -> tuple[int, int] | None:
+    """How many replicas are ready, of how many. None means: the kind has none."""
+    match each:
+        case Deployment(spec=raw, status=status):
+            return status.ready_replicas, msgspec.json.decode(raw, type=DeploymentSpec).replicas
+        case LeaderWorkerSet(spec=raw, status=status):
+            return status.ready_replicas, msgspec.json.decode(
+                raw, type=LeaderWorkerSetSpec
+            ).replicas
+        case ReplicaSet(spec=spec, status=status) | PodClique(spec=spec, status=status):
+            return status.ready_replicas, spec.replicas or 0
+        case PodCliqueScalingGroup(spec=spec, status=status):
+            return status.available_replicas, spec.replicas or 0
+        case _:
+            return None
+
+
+def _state(each: Resource, now: datetime) -> str:
+    match each:
+        case DynamoGraphDeployment(status=status):
+            return status.state or "no status yet"
+        case DynamoComponentDeployment() | DynamoGraphDeploymentScalingAdapter():
+            said = summary(each)
+            return "" if is_ready(each) else said.reason if said else "no status yet"
+        case Pod():
+            return _pod(each, now)
+        case _:
+            return ""
+
+
+def _pod(pod: Pod, now: datetime) -> str:
+    """What a pod does, and what holds it up, in the words that a graph's status has for it."""
+    blockage = pods.verdict(pod, now).blockage
+    if blockage is None:
+        return pod.status.phase
+    container = f"container {blockage.container}: " if blockage.container else ""
+    message = f": {blockage.message}" if blockage.message else ""
+    return f"{pod.status.phase}; {container}{blockage.word}{message}"

@@ -1,0 +1,26 @@
+"""Who leads in a cluster, by a Lease that anybody may have written."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from dynamoctl.installation.leaders import leader
+from kube_runtime.types.coordination import Lease, LeaseSpec
+from kube_runtime.types.meta import Metadata
+
+NOW = datetime(2026, 1, 1, 0, 0, 10, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("renewed", "said"),
+    [
+        ("2026-01-01T00:00:00.000000Z", "leads, by Lease"),
+        ("2025-12-31T23:59:50.000000Z", "until its Lease expired"),
+        ("0000-01-01T00:00:00.000000Z", "until its Lease expired"),
+        (None, "until its Lease expired"),
+    ],
+)
+def test_a_holder_leads_while_its_lease_lasts(renewed: str | None, said: str) -> None:
+    spec = LeaseSpec(holder_identity="pod-1", lease_duration_seconds=15, renew_time=renewed)
+    lease = Lease(Metadata("dynamo.nvidia.com", "kube-system"), spec=spec)
+    assert said in leader(lease, NOW, is_before=False).text

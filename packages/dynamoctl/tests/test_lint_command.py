@@ -1,0 +1,217 @@
+"""`dynamoctl lint` says what admission would say, with the place of each field."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dynamoctl.lint import Output, lint
+
+GOOD = """\
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoGraphDeployment
+metadata:
+  name: chat
+spec:
+  services:
+    w:
+      componentType: worker
+      extraPodSpec:
+        mainContainer:
+          image: example.com/worker:1
+          args: [run]
+"""
+BAD = GOOD.replace("image: example.com/worker:1", "image: example.com/worker") + (
+    "      ingress:\n        enabled: true\n      replicaz: 2\n"
+)
+ODD = GOOD.replace("worker:1", "worker:latest")
+OTHER = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: x\ndata: 5\n"
+MODEL = """\
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoModel
+metadata:
+  name: m
+spec:
+  modelName: m
+  baseModelName: b
+  modelType: lora
+"""
+
+
+def linted(
+    tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str], output: Output = "table"
+) -> tuple[int, str]:
+    file = tmp_path / "in.yaml"
+    file.write_text(text)
+    code = lint([str(file)], settings=None, namespace="", output=output)
+    return code, capsys.readouterr().out.replace(str(tmp_path), "")
+
+
+def test_a_good_manifest_is_silent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (0, "") == linted(tmp_path, GOOD, capsys)
+
+
+def test_problems_of_the_schema_and_of_the_rules_come_together(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, text = linted(tmp_path, BAD, capsys)
+    assert 1 == code
+    head, *rows = text.splitlines()
+    assert ["PLACE", "LEVEL", "OBJECT", "PROBLEM"] == head.split()
+    assert [
+        ("/in.yaml:11:11", "warning", "spec.services.w.extraPodSpec.mainContainer.image:"),
+        ("/in.yaml:13:7", "error", "spec.services[w].ingress.host"),
+        ("/in.yaml:13:7", "warning", "spec.services.w.ingress.ingressControllerClassName:"),
+        ("/in.yaml:15:7", "error", "spec.services.w.replicaz:"),
+    ] == [tuple(row.split()[index] for index in (0, 1, 3)) for row in rows]
+
+
+EVERYTHING = """\
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoGraphDeployment
+metadata:
+  name: chat
+spec:
+  backendFramework: vlm
+  services:
+    w:
+      componentType: fronted
+      replicas: two
+      serviceNam: x
+      resources:
+        limits:
+          gpu: one
+          nvidia.com/gpu: "1"
+          rdma/ib: "1"
+      extraPodSpec:
+        mainContainer:
+          image: example.com/x:latest
+          env: 5
+          args: [run]
+"""
+
+
+def test_no_problem_hides_another_and_all_come_in_the_order_of_their_lines(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, text = linted(tmp_path, EVERYTHING, capsys, "json")
+    assert 1 == code
+    found = json.loads(text)
+    said = "spec.services.w"
+    assert [
+        (6, "error", "spec.backendFramework"),
+        (9, "warning", f"{said}.componentType"),
+        (10, "error", f"{said}.replicas"),
+        (11, "error", f"{said}.serviceNam"),
+        (13, "error", f"{said}.resources.limits.nvidia.com/gpu"),
+        (14, "error", f"{said}.resources.limits.gpu"),
+        (16, "error", f"{said}.resources.limits.rdma/ib"),
+        (19, "warning", f"{said}.extraPodSpec.mainContainer.image"),
+        (20, "error", f"{said}.extraPodSpec.mainContainer.env"),
+    ] == [(int(each["place"].rsplit(":", 2)[1]), each["level"], each["path"]) for each in found]
+
+
+def test_the_name_of_a_gpu_as_a_container_has_it_is_told_ours(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, text = linted(tmp_path, EVERYTHING, capsys)
+    assert 'unknown field; use "gpu", for example gpu: "1"' in text
+    assert 'custom: {"rdma/ib": "1"}' in text
+
+
+def test_problems_of_several_files_come_file_by_file_with_a_summary(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = [tmp_path / "b.yaml", tmp_path / "a.yaml"]
+    files[0].write_text(f"{BAD}---\n{OTHER}")
+    files[1].write_text(ODD)
+    code = lint([str(each) for each in files], settings=None, namespace="", output="json")
+    answer = capsys.readouterr()
+    assert 1 == code
+    places = [Path(each["place"]).name.partition(":")[0] for each in json.loads(answer.out)]
+    assert ["b.yaml"] * 4 + ["a.yaml"] == places
+    assert "2 objects in 2 files: 2 errors, 3 warnings\n" == answer.err
+
+
+def test_success_is_told_on_stderr(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "in.yaml"
+    file.write_text(GOOD)
+    lint([str(file)], settings=None, namespace="", output="table")
+    assert ("", "1 object in 1 file: 0 errors, 0 warnings\n") == tuple(capsys.readouterr())
+
+
+CLAIM = """\
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: models}
+spec: {accessModes: [MODE], resources: {requests: {storage: 1Gi}}}
+"""
+USER = GOOD.replace("spec:\n", "spec:\n  pvcs: [{name: models}]\n").replace(
+    "      componentType: worker\n",
+    "      componentType: worker\n      replicas: 2\n      volumeMounts: [{name: models, mountPoint: /m}]\n",
+)
+
+
+@pytest.mark.parametrize(("mode", "expected"), [("ReadWriteOnce", 1), ("ReadWriteMany", 0)])
+def test_a_claim_in_the_file_is_known(
+    mode: str, expected: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, text = linted(tmp_path, USER + CLAIM.replace("MODE", mode), capsys, "json")
+    assert (0, expected) == (code, len(json.loads(text)))
+
+
+PICKER = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: picker}
+data: {config.yaml: ""}
+---
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoGraphDeployment
+metadata: {name: chat}
+spec:
+  services:
+    Epp:
+      componentType: epp
+      eppConfig: {configMapRef: {name: picker, key: KEY}}
+      extraPodSpec: {mainContainer: {image: "example.com/epp:1"}}
+"""
+
+
+@pytest.mark.parametrize(("key", "expected"), [("config.yaml", 0), ("other.yaml", 1)])
+def test_a_config_map_in_the_file_is_known(
+    key: str, expected: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, text = linted(tmp_path, PICKER.replace("KEY", key), capsys, "json")
+    assert (0, expected) == (code, len(json.loads(text)))
+
+
+def test_warnings_alone_are_fine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, text = linted(tmp_path, ODD, capsys, "json")
+    assert 0 == code
+    (found,) = json.loads(text)
+    assert ("warning", "/in.yaml:11:11") == (found["level"], found["place"])
+    assert "spec.services.w.extraPodSpec.mainContainer.image" == found["path"]
+
+
+def test_objects_of_other_kinds_are_not_looked_at(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (0, "") == linted(tmp_path, OTHER, capsys)
+
+
+def test_every_kind_with_a_webhook_has_its_rules(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, text = linted(tmp_path, MODEL, capsys)
+    assert 1 == code
+    assert "spec.source is required when modelType is 'lora'" in text
+
+
+def test_sarif_has_line_and_column(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, text = linted(tmp_path, BAD, capsys, "sarif")
+    results: list[Any] = json.loads(text)["runs"][0]["results"]
+    region = results[1]["locations"][0]["physicalLocation"]["region"]
+    assert {"startLine": 13, "startColumn": 7} == region

@@ -1,0 +1,45 @@
+"""Which object a command line means: every name of a kind that kubectl takes, in any case."""
+
+import pytest
+from cyclopts import CycloptsError
+
+from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.model import DynamoModel
+from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
+from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
+from dynamo_graphs.status.readiness import Stated
+from dynamoctl.resource_args import GRAPHS, STATED, named
+
+
+@pytest.mark.parametrize(
+    ("text", "type_"),
+    [
+        ("chat", DynamoGraphDeployment),
+        ("dgd/chat", DynamoGraphDeployment),
+        ("DynamoGraphDeployment/chat", DynamoGraphDeployment),
+        ("dynamographdeployments/chat", DynamoGraphDeployment),
+        ("dynamographdeployments.nvidia.com/chat", DynamoGraphDeployment),
+        ("dynamographdeployment.v1alpha1.nvidia.com/chat", DynamoGraphDeployment),
+        ("DCD/chat", DynamoComponentDeployment),
+        ("dgdsa/chat", DynamoGraphDeploymentScalingAdapter),
+        ("dmodel/chat", DynamoModel),
+        ("dm/chat", DynamoModel),
+        ("dgdr/chat", DynamoGraphDeploymentRequest),
+    ],
+)
+def test_a_kind_has_many_names(text: str, type_: type[Stated]) -> None:
+    assert (type_, "chat") == named(text, STATED)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "dgd/", "/chat", "a/b/c", "pod/chat", "..", "chat?x=1", "Chat"]
+)
+def test_anything_else_is_wrong_usage(text: str) -> None:
+    with pytest.raises(CycloptsError):
+        named(text, STATED)
+
+
+def test_the_kinds_that_are_meant_are_listed() -> None:
+    with pytest.raises(CycloptsError, match=r"expected one of dgd\)$"):
+        named("dcd/chat", GRAPHS)

@@ -1,0 +1,214 @@
+"""Both programs, as a shell starts them."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+from kube_runtime.version import version
+
+BIN = Path(sys.executable).parent
+GRAPH = """\
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoGraphDeployment
+metadata:
+  name: chat
+spec:
+  services:
+    Frontend:
+      componentType: frontend
+      extraPodSpec:
+        mainContainer:
+          image: example.com/frontend:1
+"""
+SERVING = """\
+import asyncio, re, sys, time
+from functools import partial
+from dynamo_operator.cli.shutdown import end_within
+from dynamo_operator.cli.run import serve
+from dynamo_operator.observability import logging
+from dynamo_graphs.settings import Settings
+
+logging.configure(Settings().logging, sys.stderr)
+
+async def operator(settings, *, stop):
+    print("running", flush=True)
+    await stop.wait()
+    print("stopping", flush=True)
+    if "stuck" in sys.argv:
+        await asyncio.Event().wait()
+    if "thread" in sys.argv:
+        await asyncio.get_running_loop().run_in_executor(None, time.sleep, 600)
+    if "pattern" in sys.argv:
+        re.match("(a+)+b", "a" * 60)
+
+asyncio.run(serve(Settings(), operator, on_stop=partial(end_within, float(sys.argv[-1]))))
+"""
+
+DEEP = """\
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_operator.cli.run import run
+from kube_runtime.decode import decode_items, decode_list
+from kube_runtime.errors import ConfigError
+
+try:
+    run(config="/nowhere")
+except* ConfigError:
+    pass
+config = b'{"x":' * 9900 + b"1" + b"}" * 9900
+spec = b'{"services":{"a":{"componentType":"epp","eppConfig":{"config":%s}}}}' % config
+text = b'{"items":[{"metadata":{"name":"a"},"spec":%s}]}' % spec
+page = decode_list(DynamoGraphDeployment.KIND, text)
+print(*map(len, decode_items(DynamoGraphDeployment, page.items)))
+"""
+
+
+def run(
+    arguments: Sequence[str], text: str = "", columns: int = 120
+) -> subprocess.CompletedProcess[str]:
+    program, *rest = arguments
+    return subprocess.run(  # noqa: S603  our own programs
+        [BIN / program, *rest],
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+        env={**os.environ, "COLUMNS": str(columns)},
+    )
+
+
+@pytest.mark.parametrize("program", ["dynamoctl", "kubectl-dynamo", "dynamo-operator"])
+def test_the_version_is_printed(program: str) -> None:
+    answer = run([program, "version"])
+    assert (0, f"{version()}\n", "") == (answer.returncode, answer.stdout, answer.stderr)
+
+
+@pytest.mark.parametrize(
+    ("program", "name"), [("dynamoctl", "dynamoctl"), ("kubectl-dynamo", "kubectl dynamo")]
+)
+def test_help_has_the_name_that_was_called(program: str, name: str) -> None:
+    answer = run([program, "--help"])
+    assert 0 == answer.returncode
+    assert answer.stdout.startswith(f"Usage: {name} COMMAND")
+    assert {"render", "crds", "dev", "version"} <= set(answer.stdout.split())
+
+
+def test_there_is_no_colour_without_a_terminal() -> None:
+    assert "\x1b" not in run(["dynamoctl", "--help"]).stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["dynamoctl", "rendr"],
+        ["dynamoctl", "render"],
+        ["dynamoctl", "render", "--orchestrator", "x", "-f", "-"],
+        ["dynamo-operator", "--leader-elec"],
+        ["dynamo-operator", "-leader-elec"],
+        ["dynamo-operator", "run", "--natsAddr"],
+        ["dynamo-operator", "walk"],
+    ],
+)
+def test_wrong_usage_is_one_line_and_exit_code_2(arguments: list[str]) -> None:
+    answer = run(arguments, columns=20)
+    assert (2, "") == (answer.returncode, answer.stdout)
+    assert re.fullmatch(r"error: .+\n", answer.stderr)
+
+
+def test_wrong_settings_are_one_line_each_and_exit_code_1() -> None:
+    answer = run(["dynamo-operator", "-discovery-backend", "consul", "--leader-elect=maybe"])
+    assert 1 == answer.returncode
+    assert [
+        "error: --discovery-backend: expected one of kubernetes, etcd, got 'consul'",
+        "error: --leader-elect: expected true or false, got 'maybe'",
+    ] == answer.stderr.splitlines()
+
+
+def test_no_flag_is_broken_in_the_help() -> None:
+    text = run(["dynamo-operator", "--help"], columns=80).stdout
+    assert {"--leader-election-lease-duration", "--virtual-service-supports-https"} <= set(
+        text.split()
+    )
+
+
+def test_standard_input_is_rendered() -> None:
+    answer = run(["dynamoctl", "render", "-f", "-"], GRAPH)
+    assert (0, "") == (answer.returncode, answer.stderr)
+    assert "\nkind: Deployment\n" in answer.stdout
+
+
+def test_problems_go_to_stderr_and_nothing_to_stdout() -> None:
+    answer = run(["dynamoctl", "render", "-f", "-"], GRAPH.replace("image:", "imag:"))
+    assert (1, "") == (answer.returncode, answer.stdout)
+    assert answer.stderr.startswith(
+        "error: <stdin>:11:11: spec.services.Frontend.extraPodSpec.mainContainer.imag: unknown field"
+    )
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+    file = tmp_path / "graph.yaml"
+    file.write_text(GRAPH, encoding="utf-8")
+    with subprocess.Popen(  # noqa: S603  our own program
+        [BIN / "dynamoctl", "render", "-f", file], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as program:
+        assert program.stdout
+        assert program.stderr
+        program.stdout.close()
+        assert b"" == program.stderr.read()
+    assert 0 == program.returncode
+
+
+def test_the_operator_reads_json_as_deep_as_the_api_server_takes_it() -> None:
+    answer = run(["python", "-c", DEEP])
+    assert ("1 0\n", 0) == (answer.stdout, answer.returncode)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_in_order(number: signal.Signals) -> None:
+    with _serving() as (program, output):
+        program.send_signal(number)
+        assert "stopping\n" == output.read()
+    assert 0 == program.returncode
+
+
+def test_a_second_signal_ends_at_once() -> None:
+    with _serving("stuck") as (program, output):
+        program.terminate()
+        assert "stopping\n" == output.readline()
+        program.terminate()
+    assert -signal.SIGTERM == program.returncode
+
+
+@pytest.mark.parametrize("what", ["stuck", "thread", "pattern"])
+def test_a_signal_ends_whatever_is_under_way(what: str) -> None:
+    with _serving(what, "0.5") as (program, output):
+        program.terminate()
+        assert "stopping\n" == output.readline()
+        assert program.wait(20) in (1, -signal.SIGALRM)
+
+
+@contextmanager
+def _serving(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], IO[str]]]:
+    with (
+        subprocess.Popen(  # noqa: S603  the text above
+            [sys.executable, "-c", SERVING, *arguments, *(() if arguments[1:] else ("600",))],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        ) as program
+    ):
+        assert program.stdout
+        try:
+            assert "running\n" == program.stdout.readline()
+            yield program, program.stdout
+        except BaseException:
+            program.kill()
+            raise

@@ -1,0 +1,179 @@
+"""The tree of a graph's objects: what belongs to what, what is ready, and what holds a pod up."""
+
+import io
+import json
+from collections import defaultdict
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+from rich.console import Console
+
+from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup
+from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
+from dynamoctl.members import Members, members
+from dynamoctl.tree import Node, drawn, grown, tree_json
+from kube_runtime.client.requests import Client
+from kube_runtime.client.transport import Answer, Request
+from kube_runtime.kind import Key, Object
+from kube_runtime.types.apps import Deployment, ReplicaSet
+from kube_runtime.types.core import Pod
+from kube_runtime.types.meta import R, Resource
+from kube_runtime.types.rbac import Role
+from stated import NOW, READY, THEN, a_condition, a_graph
+
+GRAPH = a_graph(READY)
+
+
+def an_object(type_: type[R], name: str, owner: str = "u-chat", **fields: Any) -> R:
+    owners = [{"kind": "x", "name": "x", "uid": owner}]
+    metadata = {"name": name, "uid": f"u-{name}", "ownerReferences": owners}
+    body = {"metadata": {**metadata, **fields.pop("metadata", {})}, **fields}
+    return msgspec.json.decode(json.dumps(body), type=type_)
+
+
+def a_pod(name: str, *, ready: bool = True, owner: str = "u-rs", **status: Any) -> Pod:
+    said = a_condition("Ready", "True" if ready else "False", "")
+    known = {"phase": "Running", "conditions": [said], **status}
+    return an_object(Pod, name, owner, spec={"nodeName": "n"}, status=known)
+
+
+def a_tree(*objects: Resource) -> Node:
+    by_owner = defaultdict(list)
+    for each in objects:
+        by_owner[each.metadata.owner_references[0].uid].append(each)
+    return grown(GRAPH, by_owner, now=NOW)
+
+
+def printed(node: Node) -> str:
+    output = io.StringIO()
+    Console(file=output, width=1000).print(drawn(node))
+    return output.getvalue()
+
+
+def lines(*objects: Resource) -> list[str]:
+    return [each.strip("│├└─ \n") for each in printed(a_tree(*objects)).splitlines()]
+
+
+def test_objects_stand_below_their_owners_in_the_order_of_kinds() -> None:
+    counts = {"readyReplicas": 1, "updatedReplicas": 1, "replicas": 1, "availableReplicas": 1}
+    deployment = an_object(Deployment, "d", spec={"replicas": 1}, status=counts)
+    owned = an_object(ReplicaSet, "rs", "u-d", spec={"replicas": 1}, status=counts)
+    assert [
+        "✔ DynamoGraphDeployment chat  no status yet",
+        "Role role",
+        "✔ Deployment d  1/1",
+        "ReplicaSet rs  1/1",
+        "✔ Pod p  Running",
+    ] == lines(a_pod("p"), owned, deployment, an_object(Role, "role"))
+
+
+def test_a_pod_says_what_holds_it_up() -> None:
+    waiting = {"waiting": {"reason": "ImagePullBackOff", "message": "no such tag"}}
+    status = {"name": "main", "ready": False, "state": waiting}
+    broken = a_pod("p", ready=False, owner="u-chat", phase="Pending", containerStatuses=[status])
+    assert "✘ Pod p  Pending; container main: ImagePullBackOff: no such tag" == lines(broken)[1]
+
+
+def test_a_pod_without_a_node_has_the_words_of_the_scheduler() -> None:
+    said = a_condition("PodScheduled", "False", "Unschedulable", "0/3 nodes: no nvidia.com/gpu")
+    body = {"phase": "Pending", "conditions": [said]}
+    found = lines(an_object(Pod, "p", status=body))[1]
+    assert "✘ Pod p  Pending; Unschedulable: 0/3 nodes: no nvidia.com/gpu" == found
+
+
+def test_workloads_of_other_projects_have_their_counts() -> None:
+    sets = an_object(LeaderWorkerSet, "l", spec={"replicas": 2}, status={"readyReplicas": 1})
+    clique = an_object(PodClique, "c", spec={"replicas": 2}, status={"readyReplicas": 2})
+    group = an_object(PodCliqueScalingGroup, "g", spec={"replicas": 1})
+    assert [
+        "✘ PodCliqueScalingGroup g  0/1",
+        "✔ PodClique c  2/2",
+        "✘ LeaderWorkerSet l  1/2",
+    ] == lines(sets, clique, group)[1:]
+
+
+def test_what_is_going_says_so() -> None:
+    role = an_object(Role, "role", metadata={"deletionTimestamp": THEN})
+    assert "Role role  is being deleted" == lines(role)[1]
+
+
+def test_a_hostile_name_or_message_reaches_no_terminal() -> None:
+    last = {"exitCode": 1, "message": "\x1b]0;owned\x07\x9b31m\u202eevil\nline"}
+    status = {"name": "main", "ready": False, "state": {"terminated": last}}
+    text = printed(
+        a_tree(a_pod("p\x1b[2J", ready=False, owner="u-chat", containerStatuses=[status]))
+    )
+    assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(text)
+    assert "owned" in text
+
+
+def test_objects_that_own_each_other_end() -> None:
+    one, two = an_object(Role, "a", "u-b"), an_object(Role, "b", "u-a")
+    start = an_object(Role, "a", "u-chat")
+    assert 4 == len(lines(start, one, two))
+
+
+def test_the_same_for_machines() -> None:
+    found = tree_json(a_tree(a_pod("p", owner="u-chat")))
+    pod = {"kind": "Pod", "name": "p", "ready": True, "note": "Running", "children": []}
+    assert [pod] == found["children"]
+
+
+class Cluster:
+    """An API server with some lists; what is asked of it is kept."""
+
+    def __init__(self, lists: dict[str, list[Object]], refused: tuple[str, ...] = ()) -> None:
+        self.lists = lists
+        self.refused = refused
+        self.asked: list[Request] = []
+
+    async def send(self, request: Request) -> Answer:
+        self.asked.append(request)
+        plural = request.path.rpartition("/")[2]
+        code = 200
+        body: Object = {"metadata": {"resourceVersion": "1"}, "items": self.lists.get(plural)}
+        if request.path == "/apis":
+            body = {"groups": [{"name": each} for each in ("apps", "nvidia.com")]}
+        elif plural in self.refused:
+            code, body = 403, {"kind": "Status", "message": f"no {plural} for you", "code": 403}
+        elif plural not in self.lists:
+            code, body = 404, {"kind": "Status", "message": "no such kind", "code": 404}
+
+        return Answer(code, {}, _once(json.dumps(body).encode()))
+
+
+async def _once(body: bytes) -> AsyncIterator[bytes]:
+    yield body
+
+
+async def found_in(cluster: Cluster) -> Members:
+    return await members(Client(cluster), Key("prod", "chat"))
+
+
+async def test_kinds_that_are_not_served_are_not_asked_for() -> None:
+    cluster = Cluster({"pods": []})
+    assert () == (await found_in(cluster)).unread
+    paths = [each.path for each in cluster.asked]
+    assert not [each for each in paths if "grove.io" in each or "leaderworkerset" in each]
+    assert 1 == sum(each.endswith("/pods") for each in paths)
+
+
+async def test_pods_are_selected_by_their_graph() -> None:
+    cluster = Cluster({"pods": []})
+    await found_in(cluster)
+    queries = {each.path.rpartition("/")[2]: each.query for each in cluster.asked}
+    assert "nvidia.com/dynamo-graph-deployment-name=chat" == queries["pods"]["labelSelector"]
+    assert "500" == queries["pods"]["limit"]
+
+
+async def test_a_kind_that_may_not_be_listed_is_named_once() -> None:
+    owners = [{"kind": "x", "name": "x", "uid": "u-chat"}]
+    deployment = {"metadata": {"name": "d", "ownerReferences": owners}}
+    cluster = Cluster({"deployments": [deployment]}, refused=("pods", "services"))
+    found = await found_in(cluster)
+    assert ["d"] == [each.metadata.name for each in found.by_owner["u-chat"]]
+    assert {
+        "cannot list pods: no pods for you",
+        "cannot list services: no services for you",
+    } == set(found.unread)

@@ -1,0 +1,307 @@
+"""What `dynamoctl why` says: what holds an object up, since when, and what to do, in the table's words."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from dynamo_graphs.api.model import DynamoModel
+from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
+from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
+from dynamo_graphs.status.condition_catalog import MEANINGS
+from dynamo_graphs.status.readiness import Stated, meaning
+from dynamo_graphs.status.request_catalog import REQUEST_MEANINGS
+from dynamoctl.explanation import Explanation, changed_at, explanation
+from kube_runtime.types.meta import Condition
+from stated import (
+    NOW,
+    READY,
+    THEN,
+    a_component,
+    a_condition,
+    a_graph,
+    a_pod,
+    counts,
+    late,
+    metadata,
+)
+
+SINCE = f"since {THEN} (12 minutes)"
+
+
+def told(stated: Stated, changed: str | None = None) -> Explanation:
+    return explanation(stated, now=NOW, changed_at=changed)
+
+
+def text(found: Explanation) -> str:
+    return "\n".join((*found.said, *found.advice))
+
+
+def advice(reason: str, condition: str = "Ready", status: str = "False") -> str:
+    row = meaning("DynamoGraphDeployment", Condition(condition, status, reason))
+    assert row is not None
+    return row.advice
+
+
+def unready(reason: str, message: str = "", **fields: Any) -> dict[str, Any]:
+    return a_condition("Ready", "False", reason, message, **fields)
+
+
+def test_a_ready_graph_needs_one_sentence() -> None:
+    assert Explanation((f"prod/chat has been ready {SINCE}.",)) == told(a_graph(READY))
+
+
+def test_an_image_that_cannot_be_pulled() -> None:
+    pod = a_pod("ImagePullBackOff", "no such tag", since=THEN, restarts=0)
+    services = {"w": late("image_pull_failed", pod), "f": counts()}
+    found = told(a_graph(unready("image_pull_failed", "w: 0/1"), services=services))
+    head, cause, service = found.said
+    assert f"prod/chat has not been ready {SINCE}." == head
+    assert cause.startswith(
+        "Ready is False, image_pull_failed: The kubelet cannot pull a container's image"
+    )
+    assert "Service w, image_pull_failed: 0 of 1 replicas" in service
+    assert f"pod chat-w-0, container main: ImagePullBackOff {SINCE}: no such tag" in service
+    assert (advice("image_pull_failed"),) == found.advice
+
+
+def test_no_node_for_a_pod_has_the_words_of_the_scheduler() -> None:
+    pod = a_pod("Unschedulable", "0/3 nodes: no nvidia.com/gpu", container=None, since=THEN)
+    services = {"w": late("insufficient_capacity", pod, {**pod, "name": "chat-w-1"})}
+    found = told(a_graph(unready("insufficient_capacity"), services=services))
+    assert "pod chat-w-0: Unschedulable" in found.said[-1]
+    assert found.said[-1].endswith("0/3 nodes: no nvidia.com/gpu (and 1 more such pods)")
+    assert (advice("insufficient_capacity"),) == found.advice
+
+
+def test_of_several_reasons_each_has_its_own_advice() -> None:
+    services = {
+        "a": late("pods_crashing", a_pod("OOMKilled", restarts=3)),
+        "b": late("image_pull_failed", a_pod("ImagePullBackOff")),
+        "c": late("image_pull_failed", a_pod("ImagePullBackOff")),
+    }
+    found = told(a_graph(unready("mixed_not_ready_reasons", "a | b | c"), services=services))
+    assert "restarted 3 times" in text(found)
+    assert "a | b | c" not in text(found)
+    crashing, pulling = advice("pods_crashing"), advice("image_pull_failed")
+    assert (f"a: {crashing}", f"b, c: {pulling}") == found.advice
+
+
+def test_a_service_without_blocked_pods_has_its_message() -> None:
+    services = {"w": late("updating", message="x: 1 of 2 replicas are updated")}
+    found = told(a_graph(unready("updating"), services=services))
+    assert found.said[-1].endswith("x: 1 of 2 replicas are updated")
+
+
+def test_pods_of_an_older_spec_do_not_count() -> None:
+    old = late("image_pull_failed", a_pod("ImagePullBackOff"))
+    services = {"w": {**old, "replicas": 2, "readyReplicas": 1}}
+    found = told(a_graph(unready("image_pull_failed"), services=services))
+    assert "0 of 1 replicas of the newest spec" in text(found)
+
+
+def test_mistakes_are_told_in_the_words_of_the_operator() -> None:
+    message = "spec.services.w.replicas: is negative"
+    conditions = (
+        unready("ValidationFailed", message),
+        a_condition("Progressing", "False", "ValidationFailed", message),
+    )
+    found = told(a_graph(*conditions))
+    assert 1 == text(found).count(message)
+    assert ("Correct the graph.",) == found.advice
+
+
+def test_a_refused_spec_is_not_explained_by_services_from_before() -> None:
+    services = {"w": late("image_pull_failed", a_pod("ImagePullBackOff"))}
+    refused = unready("ValidationFailed", "spec.x: is wrong", generation=2)
+    found = told(a_graph(refused, services=services, generation=2))
+    assert "The operator reports: spec.x: is wrong" in found.said
+    assert "ImagePullBackOff" not in text(found)
+
+
+def test_a_service_whose_cause_is_unknown_is_told_beside_the_others() -> None:
+    services = {
+        "a": late("image_pull_failed", a_pod("ImagePullBackOff")),
+        "b": late("", message="chat-b: it does not exist yet"),
+    }
+    found = told(a_graph(unready("image_pull_failed"), services=services))
+    assert found.said[-1].endswith("ready; chat-b: it does not exist yet")
+    assert f"b: {advice('some_resources_are_not_ready')}" in found.advice
+
+
+def test_a_graph_whose_causes_are_unknown_has_its_message() -> None:
+    services = {"w": late("", message="chat-w: it does not exist yet")}
+    said = unready("some_resources_are_not_ready", "Resources not ready: chat-w")
+    found = told(a_graph(said, services=services))
+    assert "The operator reports: Resources not ready: chat-w" in found.said
+    assert (advice("some_resources_are_not_ready"),) == found.advice
+
+
+def test_a_deadline_that_has_passed_is_told_besides() -> None:
+    over = a_condition("Progressing", "False", "progress_deadline_exceeded", "No progress within")
+    found = told(a_graph(unready("pods_not_ready"), over))
+    assert "No progress within" in text(found)
+    assert advice("progress_deadline_exceeded", "Progressing") in found.advice
+
+
+def test_progress_is_told() -> None:
+    going = a_condition("Progressing", "True", "updating", "1 of 4 replicas")
+    assert "Progress: 1 of 4 replicas." in told(a_graph(unready("updating"), going)).said
+
+
+@pytest.mark.parametrize("is_seen", [True, False])
+def test_a_paused_graph(is_seen: bool) -> None:
+    seen = (a_condition("Progressing", "Unknown", "paused"),) if is_seen else ()
+    paused = a_graph(READY, *seen, annotations={"nvidia.com/paused": "true"})
+    found = told(paused)
+    assert "has been ready" in found.said[0]
+    assert "`nvidia.com/paused` is `true`: the operator writes nothing" in found.said[1]
+    broken = a_graph(unready("pods_crashing"), annotations={"nvidia.com/paused": "true"})
+    assert advice("paused", "Progressing", "Unknown") == told(broken).advice[0]
+
+
+def test_a_paused_adapter_says_so_once() -> None:
+    said = a_condition("Ready", "Unknown", "paused")
+    fields = metadata(annotations={"nvidia.com/paused": "true"})
+    body = {"metadata": fields, "status": {"conditions": [said], "observedGeneration": 1}}
+    found = told(msgspec.convert(body, DynamoGraphDeploymentScalingAdapter))
+    assert 2 == len(found.said)
+    assert 1 == len(found.advice)
+
+
+def test_a_suspended_graph() -> None:
+    at_zero = a_condition("Suspended", "True", "suspended", "All services have zero replicas")
+    found = told(a_graph(unready("suspended", "All services have zero replicas"), at_zero))
+    assert 1 == text(found).count("All services have zero replicas")
+    assert (advice("suspended"),) == found.advice
+
+
+def test_what_cannot_work_as_written_is_part_of_why() -> None:
+    warned = a_condition("ConfigurationWarning", "True", "will_not_work_as_written", "w: no args")
+    found = told(a_graph(unready("pods_crashing", "w crashes"), warned))
+    assert "w: no args" in text(found)
+    assert advice("will_not_work_as_written", "ConfigurationWarning", "True") in found.advice
+
+
+def test_a_warning_that_is_over_is_not_spoken_of() -> None:
+    over = a_condition("ConfigurationWarning", "False", "no_warning", "fine")
+    assert 1 == len(told(a_graph(READY, over)).said)
+
+
+def test_a_graph_that_was_suspended_is_as_ready_as_any() -> None:
+    resumed = a_condition("Suspended", "False", "resumed")
+    assert 1 == len(told(a_graph(READY, resumed)).said)
+
+
+@pytest.mark.parametrize(
+    ("finalizers", "words"),
+    [
+        ([], "No finalizer blocks the deletion."),
+        (["example.com/hold"], "example.com/hold"),
+        (["foregroundDeletion"], "dynamoctl tree"),
+        (["nvidia.com/finalizer"], "dynamoctl check"),
+    ],
+)
+def test_an_object_that_is_being_deleted(finalizers: list[str], words: str) -> None:
+    going = a_graph(READY, deletionTimestamp=THEN, generation=2, finalizers=finalizers)
+    found = told(going)
+    assert f"prod/chat is being deleted {SINCE}." == found.said[0]
+    assert words in text(found)
+
+
+def test_no_status_yet_is_no_fault_within_a_minute() -> None:
+    young = told(a_graph(creationTimestamp="2026-01-01T00:11:58Z"))
+    assert "(2 seconds ago), but no operator has reconciled it yet" in text(young)
+    assert young.advice[0].startswith("Repeat in a minute")
+    old = told(a_graph())
+    assert "(12 minutes ago)" in text(old)
+    assert old.advice[0].startswith("Run `dynamoctl check`")
+
+
+def test_a_spec_that_nobody_has_looked_at() -> None:
+    edited = a_graph(READY, generation=2)
+    found = told(edited, "2026-01-01T00:11:50Z")
+    assert "prod/chat is not ready." == found.said[0]
+    assert (
+        "No operator has reconciled its newest spec (generation 2) yet; the status describes "
+        "generation 1"
+    ) in text(found)
+    assert found.advice[0].startswith("Repeat in a minute")
+    assert told(edited, THEN).advice[0].startswith("Run `dynamoctl check`")
+    assert "12 minutes ago" in text(told(edited, THEN))
+
+
+def test_a_spec_that_was_refused_has_been_looked_at() -> None:
+    refused = unready("ValidationFailed", "spec.x: is wrong", generation=2)
+    assert "reconciled" not in text(told(a_graph(refused, generation=2)))
+
+
+def test_a_reason_that_this_version_does_not_know() -> None:
+    found = told(a_graph(unready("solar_flare", "the sun")))
+    assert {"Ready is False: solar_flare.", "The operator reports: the sun"} <= set(found.said)
+    assert "Unknown reason solar_flare" in found.advice[0]
+    services = {"w": late("solar_flare", a_pod("Sun"))}
+    assert "solar_flare" in told(a_graph(unready("solar_flare"), services=services)).advice[0]
+
+
+def test_a_component_has_the_advice_of_its_pods() -> None:
+    available = a_condition("Available", "False", "DeploymentNotReady", "Deployment is not ready")
+    same = {**available, "type": "DynamoComponentReady"}
+    pod = a_pod("CrashLoopBackOff", "exit code 1")
+    found = told(a_component(available, same, service=late("pods_crashing", pod)))
+    assert "prod/chat-w has not been ready" in found.said[0]
+    assert 1 == text(found).count("DeploymentNotReady")
+    assert "exit code 1" in found.said[-1]
+    assert (advice("pods_crashing"),) == found.advice
+
+
+def test_a_component_with_mistakes_says_which() -> None:
+    conditions = (
+        a_condition("Available", "False", "ValidationFailed", "see Valid"),
+        a_condition("Valid", "False", "ValidationFailed", "spec.x: is wrong"),
+    )
+    assert "spec.x: is wrong" in text(told(a_component(*conditions)))
+    assert "See `Valid`" not in text(told(a_component(*conditions)))
+
+
+def test_links_of_the_table_lead_into_the_docs() -> None:
+    said = a_condition("EndpointsReady", "False", "NoReadyEndpoints", "pod a: no route")
+    body = {"metadata": metadata(), "status": {"conditions": [said]}}
+    found = text(told(msgspec.convert(body, DynamoModel)))
+    assert "docs/models.md#troubleshooting" in found
+    assert "](" not in found
+
+
+def test_a_request_that_failed_says_where() -> None:
+    conditions = [
+        a_condition("Profiling", "False", "ProfilingFailed", "pod x: exit code 1"),
+        a_condition("Succeeded", "False", "ProfilingFailed", "pod x: exit code 1"),
+    ]
+    body = {"metadata": metadata(generation=3), "status": {"conditions": conditions}}
+    found = told(msgspec.convert(body, DynamoGraphDeploymentRequest))
+    assert "prod/chat has not been ready" in found.said[0]
+    assert 1 == text(found).count("pod x: exit code 1")
+    assert "the profiler or the copier failed" in text(found).lower()
+
+
+def test_every_row_of_the_table_is_found() -> None:
+    for row in (*MEANINGS, *REQUEST_MEANINGS):
+        for type_ in row.condition.split(", "):
+            assert row == meaning(row.kind, Condition(type_, row.status, row.reason))
+
+
+def test_a_time_that_is_none_is_shown_as_it_is() -> None:
+    pod = a_pod("Error", since="yesterday")
+    found = told(a_graph(unready("pods_crashing"), services={"w": late("pods_crashing", pod)}))
+    assert "Error since yesterday" in text(found)
+
+
+def test_when_the_spec_was_changed_is_when_anything_but_the_status_was() -> None:
+    entries = [
+        {"manager": "kubectl", "time": "2026-01-01T00:00:00Z"},
+        {"manager": "argocd", "time": "2026-01-02T00:00:00Z"},
+        {"manager": "dynamo", "time": "2026-01-03T00:00:00Z", "subresource": "status"},
+        {"manager": "nobody"},
+    ]
+    assert "2026-01-02T00:00:00Z" == changed_at({"metadata": {"managedFields": entries}})
+    assert changed_at({}) is None

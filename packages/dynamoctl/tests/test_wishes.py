@@ -1,0 +1,177 @@
+"""What the commands that write ask for, and what they say of it."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+
+from dynamo_graphs.api import labels
+from dynamo_graphs.api.graph import DynamoGraphDeployment, RollingUpdateStatus
+from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
+from dynamoctl.patches import (
+    Unwritable,
+    Wish,
+    adapter_of,
+    marked,
+    obstacles,
+    replicas_by_adapter,
+    replicas_by_graph,
+    restarted,
+    service_of,
+)
+
+SIZED = {
+    "name": "DYN_DEPLOYMENT_CONFIG",
+    "value": json.dumps({"Decode": {"ServiceArgs": {"workers": 3}}}),
+}
+
+
+DECODE = "prod/chat/Decode"
+
+
+def a_graph(factor: int | None = None, **worker: Any) -> DynamoGraphDeployment:
+    services = {"Decode": {"componentType": "worker", **worker}, "Frontend": {}}
+    spec = {"services": services} | ({} if factor is None else {"replicas": factor})
+    metadata = {"namespace": "prod", "name": "chat", "uid": "u-chat", "resourceVersion": "7"}
+    body = {"metadata": metadata, "spec": spec}
+    return msgspec.convert(body, DynamoGraphDeployment)
+
+
+def an_adapter(owner: str, service: str, replicas: int = 1) -> DynamoGraphDeploymentScalingAdapter:
+    reference = {"name": "chat", "serviceName": service}
+    owners = [{"kind": "X", "name": "x", "uid": owner, "controller": True}] if owner else []
+    body = {
+        "metadata": {"name": "scaler", "ownerReferences": owners},
+        "spec": {"replicas": replicas, "dgdRef": reference},
+    }
+    return msgspec.convert(body, DynamoGraphDeploymentScalingAdapter)
+
+
+def of_service(replicas: int) -> Any:
+    services = {"Decode": {"replicas": replicas}}
+    return {"metadata": {"resourceVersion": "7"}, "spec": {"services": services}}
+
+
+@pytest.mark.parametrize(
+    ("graph", "asked", "wish"),
+    [
+        (a_graph(), 2, Wish(of_service(2), f"Scaling {DECODE} to 2 replicas")),
+        (a_graph(), 1, Wish(of_service(1), f"Scaling {DECODE} to 1 replica")),
+        (
+            a_graph(None, replicas=3),
+            0,
+            Wish(of_service(0), f"Scaling {DECODE} from 3 to 0 replicas"),
+        ),
+        (a_graph(None, replicas=3), 3, Wish(None, f"{DECODE} is already set to 3 replicas")),
+        (a_graph(1, replicas=3), 4, Wish(of_service(4), f"Scaling {DECODE} from 3 to 4 replicas")),
+        (
+            a_graph(2, replicas=3),
+            8,
+            Wish(
+                of_service(4),
+                f"Scaling {DECODE} from 6 to 8 replicas (4 \N{MULTIPLICATION SIGN} spec.replicas 2)",
+            ),
+        ),
+        (a_graph(2, replicas=3), 6, Wish(None, f"{DECODE} is already set to 6 replicas")),
+        (a_graph(2), 2, Wish(None, f"{DECODE} is already set to 2 replicas")),
+        (a_graph(0, replicas=3), 0, Wish(None, f"{DECODE} is already set to 0 replicas")),
+        (a_graph(None, envs=[SIZED]), 3, Wish(None, f"{DECODE} is already set to 3 replicas")),
+        (
+            a_graph(None, envs=[SIZED]),
+            4,
+            Wish(of_service(4), f"Scaling {DECODE} from 3 to 4 replicas"),
+        ),
+    ],
+)
+def test_replicas_of_a_service(graph: DynamoGraphDeployment, asked: int, wish: Wish) -> None:
+    assert wish == replicas_by_graph(graph, "Decode", asked)
+
+
+@pytest.mark.parametrize(("factor", "asked"), [(2, 3), (3, 2), (0, 1)])
+def test_a_number_that_the_factor_does_not_make(factor: int, asked: int) -> None:
+    with pytest.raises(Unwritable, match=f"spec.replicas of graph prod/chat is {factor}"):
+        replicas_by_graph(a_graph(factor, replicas=1), "Decode", asked)
+
+
+def test_the_factor_is_not_for_a_frontend() -> None:
+    patch = replicas_by_graph(a_graph(2), "Frontend", 3).patch
+    assert patch is not None
+    assert {"services": {"Frontend": {"replicas": 3}}} == patch["spec"]
+
+
+def test_the_adapter_of_a_service_is_the_one_that_the_operator_made() -> None:
+    adapters = [
+        an_adapter("u-chat", "Frontend"),
+        an_adapter("", "Decode"),
+        an_adapter("o", "Decode"),
+    ]
+    going = an_adapter("u-chat", "Decode")
+    metadata = msgspec.structs.replace(going.metadata, deletion_timestamp="2026-01-01T00:00:00Z")
+    adapters.append(msgspec.structs.replace(going, metadata=metadata))
+    with pytest.raises(Unwritable, match="does not exist yet"):
+        adapter_of(a_graph(), "Decode", adapters)
+    right = an_adapter("u-chat", "Decode", 4)
+    assert right is adapter_of(a_graph(), "Decode", [*adapters, right])
+    assert (None, {"spec": {"replicas": 5}}) == (
+        replicas_by_adapter(right, 4).patch,
+        replicas_by_adapter(right, 5).patch,
+    )
+
+
+def test_a_service_that_is_not_there() -> None:
+    with pytest.raises(Unwritable, match='service decode not found; did you mean "Decode"'):
+        service_of(a_graph(), "decode")
+    with pytest.raises(Unwritable, match=r"service X not found \(services: Decode, Frontend\)"):
+        service_of(a_graph(), "X")
+
+
+@pytest.mark.parametrize("key", [labels.PAUSED, labels.SUSPEND])
+def test_a_mark_is_set_and_taken_away(key: str) -> None:
+    plain = a_graph()
+    odd, on = (
+        msgspec.structs.replace(
+            plain, metadata=msgspec.structs.replace(plain.metadata, annotations={key: value})
+        )
+        for value in ("True", "true")
+    )
+    wanted = {"metadata": {"annotations": {key: "true"}}}
+    gone = {"metadata": {"annotations": {key: None}}}
+    assert [wanted, wanted, None] == [
+        marked(each, key, is_on=True).patch for each in (plain, odd, on)
+    ]
+    assert [None, gone, gone] == [marked(each, key, is_on=False).patch for each in (plain, odd, on)]
+    assert [[], [], 1] == [
+        list(obstacles(plain)),
+        list(obstacles(on, [key])),
+        len(list(obstacles(on))),
+    ]
+
+
+def test_what_is_in_the_way_names_the_command_that_ends_it() -> None:
+    plain = an_adapter("u-chat", "Decode")
+    metadata = msgspec.structs.replace(plain.metadata, annotations={labels.PAUSED: "true"})
+    assert [
+        "the scaling adapter scaler is paused; `dynamoctl rollout resume dgdsa/scaler` ends that"
+    ] == (list(obstacles(msgspec.structs.replace(plain, metadata=metadata))))
+
+
+def test_two_restarts_have_two_ids() -> None:
+    first = restarted(a_graph(), datetime(2026, 1, 1, 0, 0, 0, 1000, tzinfo=UTC)).patch
+    second = restarted(a_graph(), datetime(2026, 1, 1, 0, 0, 0, 2000, tzinfo=UTC)).patch
+    assert {"spec": {"restart": {"id": "2026-01-01T00:00:00.001Z"}}} == first
+    assert first != second
+
+
+@pytest.mark.parametrize("phase", ["Pending", "InProgress", "Completed"])
+def test_no_restart_while_workers_are_replaced_anyway(phase: str) -> None:
+    graph = a_graph()
+    rolling = msgspec.convert({"phase": phase}, RollingUpdateStatus)
+    status = msgspec.structs.replace(graph.status, rolling_update=rolling)
+    graph = msgspec.structs.replace(graph, status=status)
+    if phase == "Completed":
+        assert restarted(graph, datetime(2026, 1, 1, tzinfo=UTC)).patch is not None
+        return
+    with pytest.raises(Unwritable, match="already being replaced"):
+        restarted(graph, datetime(2026, 1, 1, tzinfo=UTC))

@@ -1,0 +1,1 @@
+"""Bring objects to their desired state: server-side apply, ownership, drift, status."""

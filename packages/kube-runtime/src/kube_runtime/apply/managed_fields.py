@@ -1,0 +1,124 @@
+"""Take over objects that another operator wrote by PUT, so that undesired fields disappear.
+
+The API server remembers who set each field, and an apply removes only what its own manager set and now
+leaves out. Fields that another program has once PUT would stay forever. So before the first apply, its
+entry in `managedFields` becomes ours; values do not change by that. The name of a manager is that of some
+binary, so the entry to take is the one that owns the annotation in which the other operator kept its
+records.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from kube_runtime.apply.writer import Writer
+from kube_runtime.client.requests import FIELD_MANAGER, Client
+from kube_runtime.errors import NotFound
+from kube_runtime.kind import Object
+from kube_runtime.types.meta import R, Resource
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class TakeOver:
+    """Makes us the manager of what an earlier operator set; `mark` is the annotation that it wrote."""
+
+    client: Client
+    writer: Writer
+    mark: str
+
+    def is_due(self, live: Resource) -> bool:
+        """Whether the earlier operator has written an object, and we have not applied it since."""
+        return self.mark in live.metadata.annotations
+
+    async def __call__(self, live: R) -> R:
+        """The object after we have become the manager of its fields: one read and at most one patch.
+
+        Raises:
+            Conflict: it has changed since it was read; the caller tries again at once.
+            OperatorError: the API server could not be asked.
+        """
+        try:
+            found = await self.client.get_json(live.KIND.path(*live.key))
+        except NotFound:
+            return live  # the apply that follows finds that out
+        metadata = found["metadata"]
+        entries = with_manager(metadata.get("managedFields", ()), mark=self.mark)
+        if entries is None:
+            return live
+        version = metadata["resourceVersion"]
+        patch: Object = {"metadata": {"resourceVersion": version, "managedFields": entries}}
+        uid = live.metadata.uid
+        taken = await self.writer.merge_patch(type(live), live.key, patch, uid=uid)
+        _log.info("taken over from an earlier operator", kind=str(live.KIND), object=str(live.key))
+        return taken
+
+
+def with_manager(
+    entries: Sequence[Object], *, mark: str, manager: str = FIELD_MANAGER
+) -> list[Object] | None:
+    """The managed fields with what the writer of `mark` has updated moved to what `manager` has applied.
+
+    Others' entries stay as they are, and so do those of subresources and of other API versions.
+    None means: there is nothing to move.
+    """
+    marked = [each for each in entries if _is_update(each) and _owns(each, mark)]
+    if not marked:
+        return None
+    ours = [each for each in entries if _is_apply(each) and each["manager"] == manager]
+    version = (ours or marked)[0]["apiVersion"]
+    earlier = {each["manager"] for each in marked}
+    theirs = [each for each in entries if _is_update(each) and each["manager"] in earlier]
+    moved = [each for each in theirs if each["apiVersion"] == version]
+    if not moved:
+        return None
+    fields: Object = {}
+    for each in (*ours, *moved):
+        fields = _union(fields, each["fieldsV1"])
+    latest = max((*ours, *moved), key=_time)
+    entry = {**latest, "manager": manager, "operation": "Apply", "fieldsV1": fields}
+    return [*(each for each in entries if each not in ours and each not in moved), entry]
+
+
+def _is_update(entry: Object) -> bool:
+    return _is_of_whole(entry) and entry.get("operation") == "Update"
+
+
+def _is_apply(entry: Object) -> bool:
+    return _is_of_whole(entry) and entry.get("operation") == "Apply"
+
+
+def _is_of_whole(entry: Object) -> bool:
+    """Whether an entry is about the object itself, and in the one format that there is."""
+    is_readable = entry.get("fieldsType") == "FieldsV1" and "fieldsV1" in entry
+    return is_readable and not entry.get("subresource") and "manager" in entry
+
+
+def _owns(entry: Object, annotation: str) -> bool:
+    fields: Any = entry["fieldsV1"]
+    return f"f:{annotation}" in fields.get("f:metadata", {}).get("f:annotations", {})
+
+
+def _time(entry: Object) -> str:
+    return str(entry.get("time") or "")
+
+
+def _union(left: Object, right: Object) -> Object:
+    """All fields of two sets in the format FieldsV1.
+
+    A field is in a set if it is a leaf, or has "." beside what is in it.
+    """
+    result = dict(left)
+    for name, theirs in right.items():
+        ours = left.get(name)
+        if ours is None:
+            result[name] = theirs
+        elif not ours or not theirs:
+            inside = ours or theirs
+            result[name] = {".": {}, **inside} if inside else {}
+        else:
+            result[name] = _union(ours, theirs)
+    return result

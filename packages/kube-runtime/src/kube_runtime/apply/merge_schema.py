@@ -1,0 +1,170 @@
+"""How finely the API server merges a value: field by field, item by item, or as a whole.
+
+Server-side apply decides by the schema of a field whether others may add to what we wrote there. For the
+Kubernetes types that we write, the schemas come from the API server itself (`tools/pod_schema.py`). Of
+custom resources we do not have the schemas: there, the name of a field determines its type.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import msgspec
+
+from kube_runtime.kind import Object
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """What is known of one value: its schema, {} if nothing, and the name of its type, "" if it has none."""
+
+    schema: Object
+    type: str = ""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the API server's own schema tells what this is."""
+        return bool(self.schema)
+
+    @property
+    def is_quantity(self) -> bool:
+        """Whether the value is an amount that may be written in several ways."""
+        return self.schema.get("quantity") is True
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the value belongs to one manager as a whole."""
+        kind = self.schema.get("x-kubernetes-map-type")
+        is_list = self.schema.get("type") == "array"
+        return kind == "atomic" or (is_list and not self.keys)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """What tells the items of a list apart. Empty means: the list has no such keys."""
+        return tuple(self.schema.get("x-kubernetes-list-map-keys", ()))
+
+    @property
+    def items(self) -> "Field":
+        """An item of this list."""
+        return _field(self.schema.get("items", {}))
+
+    def child(self, name: str) -> "Field":
+        """The field of that name in this map."""
+        properties = self.schema.get("properties", {})
+        return _field(properties.get(name) or self._values() or _EMBEDDED.get(name, {}))
+
+    def default(self, name: str) -> Any:
+        """What the API server writes into that field when it is left out. None means: nothing."""
+        written = _WRITTEN.get((self.type, name))
+        return written or self.schema.get("properties", {}).get(name, {}).get("default")
+
+    def _values(self) -> Object:
+        found: Object = self.schema.get("additionalProperties", {})
+        return found
+
+
+def field_of(body: Object) -> Field:
+    """An object as a whole, by its kind."""
+    properties = _KINDS.get((body.get("apiVersion"), body.get("kind")), {})
+    return Field({"properties": {"metadata": _METADATA, **properties}})
+
+
+def type_field(name: str) -> Field:
+    """What is known of a value of the Kubernetes type of that name, such as `PodTemplateSpec`."""
+    return _field({"$ref": name})
+
+
+def is_left_out_when_zero(name: str) -> bool:
+    """Whether a known field of this name means the same when it is zero and when it is absent."""
+    return name in _LEFT_OUT
+
+
+def identity(item: Object, keys: tuple[str, ...]) -> tuple[Any, ...]:
+    """What tells an item of a list from the others."""
+    if len(keys) == 1 and keys[0] not in _DEFAULTS:  # most lists, and they may be long
+        return (item.get(keys[0]),)
+    return tuple(item.get(key, _DEFAULTS.get(key)) for key in keys)
+
+
+def _field(schema: Object) -> Field:
+    name = schema.get("$ref", "")
+    return Field(_types()[name], name) if name else Field(schema)
+
+
+@cache
+def _types() -> dict[str, Object]:
+    data = files("kube_runtime").joinpath("schemas/kubernetes.json").read_bytes()
+    return msgspec.json.decode(data, type=dict[str, Object])
+
+
+def _list_of(name: str) -> Object:
+    return {"type": "array", "items": {"$ref": name}}
+
+
+_DEFAULTS = {"protocol": "TCP"}
+_TEXTS: Object = {"type": "object", "additionalProperties": {"type": "string"}}
+_METADATA: Object = {
+    "type": "object",
+    "properties": {
+        "annotations": _TEXTS,
+        "labels": _TEXTS,
+        "ownerReferences": {"type": "array", "x-kubernetes-list-map-keys": ["uid"]},
+    },
+}
+_KINDS: dict[tuple[Any, Any], dict[str, Object]] = {
+    ("apps/v1", "Deployment"): {"spec": {"$ref": "DeploymentSpec"}},
+    ("v1", "ConfigMap"): {"data": _TEXTS},
+    ("v1", "Service"): {"spec": {"$ref": "ServiceSpec"}},
+    ("networking.k8s.io/v1", "Ingress"): {"spec": {"$ref": "IngressSpec"}},
+    ("policy/v1", "PodDisruptionBudget"): {"spec": {"$ref": "PodDisruptionBudgetSpec"}},
+    ("rbac.authorization.k8s.io/v1", "Role"): {"rules": _list_of("PolicyRule")},
+    ("rbac.authorization.k8s.io/v1", "RoleBinding"): {
+        "roleRef": {"$ref": "RoleRef"},
+        "subjects": _list_of("Subject"),
+    },
+}
+_EMBEDDED: dict[str, Object] = {
+    "envs": _list_of("EnvVar"),
+    "extraPodSpec": {"$ref": "PodSpec"},
+    "leaderTemplate": {"$ref": "PodTemplateSpec"},
+    "livenessProbe": {"$ref": "Probe"},
+    "mainContainer": {"$ref": "Container"},
+    "podSpec": {"$ref": "PodSpec"},
+    "readinessProbe": {"$ref": "Probe"},
+    "workerTemplate": {"$ref": "PodTemplateSpec"},
+}
+"""Fields of custom resources that hold a Kubernetes type."""
+
+_WRITTEN: dict[tuple[str, str], Any] = {
+    ("ObjectFieldSelector", "apiVersion"): "v1",
+    ("PodCertificateProjection", "maxExpirationSeconds"): 86400,
+    ("ResourceFieldSelector", "divisor"): "0",
+    ("RoleRef", "apiGroup"): "rbac.authorization.k8s.io",
+    ("ServiceAccountTokenProjection", "expirationSeconds"): 3600,
+    ("Subject", "apiGroup"): "rbac.authorization.k8s.io",
+}
+"""Defaults that the API server writes into values that belong to us as a whole, by type and field.
+
+Source: the `SetDefaults` functions of Kubernetes v1.36; its OpenAPI document does not tell them.
+"""
+
+_LEFT_OUT = frozenset(
+    # Source: fields of k8s.io/api that are no pointers and have `omitempty`, and whose default is zero.
+    (
+        *("hostIPC", "hostNetwork", "hostPID", "paused", "publishNotReadyAddresses", "readOnly"),
+        *("stdin", "stdinOnce", "tty", "hostPort", "initialDelaySeconds", "minReadySeconds"),
+        *("host", "hostIP", "hostname", "medium", "nodeName", "prefix", "priorityClassName"),
+        *(
+            "subPath",
+            "subPathExpr",
+            "subdomain",
+            "value",
+            "workingDir",
+            "effect",
+            "key",
+            "operator",
+        ),
+        *("service", "apiGroup"),
+    )
+)

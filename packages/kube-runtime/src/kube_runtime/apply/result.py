@@ -1,0 +1,255 @@
+"""What came of an attempt to make objects what they should be: what there is, what was done, what was not.
+
+A refusal of one object must not stop the others, and must not be forgotten either. So every way of applying
+(`kube.apply`, `kube.shared`, `kube.once`) goes through the one loop here.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, TypeAlias, TypeVar
+
+from kube_runtime.errors import Forbidden, Invalid
+from kube_runtime.kind import Object
+from kube_runtime.types.meta import OwnerReference, Resource
+
+R = TypeVar("R", bound=Resource)
+
+_TURN_SECONDS = 0.01
+
+
+class Verb(StrEnum):
+    """What was done to an object; together with its kind it is the reason of an Event.
+
+    SCALE means: nothing changed but `spec.replicas`. It makes no Event: autoscalers do it all day, and the
+    status and the workload's own controller tell of it.
+    """
+
+    CREATE = "Create"
+    UPDATE = "Update"
+    SCALE = "Scale"
+    DELETE = "Delete"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A write that the API server accepted."""
+
+    verb: Verb
+    kind: str
+    name: str
+
+    @property
+    def reason(self) -> str:
+        """The Event reason, such as `CreateDeployment`."""
+        return f"{self.verb}{self.kind}"
+
+    @property
+    def message(self) -> str:
+        """One sentence for the Event."""
+        return f"{self.verb.removesuffix('e')}ed {self.kind} {self.name}"
+
+
+class Obstacle(StrEnum):
+    """Why an object is not what we want, although we know what to do."""
+
+    NAME_CONFLICT = "name_conflict"
+    REJECTED = "rejected_by_api_server"
+    NOT_SERVED = "api_not_served"
+    FORBIDDEN = "api_forbidden"
+    PREDECESSOR = "predecessor_is_going"
+    NOT_ALLOWED = "exposure_not_allowed"
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """An object that could not be written, and why."""
+
+    obstacle: Obstacle
+    kind: str
+    name: str
+    message: str
+
+    @property
+    def passes_by_itself(self) -> bool:
+        """Whether waiting is all that is needed."""
+        return self.obstacle is Obstacle.PREDECESSOR
+
+
+class Obstructed(Exception):
+    """Ends the attempt at one object; seen by `each_applied` only."""
+
+    def __init__(self, blocked: Blocked) -> None:
+        super().__init__(blocked.message)
+        self.blocked = blocked
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What the API server holds after an apply; status is computed from this, never from the wish.
+
+    `contested` tells of objects that somebody else changes again and again: they are as they are.
+    """
+
+    objects: tuple[Resource, ...] = ()
+    changes: tuple[Change, ...] = ()
+    blocked: tuple[Blocked, ...] = ()
+    contested: tuple[str, ...] = ()
+
+    @property
+    def told(self) -> tuple[Change, ...]:
+        """The changes that Events tell of."""
+        return tuple(each for each in self.changes if each.verb is not Verb.SCALE)
+
+    def get(self, type_: type[R], name: str) -> R | None:
+        """The applied object of that kind and name, if it exists."""
+        for each in self.objects:
+            if isinstance(each, type_) and each.metadata.name == name:
+                return each
+        return None
+
+    def by_name(self, type_: type[R]) -> dict[str, R]:
+        """The applied objects of that kind."""
+        return {each.metadata.name: each for each in self.objects if isinstance(each, type_)}
+
+
+def together(parts: Iterable[Applied]) -> Applied:
+    """All of it as one."""
+    each = tuple(parts)
+    return Applied(
+        tuple(one for part in each for one in part.objects),
+        tuple(one for part in each for one in part.changes),
+        tuple(one for part in each for one in part.blocked),
+        tuple(one for part in each for one in part.contested),
+    )
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One object that is wanted, while it is being worked on, and what has come of it so far."""
+
+    wanted: Object
+    type_: type[Any]
+    present: Resource | None = None
+    verb: Verb | None = None
+    contested: str = ""
+
+
+Step: TypeAlias = Callable[[Attempt], Awaitable[None]]
+"""Brings one object to what is wanted. Raises Obstructed, Invalid or Forbidden for that object alone."""
+
+
+@dataclass(slots=True)
+class Progress:
+    """The parts of an `Applied`, while they come together."""
+
+    objects: list[Resource] = field(default_factory=list[Resource])
+    changes: list[Change] = field(default_factory=list[Change])
+    blocked: list[Blocked] = field(default_factory=list[Blocked])
+    contested: list[str] = field(default_factory=list[str])
+
+    @property
+    def applied(self) -> Applied:
+        """What has come together."""
+        return Applied(
+            tuple(self.objects), tuple(self.changes), tuple(self.blocked), tuple(self.contested)
+        )
+
+
+async def each_applied(
+    wanted: Iterable[Object], types: Iterable[type[Resource]], step: Step
+) -> Progress:
+    """What came of `step` for each wanted object, in their order. One that is refused stops no other.
+
+    Where nothing is written nothing is awaited, so the event loop gets a turn in between.
+
+    Raises:
+        OperatorError: whatever is no refusal of one object.
+    """
+    by_kind = {(each.KIND.api_version, each.KIND.name): each for each in types}
+    progress, turn = Progress(), time.monotonic()
+    for each in wanted:
+        if time.monotonic() - turn > _TURN_SECONDS:
+            await asyncio.sleep(0)
+            turn = time.monotonic()
+        attempt = Attempt(each, by_kind[each["apiVersion"], each["kind"]])
+        try:
+            await step(attempt)
+        except Obstructed as obstruction:
+            progress.blocked.append(obstruction.blocked)
+            continue
+        except (Invalid, Forbidden) as error:
+            progress.blocked.append(rejected(each["kind"], each["metadata"]["name"], error))
+            continue
+        if attempt.present is not None:
+            progress.objects.append(attempt.present)
+        if attempt.verb is not None:
+            progress.changes.append(Change(attempt.verb, each["kind"], each["metadata"]["name"]))
+        if attempt.contested:
+            progress.contested.append(attempt.contested)
+    return progress
+
+
+def controls(owner: Resource, live: Resource) -> bool:
+    """Whether `owner` controls an object, by uid."""
+    controller = live.metadata.controller
+    return controller is not None and controller.uid == owner.metadata.uid
+
+
+def taken(live: Resource, owner: Resource) -> Blocked:
+    """That the name is taken, and by whom: by another, or by an object of ours that is on its way out."""
+    kind, name, controller = live.KIND.name, live.metadata.name, live.metadata.controller
+    if controller is not None and _is_predecessor(controller, owner):
+        text = (
+            f"{kind} {name} belongs to an earlier {controller.kind} {controller.name} and is "
+            "being deleted"
+        )
+        return Blocked(Obstacle.PREDECESSOR, kind, name, text)
+    holder = (
+        f"is controlled by {controller.kind} {controller.name} (uid {controller.uid})"
+        if controller
+        else "has no controller"
+    )
+    text = f"{kind} {name} exists and {holder}; the operator leaves it alone: rename or delete it"
+    return Blocked(Obstacle.NAME_CONFLICT, kind, name, text)
+
+
+def contest(live: Resource) -> str:
+    """That somebody else undoes what is applied to an object."""
+    return (
+        f"another client reverts {live.KIND.name} {live.metadata.name} each time the operator "
+        "applies it; the operator leaves it alone for a minute (see its managedFields)"
+    )
+
+
+def _is_predecessor(controller: OwnerReference, owner: Resource) -> bool:
+    return (controller.api_version, controller.kind, controller.name) == (
+        owner.KIND.api_version,
+        owner.KIND.name,
+        owner.metadata.name,
+    )
+
+
+def rejected(kind: str, name: str, error: Invalid | Forbidden) -> Blocked:
+    """That the API server refuses an object, in its own words."""
+    return Blocked(Obstacle.REJECTED, kind, name, f"{kind} {name}: {error.message}")
+
+
+def not_served(wanted: Object) -> Blocked:
+    """That the API server does not know the kind; its coming wakes the owner."""
+    kind, name = wanted["kind"], wanted["metadata"]["name"]
+    return Blocked(
+        Obstacle.NOT_SERVED, kind, name, f"{kind} {name}: {wanted['apiVersion']} is not served"
+    )
+
+
+def forbidden(wanted: Object, granted_by: str) -> Blocked:
+    """That the kind is installed and may not be read; the right to it wakes the owner."""
+    kind, name = wanted["kind"], wanted["metadata"]["name"]
+    text = (
+        f"{kind} {name}: {wanted['apiVersion']} is installed, but the operator may not read it"
+        f"{granted_by and f'; {granted_by} grants it'}"
+    )
+    return Blocked(Obstacle.FORBIDDEN, kind, name, text)

@@ -1,0 +1,104 @@
+"""Whether two pod templates start the same pods, although one was read back from the API server.
+
+`kube/contained.py` asks whether a live object still has what we want. Here an addition counts as well: a
+field that only one side has must be one that the API server writes with that value.
+"""
+
+from typing import Any
+
+from kube_runtime.apply.merge_schema import Field, is_left_out_when_zero, type_field
+from kube_runtime.kind import Object
+from kube_runtime.quantity import amount
+
+_EMPTY: tuple[Any, ...] = (None, {}, [])
+_LATEST = ("", "latest")
+_DEFAULT_MODE = 0o644
+
+_DEFAULTS: dict[tuple[str, str], Any] = {
+    ("ConfigMapVolumeSource", "defaultMode"): _DEFAULT_MODE,
+    ("Container", "terminationMessagePath"): "/dev/termination-log",
+    ("Container", "terminationMessagePolicy"): "File",
+    ("ContainerPort", "protocol"): "TCP",
+    ("DownwardAPIVolumeSource", "defaultMode"): _DEFAULT_MODE,
+    ("HTTPGetAction", "path"): "/",
+    ("HTTPGetAction", "scheme"): "HTTP",
+    ("ObjectFieldSelector", "apiVersion"): "v1",
+    ("PodSpec", "dnsPolicy"): "ClusterFirst",
+    ("PodSpec", "restartPolicy"): "Always",
+    ("PodSpec", "schedulerName"): "default-scheduler",
+    ("PodSpec", "terminationGracePeriodSeconds"): 30,
+    ("Probe", "failureThreshold"): 3,
+    ("Probe", "periodSeconds"): 10,
+    ("Probe", "successThreshold"): 1,
+    ("Probe", "timeoutSeconds"): 1,
+    ("ProjectedVolumeSource", "defaultMode"): _DEFAULT_MODE,
+    ("ResourceFieldSelector", "divisor"): "0",
+    ("SecretVolumeSource", "defaultMode"): _DEFAULT_MODE,
+    ("ServiceAccountTokenProjection", "expirationSeconds"): 3600,
+}
+"""What the API server writes into a field of a pod template that is left out, by type and field.
+
+Source: `SetDefaults` of k8s.io/kubernetes/pkg/apis/core/v1 (v1.36). A default that is missing here costs
+nothing but that two templates count as different.
+"""
+
+
+def is_same_template(one: Object, other: Object, *, by_amount: bool) -> bool:
+    """Whether two pod templates are equal but for defaults of the API server and empty fields.
+
+    `by_amount`: two spellings of one quantity are the same. That holds where the API server itself reads the
+    template; a custom resource keeps the text, and its controller may see a change in it.
+    """
+    return _same(one, other, type_field("PodTemplateSpec"), by_amount=by_amount)
+
+
+def _same(one: Any, other: Any, field: Field, *, by_amount: bool) -> bool:
+    if one in _EMPTY and other in _EMPTY:
+        return True
+    if isinstance(one, dict) and isinstance(other, dict):
+        return all(
+            _same(
+                _filled(name, one, field),
+                _filled(name, other, field),
+                field.child(name),
+                by_amount=by_amount,
+            )
+            for name in one.keys() | other.keys()
+        )
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(
+            _same(ours, theirs, field.items, by_amount=by_amount)
+            for ours, theirs in zip(one, other, strict=True)
+        )
+    if by_amount and field.is_quantity and isinstance(one, str | int):
+        return isinstance(other, str | int) and _amount(one) == _amount(other)
+    return type(one) is type(other) and bool(one == other)
+
+
+def _filled(name: str, parent: Object, field: Field) -> Any:
+    """The value of a field, or what the API server writes there. None means: nothing."""
+    value = parent.get(name)
+    if value in _EMPTY or (not value and field.is_known and is_left_out_when_zero(name)):
+        return _default(name, parent, field)
+    return value
+
+
+def _default(name: str, parent: Object, field: Field) -> Any:
+    match field.type, name:
+        case "Container", "imagePullPolicy":
+            return "Always" if _tag(str(parent.get("image", ""))) in _LATEST else "IfNotPresent"
+        case "PodSpec", "serviceAccount":  # the old name of the same field
+            return parent.get("serviceAccountName")
+    return _DEFAULTS.get((field.type, name))
+
+
+def _tag(image: str) -> str:
+    """The tag of an image, "" if it has none; a digest stands for one."""
+    if "@" in image:
+        return "@"
+    return image.rpartition("/")[2].partition(":")[2]
+
+
+def _amount(text: str | int) -> Any:
+    found = amount(text)
+    return text if found is None else found

@@ -1,0 +1,144 @@
+"""Writes whose outcome the cache shows at once, so that the next reconcile does not act on the past.
+
+The hard thing is two writes to one object: the answer that comes last need not be of the write that was
+last. So writes to one object take turns. Each store then decides how long an answer is shown.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Generic
+from weakref import WeakValueDictionary
+
+from kube_runtime.apply.self_writes import spoke, wrote
+from kube_runtime.cache.cache import Cache
+from kube_runtime.cache.pending_writes import Flight
+from kube_runtime.cache.store import Store
+from kube_runtime.client.requests import Client
+from kube_runtime.coordination.excluded_namespaces import NamespaceExcluded
+from kube_runtime.coordination.leader_election import LeadershipLost
+from kube_runtime.errors import Conflict
+from kube_runtime.kind import Key, Object, key_of
+from kube_runtime.types.meta import R, Resource
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn(Generic[R]):
+    """The right to write one object now. A store of None means: nobody watches it."""
+
+    store: Store[R] | None
+    flight: Flight[R]
+
+    def wrote(self, answer: R) -> R:
+        """The answer, which readers see from now on."""
+        if self.store is not None:
+            self.store.wrote(self.flight, answer)
+        return answer
+
+    def deleted(self, key: Key, uid: str) -> None:
+        """Have readers see that the object is on its way out."""
+        if self.store is not None:
+            self.store.deleted(key, uid)
+
+
+class Writer:
+    """A client for writes; what it returns is already in the cache, if the type is watched.
+
+    `may_write` is asked before each request, and `skips` with its namespace. None means: write always,
+    and everywhere.
+
+    Raises:
+        LeadershipLost: `may_write` said no; nothing was sent.
+        NamespaceExcluded: `skips` said yes; nothing was sent.
+        OperatorError: as `Client` does; nothing is shown then, the watch tells what came of it.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        cache: Cache,
+        *,
+        may_write: Callable[[], bool] | None = None,
+        skips: Callable[[str], bool] | None = None,
+    ) -> None:
+        self._client = client
+        self._may_write = may_write
+        self._skips = skips
+        self._cache = cache
+        self._turns: WeakValueDictionary[tuple[type[Resource], Key], asyncio.Lock] = (
+            WeakValueDictionary()
+        )
+
+    async def apply(
+        self, type_: type[R], wanted: Object, *, force: bool, uid: str | None = None
+    ) -> R:
+        """Server-side apply; see `Client.apply`."""
+        async with self._turn(type_, key_of(wanted)) as turn:
+            return turn.wrote(await self._client.apply(type_, wanted, force=force, uid=uid))
+
+    async def create(self, type_: type[R], wanted: Object) -> R:
+        """Create; see `Client.create`."""
+        async with self._turn(type_, key_of(wanted)) as turn:
+            return turn.wrote(await self._client.create(type_, wanted))
+
+    async def merge_patch(
+        self,
+        type_: type[R],
+        key: Key,
+        patch: Object,
+        *,
+        subresource: str = "",
+        uid: str | None = None,
+        field_manager: str = "",
+    ) -> R:
+        """Merge-patch an object or its subresource; see `Client.merge_patch`."""
+        async with self._turn(type_, key) as turn:
+            answer = await self._client.merge_patch(
+                *(type_, key, patch),
+                subresource=subresource,
+                uid=uid,
+                field_manager=field_manager,
+            )
+            wrote(patch, answer)
+            return turn.wrote(answer)
+
+    async def ensure_newest(self, owner: Resource) -> None:
+        """Ask the API server whether this state of `owner` is its newest.
+
+        Before a deletion, and before a change of what was written for a newer owner. A cache that is behind
+        on owners (an operator that just started, from old lists) may know objects that were made for a newer
+        spec, would take them for unwanted or wrong, and the next reconcile cannot bring their pods back.
+
+        Raises:
+            Conflict: there is a newer one; the watch brings it.
+            NotFound: there is none any more.
+        """
+        newest = await self._client.get(type(owner), owner.key)
+        if newest.metadata.resource_version != owner.metadata.resource_version:
+            message = "is newer on the API server than in the cache"
+            raise Conflict(HTTPStatus.CONFLICT, "Conflict", message, owner.KIND, owner.key)
+
+    async def delete(
+        self, type_: type[Resource], key: Key, *, uid: str, resource_version: str | None = None
+    ) -> None:
+        """Delete; see `Client.delete`. The cache shows the object as being deleted."""
+        async with self._turn(type_, key) as turn:
+            await self._client.delete(type_, key, uid=uid, resource_version=resource_version)
+            turn.deleted(key, uid)
+
+    @asynccontextmanager
+    async def _turn(self, type_: type[R], key: Key) -> AsyncIterator[_Turn[R]]:
+        spoke()
+        async with self._turns.setdefault((type_, key), asyncio.Lock()):
+            if self._may_write is not None and not self._may_write():
+                raise LeadershipLost(f"{type_.KIND} {key}: not written, another process may lead")
+            if self._skips is not None and self._skips(key.namespace):
+                raise NamespaceExcluded(f"{type_.KIND} {key}: not written, another operator's now")
+            if not self._cache.holds(type_):
+                yield _Turn(None, Flight())
+                return
+            store = self._cache.store(type_)
+            with store.writing(key) as flight:
+                yield _Turn(store, flight)

@@ -1,0 +1,1 @@
+"""What the cluster looks like: stores, informers, and the writes that watches have yet to bring."""

@@ -1,0 +1,127 @@
+"""What the cluster looks like, by type: the stores of all informers behind one face.
+
+The hard thing is absence. A type without an informer is a mistake of ours and raises; it must never
+look like a type without objects, or somebody will create what exists and delete what is missing.
+"""
+
+import builtins
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
+
+from kube_runtime.cache.store import Change, Handler, Store
+from kube_runtime.errors import DecodeError
+from kube_runtime.kind import Key
+from kube_runtime.types.meta import R, Resource
+
+__all__ = ["Cache", "Change", "Handler"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Derived:
+    """What was made of the objects of some types when they had these revisions, by name."""
+
+    revisions: tuple[int, ...]
+    values: dict[Hashable, Any] = field(default_factory=dict[Hashable, Any])
+
+
+class Cache:
+    """Watched objects by type. They are shared by every reader, and frozen.
+
+    Raises:
+        LookupError: from every method but `serves`, `forbids` and `holds`, for a type that is not watched.
+    """
+
+    def __init__(self, stores: Iterable[Store[Any]] = ()) -> None:
+        self._stores: dict[type[Resource], Store[Any]] = {each.type_: each for each in stores}
+        self._derived: dict[tuple[type[Resource], ...], _Derived] = {}
+
+    def add(self, store: Store[Any]) -> None:
+        """Have the objects of one more type.
+
+        Raises:
+            ValueError: the type is there already; two watches of one type would contradict each other.
+        """
+        if store.type_ in self._stores:
+            raise ValueError(f"{store.type_.__name__} is watched twice")
+        self._stores[store.type_] = store
+
+    def holds(self, type_: type[Resource]) -> bool:
+        """Whether objects of this type are watched at all."""
+        return type_ in self._stores
+
+    def store(self, type_: type[R]) -> Store[R]:
+        """The objects of one type."""
+        found = self._stores.get(type_)
+        if found is None:
+            raise LookupError(f"{type_.__name__} is not watched")
+        return cast("Store[R]", found)
+
+    def get(self, type_: type[R], key: Key) -> R | None:
+        """The object of that type and key."""
+        return self.store(type_).shown.get(key)
+
+    def list(self, type_: type[R], namespace: str = "") -> Iterator[R]:
+        """The objects of a namespace; of all of them when it is empty."""
+        return self.store(type_).shown.list(namespace)
+
+    def owned_by(
+        self, uid: str, types: Iterable[type[Resource]], namespace: str = ""
+    ) -> builtins.list[Resource]:
+        """The objects of these types that name this uid among their owners, as controller or not.
+
+        Only those in that namespace, if one is given: an owner in another one is none to Kubernetes, but
+        anybody may write its uid into his objects, and would so have a say in what is somebody else's.
+        """
+        return [
+            each
+            for type_ in types
+            for each in self.store(type_).shown.owned_by(uid)
+            if not namespace or each.metadata.namespace == namespace
+        ]
+
+    def derived(
+        self, name: Hashable, types: tuple[type[Resource], ...], compute: Callable[[], T]
+    ) -> T:
+        """What `compute` makes of all objects of these types; computed anew only when one has changed.
+
+        For what every reconcile reads and few changes touch. A change of one object lets go of what was
+        derived from these types under any name, also under names that nobody will ask for again.
+        """
+        revisions = tuple(self.store(each).revision for each in types)
+        known = self._derived.get(types)
+        if known is None or known.revisions != revisions:
+            known = self._derived[types] = _Derived(revisions)
+        try:
+            found: T = known.values[name]
+        except KeyError:
+            found = known.values[name] = compute()
+        return found
+
+    def broken(self, type_: type[Resource], key: Key) -> DecodeError | None:
+        """Why the newest state of that object could not be read, if so; `get` has the last good one."""
+        return self.store(type_).broken.get(key)
+
+    def subscribe_broken(self, type_: type[Resource], handler: Callable[[Key], None]) -> None:
+        """Call `handler` for each object of that type that becomes `broken`, or readable again."""
+        self.store(type_).subscribe_broken(handler)
+
+    def serves(self, type_: type[Resource]) -> bool:
+        """Whether that type is watched, and the API server knows its kind."""
+        found = self._stores.get(type_)
+        return found is not None and found.is_served
+
+    def forbids(self, type_: type[Resource]) -> bool:
+        """Whether that type is watched and installed, and may not be read. It may still be `served`."""
+        found = self._stores.get(type_)
+        return found is not None and found.is_forbidden
+
+    def subscribe(self, type_: type[R], handler: Handler[R]) -> None:
+        """Call `handler` for each change of that type, after it is stored."""
+        self.store(type_).subscribe(handler)
+
+    def subscribe_served(self, type_: type[Resource], handler: Callable[[], None]) -> None:
+        """Call `handler` whenever `serves` or, of what is not served, `forbids` changes its answer."""
+        self.store(type_).subscribe_served(handler)

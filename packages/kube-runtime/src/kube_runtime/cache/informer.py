@@ -1,0 +1,147 @@
+"""Keeps the store of one type like the API server, for ever.
+
+The hard thing is to go on: every failure is waited out with a growing, jittered delay, and none of them
+ends the informer or touches another. What is wrong is there to be seen in `last_error`. A kind that is
+not permitted is asked for again at a slow and steady pace. A 404 is an outage like any other: the kinds
+that are watched here are always there, whatever one of several API servers says (`optional` has the rest).
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Generic
+
+import structlog
+
+from kube_runtime.cache.store import Store
+from kube_runtime.client.requests import Client
+from kube_runtime.errors import ApiError, Expired, Forbidden, OperatorError, Throttled
+from kube_runtime.kind import Key
+from kube_runtime.rate_limits import Backoff
+from kube_runtime.size import UNLIMITED
+from kube_runtime.types.meta import R, Resource
+from kube_runtime.watch.machine import Listed, Paging, Streaming, Watch, Watching
+from kube_runtime.watch.selector import Selection
+
+OUTAGE = Backoff(first_seconds=0.5, limit_seconds=30)
+REFUSED_SECONDS = 30.0
+TEXTS = 20
+"""So many different errors of one outage are told only once each."""
+
+STEPS_PER_TURN = 64
+"""After so many steps others get their turn, even if there is always more to read."""
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Watches:
+    """Any change of an object of `type_` wakes the keys that `keys` names, before and after it."""
+
+    type_: type[Resource]
+    keys: Callable[[Any], Iterable[Key]]
+
+
+class Informer(Generic[R]):
+    """The watch of one type, into its store.
+
+    `keep` reduces an object before it is stored; of the metadata it may drop annotations only.
+    An object of more than `most_bytes` counts as one that cannot be read: of it there is the size only.
+    """
+
+    def __init__(  # the options of a watch
+        self,
+        type_: type[R],
+        *,
+        namespace: str = "",
+        labels: str = "",
+        fields: str = "",
+        keep: Callable[[R], R] | None = None,
+        jitter: random.Random | None = None,
+        most_bytes: int = UNLIMITED,
+    ) -> None:
+        self._most_bytes = most_bytes
+        self.type_ = type_
+        self.selection = Selection(namespace, labels, fields)
+        self.store = Store(type_, self.selection, keep)
+        self.synced = asyncio.Event()
+        """Set for good once the store has had all that exists, be it nothing."""
+        self.last_heard: float | None = None
+        """When the API server last said anything, an error included; the event loop's time."""
+        self.last_error: OperatorError | None = None
+        """What went wrong last. None means: nothing since the last success."""
+        self._jitter = jitter or random.Random()  # noqa: S311  # spreads load, guards nothing
+        self.interruptions = 0
+        """How often the watch ended with an error and was begun again."""
+        self._failures = 0
+        self._told: set[str] = set()
+        """What went wrong since the last success: a list's two ways have two texts."""
+
+    async def run(self, client: Client) -> None:
+        """Keep the store up to date until cancelled; may be run again afterwards."""
+        watch = Watch(
+            *(client, self.type_, self.selection),
+            jitter=self._jitter,
+            most_bytes=self._most_bytes,
+        )
+        steps = 0
+        try:
+            while True:
+                try:
+                    await self._step(watch)
+                except OperatorError as error:
+                    await asyncio.sleep(self._failed(error))
+                steps += 1
+                if steps % STEPS_PER_TURN == 0:
+                    await asyncio.sleep(0)
+        finally:
+            await watch.aclose()
+
+    def silent_seconds(self) -> float:
+        """How long the API server has said nothing; infinite if it never did."""
+        if self.last_heard is None:
+            return float("inf")
+        return asyncio.get_running_loop().time() - self.last_heard
+
+    async def _step(self, watch: Watch[R]) -> None:
+        before = watch.state
+        for event in await watch.step():
+            self.store.hear(event)
+        if isinstance(before, Paging | Streaming | Watching):
+            self.last_heard = asyncio.get_running_loop().time()
+        if isinstance(before, Watching):
+            self.last_error, self._failures = None, 0
+            self._told.clear()
+        elif isinstance(before, Paging | Streaming) and isinstance(watch.state, Listed | Watching):
+            # A list alone does not reset the delay: its stream may fail again.
+            self.last_error = None
+            self.synced.set()
+
+    def _failed(self, error: OperatorError) -> float:
+        """Take note of a failure, and return how long to wait."""
+        is_new = str(error) not in self._told
+        self._told = {*self._told, str(error)} if len(self._told) < TEXTS else {str(error)}
+        self.last_error = error
+        self.interruptions += 1
+        self._failures += 1
+        if isinstance(error, ApiError):
+            self.last_heard = asyncio.get_running_loop().time()
+        seconds = OUTAGE.seconds(self._failures, self._jitter.random())
+        match error:
+            case Forbidden():
+                seconds = REFUSED_SECONDS * self._jitter.uniform(0.75, 1.25)
+            case Throttled(retry_after_seconds=float() as asked):
+                seconds = max(seconds, asked)
+            case _:
+                pass
+        level = logging.INFO if isinstance(error, Expired) else logging.WARNING
+        _log.log(
+            level if is_new else logging.DEBUG,
+            "watch interrupted",
+            kind=str(self.type_.KIND),
+            error=str(error),
+            retry_in_seconds=round(seconds, 2),
+        )
+        return seconds

@@ -1,0 +1,14 @@
+"""The watch of objects that the operator works without, and may not be permitted to read."""
+
+from kube_runtime.cache.informer import Informer
+from kube_runtime.errors import Forbidden, OperatorError
+from kube_runtime.types.meta import R
+
+
+class PermittedInformer(Informer[R]):
+    """Like any other, but while it is refused there is nothing, and that holds up nobody."""
+
+    def _failed(self, error: OperatorError) -> float:
+        if isinstance(error, Forbidden):
+            self.synced.set()
+        return super()._failed(error)

@@ -1,0 +1,337 @@
+"""The objects of one kind: as its watch brought them, and as we wrote them a moment ago.
+
+Store first, wake second: a handler that looks finds the state it was woken for, or a newer one. The
+hard thing is our own writes. They are shown at once, in front of what the watch says, and give way as
+soon as the watch has brought them (`own_writes`). What the watch says meanwhile is remembered and not
+yet shown; so at rest the store is what the watch says, whatever happened on the way.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Generic, TypeAlias
+
+import structlog
+from msgspec.structs import replace
+
+from kube_runtime.cache.index import Index
+from kube_runtime.cache.pending_writes import Flight, Hold, Relist
+from kube_runtime.errors import DecodeError
+from kube_runtime.kind import Key
+from kube_runtime.types.meta import R, Resource, equal_but_for_version
+from kube_runtime.watch.events import Broken, Changed, Event, Present, Removed, Started, Synced
+from kube_runtime.watch.selector import EVERYTHING, Selection
+
+_log = structlog.get_logger()
+
+OWN_WRITE_SECONDS = 30.0
+"""How long a write of our own is shown if the watch does not bring it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change(Generic[R]):
+    """What a reader of the store sees differently now.
+
+    None means: there was, or there is, no such object. Two uids mean: removed and created anew.
+    `initial`: it was there when we first looked.
+    """
+
+    old: R | None
+    new: R | None
+    initial: bool = False
+
+
+Handler: TypeAlias = Callable[[Change[R]], None]
+
+
+@dataclass(slots=True)
+class _Listing(Generic[R]):
+    """A list under way; nobody sees it before it is complete. `gone` are uids removed while it was sent."""
+
+    objects: dict[Key, R] = field(default_factory=dict[Key, R])
+    broken: dict[Key, DecodeError] = field(default_factory=dict[Key, DecodeError])
+    gone: set[str] = field(default_factory=set[str])
+
+    def take(self, resource: R) -> None:
+        """This is the newest state of the object."""
+        self.objects[resource.key] = resource
+        self.broken.pop(resource.key, None)
+        self.gone.discard(resource.metadata.uid)
+
+    def remove(self, key: Key, uid: str) -> None:
+        """There is no such object any more."""
+        self.objects.pop(key, None)
+        self.broken.pop(key, None)
+        self.gone.add(uid)
+
+
+class Store(Generic[R]):
+    """The objects of one kind, and who wants to hear of their changes.
+
+    `broken`: objects that exist and do not fit their type; `shown` has their last good state, if there was
+    one.
+    """
+
+    def __init__(
+        self,
+        type_: type[R],
+        selection: Selection = EVERYTHING,
+        keep: Callable[[R], R] | None = None,
+    ) -> None:
+        self.type_ = type_
+        self.shown: Index[R] = Index()
+        self.broken: dict[Key, DecodeError] = {}
+        self.granted_by = ""
+        """What gives the operator the right to read the kind, for messages."""
+        self.revision = 0
+        """How often something that readers see has changed."""
+        self._is_served = False
+        self._is_forbidden = False
+        self._selection = selection
+        self._keep = keep
+        self._handlers: list[Handler[R]] = []
+        self._served_handlers: list[Callable[[], None]] = []
+        self._broken_handlers: list[Callable[[Key], None]] = []
+        self._listing: _Listing[R] | None = None
+        self._has_synced = False
+        self._holds: dict[Key, Hold[R]] = {}
+        self._flights: dict[Key, Flight[R]] = {}
+
+    def subscribe(self, handler: Handler[R]) -> None:
+        """Call `handler` for each change from now on, and once for each object that is already there."""
+        self._handlers.append(handler)
+        for resource in self.shown.list():
+            handler(Change(None, resource, initial=True))
+
+    def subscribe_served(self, handler: Callable[[], None]) -> None:
+        """Call `handler` whenever the kind begins or ceases to be served, or, unserved, to be forbidden."""
+        self._served_handlers.append(handler)
+
+    def subscribe_broken(self, handler: Callable[[Key], None]) -> None:
+        """Call `handler` for each object whose newest state cannot be read, and when it can be again."""
+        self._broken_handlers.append(handler)
+        for key in self.broken:
+            handler(key)
+
+    @property
+    def is_served(self) -> bool:
+        """Whether the API server knows the kind: from a complete list on, until the kind is gone."""
+        return self._is_served
+
+    @property
+    def is_forbidden(self) -> bool:
+        """Whether the kind is installed, and may not be read; what was read before stays."""
+        return self._is_forbidden
+
+    def _set_served(self, *, is_served: bool, is_forbidden: bool = False) -> None:
+        before = self._is_served, self._is_forbidden and not self._is_served
+        self._is_served, self._is_forbidden = is_served, is_forbidden
+        if before != (is_served, is_forbidden and not is_served):
+            for handler in self._served_handlers:
+                handler()
+
+    # What the watch says.
+
+    def hear(self, event: Event[R]) -> None:
+        """Take over what the watch says, then wake whoever wants to know."""
+        match self._reduced_event(event):
+            case Started():
+                self._listing = _Listing()
+                for hold in self._holds.values():
+                    hold.is_older_than_list = True
+            case Present(resource) if self._listing is not None:
+                self._listing.take(resource)
+            case Removed(key, uid) if self._listing is not None:
+                self._listing.remove(key, uid)
+            case Synced() if self._listing is not None:
+                self._swap(self._listing)
+                self._set_served(is_served=True)
+            case Changed(resource) | Present(resource):
+                was_broken = self.broken.pop(resource.key, None) is not None
+                self._tell(self._changed(resource.key, resource))
+                self._tell_broken(resource.key if was_broken else None)
+            case Removed(key, uid):
+                was_broken = self.broken.pop(key, None) is not None
+                self._tell(self._removed(key, uid))
+                self._tell_broken(key if was_broken else None)
+            case Broken(error):
+                self._hear_broken(error)
+            case _:
+                pass
+
+    def hear_that_kind_is_gone(self) -> None:
+        """Forget all objects: the API server does not know their kind any more."""
+        self._swap(_Listing())
+        self._set_served(is_served=False)
+
+    def hear_that_kind_is_forbidden(self) -> None:
+        """Note that the kind is there, and may not be read."""
+        self._set_served(is_served=self._is_served, is_forbidden=True)
+
+    def _hear_broken(self, error: DecodeError) -> None:
+        _log.warning("object does not fit its type", error=str(error))
+        if error.key is None:
+            return  # broken beyond a name
+        # Its traceback would keep the frames that read the object, and with them all of its text.
+        error.__traceback__ = error.__cause__ = error.__context__ = None
+        if self._listing is not None:
+            self._listing.broken[error.key] = error
+            return
+        self.broken[error.key] = error
+        self._tell_broken(error.key)
+
+    def _swap(self, listing: _Listing[R]) -> None:
+        """Have the list in place of everything, then wake for what differs."""
+        self._listing = None
+        shown = {each.key for each in self.shown.list()}
+        unlisted = shown | self._holds.keys() | self._flights.keys()
+        states: dict[Key, R | None] = dict.fromkeys(unlisted - listing.objects.keys())
+        states.update(listing.objects)
+        # An object that was read first and broken later has its good state in the list.
+        unread = listing.broken.keys() - listing.objects.keys()
+        changes = [
+            self._listed(key, state, listing.gone)
+            for key, state in states.items()
+            if key not in unread
+        ]
+        before, self.broken = self.broken, listing.broken
+        is_first, self._has_synced = not self._has_synced, True
+        if is_first:
+            changes = [each and Change(each.old, each.new, initial=True) for each in changes]
+        self._tell(*changes)
+        self._tell_broken(*before.keys(), *(listing.broken.keys() - before.keys()))
+
+    def _listed(self, key: Key, listed: R | None, gone: Collection[str]) -> Change[R] | None:
+        hold = self._holds.get(key)
+        if flight := self._flights.get(key):
+            flight.relists.append(Relist(self._watched(key), listed, gone))
+        if hold is not None and not hold.ends_with_list(listed, gone):
+            hold.watched = listed
+            return None
+        return self._show(key, listed)
+
+    def _changed(self, key: Key, heard: R) -> Change[R] | None:
+        if flight := self._flights.get(key):
+            flight.known.add(_version(heard))
+        hold = self._holds.get(key)
+        if hold is not None and not hold.ends_with(heard):
+            hold.watched = heard
+            return None
+        return self._show(key, heard)
+
+    def _removed(self, key: Key, uid: str) -> Change[R] | None:
+        hold = self._holds.get(key)
+        if hold is not None and hold.shown.metadata.uid != uid:
+            hold.watched = None
+            return None
+        return self._show(key, None)
+
+    def _watched(self, key: Key) -> R | None:
+        """What the watch says of this key, shown or not."""
+        hold = self._holds.get(key)
+        return self.shown.get(key) if hold is None else hold.watched
+
+    def _reduced(self, resource: R) -> R:
+        """What is kept of an object; the very object that we have, if it is in the same state."""
+        have = self._watched(resource.key)
+        if have is not None and _version(have) == _version(resource):
+            return have
+        return self._keep(resource) if self._keep else resource
+
+    def _reduced_event(self, event: Event[R]) -> Event[R]:
+        """The event with its object reduced; an object that cannot be reduced is a broken one."""
+        if not isinstance(event, Present | Changed):
+            return event
+        resource = event.resource
+        try:
+            kept = self._reduced(resource)
+        except Exception as error:  # noqa: BLE001  # whatever one object does to `keep`, the others go on
+            # Without the error's text, which may have a piece of a Secret.
+            message = f"it cannot be reduced: {type(error).__name__}"
+            return Broken(DecodeError(self.type_.KIND, resource.key, message))
+        return Present(kept) if isinstance(event, Present) else Changed(kept)
+
+    # What a writer says.
+
+    @contextmanager
+    def writing(self, key: Key) -> Iterator[Flight[R]]:
+        """Note what the watch says of `key` while a write is under way; one write per key at a time."""
+        flight = self._flights[key] = Flight(self._known_versions(key))
+        try:
+            yield flight
+        finally:
+            del self._flights[key]
+
+    def wrote(self, flight: Flight[R], written: R) -> None:
+        """Show what the API server has stored for us, unless the watch was sooner."""
+        key = written.key
+        watched = self._watched(key)
+        if flight.is_overtaken(written) or _version(watched) == _version(written):
+            return
+        if not self._selection.covers(written, is_watched=watched is not None):
+            return
+        kept = self._keep(written) if self._keep else written
+        self._tell(self._hold(key, kept, flight.known, is_deletion=False))
+
+    def deleted(self, key: Key, uid: str) -> None:
+        """Show the object as being deleted until the watch says that it is, or is gone."""
+        shown = self.shown.get(key)
+        if shown is None or shown.metadata.uid != uid:
+            return
+        if shown.metadata.deletion_timestamp is None:
+            now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            metadata = replace(shown.metadata, deletion_timestamp=now)
+            older = self._known_versions(key)
+            self._tell(self._hold(key, replace(shown, metadata=metadata), older, is_deletion=True))
+
+    def _hold(self, key: Key, shown: R, older: set[str], *, is_deletion: bool) -> Change[R] | None:
+        watched = self._watched(key)
+        change = self._show(key, shown)
+        alarm = asyncio.get_running_loop().call_later(OWN_WRITE_SECONDS, self._give_up, key)
+        self._holds[key] = Hold(shown, watched, older, alarm, is_deletion)
+        return change
+
+    def _known_versions(self, key: Key) -> set[str]:
+        """The versions of this object that we know of, as far as a list may still bring them."""
+        hold = self._holds.get(key)
+        states = (self.shown.get(key), self._watched(key))
+        versions = {_version(each) for each in states if each is not None}
+        return versions | hold.older if hold else versions
+
+    def _give_up(self, key: Key) -> None:
+        """Believe the watch: for all this time it has not brought what we wrote."""
+        self._tell(self._show(key, self._holds[key].watched))
+
+    # What readers see.
+
+    def _show(self, key: Key, new: R | None) -> Change[R] | None:
+        """Show this state, hold nothing in front of it, and return what readers see differently."""
+        hold = self._holds.pop(key, None)
+        if hold is not None:
+            hold.alarm.cancel()
+        old = self.shown.get(key)
+        if new is old:
+            return None
+        self.shown.put(key, new)
+        if old is not None and new is not None and equal_but_for_version(old, new):
+            return None
+        self.revision += 1
+        return Change(old, new)
+
+    def _tell(self, *changes: Change[R] | None) -> None:
+        for change in changes:
+            if change is not None:
+                for handler in self._handlers:
+                    handler(change)
+
+    def _tell_broken(self, *keys: Key | None) -> None:
+        for key in keys:
+            if key is not None:
+                for handler in self._broken_handlers:
+                    handler(key)
+
+
+def _version(state: Resource | None) -> str:
+    return state.metadata.resource_version if state else ""

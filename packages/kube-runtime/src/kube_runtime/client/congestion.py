@@ -1,0 +1,80 @@
+"""A transport that has fewer requests under way when the API server says that there are too many.
+
+A single 429 is waited out by whoever got it (`retry`). The hard thing is that many do at once: all of them
+come back, and the API server refuses them again. So the number of requests at a time is halved with each wave
+of refusals and grows by one with each wave that goes through, as TCP does it.
+
+Watches are not counted, because they stay open; nor are Leases, because a leader that waits here loses them.
+"""
+
+import asyncio
+from collections import deque
+
+from kube_runtime.client.transport import Answer, Request, Transport
+
+MOST_AT_ONCE = 64
+"""More than all workers together have under way."""
+_TOO_MANY_REQUESTS = 429
+_LEASES = "/apis/coordination.k8s.io/"
+
+
+class Congestion:
+    """Another transport, with at most `limit` requests under way; the others wait in their order."""
+
+    def __init__(self, transport: Transport, most_at_once: int = MOST_AT_ONCE) -> None:
+        self._transport = transport
+        self._most = most_at_once
+        self._limit = float(most_at_once)
+        self._under_way = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._halved_at = float("-inf")
+
+    @property
+    def limit(self) -> int:
+        """How many requests may be under way now."""
+        return int(self._limit)
+
+    async def send(self, request: Request) -> Answer:
+        """The answer of the other transport.
+
+        Raises:
+            Unreachable: no answer.
+        """
+        if request.timeout_seconds is None or request.path.startswith(_LEASES):
+            return await self._transport.send(request)
+        await self._enter()
+        started = asyncio.get_running_loop().time()
+        try:
+            answer = await self._transport.send(request)
+            self._learn(answer.status, started)
+        finally:
+            self._leave()
+        return answer
+
+    def _learn(self, status: int, started: float) -> None:
+        if status != _TOO_MANY_REQUESTS:
+            self._limit = min(float(self._most), self._limit + 1 / self._limit)
+        elif started >= self._halved_at:  # what was sent before that belongs to the same wave
+            self._limit = max(1.0, min(self._limit, self._under_way) / 2)
+            self._halved_at = asyncio.get_running_loop().time()
+
+    async def _enter(self) -> None:
+        if self._under_way < self.limit and not self._waiting:
+            self._under_way += 1
+            return
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            await turn  # whoever ends it has counted us already
+        except asyncio.CancelledError:
+            if not turn.cancelled():
+                self._leave()  # our turn came at the same moment
+            raise
+
+    def _leave(self) -> None:
+        self._under_way -= 1
+        while self._waiting and self._under_way < self.limit:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                self._under_way += 1
+                turn.set_result(None)

@@ -1,0 +1,90 @@
+"""Finds the API server: which credentials count, in which order."""
+
+import asyncio
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from kube_runtime.client.auth import Credentials
+from kube_runtime.client.http import AiohttpTransport
+from kube_runtime.client.in_cluster import FOLDER, InCluster, is_in_cluster
+from kube_runtime.client.in_cluster import namespace as own_namespace
+from kube_runtime.client.kubeconfig import Kubeconfig
+from kube_runtime.errors import ConfigError
+from kube_runtime.version import version
+
+
+async def connect(
+    kubeconfig: Path | None = None,
+    context: str | None = None,
+    *,
+    environ: Mapping[str, str] = os.environ,
+    home: Path | None = None,
+    service_account: Path = FOLDER,
+) -> AiohttpTransport:
+    """The transport to the API server, its credentials loaded; nothing has been sent yet.
+
+    The first of these counts: `kubeconfig`, the files in KUBECONFIG, the service account of a pod (unless
+    a context is named), `~/.kube/config`.
+
+    Raises:
+        ConfigError: there are no usable credentials.
+    """
+    credentials = await asyncio.to_thread(
+        _credentials, kubeconfig, context, environ, home, service_account
+    )
+    await credentials.headers()
+    user_agent = f"dynamo-operator/{await asyncio.to_thread(version)}"
+    return AiohttpTransport(credentials, user_agent=user_agent)
+
+
+async def default_namespace(transport: AiohttpTransport) -> str:
+    """The namespace that kubectl would take: that of the context, that of the pod, else `default`.
+
+    Raises:
+        ConfigError: the service account's files cannot be read.
+    """
+    match transport.credentials:
+        case Kubeconfig(namespace=str() as found) if found:
+            return found
+        case InCluster(folder=folder):
+            return await asyncio.to_thread(own_namespace, folder)
+        case _:
+            return "default"
+
+
+def _credentials(
+    kubeconfig: Path | None,
+    context: str | None,
+    environ: Mapping[str, str],
+    home: Path | None,
+    service_account: Path,
+) -> Credentials:
+    if kubeconfig is not None:
+        return Kubeconfig([kubeconfig], context)
+    listed = [Path(each).expanduser() for each in environ.get("KUBECONFIG", "").split(":") if each]
+    if listed:
+        present = [path for path in listed if path.exists()]
+        if present:
+            return Kubeconfig(present, context)
+        raise ConfigError("KUBECONFIG", f"no such file: {', '.join(map(str, listed))}")
+    if context is None and is_in_cluster(environ, service_account):
+        return InCluster(environ, service_account)
+    default = (home or Path.home()) / ".kube" / "config"
+    if default.exists():
+        return Kubeconfig([default], context)
+    raise ConfigError(
+        "credentials",
+        f"none found: no --kubeconfig, KUBECONFIG is not set, not in a pod, no {default}",
+    )
+
+
+def is_own_cluster(
+    kubeconfig: Path | None,
+    environ: Mapping[str, str] = os.environ,
+    service_account: Path = FOLDER,
+) -> bool:
+    """Whether the credentials are those of a pod, so that the cluster is the one that the process runs in."""
+    if kubeconfig is not None or any(environ.get("KUBECONFIG", "").split(":")):
+        return False
+    return is_in_cluster(environ, service_account)

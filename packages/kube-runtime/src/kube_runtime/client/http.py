@@ -1,0 +1,229 @@
+"""The transport to a real API server, on aiohttp.
+
+The hard thing is what a person reads when there is no answer: aiohttp has some twenty errors for it, and
+each becomes one line that says what to look at.
+"""
+
+import asyncio
+import socket
+import ssl
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Self
+
+import aiohttp
+
+from kube_runtime.client.auth import Credentials
+from kube_runtime.client.transport import Answer, Request
+from kube_runtime.errors import ConfigError, Unreachable, Untrusted
+
+CONNECT_SECONDS = 10.0
+KEEP_SECONDS = 75.0
+"""How long a connection without a request is kept: an autoscaler's next change shall find one. The API server
+closes its own after 90 (`IdleTimeout` in k8s.io/apiserver, secure_serving.go)."""
+_KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
+"""The kernel gives up a connection whose other end has gone after a minute: 30 s of silence, 3 probes. Names
+that a platform lacks keep its default."""
+_UNAUTHORIZED = 401
+
+
+class AiohttpTransport:
+    """A real API server, over one pool of connections. Use it as an async context manager."""
+
+    def __init__(self, credentials: Credentials, *, user_agent: str = "dynamo-operator") -> None:
+        self.credentials = credentials
+        self._user_agent = user_agent
+        self._session: aiohttp.ClientSession | None = None
+        self._closed = False
+        self._renewing = asyncio.Lock()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close all connections; running watches and later requests end with `Unreachable`."""
+        self._closed = True
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def send(self, request: Request) -> Answer:
+        """The answer; a 401 is asked once more if the credentials could be renewed.
+
+        Raises:
+            Unreachable: no answer, or no credentials to ask with.
+        """
+        if self._closed:
+            raise Unreachable(f"{self.credentials.server}: the transport is closed")
+        try:
+            identity = await self._identity()
+            answer = await self._exchange(request, identity)
+            if answer.status != _UNAUTHORIZED:
+                return answer
+            try:
+                renewed = await self._renew(identity)
+            except BaseException:
+                await answer.aclose()
+                raise
+        except ConfigError as error:
+            # It worked when we connected, so this may pass: a login service is down, a file is being written.
+            raise Unreachable(f"credentials: {error}") from error
+        if renewed == identity:
+            return answer
+        await answer.aclose()
+        return await self._exchange(request, renewed)
+
+    async def _identity(self) -> "_Identity":
+        headers = await self.credentials.headers()  # first: renewing may change the rest
+        return _Identity(dict(headers), self.credentials.tls)
+
+    async def _renew(self, refused: "_Identity") -> "_Identity":
+        async with self._renewing:
+            # Many requests are refused at once when a token expires; the first one renews it for all.
+            if await self._identity() == refused:
+                await self.credentials.refresh()
+            return await self._identity()
+
+    async def _exchange(self, request: Request, identity: "_Identity") -> Answer:
+        server = self.credentials.server
+        headers = {**identity.headers, "Accept": request.accept}
+        if request.body is not None:
+            headers = {**headers, "Content-Type": request.content_type}
+        try:
+            response = await self._pool().request(
+                request.method,
+                server + request.path,
+                params=request.query or None,
+                data=request.body,
+                headers=headers,
+                allow_redirects=False,  # credentials go to this server only
+                timeout=_timeout(request.timeout_seconds),
+                ssl=identity.tls if identity.tls is not None else True,
+                server_hostname=self.credentials.tls_server_name,
+                proxy=self.credentials.proxy,
+            )
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            is_untrusted = isinstance(error, aiohttp.ClientConnectorCertificateError)
+            failure = Untrusted if is_untrusted else Unreachable
+            raise failure(f"{server}: {_why(error, request)}") from error
+        lower = {name.lower(): value for name, value in response.headers.items()}
+        return Answer(
+            response.status, lower, _Body(response, server, request), partial(_end, response)
+        )
+
+    def _pool(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(
+                    limit=0,  # watches hold theirs for good
+                    keepalive_timeout=KEEP_SECONDS,
+                    socket_factory=_socket,
+                ),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                headers={
+                    "Accept-Encoding": "gzip",
+                    "User-Agent": self._user_agent,
+                },
+                read_bufsize=2**18,
+            )
+        return self._session
+
+
+def _socket(address: aiohttp.AddrInfoType) -> socket.socket:
+    """A TCP socket that notices when the other end is gone although nothing is sent."""
+    family, type_, protocol, _, _ = address
+    opened = socket.socket(family, type_, protocol)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEPALIVE.items():
+        if option := getattr(socket, name, None):
+            opened.setsockopt(socket.IPPROTO_TCP, option, value)
+    return opened
+
+
+@cache
+def _timeout(seconds: float | None) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=seconds, connect=CONNECT_SECONDS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Identity:
+    """What one request is sent with; equal means that the API server would say the same again."""
+
+    headers: dict[str, str]
+    tls: ssl.SSLContext | None
+
+
+class _Body:
+    """The chunks of a response. Not a generator, which would have to be closed on its own."""
+
+    def __init__(self, response: aiohttp.ClientResponse, server: str, request: Request) -> None:
+        self._chunks = response.content.iter_any()
+        self._server = server
+        self._request = request
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        try:
+            return await anext(self._chunks)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise Unreachable(f"{self._server}: {_why(error, self._request)}") from error
+        except (
+            RuntimeError
+        ) as error:  # aiohttp's word for a connection that we have closed ourselves
+            raise Unreachable(f"{self._server}: the connection was closed") from error
+
+
+def _end(response: aiohttp.ClientResponse) -> None:
+    """Give up the connection if the body was not read to its end.
+
+    At once: to say goodbye over TLS takes an answer, for which nobody waits when the process ends.
+    """
+    connection = response.connection
+    if connection is not None and connection.transport is not None:
+        connection.transport.abort()
+    response.close()
+
+
+def _why(error: Exception, request: Request) -> str:
+    """What went wrong, in one line for a person."""
+    match error:
+        case aiohttp.ClientConnectorError() | aiohttp.ClientConnectorCertificateError():
+            line = _why_not_connected(error)
+        case aiohttp.ClientHttpProxyError():
+            line = f"the proxy refused: {error.status} {error.message}"
+        case aiohttp.ConnectionTimeoutError():
+            line = f"no connection within {CONNECT_SECONDS:g} s"
+        case TimeoutError():
+            line = f"no answer to {request.method} {request.path}"
+            if request.timeout_seconds is not None:
+                line += f" within {request.timeout_seconds:g} s"
+        case aiohttp.ServerDisconnectedError() | aiohttp.ClientPayloadError():
+            line = f"the connection was cut during {request.method} {request.path}"
+        case _:
+            line = f"{request.method} {request.path}: {str(error) or type(error).__name__}"
+    return " ".join(line.split())
+
+
+def _why_not_connected(
+    error: aiohttp.ClientConnectorError | aiohttp.ClientConnectorCertificateError,
+) -> str:
+    address = f"{error.host}:{error.port}"
+    match error:
+        case aiohttp.ClientConnectorCertificateError():
+            cause = error.certificate_error
+            detail = getattr(cause, "verify_message", "") or str(cause)
+            return f"the certificate of {error.host} is not trusted: {detail}"
+        case aiohttp.ClientProxyConnectionError():
+            return f"the proxy {address} cannot be reached: {error.os_error}"
+        case aiohttp.ClientConnectorDNSError():
+            return f"the name {error.host} cannot be resolved"
+        case aiohttp.ClientConnectorSSLError():
+            return f"no TLS connection to {address}: {error.os_error}"
+        case aiohttp.ClientConnectorError(os_error=ConnectionRefusedError()):
+            return f"nothing listens on {address}: connection refused"
+    return f"no connection to {address}: {error.os_error}"

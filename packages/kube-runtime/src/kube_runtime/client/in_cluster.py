@@ -1,0 +1,92 @@
+"""Credentials of a pod: the service account that the kubelet mounts.
+
+The hard thing is that the token lives for an hour and the kubelet replaces the file: it is read again
+every minute, and at once after a 401.
+"""
+
+import asyncio
+import ssl
+from collections.abc import Mapping
+from pathlib import Path
+
+from kube_runtime.client.auth import TlsMaterial, bearer
+from kube_runtime.errors import ConfigError
+
+FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+REREAD_SECONDS = 60.0
+
+
+def is_in_cluster(environ: Mapping[str, str], folder: Path = FOLDER) -> bool:
+    """Whether this process runs in a pod with a service account."""
+    return "KUBERNETES_SERVICE_HOST" in environ and (folder / "token").exists()
+
+
+class InCluster:
+    """Credentials from the mounted service account."""
+
+    tls_server_name = None
+    proxy = None
+
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        folder: Path = FOLDER,
+        *,
+        reread_seconds: float = REREAD_SECONDS,
+    ) -> None:
+        host = environ["KUBERNETES_SERVICE_HOST"]
+        host = f"[{host}]" if ":" in host else host  # IPv6
+        self.server = f"https://{host}:{environ.get('KUBERNETES_SERVICE_PORT', '443')}"
+        self.tls: ssl.SSLContext | None = None
+        self.folder = folder
+        self._reread_seconds = reread_seconds
+        self._material: TlsMaterial | None = None
+        self._authorization = ""
+        self._read_at = float("-inf")
+
+    async def headers(self) -> Mapping[str, str]:
+        """The bearer token, at most a minute old.
+
+        Raises:
+            ConfigError: a file of the service account cannot be used.
+        """
+        if asyncio.get_running_loop().time() - self._read_at >= self._reread_seconds:
+            await self.refresh()
+        return {"Authorization": self._authorization}
+
+    async def refresh(self) -> None:
+        """Read token and certificate authority again.
+
+        Raises:
+            ConfigError: a file of the service account cannot be used.
+        """
+        await asyncio.to_thread(self._read)
+        self._read_at = asyncio.get_running_loop().time()
+
+    def _read(self) -> None:
+        token = self.folder / "token"
+        authorization = bearer(_content(token).decode("utf-8", "replace"), str(token))
+        material = TlsMaterial(authorities=_content(self.folder / "ca.crt"))
+        if material != self._material:  # a new context means new connections
+            self.tls = material.context(str(self.folder / "ca.crt"))
+            self._material = material
+        self._authorization = authorization
+
+
+def namespace(folder: Path = FOLDER) -> str:
+    """The namespace of this pod.
+
+    Raises:
+        ConfigError: the file of the service account cannot be read.
+    """
+    return _content(folder / "namespace").decode("utf-8", "replace").strip()
+
+
+def _content(path: Path) -> bytes:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(str(path), error.strerror or str(error)) from error
+    if not content.strip():
+        raise ConfigError(str(path), "the file is empty")
+    return content

@@ -1,0 +1,190 @@
+"""Credentials from kubeconfig files, with kubectl's rules of which file wins.
+
+The hard thing is that everything may change while we run: token files and certificates are replaced,
+plugins and logins hand out short-lived tokens. So renewing means to read it all again, in a thread, and
+connections are kept only as long as the TLS material is the same.
+"""
+
+import asyncio
+import base64
+import binascii
+import ssl
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import SplitResult, urlsplit
+
+from kube_runtime.client.auth import TlsMaterial
+from kube_runtime.client.kubeconfig_file import Choice, Cluster, Entry, User, choose
+from kube_runtime.client.login import Login, login_of
+from kube_runtime.errors import ConfigError
+
+
+class Kubeconfig:
+    """Credentials of one context of a list of kubeconfig files."""
+
+    def __init__(self, paths: Sequence[Path], context: str | None = None) -> None:
+        self._paths = tuple(paths)
+        self._context = context
+        self._loaded: _Loaded | None = None
+        self._loading = asyncio.Lock()
+
+    @property
+    def server(self) -> str:
+        """URL of the API server."""
+        return self._now.server
+
+    @property
+    def tls(self) -> ssl.SSLContext | None:
+        """None means: plain http."""
+        return self._now.tls
+
+    @property
+    def tls_server_name(self) -> str | None:
+        """The name that the server's certificate must have, if not that of the URL."""
+        return self._now.tls_server_name
+
+    @property
+    def proxy(self) -> str | None:
+        """URL of the proxy on the way, if there is one."""
+        return self._now.proxy
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the context; "" if it names none."""
+        return self._now.namespace
+
+    async def headers(self) -> Mapping[str, str]:
+        """The headers of a request, renewed first if they are about to expire.
+
+        Raises:
+            ConfigError: a file or a login cannot be used.
+        """
+        async with self._loading:  # one login for all who wait for it
+            if self._loaded is None or self._loaded.is_due(datetime.now(UTC)):
+                self._loaded = await asyncio.to_thread(self._load)
+        return self._now.headers
+
+    async def refresh(self) -> None:
+        """Read everything again and log in again.
+
+        Raises:
+            ConfigError: a file or a login cannot be used.
+        """
+        async with self._loading:
+            self._loaded = await asyncio.to_thread(self._load)
+
+    @property
+    def _now(self) -> "_Loaded":
+        if self._loaded is None:
+            raise RuntimeError("credentials are used before they are loaded")
+        return self._loaded
+
+    def _load(self) -> "_Loaded":
+        return _load(choose(self._paths, self._context), self._loaded)
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    server: str
+    tls: ssl.SSLContext | None
+    tls_server_name: str | None
+    proxy: str | None
+    namespace: str
+    headers: dict[str, str]
+    material: TlsMaterial
+    due: datetime | None
+
+    def is_due(self, now: datetime) -> bool:
+        """Whether it is time to read everything again."""
+        return self.due is not None and now >= self.due
+
+
+def _load(choice: Choice, before: _Loaded | None) -> _Loaded:
+    cluster, user, namespace = choice
+    server = _server(cluster)
+    login = login_of(cluster, user)
+    material = _material(cluster, user, login)
+    tls = None
+    if server.startswith("https:"):
+        unchanged = before is not None and before.material == material
+        tls = before.tls if before and unchanged else material.context(str(user.path))
+    return _Loaded(
+        server=server,
+        tls=tls,
+        tls_server_name=cluster.value.tls_server_name,
+        proxy=_proxy(cluster),
+        namespace=namespace,
+        headers={"Authorization": login.authorization} if login.authorization else {},
+        material=material,
+        due=login.due,
+    )
+
+
+def _server(cluster: Entry[Cluster]) -> str:
+    server = (cluster.value.server or "").rstrip("/")
+    url = _url(server)
+    if url is None or url.scheme not in ("https", "http") or not url.hostname:
+        message = f"cluster {cluster.name}: server {_shown(server)!r} is not an http or https URL"
+        raise ConfigError(str(cluster.path), message)
+    if "@" in url.netloc:
+        message = (
+            f"cluster {cluster.name}: server {_shown(server)!r} has a user name or a password in it"
+        )
+        raise ConfigError(str(cluster.path), f"{message}; put them under users")
+    return server
+
+
+def _proxy(cluster: Entry[Cluster]) -> str | None:
+    proxy = cluster.value.proxy_url or None
+    if proxy is None:
+        return None
+    url = _url(proxy)
+    if url is None or url.scheme not in ("http", "https") or not url.hostname:
+        message = f"cluster {cluster.name}: proxy-url {_shown(proxy)!r}"
+        raise ConfigError(str(cluster.path), f"{message}: only http and https are supported")
+    return proxy
+
+
+def _url(text: str) -> SplitResult | None:
+    """The parts of a URL. None means: it is none."""
+    try:
+        url = urlsplit(text)
+        _ = url.port  # read, because this is when it is checked
+    except ValueError:
+        return None
+    return url
+
+
+def _shown(text: str) -> str:
+    """A URL as an error line may show it, without the user name and the password."""
+    scheme, slashes, rest = text.rpartition("//")
+    return f"{scheme}{slashes}***@{rest.rpartition('@')[2]}" if "@" in rest else text
+
+
+def _material(cluster: Entry[Cluster], user: Entry[User], login: Login) -> TlsMaterial:
+    trust, pair = cluster.value, user.value
+    certificate = login.certificate or _pem(
+        user, "client-certificate", pair.client_certificate, pair.client_certificate_data
+    )
+    key = login.key or _pem(user, "client-key", pair.client_key, pair.client_key_data)
+    authorities = _pem(
+        cluster,
+        "certificate-authority",
+        trust.certificate_authority,
+        trust.certificate_authority_data,
+    )
+    return TlsMaterial(authorities, certificate, key, verify=not trust.insecure_skip_tls_verify)
+
+
+def _pem(
+    entry: Entry[Cluster] | Entry[User], field: str, file: str | None, data: str | None
+) -> bytes | None:
+    if data:
+        try:
+            return base64.b64decode(data, validate=False)
+        except (binascii.Error, ValueError) as error:
+            message = f"{entry.name}: {field}-data is not base64: {error}"
+            raise ConfigError(str(entry.path), message) from error
+    return entry.content(field, file) if file else None

@@ -1,0 +1,201 @@
+"""The text of kubeconfig files: which file, context, cluster and user count.
+
+The hard thing is the list in KUBECONFIG. The first file that names a thing wins, and a relative path is
+relative to the file that it stands in.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, NamedTuple, TypeVar
+
+import msgspec
+import yaml
+
+from kube_runtime.errors import ConfigError
+from kube_runtime.kind import Object
+
+T = TypeVar("T")
+_QUOTED = re.compile(r"""['"][^<].*""", re.DOTALL)
+"""A word of the file in an error of the YAML reader, such as a tag; its own words are `'<block end>'`."""
+
+
+class _Part(msgspec.Struct, frozen=True, rename="kebab"):
+    """Base of what a kubeconfig file contains; names on the wire have dashes."""
+
+
+class Cluster(_Part, frozen=True):
+    """Where an API server is and how to trust it."""
+
+    server: str | None = None
+    certificate_authority: str | None = None
+    certificate_authority_data: str | None = None
+    insecure_skip_tls_verify: bool = False
+    tls_server_name: str | None = None
+    proxy_url: str | None = None
+    extensions: list[Object] | None = None
+
+
+class ExecPlugin(_Part, frozen=True, rename="camel"):
+    """A program that prints credentials."""
+
+    command: str
+    api_version: str
+    args: list[str] | None = None
+    env: list[dict[str, str]] | None = None
+    install_hint: str | None = None
+    provide_cluster_info: bool = False
+
+
+class AuthProvider(_Part, frozen=True):
+    """A login that the client itself knows how to do."""
+
+    name: str
+    config: dict[str, str] | None = None
+
+
+class User(_Part, frozen=True):
+    """Who we are."""
+
+    client_certificate: str | None = None
+    client_certificate_data: str | None = None
+    client_key: str | None = None
+    client_key_data: str | None = None
+    token: str | None = None
+    token_file: str | None = msgspec.field(name="tokenFile", default=None)
+    username: str | None = None
+    password: str | None = None
+    exec: ExecPlugin | None = None
+    auth_provider: AuthProvider | None = None
+
+
+class _Context(_Part, frozen=True):
+    cluster: str = ""
+    user: str = ""
+    namespace: str | None = None
+
+
+class _NamedCluster(_Part, frozen=True):
+    name: str
+    cluster: Cluster | None = None
+
+
+class _NamedUser(_Part, frozen=True):
+    name: str
+    user: User | None = None
+
+
+class _NamedContext(_Part, frozen=True):
+    name: str
+    context: _Context | None = None
+
+
+class _File(_Part, frozen=True):
+    current_context: str | None = None
+    contexts: list[_NamedContext] | None = None
+    clusters: list[_NamedCluster] | None = None
+    users: list[_NamedUser] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry(Generic[T]):
+    """A named part of a kubeconfig, and the file that it stands in."""
+
+    path: Path
+    name: str
+    value: T
+
+    def content(self, field: str, file: str) -> bytes:
+        """What a file has that this entry points to.
+
+        Raises:
+            ConfigError: it cannot be read.
+        """
+        path = self.path.parent / Path(file).expanduser()
+        try:
+            return path.read_bytes()
+        except OSError as error:
+            message = f"{self.name}: {field} {path}: {error.strerror or error}"
+            raise ConfigError(str(self.path), message) from error
+
+
+class Choice(NamedTuple):
+    """What a context leads to. An empty namespace means: the context names none."""
+
+    cluster: Entry[Cluster]
+    user: Entry[User]
+    namespace: str
+
+
+def choose(paths: Sequence[Path], context: str | None) -> Choice:
+    """The cluster, the user and the namespace of a context.
+
+    None means: the current context of the first file that names one.
+
+    Raises:
+        ConfigError: a file cannot be used, or a name in it leads nowhere.
+    """
+    files = {path: _read(path) for path in paths}
+    source = ":".join(str(path) for path in paths)
+    current = context or next((f.current_context for f in files.values() if f.current_context), "")
+    if not current:
+        raise ConfigError(source, "no current-context is set; name a context")
+    contexts = [
+        Entry(path, each.name, each.context or _Context())
+        for path, file in files.items()
+        for each in file.contexts or ()
+    ]
+    clusters = [
+        Entry(path, each.name, each.cluster or Cluster())
+        for path, file in files.items()
+        for each in file.clusters or ()
+    ]
+    users = [
+        Entry(path, each.name, each.user or User())
+        for path, file in files.items()
+        for each in file.users or ()
+    ]
+    chosen = _named(contexts, current, "context", source)
+    cluster = _named(clusters, chosen.value.cluster, "cluster", source)
+    user = Entry(chosen.path, "(no user)", User())
+    if chosen.value.user:
+        user = _named(users, chosen.value.user, "user", source)
+    return Choice(cluster, user, chosen.value.namespace or "")
+
+
+def _named(entries: list[Entry[T]], name: str, what: str, source: str) -> Entry[T]:
+    for entry in entries:
+        if entry.name == name:
+            return entry
+    known = ", ".join(sorted({entry.name for entry in entries})) or "none"
+    raise ConfigError(source, f"there is no {what} {name!r}; known: {known}")
+
+
+def _read(path: Path) -> _File:
+    try:
+        content = yaml.safe_load(path.read_bytes())
+    except OSError as error:
+        raise ConfigError(str(path), error.strerror or str(error)) from error
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        # Not with its cause, whose text has the line in question: a token may stand there.
+        raise ConfigError(str(path), f"not YAML: {_where(error)}") from None
+    if content is None:
+        raise ConfigError(str(path), "the file is empty")
+    try:
+        return msgspec.convert(content, _File)
+    except msgspec.ValidationError as error:
+        raise ConfigError(str(path), f"not a kubeconfig: {error}") from error
+
+
+def _where(error: Exception) -> str:
+    """What is wrong and where, without a word of what stands there."""
+    match error:
+        case yaml.MarkedYAMLError(problem=str() as problem, problem_mark=yaml.Mark() as mark):
+            said = _QUOTED.sub("(…)", problem)
+            return f"line {mark.line + 1}, column {mark.column + 1}: {said}"
+        case yaml.reader.ReaderError():
+            return f"position {error.position}: {error.reason}"
+        case UnicodeDecodeError():
+            return f"position {error.start}: {error.reason}"
+    return type(error).__name__

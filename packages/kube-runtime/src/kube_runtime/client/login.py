@@ -1,0 +1,204 @@
+"""Who we are, from the user of a kubeconfig: token, password, exec plugin or login provider.
+
+The last two run through the `kubernetes` package, which knows them; it is imported only then. The hard
+thing is what it leaves out: it logs the failure of a plugin and goes on without credentials, drops
+their expiry when they are certificates, and asks a login server without a certificate to verify.
+"""
+
+import base64
+import binascii
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import msgspec
+import yaml
+
+from kube_runtime.client.auth import bearer
+from kube_runtime.client.kubeconfig_file import AuthProvider, Cluster, Entry, ExecPlugin, User
+from kube_runtime.errors import ConfigError
+
+REREAD_SECONDS = 60.0
+EXEC_SECONDS = 60.0
+"""How long an exec plugin may take."""
+INTERACTIVE_SECONDS = 300.0
+"""The same at a terminal, where a person may have to log in."""
+_MARGIN = timedelta(seconds=30)
+_TOKENS = ("id-token", "refresh-token", "access-token", "expiry")
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """What to present. None means for `due`: it does not expire, as far as we know."""
+
+    authorization: str | None = None
+    certificate: bytes | None = None
+    key: bytes | None = None
+    due: datetime | None = None
+
+
+def login_of(cluster: Entry[Cluster], user: Entry[User]) -> Login:
+    """The login of a user. Runs plugins and asks login servers: not for the event loop.
+
+    Raises:
+        ConfigError: it failed.
+    """
+    who, source = user.value, str(user.path)
+    if who.token_file:
+        # As in client-go, the file wins over the token beside it, and is read again every minute.
+        token = user.content("tokenFile", who.token_file).decode("utf-8", "replace")
+        soon = datetime.now(UTC) + timedelta(seconds=REREAD_SECONDS)
+        return Login(bearer(token, source), due=soon)
+    if who.token:
+        return Login(bearer(who.token, source))
+    if who.auth_provider:
+        return _provided(user, who.auth_provider)
+    if who.exec:
+        return _executed(cluster, user, who.exec)
+    if who.username and who.password is not None:
+        pair = f"{who.username}:{who.password}".encode()
+        return Login(f"Basic {base64.b64encode(pair).decode()}")
+    return Login()
+
+
+class _ExecStatus(msgspec.Struct, frozen=True, rename="camel"):
+    """What an exec plugin answers."""
+
+    token: str | None = None
+    client_certificate_data: str | None = None
+    client_key_data: str | None = None
+    expiration_timestamp: datetime | None = None
+
+
+def _executed(cluster: Entry[Cluster], user: Entry[User], plugin: ExecPlugin) -> Login:
+    source = str(user.path)
+    library = _library(source, "exec plugins")
+    options: dict[str, Any] = msgspec.to_builtins(plugin)
+    options["command"] = _command(user.path, plugin.command)
+    node = library.ConfigNode("exec", options)
+    about = library.ConfigNode("cluster", _cluster_info(cluster))
+    try:
+        provider = library.TimedExecProvider(node, None, about)
+        status = provider.run_within(EXEC_SECONDS, INTERACTIVE_SECONDS)
+        answer = msgspec.convert(status, _ExecStatus)
+    except (library.ConfigException, OSError, KeyError, msgspec.ValidationError) as error:
+        hint = f". {plugin.install_hint}" if plugin.install_hint else ""
+        line = f"exec plugin {plugin.command}: {error}{hint}"
+        raise ConfigError(source, " ".join(line.split())) from error
+    if not answer.token and not answer.client_certificate_data:
+        raise ConfigError(source, f"exec plugin {plugin.command}: neither token nor certificate")
+    return Login(
+        authorization=bearer(answer.token, source) if answer.token else None,
+        certificate=(answer.client_certificate_data or "").encode() or None,
+        key=(answer.client_key_data or "").encode() or None,
+        due=_before(answer.expiration_timestamp),
+    )
+
+
+def _command(kubeconfig: Path, command: str) -> str:
+    # As in kubectl: a bare name is looked up in PATH, a relative path starts at the kubeconfig.
+    return str(kubeconfig.parent / command) if "/" in command else command
+
+
+def _cluster_info(cluster: Entry[Cluster]) -> dict[str, Any]:
+    """What a plugin is told of the cluster, if it wants to know."""
+    value = cluster.value
+    info: dict[str, Any] = {
+        "server": value.server,
+        "tls-server-name": value.tls_server_name,
+        "insecure-skip-tls-verify": value.insecure_skip_tls_verify or None,
+        "certificate-authority-data": value.certificate_authority_data,
+        "proxy-url": value.proxy_url,
+        "extensions": value.extensions,  # the library takes the plugin's own out of it
+    }
+    if value.certificate_authority and not value.certificate_authority_data:
+        pem = cluster.content("certificate-authority", value.certificate_authority)
+        info["certificate-authority-data"] = base64.b64encode(pem).decode()
+    return {name: each for name, each in info.items() if each is not None}
+
+
+def _provided(user: Entry[User], provider: AuthProvider) -> Login:
+    source = str(user.path)
+    library = _library(source, "login providers")
+    known = provider.config or {}
+    config = dict(known)
+    if provider.name == "oidc":
+        config.setdefault("client-secret", "")  # a public client has none
+        if not {"idp-certificate-authority", "idp-certificate-authority-data"} & config.keys():
+            config["idp-certificate-authority"] = library.certifi.where()
+    document = {
+        "current-context": "it",
+        "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
+        "clusters": [{"name": "it", "cluster": {}}],
+        "users": [
+            {"name": "it", "user": {"auth-provider": {"name": provider.name, "config": config}}}
+        ],
+    }
+    configuration = library.Configuration()
+    try:
+        library.KubeConfigLoader(document, config_base_path="").load_and_set(configuration)
+    except library.login_errors as error:
+        line = f"login with {provider.name}: {str(error) or type(error).__name__}"
+        raise ConfigError(source, " ".join(line.split())) from error
+    authorization = configuration.api_key.get("BearerToken")
+    if not authorization:
+        message = f"login with {provider.name} gave no token; use an exec plugin"
+        raise ConfigError(source, message)
+    expiry = _expiry_of_jwt(authorization)
+    if expiry is not None and expiry <= datetime.now(UTC):
+        message = f"login with {provider.name} has expired and was not renewed; log in again"
+        raise ConfigError(source, message)
+    changed = {name: config[name] for name in _TOKENS if config.get(name) != known.get(name)}
+    if changed:
+        _store(user, changed)
+    return Login(authorization, due=_before(expiry))
+
+
+def _store(user: Entry[User], changed: dict[str, str]) -> None:
+    """Keep renewed tokens, as kubectl does: a refresh token may be good for one use only."""
+    path = user.path.resolve()
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        content = yaml.safe_load(path.read_bytes())
+        for each in content["users"]:
+            if each["name"] == user.name:
+                each["user"]["auth-provider"]["config"].update(changed)
+        new.touch(mode=0o600)
+        new.write_text(yaml.safe_dump(content, sort_keys=False))
+        new.replace(path)
+    except OSError as error:
+        new.unlink(missing_ok=True)
+        message = f"renewed tokens cannot be stored: {error.strerror or error}"
+        raise ConfigError(str(path), message) from error
+
+
+def _expiry_of_jwt(authorization: str) -> datetime | None:
+    parts = authorization.removeprefix("Bearer ").split(".")
+    if len(parts) != 3:  # noqa: PLR2004 - header, claims, signature
+        return None
+    try:
+        claims = msgspec.json.decode(base64.urlsafe_b64decode(parts[1] + "=="))
+        return datetime.fromtimestamp(claims["exp"], UTC)
+    except (msgspec.DecodeError, binascii.Error, KeyError, TypeError, ValueError):
+        return None  # not a JWT: only the API server knows when it ends
+
+
+def _before(expiry: datetime | None) -> datetime | None:
+    """When to renew: a little earlier, but not at once when the lifetime is short."""
+    if expiry is None:
+        return None
+    if expiry.tzinfo is None:
+        expiry = expiry.replace(tzinfo=UTC)
+    return expiry - min(_MARGIN, max(expiry - datetime.now(UTC), timedelta(0)) / 10)
+
+
+def _library(source: str, what: str) -> ModuleType:
+    try:
+        return import_module("kube_runtime.client.login_library")
+    except ModuleNotFoundError as error:
+        message = f"{what} need the extra: pip install 'dynamo-operator[kubeconfig]'"
+        raise ConfigError(source, message) from error

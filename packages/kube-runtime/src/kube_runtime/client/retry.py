@@ -1,0 +1,89 @@
+"""Asks again when that may help and cannot do harm.
+
+The hard thing is to know what may already have happened. After a 429 nothing has, so every request is
+repeated. After a 5xx or no answer at all a write may have taken effect, so only a request that may be
+done twice is repeated.
+"""
+
+import asyncio
+import random
+
+from kube_runtime.client.api_errors import causes, error_of_answer
+from kube_runtime.client.transport import Request, Transport
+from kube_runtime.errors import ApiError, ServerFailure, Throttled, Unreachable
+from kube_runtime.kind import Key, Kind
+
+TRIES = 4
+TOTAL_SECONDS = 15.0
+RETRY_AFTER_LIMIT_SECONDS = 10.0
+_FIRST_SECONDS = 0.5
+_OK = range(200, 300)
+_NOT_IMPLEMENTED = 501
+
+
+async def ask(
+    transport: Transport,
+    request: Request,
+    kind: Kind | None,
+    key: Key | None,
+    *,
+    repeatable: bool,
+) -> bytes:
+    """The body of a successful answer.
+
+    `repeatable` says that doing this twice is as good as once. `kind` and `key` are for error texts.
+
+    Raises:
+        ApiError: the API server refused.
+        Unreachable: no answer.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + TOTAL_SECONDS
+    tries = 0
+    while True:
+        tries += 1
+        failure: ApiError | Unreachable
+        try:
+            return await once(transport, request, kind, key)
+        except Throttled as error:
+            failure, harmless = error, True
+        except (ServerFailure, Unreachable) as error:
+            failure, harmless = error, repeatable and _may_pass(error)
+        pause = _pause(failure, tries)
+        if not harmless or tries == TRIES or loop.time() + pause > deadline:
+            raise failure
+        await asyncio.sleep(pause)
+
+
+async def once(transport: Transport, request: Request, kind: Kind | None, key: Key | None) -> bytes:
+    """The body of a successful answer, asked for once.
+
+    Raises:
+        ApiError: the API server refused.
+        Unreachable: no answer.
+    """
+    answer = await transport.send(request)
+    body = await answer.read()
+    if answer.status in _OK:
+        return body
+    raise error_of_answer(answer.status, answer.headers, body, kind, key)
+
+
+def _may_pass(error: ServerFailure | Unreachable) -> bool:
+    if isinstance(error, Unreachable):
+        return True
+    if any(cause.get("reason") == "ResourceVersionTooLarge" for cause in causes(error.details)):
+        return (
+            False  # the server has waited for that version already; restored backups never have it
+        )
+    return error.code != _NOT_IMPLEMENTED
+
+
+def _pause(failure: ApiError | Unreachable, tries: int) -> float:
+    """Exponential and jittered; at least what the server asked for, up to a limit."""
+    pause = _FIRST_SECONDS * 2.0 ** (tries - 1) * random.uniform(0.5, 1.5)  # noqa: S311 - no secret
+    asked = failure.retry_after_seconds if isinstance(failure, ApiError) else None
+    if asked is None:
+        return pause
+    # The jitter is kept, so that not all who were told the same come back at once.
+    return min(asked, RETRY_AFTER_LIMIT_SECONDS) + min(pause, 1.0)

@@ -1,0 +1,1 @@
+"""What command lines of operators share: usage errors, exit codes."""

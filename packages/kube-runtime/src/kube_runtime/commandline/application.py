@@ -1,0 +1,42 @@
+"""What both programs have in common: one line per usage error, exit code 2, no negative flags."""
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from cyclopts import App, CycloptsError, Parameter
+
+from kube_runtime.commandline.errors import ExitCode, exit_on_error, one_line
+from kube_runtime.version import version as package_version
+
+
+def application(name: str, text: str | None = None) -> App:
+    """An app without commands yet."""
+    return App(
+        name=name,
+        help=text,
+        help_format="plaintext",
+        version_flags=[],
+        default_parameter=Parameter(negative=()),
+        exit_on_error=False,
+        print_error=False,
+        result_action="return_value",
+    )
+
+
+def execute(app: App, arguments: Sequence[str]) -> Any:
+    """Runs a command line and returns what its command returned.
+
+    Raises: SystemExit, after the lines that say why.
+    """
+    try:
+        with exit_on_error():
+            return app(arguments)
+    except CycloptsError as error:
+        print(f"error: {one_line(str(error))}", file=sys.stderr)
+        sys.exit(ExitCode.USAGE)
+
+
+def version() -> None:
+    """Print the version."""
+    print(package_version())

@@ -1,0 +1,1 @@
+"""Work queue, controllers, Events and the manager that runs them."""

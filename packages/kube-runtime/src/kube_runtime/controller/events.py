@@ -1,0 +1,399 @@
+"""Kubernetes Events about our objects: what we did, told to whoever runs `kubectl describe`.
+
+An Event must never delay or fail a reconcile, nor precede the status it speaks of. So it is kept
+back until the reconcile has returned (`held`), merged with others of the same reason, and written by a task
+of its own. While many reconciles begin, good news waits: each Event takes from the API server what a graph
+that is not ready yet could use. Bad news never waits.
+
+One (object, component, type, reason) is one Event object for as long as the API server keeps it: its name
+is a hash of these, so that a restart finds it again.
+"""
+
+import asyncio
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from typing import Final, NamedTuple, Self
+
+import structlog
+
+from kube_runtime.client.requests import Client
+from kube_runtime.errors import (
+    ApiError,
+    Conflict,
+    Forbidden,
+    NotFound,
+    OperatorError,
+    ServerFailure,
+    Throttled,
+    Unreachable,
+)
+from kube_runtime.kind import Key, Kind, Object
+from kube_runtime.metrics import RuntimeMetrics
+from kube_runtime.rate_limits import Bustle
+from kube_runtime.text import fitted
+from kube_runtime.types.core import Event
+from kube_runtime.types.meta import Resource
+
+_log = structlog.get_logger()
+
+COLLECT_SECONDS: Final = 0.3
+PATIENCE_SECONDS: Final = 300.0
+"""How long good news waits. A thousand new graphs keep a small control plane busy for about as long."""
+PENDING_LIMIT: Final = 10_000
+"""Of graphs of three services, what a thousand of them tell when they are made."""
+WRITTEN_LIMIT: Final = 16_384
+"""More objects than can wait, so that none of those is forgotten."""
+MESSAGE_LIMIT: Final = 1024
+ATTEMPTS: Final = 5
+LONGEST_PAUSE_SECONDS: Final = 60.0
+"""An API server that asks for a longer pause than this gets this one."""
+BURST, REFILL_SECONDS = 25, 300.0
+"""Requests per object, and the time after which it may have as many again."""
+
+
+@dataclass(slots=True)
+class _Batch:
+    """What a running reconcile has recorded so far."""
+
+    sends: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
+    open: bool = True
+
+
+_batch: ContextVar[_Batch | None] = ContextVar("batch", default=None)
+
+
+@contextmanager
+def held() -> Iterator[None]:
+    """Keep events recorded inside the block back until its end, however it ends."""
+    batch = _Batch()
+    token = _batch.set(batch)
+    try:
+        yield
+    finally:
+        _batch.reset(token)
+        batch.open = False
+        for send in batch.sends:
+            send()
+
+
+@dataclass(frozen=True, slots=True)
+class _Series:
+    """What one Event object stands for."""
+
+    uid: str
+    component: str
+    warning: bool
+    reason: str
+
+    @property
+    def hash(self) -> str:
+        text = "\0".join((self.uid, self.component, str(self.warning), self.reason))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+class _About(NamedTuple):
+    """What an Event says of the object that it is about. Not the object: thousands of Events may wait."""
+
+    kind: Kind
+    key: Key
+    uid: str
+    resource_version: str
+
+    @classmethod
+    def of(cls, resource: Resource) -> Self:
+        metadata = resource.metadata
+        return cls(resource.KIND, resource.key, metadata.uid, metadata.resource_version)
+
+
+@dataclass(slots=True)
+class _Pending:
+    """Occurrences of a series that are not written yet."""
+
+    series: _Series
+    about: _About
+    due: float
+    latest: float
+    since: datetime
+    until: datetime
+    count: int = 0
+    messages: list[str] = field(default_factory=list[str])
+    attempts: int = 0
+
+    @property
+    def key(self) -> Key:
+        namespace, name = self.about.key
+        head = name[: 253 - 17].rstrip("-.")
+        return Key(namespace or "default", f"{head}.{self.series.hash}")
+
+    @property
+    def message(self) -> str:
+        return fitted(self.messages, MESSAGE_LIMIT)
+
+    def add_later(self, later: "_Pending") -> None:
+        """Add what happened since this was taken to be written."""
+        self.about, self.until = later.about, later.until
+        self.count += later.count
+        self.messages += [each for each in later.messages if each not in self.messages]
+
+
+@dataclass(slots=True)
+class _Budget:
+    tokens: float
+    at: float
+
+
+class EventWriter:
+    """Writes what recorders record, one request at a time. Run it as a server of the manager.
+
+    While `bustle` tells of many reconciles, what went well is told later.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        instance: str,
+        metrics: RuntimeMetrics,
+        bustle: Bustle | None = None,
+        wall_clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._client = client
+        self._instance = instance
+        self._metrics = metrics
+        self.bustle = bustle or Bustle()
+        self._wall_clock = wall_clock
+        # What went wrong, and what went well; in each the oldest first.
+        self._pending: dict[bool, OrderedDict[_Series, _Pending]] = {
+            warning: OrderedDict() for warning in (True, False)
+        }
+        self._counts: OrderedDict[_Series, int] = OrderedDict()
+        self._budgets: OrderedDict[str, _Budget] = OrderedDict()
+        self._arrived = asyncio.Event()
+        self._writing = asyncio.Lock()
+        """Held for one attempt at a time, never during a pause: `flush` has little time."""
+        self._paused_until = 0.0
+        self._said_forbidden = False
+
+    def recorder(self, component: str) -> "Recorder":
+        """A recorder that reports under that component name."""
+        return Recorder(self, component)
+
+    async def run(self) -> None:
+        """Write events as they come due, until cancelled."""
+        while True:
+            self._arrived.clear()
+            wait = self._wait()
+            if wait == 0:
+                async with self._writing:
+                    await self._write_next()
+            else:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(wait):
+                        await self._arrived.wait()
+
+    async def flush(self) -> None:
+        """Write everything that is pending now, without waiting for more to merge; warnings first."""
+        self._paused_until = 0.0
+        while True:
+            async with self._writing:
+                if not any(self._pending.values()):
+                    return
+                await self._write_next(at_any_time=True)
+            await asyncio.sleep(max(0.0, self._paused_until - _now()))
+
+    def give_up(self) -> int:
+        """Drop what is still pending, and tell how many there were."""
+        left = sum(map(len, self._pending.values()))
+        for _ in range(left):
+            self._metrics.event_dropped("stopped")
+        for pending in self._pending.values():
+            pending.clear()
+        return left
+
+    def _wait(self) -> float | None:
+        """Seconds until the next one may be written; 0 means now, None that none is pending."""
+        waits = [
+            max(0.0, self._time_of(next(iter(pending.values()))) - _now())
+            for pending in self._pending.values()
+            if pending
+        ]
+        return min(waits, default=None)
+
+    def _time_of(self, pending: _Pending) -> float:
+        """When it may be written, as far as is known now."""
+        due = max(pending.due, self._paused_until)
+        if pending.series.warning or _now() >= pending.latest or _now() < due:
+            return due
+        return min(max(due, self.bustle.high_until), pending.latest)
+
+    def accept(self, series: _Series, about: Resource, message: str) -> None:
+        """Take one occurrence; merged with a pending one of its series, or dropped if too many."""
+        now, today = _now(), self._wall_clock()
+        same = self._pending[series.warning]
+        pending = same.get(series)
+        if pending is None:
+            if not self._afford(series.uid, now):
+                self._metrics.event_dropped("budget")
+                return
+            if len(same) >= PENDING_LIMIT:
+                same.popitem(last=False)
+                self._metrics.event_dropped("queue_full")
+            times = (now + COLLECT_SECONDS, now + PATIENCE_SECONDS)
+            pending = same[series] = _Pending(series, _About.of(about), *times, today, today)
+            self._arrived.set()
+        pending.about, pending.until = _About.of(about), today
+        pending.count += 1
+        if message not in pending.messages:
+            pending.messages.append(message)
+
+    def _afford(self, uid: str, now: float) -> bool:
+        budget = self._budgets.setdefault(uid, _Budget(BURST, now))
+        self._budgets.move_to_end(uid)
+        if len(self._budgets) > WRITTEN_LIMIT:
+            self._budgets.popitem(last=False)
+        budget.tokens = min(BURST, budget.tokens + (now - budget.at) / REFILL_SECONDS)
+        budget.at = now
+        if budget.tokens < 1:
+            return False
+        budget.tokens -= 1
+        return True
+
+    async def _write_next(self, *, at_any_time: bool = False) -> None:
+        for same in self._pending.values():
+            first = next(iter(same.values()), None)
+            if first is not None and (at_any_time or self._time_of(first) <= _now()):
+                del same[first.series]
+                await self._attempt(first)
+                return
+
+    async def _attempt(self, pending: _Pending) -> None:
+        """Write it; after a failure that may pass, put it back and pause for all."""
+        try:
+            await self._write(pending)
+        except (Unreachable, ServerFailure, Throttled) as error:
+            pending.attempts += 1
+            if pending.attempts == ATTEMPTS:
+                self._metrics.event_dropped("unreachable")
+                return
+            asked = error.retry_after_seconds if isinstance(error, ApiError) else None
+            pause = min(asked or 2.0 ** (pending.attempts - 1), LONGEST_PAUSE_SECONDS)
+            self._paused_until = _now() + pause
+            self._put_back(pending)
+        except OperatorError as error:
+            self._refused(pending, error)
+
+    def _put_back(self, pending: _Pending) -> None:
+        """Have it written first of its sort, with what has happened meanwhile."""
+        same = self._pending[pending.series.warning]
+        if later := same.get(pending.series):
+            pending.add_later(later)
+        same[pending.series] = pending
+        same.move_to_end(pending.series, last=False)
+
+    async def _write(self, pending: _Pending) -> None:
+        """Create the Event of a series, or raise its count. One request, unless memory is wrong."""
+        count = self._counts.get(pending.series)
+        if count is not None:
+            try:
+                await self._raise_count(pending, count + pending.count)
+            except NotFound:  # the API server forgets Events after an hour
+                del self._counts[pending.series]
+            else:
+                return
+        try:
+            await self._client.create(Event, self._new(pending))
+        except Conflict:  # ours, from before a restart; its count comes with the answer
+            event = await self._raise_count(pending, None)
+            await self._raise_count(pending, event.count + pending.count)
+        else:
+            self._remember(pending.series, pending.count)
+
+    async def _raise_count(self, pending: _Pending, count: int | None) -> Event:
+        patch: Object = {"message": pending.message, "lastTimestamp": _rfc3339(pending.until)}
+        if count is not None:
+            patch["count"] = count
+        event = await self._client.merge_patch(Event, pending.key, patch)
+        if count is not None:
+            self._remember(pending.series, count)
+        return event
+
+    def _remember(self, series: _Series, count: int) -> None:
+        self._counts[series] = count
+        self._counts.move_to_end(series)
+        if len(self._counts) > WRITTEN_LIMIT:
+            self._counts.popitem(last=False)
+
+    def _new(self, pending: _Pending) -> Object:
+        about, series, key = pending.about, pending.series, pending.key
+        return {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": key.name, "namespace": key.namespace},
+            "involvedObject": {
+                "apiVersion": about.kind.api_version,
+                "kind": about.kind.name,
+                "name": about.key.name,
+                "namespace": about.key.namespace,
+                "uid": about.uid,
+                "resourceVersion": about.resource_version,
+            },
+            "type": "Warning" if series.warning else "Normal",
+            "reason": series.reason,
+            "message": pending.message,
+            "count": pending.count,
+            "firstTimestamp": _rfc3339(pending.since),
+            "lastTimestamp": _rfc3339(pending.until),
+            "source": {"component": series.component},
+            "reportingComponent": series.component,
+            "reportingInstance": self._instance,
+        }
+
+    def _refused(self, pending: _Pending, error: OperatorError) -> None:
+        if _namespace_is_going(error):
+            self._metrics.event_dropped("namespace_gone")
+            return
+        self._metrics.event_dropped("refused")
+        if isinstance(error, Forbidden):
+            if self._said_forbidden:
+                return
+            self._said_forbidden = True
+        _log.warning("event not written", event_key=str(pending.key), error=str(error))
+
+
+@dataclass(frozen=True, slots=True)
+class Recorder:
+    """Records events for one controller; `component` is its name in `kubectl describe`."""
+
+    writer: EventWriter
+    component: str
+
+    def event(self, about: Resource, *, reason: str, message: str, warning: bool = False) -> None:
+        """Record that something happened to `about`. Returns at once and never fails."""
+        series = _Series(about.metadata.uid, self.component, warning, reason)
+        send = partial(self.writer.accept, series, about, message)
+        batch = _batch.get()
+        if batch is not None and batch.open:
+            batch.sends.append(send)
+        else:
+            send()
+
+
+def _namespace_is_going(error: OperatorError) -> bool:
+    if isinstance(error, NotFound):
+        return True
+    causes = (error.details or {}).get("causes", ()) if isinstance(error, Forbidden) else ()
+    return any(cause.get("reason") == "NamespaceTerminating" for cause in causes)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def _rfc3339(time: datetime) -> str:
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,291 @@
+"""Start everything in its order in one task group, and stop it in the reverse order.
+
+Start: servers and informers; when the caches are full, the hooks; then the election; then the controllers.
+A standby therefore has warm caches and answers its probes. Stop: no new reconciles, a bounded time for
+those that run, their events, then the Lease, and only then servers and informers. Any failure on the way
+ends everything, and `run` raises the first cause.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from dataclasses import dataclass
+from typing import Any, NoReturn, Protocol
+
+import structlog
+
+from kube_runtime.cache.cache import Cache
+from kube_runtime.cache.informer import Informer
+from kube_runtime.client.requests import Client
+from kube_runtime.controller.controller import Controller, Pace, Runner
+from kube_runtime.controller.events import EventWriter
+from kube_runtime.coordination.leader_election import Election
+from kube_runtime.errors import OperatorError
+from kube_runtime.metrics import RuntimeMetrics
+from kube_runtime.types.meta import Resource
+
+_log = structlog.get_logger()
+
+
+class Server(Protocol):
+    """Something that runs on every replica, leader or not, from start to end."""
+
+    async def run(self) -> None:
+        """Serve until cancelled."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """The answer to a probe: true if there are no problems."""
+
+    problems: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return not self.problems
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long things may take. `silence_seconds`: how long a watch may hear nothing at all."""
+
+    reconciles_seconds: float = 3.0
+    flush_seconds: float = 1.5
+    lag_seconds: float = 5.0
+    silence_seconds: float = 900.0
+
+
+LIMITS = Limits()
+_BEAT_SECONDS = 1.0
+
+
+class Manager:
+    """One process's informers, controllers and servers. Built, filled, then run once.
+
+    `skips` tells of a namespace whether nothing is to be done in it now. None means: of no namespace.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        cache: Cache,
+        *,
+        metrics: RuntimeMetrics,
+        events: EventWriter,
+        election: Election | None = None,
+        limits: Limits = LIMITS,
+        skips: Callable[[str], bool] | None = None,
+    ) -> None:
+        self._client = client
+        self._cache = cache
+        self._metrics = metrics
+        self._events = events
+        self._election = election
+        self._limits = limits
+        self._skips = skips
+        self._informers: dict[type[Resource], Informer[Any]] = {}
+        self._runners: list[Runner] = []
+        self._servers: list[Server] = []
+        self._hooks: list[Callable[[], Awaitable[None]]] = []
+        self._hooks_ran = False
+        self._started_at = 0.0
+        self._lag_seconds = 0.0
+        self._stuck: set[tuple[str, str]] = set()
+        """The kinds and keys whose reconcile did not end when the probe was last answered."""
+        self._renewing: asyncio.Task[None] | None = None
+        self._working: list[asyncio.Task[None]] = []
+
+    def inform(self, informer: Informer[Any]) -> None:
+        """Keep that type in the cache, for every controller; to be called before `control`.
+
+        Raises:
+            ValueError: the type has an informer already.
+        """
+        self._cache.add(informer.store)
+        self._informers[informer.type_] = informer
+        store = informer.store
+        self._metrics.observe_watch(
+            informer.type_.KIND.name,
+            broken=lambda: len(store.broken),
+            held=lambda: len(store.shown),
+            interruptions=lambda: informer.interruptions,
+        )
+
+    def control(self, controller: Controller, pace: Pace | None = None) -> Runner:
+        """Run that controller while this process leads."""
+        runner = Runner(
+            controller,
+            self._cache,
+            metrics=self._metrics,
+            pace=pace,
+            skips=self._skips,
+            bustle=self._events.bustle,
+        )
+        self._runners.append(runner)
+        return runner
+
+    def wake_namespace(self, namespace: str) -> None:
+        """Have every controller look at all of its objects in that namespace, which was skipped until now."""
+        for runner in self._runners:
+            runner.wake_namespace(namespace)
+
+    def serve(self, server: Server) -> None:
+        """Run that server on every replica."""
+        self._servers.append(server)
+
+    def on_synced(self, hook: Callable[[], Awaitable[None]]) -> None:
+        """Have `hook` run once the caches are full, on every replica, before the election."""
+        self._hooks.append(hook)
+
+    def ready(self) -> Health:
+        """Whether the caches are full and the hooks have run; a standby is ready as well."""
+        problems = [
+            str(informer.last_error or f"{informer.type_.KIND}: not listed yet")
+            for informer in self._informers.values()
+            if not informer.synced.is_set()
+        ]
+        if not problems and not self._hooks_ran:
+            problems.append("starting")
+        return Health(tuple(problems))
+
+    def alive(self) -> Health:
+        """Whether work goes on: the loop is on time, watches hear, reconciles end."""
+        problems: list[str] = []
+        if self._lag_seconds > self._limits.lag_seconds:
+            problems.append(f"event loop {self._lag_seconds:.1f} s late")
+        age = asyncio.get_running_loop().time() - self._started_at
+        problems += [
+            f"{informer.type_.KIND}: nothing heard"
+            for informer in self._informers.values()
+            if min(informer.silent_seconds(), age) > self._limits.silence_seconds
+        ]
+        stuck = {(str(runner.kind), str(key)) for runner in self._runners for key in runner.stuck()}
+        for kind, name in sorted(stuck - self._stuck):
+            _log.error("reconcile does not end", kind=kind, key=name)
+        self._stuck = stuck
+        # Anybody may ask: names of objects are for the log.
+        problems += [
+            f"{kind}: {count} reconciles do not end"
+            for kind, count in sorted(Counter(kind for kind, _ in stuck).items())
+        ]
+        return Health(tuple(problems))
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Run everything until `stop` is set, then stop in order.
+
+        Raises:
+            OperatorError: what made it end, such as `LeadershipLost`.
+        """
+        try:
+            async with asyncio.TaskGroup() as group:
+                await self._run(group, stop)
+        except BaseExceptionGroup as failures:
+            cause = first_cause(failures)
+            _log_others(cause, failures)
+            raise cause from None
+        finally:  # every task has ended, in order or not, so that nothing of ours writes any more
+            self._metrics.leadership(is_leader=False)
+            if self._election:
+                await self._election.release()
+
+    async def _run(self, group: asyncio.TaskGroup, stop: asyncio.Event) -> None:
+        self._started_at = asyncio.get_running_loop().time()
+        background = self._start_background(group)
+        starting = group.create_task(self._start(group), name="start")
+        await stop.wait()
+        _log.info("stopping")
+        starting.cancel()
+        await asyncio.wait([starting])
+        await self._stop_work()
+        await self._stop_leading()
+        for task in background:
+            task.cancel()
+
+    def _start_background(self, group: asyncio.TaskGroup) -> list[asyncio.Task[NoReturn]]:
+        runs: dict[str, Coroutine[Any, Any, None]] = {"events": self._events.run()}
+        for informer in self._informers.values():
+            runs[f"informer {informer.type_.__name__}"] = informer.run(self._client)
+        for number, server in enumerate(self._servers):
+            runs[f"server {number} {type(server).__name__}"] = server.run()
+        tasks = [group.create_task(_for_good(name, run), name=name) for name, run in runs.items()]
+        return [group.create_task(self._measure_lag(), name="loop lag"), *tasks]
+
+    async def _start(self, group: asyncio.TaskGroup) -> None:
+        for informer in self._informers.values():
+            await informer.synced.wait()
+        for hook in self._hooks:
+            await hook()
+        self._hooks_ran = True
+        _log.info("ready", kinds=len(self._informers))
+        if self._election:
+            self._renewing = group.create_task(self._election.run(), name="election")
+            await self._election.elected.wait()
+        self._metrics.leadership(is_leader=True)
+        for runner in self._runners:
+            runner.subscribe()
+        self._working = [
+            group.create_task(runner.run(), name=f"controller {runner.kind}")
+            for runner in self._runners
+        ]
+
+    async def _stop_work(self) -> None:
+        for runner in self._runners:
+            runner.close()
+        if self._working:
+            _, late = await asyncio.wait(self._working, timeout=self._limits.reconciles_seconds)
+            for task in late:
+                _log.warning("reconciles cut off", task=task.get_name())
+                task.cancel()
+            if late:
+                await asyncio.wait(late)
+        try:
+            async with asyncio.timeout(self._limits.flush_seconds):
+                await self._events.flush()
+        except TimeoutError:
+            _log.warning("events not written before the stop", events=self._events.give_up())
+
+    async def _stop_leading(self) -> None:
+        if self._election and self._renewing:
+            self._renewing.cancel()
+            await asyncio.wait([self._renewing])
+            await self._election.release()
+
+    async def _measure_lag(self) -> NoReturn:
+        loop = asyncio.get_running_loop()
+        while True:
+            due = loop.time() + _BEAT_SECONDS
+            await asyncio.sleep(_BEAT_SECONDS)
+            self._lag_seconds = max(0.0, loop.time() - due)
+            self._metrics.lagged(self._lag_seconds)
+
+
+async def _for_good(name: str, run: Coroutine[Any, Any, None]) -> NoReturn:
+    await run
+    raise RuntimeError(f"{name} ended by itself")
+
+
+def first_cause(failures: BaseExceptionGroup[BaseException]) -> BaseException:
+    """What a person should be told of a group: its first `OperatorError`, else its first error."""
+    leaves = list(_leaves(failures))
+    return next((each for each in leaves if isinstance(each, OperatorError)), leaves[0])
+
+
+def _log_others(cause: BaseException, failures: BaseExceptionGroup[BaseException]) -> None:
+    """Log what failed besides: a line for what is expected to go wrong, a traceback for a bug."""
+    told = {str(cause)}
+    for other in _leaves(failures):
+        if other is cause or (isinstance(other, OperatorError) and str(other) in told):
+            continue
+        told.add(str(other))
+        if isinstance(other, OperatorError):
+            _log.error("failed as well", error=str(other))
+        else:
+            _log.error("failed as well", exc_info=other)
+
+
+def _leaves(failures: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
+    for failure in failures.exceptions:
+        if isinstance(failure, BaseExceptionGroup):
+            yield from _leaves(failure)
+        else:
+            yield failure

@@ -1,0 +1,224 @@
+"""Which key to reconcile next, and when.
+
+A key is in at most one place: waiting for its time, due, or being processed. A key that is added while it
+is processed is not handed out a second time, but queued again afterwards. So two workers never process one
+object at once, and no change is lost.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+
+from kube_runtime.kind import Key
+from kube_runtime.rate_limits import Backoff
+
+
+class Priority(IntEnum):
+    """What somebody wants overtakes what is reported, and both the backlog of a first list or a resync.
+
+    Among what is wanted, changes of what there is overtake what is new. But after each of them a report has
+    its turn: else a graph out of a hundred that are made at once says that it is ready when the last one has
+    been made. A report costs less than an edit.
+    """
+
+    EDIT = 0
+    NEW = 1
+    CHANGE = 2
+    BACKLOG = 3
+
+
+_WANTED = (Priority.EDIT, Priority.NEW)
+
+FAIR_TURN = 8
+"""Each so many keys, the one that has waited longest is next: no priority keeps another out for good."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A key handed out to a worker, and how long it had been due."""
+
+    key: Key
+    priority: Priority
+    waited_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Delayed:
+    timer: asyncio.TimerHandle
+    priority: Priority
+
+
+class Queue:
+    """Keys by priority, first come first served. Time is the event loop's, which never jumps.
+
+    `begin_at_most` is how many new keys may be handed out at the same time now; `look_again` when that grows.
+    None means: any number.
+    """
+
+    def __init__(
+        self,
+        jitter: random.Random | None = None,
+        *,
+        begin_at_most: Callable[[], int] | None = None,
+    ) -> None:
+        self._jitter = jitter or random.Random()  # noqa: S311  # spreads load, guards nothing
+        self._begin_at_most = begin_at_most
+        self._delayed: dict[Key, _Delayed] = {}
+        self._due: dict[Priority, dict[Key, float]] = {each: {} for each in Priority}
+        self._working: dict[Key, Priority] = {}
+        self._again: dict[Key, Priority] = {}  # became due while being worked on
+        self._failures: dict[Key, int] = {}
+        self._handed_out = 0
+        self._last: Priority | None = None  # that was handed out
+        self.added = 0
+        """How often a key was added, retries included."""
+        self.retried = 0
+        """How often one was added because it had failed."""
+        self.on_drained: Callable[[], None] = lambda: None
+        """Called when the last key that was due has been handed out."""
+        self._wake = asyncio.Event()
+        self._closed = False
+
+    @property
+    def depth(self) -> int:
+        """How many keys are due and wait for a worker."""
+        return self.waiting + len(self._again)
+
+    @property
+    def waiting(self) -> int:
+        """How many keys are due and no worker has yet."""
+        return sum(map(len, self._due.values()))
+
+    @property
+    def working(self) -> int:
+        """How many keys are handed out."""
+        return len(self._working)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing is due, delayed or being worked on."""
+        return not (self.depth or self._delayed or self._working)
+
+    def add(
+        self, key: Key, *, priority: Priority = Priority.CHANGE, after_seconds: float = 0.0
+    ) -> None:
+        """Have `key` handed out after that time.
+
+        Of two waits for one key the shorter counts, and of two priorities the higher.
+        """
+        self.added += 1
+        loop = asyncio.get_running_loop()
+        due = loop.time() + after_seconds
+        if delayed := self._delayed.pop(key, None):
+            delayed.timer.cancel()
+            due, priority = min(due, delayed.timer.when()), min(priority, delayed.priority)
+        if due <= loop.time() or self._is_due(key):
+            self._make_due(key, priority)
+        elif not self._closed:
+            self._delayed[key] = _Delayed(loop.call_at(due, self._ring, key), priority)
+
+    async def take(self) -> Taken | None:
+        """Wait for the next key and hand it out; the caller must call `done` for it.
+
+        None means: the queue is closed.
+        """
+        while not self._closed:
+            priority = self._next()
+            if priority is not None:
+                keys = self._due[priority]
+                key = next(iter(keys))
+                since = keys.pop(key)
+                self._working[key] = priority
+                self._handed_out += 1
+                if not self.waiting:
+                    self.on_drained()
+                self._last = priority
+                waited = asyncio.get_running_loop().time() - since
+                return Taken(key, priority, waited)
+            self._wake.clear()
+            await self._wake.wait()
+        return None
+
+    def look_again(self) -> None:
+        """Have workers without a key ask anew how many new keys may be handed out."""
+        self._wake.set()
+
+    def done(self, key: Key) -> None:
+        """Take `key` back from its worker; it is handed out again if it was added meanwhile."""
+        del self._working[key]
+        again = self._again.pop(key, None)
+        if again is not None:
+            self._make_due(key, again)
+        elif self.waiting:
+            self._wake.set()  # a new key may have been held back
+
+    def succeeded(self, key: Key) -> None:
+        """Forget the failures of `key`."""
+        self._failures.pop(key, None)
+
+    def failed(self, key: Key, backoff: Backoff, *, at_least_seconds: float = 0.0) -> float:
+        """Have `key` handed out again after its backoff, and return that delay.
+
+        `at_least_seconds` is what the API server asked for; it may exceed the backoff's limit.
+        """
+        self.retried += 1
+        failures = self._failures[key] = self.failures(key) + 1
+        seconds = backoff.seconds(failures, self._jitter.random())
+        seconds = max(seconds, at_least_seconds)
+        priority = self._working.get(key, Priority.CHANGE)
+        if priority is Priority.NEW:
+            priority = Priority.CHANGE  # it has begun
+        self.add(key, priority=priority, after_seconds=seconds)
+        return seconds
+
+    def failures(self, key: Key) -> int:
+        """How often `key` has failed in a row."""
+        return self._failures.get(key, 0)
+
+    def close(self) -> None:
+        """Hand out no more keys."""
+        self._closed = True
+        self._wake.set()
+        for delayed in self._delayed.values():
+            delayed.timer.cancel()
+        self._delayed.clear()
+
+    def _is_due(self, key: Key) -> bool:
+        return key in self._again or any(key in keys for keys in self._due.values())
+
+    def _ring(self, key: Key) -> None:
+        self._make_due(key, self._delayed.pop(key).priority)
+
+    def _make_due(self, key: Key, priority: Priority) -> None:
+        if key in self._working:
+            self._again[key] = min(priority, self._again.get(key, priority))
+            return
+        since = asyncio.get_running_loop().time()
+        for present, keys in self._due.items():
+            if key in keys:
+                if present <= priority:
+                    return
+                since = keys.pop(key)
+        self._due[priority][key] = since
+        self._wake.set()
+
+    def _next(self) -> Priority | None:
+        """The priority whose first key is next. None means: no key is due, or may be begun now."""
+        due = [each for each, keys in self._due.items() if keys]
+        if Priority.NEW in due and self._is_full:
+            due.remove(Priority.NEW)
+        if due and self._handed_out % FAIR_TURN == FAIR_TURN - 1:
+            return min(due, key=lambda each: next(iter(self._due[each].values())))
+        if self._last in _WANTED and Priority.CHANGE in due:
+            return Priority.CHANGE
+        return due[0] if due else None
+
+    @property
+    def _is_full(self) -> bool:
+        """Whether no more new keys may be handed out now."""
+        if self._begin_at_most is None:
+            return False
+        begun = sum(each is Priority.NEW for each in self._working.values())
+        return begun >= self._begin_at_most()

@@ -1,0 +1,328 @@
+"""A bounded worker for what may be expensive: pure functions in a process of their own that can be ended.
+
+The event loop is never held by such work, and the work cannot run for good: a thread cannot be ended, a
+process can. It starts with the first job and ends when there was none for a minute, so that a cluster
+without large objects pays nothing. Source: `docs/decisions/0026-bounded-work.md`.
+"""
+
+import asyncio
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+from collections import OrderedDict, deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NoReturn, ParamSpec, TypeAlias, TypeVar
+
+from kube_runtime.controller import worker_process
+from kube_runtime.errors import OperatorError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+Cause: TypeAlias = Literal["time", "memory", "crash"]
+
+SECONDS = 5.0
+"""Processor time of one job."""
+MEMORY_BYTES = 256 * 1024 * 1024
+"""Memory of one job, on top of that of an idle worker, about 60 MiB."""
+WALL_FACTOR = 6
+WALL_SECONDS = 10.0
+"""On a busy machine a job may take as many times its processor time, and so much more to start."""
+JOBS_OF_A_PROCESS = 200
+_CAUSES: Mapping[int, Cause] = {-signal.SIGPROF: "time", -signal.SIGKILL: "memory"}
+"""By the exit code of a process: the kernel kills with the one after the time, with the other for memory."""
+_EXIT_LOOKS, _EXIT_LOOK_SECONDS = 200, 0.01
+
+
+class WorkEnded(OperatorError):
+    """The work took more time or memory than it may, and was ended. It would be ended again."""
+
+    def __init__(self, cause: Cause, message: str) -> None:
+        super().__init__(message)
+        self.cause: Cause = cause
+
+
+class WorkBusy(OperatorError):
+    """There is too much such work now; the same may be asked for again in a moment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much of such work may wait, and how long a worker stays without any.
+
+    `waiting_of_one`: of one tenant. When `waiting` jobs wait, one of the tenant that has most gives way.
+    """
+
+    processes: int = 1
+    waiting: int = 16
+    waiting_of_one: int = 4
+    idle_seconds: float = 60.0
+
+
+class Process:
+    """A worker process, and the line to it."""
+
+    def __init__(
+        self,
+        popen: subprocess.Popen[bytes],
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
+        self._popen = popen
+        self._reader = reader
+        self._writer = writer
+
+    @classmethod
+    async def start(cls) -> "Process":
+        """A new process; it takes calls at once, and answers when it has started."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            command = [sys.executable, "-m", worker_process.__name__, str(theirs.fileno())]
+            popen = subprocess.Popen(  # noqa: ASYNC220, S603 - the child is our own; does not wait for it
+                command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL
+            )
+        reader, writer = await asyncio.open_connection(sock=ours)
+        return cls(popen, reader, writer)
+
+    async def exchange(self, content: bytes) -> bytes:
+        """The answer to a call.
+
+        Raises:
+            OSError: the process has ended.
+            asyncio.IncompleteReadError: the same.
+        """
+        self._writer.write(worker_process.frame(content))
+        await self._writer.drain()
+        length = await self._reader.readexactly(worker_process.LENGTH_BYTES)
+        return await self._reader.readexactly(int.from_bytes(length, "big"))
+
+    def kill(self) -> None:
+        """End it, whatever it does."""
+        self._popen.kill()
+
+    async def stop(self) -> None:
+        """End it, and return when it has ended."""
+        self.kill()
+        self._writer.close()
+        await self.exit_code()
+
+    async def exit_code(self) -> int | None:
+        """Why it ended, negative for a signal. None means: it has not, in all this time."""
+        for _ in range(_EXIT_LOOKS):
+            if (code := self._popen.poll()) is not None:
+                return code
+            await asyncio.sleep(_EXIT_LOOK_SECONDS)
+        return None
+
+
+@dataclass(eq=False, slots=True)
+class _Job:
+    tenant: str
+    content: bytes
+    seconds: float
+    memory_bytes: int
+    future: "asyncio.Future[Any]"
+    process: Process | None = None
+
+    def ended(self, cause: Cause) -> None:
+        """Say that it was ended."""
+        if not self.future.done():
+            self.future.set_exception(WorkEnded(cause, self._text(cause)))
+
+    def _text(self, cause: Cause) -> str:
+        if cause == "time":
+            return f"exceeded the limit of {self.seconds:g} s of processor time"
+        if cause == "memory":
+            limit = self.memory_bytes // 1024 // 1024
+            return f"exceeded the limit of {limit} MiB of memory"
+        return "the worker process exited unexpectedly"
+
+
+class Workers:
+    """Runs functions in worker processes; tenants take turns.
+
+    `run` it as a server of the manager, or `close` it: a process outlives it otherwise.
+    """
+
+    def __init__(self, bounds: Bounds | None = None) -> None:
+        self._bounds = bounds or Bounds()
+        self._waiting: OrderedDict[str, deque[_Job]] = OrderedDict()
+        self._added = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._idle = 0
+        self._is_closed = False
+
+    @property
+    def waiting(self) -> int:
+        """How many jobs wait for a process."""
+        return sum(map(len, self._waiting.values()))
+
+    @property
+    def processes(self) -> int:
+        """How many processes there are, or are being started or ended."""
+        return len(self._tasks)
+
+    async def submit(
+        self,
+        function: Callable[..., T],
+        args: tuple[Any, ...],
+        *,
+        tenant: str,
+        seconds: float = SECONDS,
+        memory_bytes: int = MEMORY_BYTES,
+    ) -> T:
+        """What `function(*args)` returns, or raises, in a process of its own.
+
+        The function must be importable by its name; arguments, result and exception must be picklable.
+        `seconds` is processor time; `memory_bytes` is what the work may take on top of an idle process.
+        `tenant` is whom the work is for, such as a namespace: tenants take turns. A cancelled call ends its
+        work.
+
+        Raises:
+            WorkEnded: it took too much time or memory.
+            WorkBusy: too many jobs wait, or too many of this tenant.
+        """
+        content = pickle.dumps((function, args), pickle.HIGHEST_PROTOCOL)
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        job = _Job(tenant, content, seconds, memory_bytes, future)
+        self._add(job)
+        try:
+            return await future
+        finally:
+            self._forget(job)
+
+    async def run(self) -> NoReturn:
+        """Have workers until cancelled; they start with the first job."""
+        try:
+            await asyncio.Event().wait()
+            raise AssertionError
+        finally:
+            await self.close()
+
+    async def close(self) -> None:
+        """End all processes, whatever they do. Jobs that wait raise `WorkBusy`."""
+        self._is_closed = True
+        for queue in self._waiting.values():
+            for job in queue:
+                _give_way(job)
+        self._waiting.clear()
+        for task in (tasks := tuple(self._tasks)):
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _add(self, job: _Job) -> None:
+        own = self._waiting.get(job.tenant, ())
+        if self._is_closed or len(own) >= self._bounds.waiting_of_one:
+            raise WorkBusy("too much expensive work is queued; retrying soon")
+        if self.waiting >= self._bounds.waiting:
+            most = max(self._waiting.values(), key=len)
+            if len(most) <= len(own) + 1:
+                raise WorkBusy("too much expensive work is queued; retrying soon")
+            _give_way(most.pop())
+        self._waiting.setdefault(job.tenant, deque()).append(job)
+        self._added.set()
+        self._have_task()
+
+    def _have_task(self) -> None:
+        if not self._idle and len(self._tasks) < self._bounds.processes:
+            task = asyncio.create_task(self._serve(), name="bounded worker")
+            self._tasks.add(task)
+            task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            task.result()  # a bug of ours must be heard of
+        if self._waiting:  # came while its process was being ended
+            self._have_task()
+
+    def _forget(self, job: _Job) -> None:
+        queue = self._waiting.get(job.tenant)
+        if queue and job in queue:
+            queue.remove(job)
+            if not queue:
+                del self._waiting[job.tenant]
+        if job.process is not None and job.future.cancelled():
+            job.process.kill()
+
+    def _next(self) -> _Job | None:
+        """The first job of the tenant whose turn it is."""
+        if not self._waiting:
+            return None
+        tenant, queue = self._waiting.popitem(last=False)
+        job = queue.popleft()
+        if queue:
+            self._waiting[tenant] = queue  # at the end of the line
+        return job
+
+    async def _take(self) -> _Job | None:
+        """The next job. None means: there was none for long."""
+        self._idle += 1
+        try:
+            async with asyncio.timeout(self._bounds.idle_seconds):
+                while (job := self._next()) is None:
+                    self._added.clear()
+                    await self._added.wait()
+                return job
+        except TimeoutError:
+            return None
+        finally:
+            self._idle -= 1
+
+    async def _serve(self) -> None:
+        """Work until there is nothing to do for long, in one process after the other."""
+        process: Process | None = None
+        jobs = 0
+        try:
+            while (job := await self._take()) is not None:
+                process = process or await Process.start()
+                jobs += 1
+                if not await _done(job, process) or jobs % JOBS_OF_A_PROCESS == 0:
+                    await process.stop()
+                    process = None
+        finally:
+            if process is not None:
+                await process.stop()
+
+
+def _give_way(job: _Job) -> None:
+    if not job.future.done():
+        job.future.set_exception(WorkBusy("the work yielded to that of others; retrying soon"))
+
+
+async def _done(job: _Job, process: Process) -> bool:
+    """Have a job done. Returns whether the process can do another."""
+    if job.future.done():
+        return True  # whoever asked has gone
+    job.process = process
+    limits = (job.seconds, job.memory_bytes, sys.getrecursionlimit(), job.content)
+    try:
+        async with asyncio.timeout(WALL_FACTOR * job.seconds + WALL_SECONDS):
+            answer = await process.exchange(pickle.dumps(limits, pickle.HIGHEST_PROTOCOL))
+    except TimeoutError:
+        job.ended("time")
+        return False
+    except (OSError, asyncio.IncompleteReadError):
+        job.ended(_CAUSES.get(await process.exit_code() or 0, "crash"))
+        return False
+    except asyncio.CancelledError:
+        _give_way(job)
+        raise
+    finally:
+        job.process = None
+    outcome, value = pickle.loads(answer)  # noqa: S301 - of our own child
+    if outcome == "memory":
+        job.ended("memory")
+        return False  # not all of it may have been given back
+    if job.future.done():
+        return True
+    if outcome == "result":
+        job.future.set_result(value)
+    else:
+        error, text = value
+        error.add_note(f"in the worker process:\n{text}")
+        job.future.set_exception(error)
+    return True

@@ -1,0 +1,1 @@
+"""Leases: leader election, and which operator owns a namespace."""

@@ -1,0 +1,162 @@
+"""Which namespaces other operators have excluded, by the marker Leases in them.
+
+A Lease may expire without an event. Clocks of two machines never agree, so the duration of a renewal that
+we observe starts at that moment, by our own monotonic clock; the times in the Lease count only if it
+existed before our watch. And our watch may be late: a Lease that seems expired is read once more. So there
+is one timer, for the next expiry, and no request while Leases are renewed.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import NoReturn
+
+import structlog
+
+from kube_runtime.cache.store import Change, Store
+from kube_runtime.client.requests import Client
+from kube_runtime.coordination.micro_time import seconds_between
+from kube_runtime.errors import OperatorError
+from kube_runtime.kind import Key
+from kube_runtime.types.coordination import Lease
+
+_log = structlog.get_logger()
+
+CONFIRM_SECONDS = 2.0
+"""How long until a Lease is read again that has run out and could not be read."""
+
+
+class NamespaceExcluded(OperatorError):
+    """Another operator has marked the namespace as its own: nothing was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """The Lease of one namespace, as it was last seen, and when it runs out: the event loop's time."""
+
+    lease: Lease
+    until: float
+
+
+class Exclusions:
+    """The namespaces that are marked, out of a store that has the marker Leases and no others."""
+
+    def __init__(
+        self,
+        client: Client,
+        store: Store[Lease],
+        *,
+        wall_clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._client = client
+        self._wall_clock = wall_clock
+        self._marks: dict[str, _Mark] = {}
+        self._changed = asyncio.Event()
+        self._ended: list[Callable[[str], None]] = []
+        store.subscribe(self._heard)
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of all marked namespaces."""
+        return iter(tuple(self._marks))
+
+    def __len__(self) -> int:
+        return len(self._marks)
+
+    def skips(self, namespace: str) -> bool:
+        """Whether that namespace is marked, so that nothing may be done in it."""
+        return namespace in self._marks
+
+    def on_end(self, handler: Callable[[str], None]) -> None:
+        """Call `handler` with each namespace whose mark has ended."""
+        self._ended.append(handler)
+
+    async def run(self) -> NoReturn:
+        """End each mark that runs out, until cancelled."""
+        while True:
+            self._changed.clear()
+            runs_out_at = min((each.until for each in self._marks.values()), default=None)
+            try:
+                async with asyncio.timeout_at(runs_out_at):
+                    await self._changed.wait()
+            except TimeoutError:
+                for namespace, mark in tuple(self._marks.items()):
+                    if mark.until <= max(_now(), runs_out_at or 0):  # timers may be a little early
+                        await self._confirm(namespace, mark)
+
+    def _heard(self, change: Change[Lease]) -> None:
+        seen = change.new or change.old
+        namespace = seen.metadata.namespace if seen else ""
+        left = 0.0 if change.new is None else self._seconds_left(change.old, change.new)
+        if change.new is not None and left > 0:
+            self._mark(namespace, _Mark(change.new, _now() + left))
+        else:
+            self._unmark(namespace)
+
+    async def _confirm(self, namespace: str, mark: _Mark) -> None:
+        """Read a Lease that has run out for us: the renewal may be all that we have not heard of."""
+        left, present = 0.0, mark.lease
+        try:
+            found = await self._read(mark.lease.key)
+        except OperatorError as error:
+            _log.warning("marker lease not read", lease=str(mark.lease.key), error=str(error))
+            left = CONFIRM_SECONDS
+        else:
+            if found is not None and _is_renewed(mark.lease, found):
+                left, present = self._seconds_left(mark.lease, found), found
+        if self._marks.get(namespace) is not mark:
+            return  # the watch has brought news meanwhile
+        if left > 0:
+            self._mark(namespace, replace(mark, lease=present, until=_now() + left))
+        else:
+            self._unmark(namespace)
+
+    async def _read(self, key: Key) -> Lease | None:
+        """The Lease as it is now, by a list of one: that takes the permission that the watch has anyway."""
+        pages = self._client.pages(
+            Lease, namespace=key.namespace, fields=f"metadata.name={key.name}"
+        )
+        async with aclosing(pages):
+            async for page in pages:
+                return next(iter(page.items), None)
+        return None
+
+    def _seconds_left(self, before: Lease | None, lease: Lease) -> float:
+        """How long a Lease counts that is seen now and was like `before` when it was last seen."""
+        duration = lease.spec.lease_duration_seconds or 0
+        if before is not None and _is_renewed(before, lease):
+            return duration
+        mark = self._marks.get(lease.metadata.namespace)
+        if mark is not None and mark.lease.spec == lease.spec:
+            return mark.until - _now()
+        age = seconds_between(lease.spec.renew_time, self._wall_clock())
+        return 0.0 if age is None else min(duration - age, duration)
+
+    def _mark(self, namespace: str, mark: _Mark) -> None:
+        if namespace not in self._marks:
+            _log.info(
+                "Excluding namespace from cluster-wide operator processing",
+                namespace=namespace,
+                holderIdentity=mark.lease.spec.holder_identity,
+            )
+        self._marks[namespace] = mark
+        self._changed.set()
+
+    def _unmark(self, namespace: str) -> None:
+        if self._marks.pop(namespace, None) is None:
+            return
+        _log.info("Resuming namespace processing in cluster-wide operator", namespace=namespace)
+        self._changed.set()
+        for handler in self._ended:
+            handler(namespace)
+
+
+def _is_renewed(before: Lease, lease: Lease) -> bool:
+    """Whether somebody has written a later time of renewal."""
+    earlier, later = before.spec.renew_time, lease.spec.renew_time
+    return bool(earlier and later) and (later or "") > (earlier or "")
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,260 @@
+"""Leader election over a Lease: at most one process works at a time.
+
+Clocks of two machines never agree, so the times inside the Lease are for people only. A candidate waits
+until *it* has seen no change of the Lease for the holder's duration, by its own monotonic clock; a holder
+counts from before it *sent* its last good renewal, and gives up well before any candidate may take over.
+The resource version decides who wins a race.
+"""
+
+import asyncio
+import random
+import socket
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import NoReturn
+
+import structlog
+
+from kube_runtime.client.requests import Client
+from kube_runtime.coordination.micro_time import microtime
+from kube_runtime.errors import Conflict, NotFound, OperatorError
+from kube_runtime.kind import Key, Object
+from kube_runtime.types.coordination import Lease, LeaseSpec
+
+_log = structlog.get_logger()
+
+
+class LeadershipLost(OperatorError):
+    """Another process may lead from now on: stop at once, and do not come back as the same one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How long leadership lasts. Source of the defaults: specification `platform` 4.
+
+    A holder stops `deadline_seconds` after its last good renewal; a candidate takes over
+    `lease_seconds` after the last change that it has seen. What lies between them is what a slow
+    last request of the old holder may take.
+    """
+
+    lease_seconds: int = 15
+    deadline_seconds: float = 10.0
+    retry_seconds: float = 2.0
+    release_seconds: float = 1.5
+
+    def __post_init__(self) -> None:
+        if not self.lease_seconds > self.deadline_seconds > self.retry_seconds > 0:
+            raise ValueError("must be: lease duration > renew deadline > retry period > 0")
+
+
+def identity() -> str:
+    """A name for this process that no other process, nor a restart of it, has."""
+    return f"{socket.gethostname()}_{uuid.uuid4()}"
+
+
+class Election:
+    """One candidate for one Lease. Create a new one for each run.
+
+    `mark` is an annotation, name and value, that all candidates of one installation write on the Lease.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        key: Key,
+        *,
+        identity: str,
+        terms: Terms | None = None,
+        mark: tuple[str, str] | None = None,
+        wall_clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        jitter: random.Random | None = None,
+    ) -> None:
+        self._client = client
+        self._key = key
+        self._identity = identity
+        self._terms = terms or Terms()
+        self._mark = mark
+        self._wall_clock = wall_clock
+        self._jitter = jitter or random.Random()  # noqa: S311  # spreads load, guards nothing
+        self._seen: Lease | None = None
+        self._seen_at = 0.0
+        self._renewed_at = 0.0
+        self._may_hold = False
+        self._has_ended = False
+        self.rival = ""
+        """The mark of another installation that holds the Lease; "" if none does."""
+        self.elected = asyncio.Event()
+        """Set once this candidate has been elected."""
+
+    @property
+    def leads(self) -> bool:
+        """Whether `run` leads now, and nobody else can have taken over yet."""
+        is_in_time = _now() < self._renewed_at + self._terms.deadline_seconds
+        return self.elected.is_set() and is_in_time and not self._has_ended
+
+    def may_write(self) -> bool:
+        """Whether nobody else can have been elected after us: false once leadership is lost."""
+        return self.leads or not self.elected.is_set()
+
+    async def run(self) -> NoReturn:
+        """Wait to be elected, then renew for as long as this task lives.
+
+        Raises:
+            LeadershipLost: another holds the Lease, or no renewal has worked before the deadline.
+        """
+        await self._win()
+        self.elected.set()
+        _log.info("elected", lease=str(self._key), identity=self._identity)
+        try:
+            while True:
+                left = self._renewed_at + self._terms.deadline_seconds - _now()
+                await asyncio.sleep(min(self._terms.retry_seconds, left))
+                await self._renew()
+        finally:
+            self._has_ended = True
+
+    async def release(self) -> None:
+        """Let another take over at once. To be called when `run` and all work have ended.
+
+        Best effort: where it fails, the Lease runs out by itself.
+        """
+        if not self._may_hold:
+            return
+        self._may_hold = False
+        try:
+            async with asyncio.timeout(self._terms.release_seconds):
+                lease = await self._client.get(Lease, self._key)
+                if lease.spec.holder_identity == self._identity:
+                    now = microtime(self._wall_clock())
+                    released = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now}
+                    await self._client.merge_patch(Lease, self._key, _guarded(lease, released))
+        except (OperatorError, TimeoutError) as error:
+            _log.warning("lease not released", lease=str(self._key), error=_text(error))
+
+    async def _win(self) -> None:
+        said: set[str] = set()
+        while True:
+            try:
+                async with asyncio.timeout(self._terms.deadline_seconds / 2):
+                    if await self._try_to_take():
+                        return
+            except (OperatorError, TimeoutError) as error:
+                if (text := _text(error)) not in said:  # not at every attempt of an outage
+                    _log.warning("election goes on", lease=str(self._key), error=text)
+                    said.add(text)
+            await asyncio.sleep(self._terms.retry_seconds * (1 + 0.2 * self._jitter.random()))
+
+    async def _try_to_take(self) -> bool:
+        """Take the Lease if nobody holds it. False: somebody does, or was quicker."""
+        await self._look()
+        if self._seen and self._seen.spec.holder_identity not in (None, "", self._identity):
+            duration = self._seen.spec.lease_duration_seconds or self._terms.lease_seconds
+            if _now() < self._seen_at + duration:
+                return False
+        try:
+            await self._write()
+        except Conflict:
+            return False
+        return True
+
+    async def _renew(self) -> None:
+        """Renew once. Errors are borne until the deadline; a rival is not."""
+        deadline = self._renewed_at + self._terms.deadline_seconds
+        try:
+            async with asyncio.timeout_at(min(deadline, _now() + self._terms.deadline_seconds / 2)):
+                await self._write_or_look_again()
+        except LeadershipLost:
+            raise
+        except (OperatorError, TimeoutError) as error:
+            _log.warning("lease not renewed", lease=str(self._key), error=_text(error))
+        if _now() >= self._renewed_at + self._terms.deadline_seconds:
+            seconds = self._terms.deadline_seconds
+            raise LeadershipLost(f"lease {self._key}: not renewed for {seconds:g} s")
+
+    async def _write_or_look_again(self) -> None:
+        try:
+            await self._write()
+        except (Conflict, NotFound):
+            # A renewal of ours whose answer was lost, a label, a deletion, or a rival.
+            await self._look()
+            if self._seen and self._seen.spec.holder_identity != self._identity:
+                holder = self._seen.spec.holder_identity or "nobody"
+                raise LeadershipLost(f"lease {self._key}: now held by {holder}") from None
+            await self._write()
+
+    async def _look(self) -> None:
+        try:
+            self._see(await self._client.get(Lease, self._key))
+        except NotFound:
+            self._see(None)
+
+    def _see(self, lease: Lease | None) -> None:
+        if lease is None or self._seen is None or lease.spec != self._seen.spec:
+            self._seen_at = _now()
+        self._seen = lease
+        self._look_for_rival(lease)
+
+    def _look_for_rival(self, lease: Lease | None) -> None:
+        """Two installations that share a Lease look like one with a standby: one of them never acts."""
+        holder = lease.spec.holder_identity if lease else ""
+        found = ""
+        if self._mark and lease and holder and holder != self._identity:
+            name, own = self._mark
+            theirs = lease.metadata.annotations.get(name, "")
+            found = theirs if theirs != own else ""
+        if found and found != self.rival:
+            _log.error(
+                "another installation of the operator leads: this one does nothing until that is gone",
+                lease=str(self._key),
+                installation=found,
+                holderIdentity=holder,
+            )
+        self.rival = found
+
+    async def _write(self) -> None:
+        """Hold the Lease from now on, if it is still as we have seen it."""
+        sent_at = _now()
+        self._may_hold = True
+        wanted = self._held(self._seen.spec if self._seen else None)
+        if self._seen:
+            patch = _guarded(self._seen, wanted, self._annotations())
+            lease = await self._client.merge_patch(Lease, self._key, patch)
+        else:
+            at = {"namespace": self._key.namespace, "name": self._key.name}
+            metadata = {**at, **self._annotations()}
+            kind = {"apiVersion": Lease.KIND.api_version, "kind": Lease.KIND.name}
+            lease = await self._client.create(Lease, {**kind, "metadata": metadata, "spec": wanted})
+        self._see(lease)
+        self._renewed_at = sent_at
+
+    def _annotations(self) -> Object:
+        """The part of the metadata that says whose candidate this is."""
+        return {"annotations": dict([self._mark])} if self._mark else {}
+
+    def _held(self, before: LeaseSpec | None) -> Object:
+        now = microtime(self._wall_clock())
+        wanted: Object = {
+            "holderIdentity": self._identity,
+            "leaseDurationSeconds": self._terms.lease_seconds,
+            "renewTime": now,
+        }
+        if before is None or before.holder_identity != self._identity:
+            wanted["acquireTime"] = now
+            wanted["leaseTransitions"] = before.lease_transitions + 1 if before else 0
+        return wanted
+
+
+def _guarded(seen: Lease, spec: Object, more: Object | None = None) -> Object:
+    """A patch that the API server refuses if the Lease has changed since; `more` is more metadata."""
+    version = {"resourceVersion": seen.metadata.resource_version}
+    return {"metadata": {**version, **(more or {})}, "spec": spec}
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def _text(error: Exception) -> str:
+    return str(error) or "no answer in time"

@@ -1,0 +1,209 @@
+"""Hold the marker Lease of our namespace for as long as one of our replicas lives.
+
+All replicas keep the one Lease, so a replica that stops must not take it away from the others: each has an
+annotation of its own on it, and only the one that finds no other deletes the Lease. A replica that cannot
+renew stops writing before the Lease expires, because then another operator begins to act. It continues when
+the Lease is renewed.
+"""
+
+import asyncio
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import NoReturn
+
+import structlog
+
+from kube_runtime.client.requests import Client
+from kube_runtime.coordination.micro_time import microtime, seconds_between
+from kube_runtime.errors import Conflict, NotFound, OperatorError
+from kube_runtime.kind import Key, Object
+from kube_runtime.types.coordination import Lease
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class MarkerTerms:
+    """How long a marker counts. Source of the defaults: specification `platform` 5.2.
+
+    Raises:
+        ValueError: a value that keeps nothing marked.
+    """
+
+    lease_seconds: float = 30.0
+    renew_seconds: float = 10.0
+    release_seconds: float = 1.5
+
+    def __post_init__(self) -> None:
+        lease, renew = f"{self.lease_seconds:g}s", f"{self.renew_seconds:g}s"
+        if self.lease_seconds <= 0:
+            raise ValueError(f"lease duration must be greater than zero, got {lease}")
+        if self.renew_seconds <= 0:
+            raise ValueError(f"renew interval must be greater than zero, got {renew}")
+        if self.renew_seconds >= self.lease_seconds:
+            raise ValueError(f"renew interval ({renew}) must be less than lease duration ({lease})")
+
+    @property
+    def write_seconds(self) -> float:
+        """So long after a renewal was sent may be written.
+
+        The rest of the Lease is for requests that are under way then: half an interval, or half of what the
+        Lease is longer than one.
+        """
+        spare = self.lease_seconds - self.renew_seconds
+        return self.lease_seconds - min(self.renew_seconds, spare) / 2
+
+
+class Marker:
+    """One replica's part in the marker Lease of a namespace.
+
+    `holder` is the same for all replicas of an installation; `replicas` is the prefix of the annotations by
+    which they see each other.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        key: Key,
+        *,
+        holder: str,
+        replicas: str,
+        terms: MarkerTerms | None = None,
+        wall_clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._client = client
+        self._key = key
+        self._holder = holder
+        self._prefix = f"{replicas}/"
+        self._own = self._prefix + uuid.uuid4().hex
+        self._terms = terms or MarkerTerms()
+        self._wall_clock = wall_clock
+        self._renewed_at = float("-inf")
+        self._stale: tuple[str, ...] = ()
+        self._is_ours = True
+        """Whether it was last reported that the namespace counts as ours."""
+        self._regained: list[Callable[[str], None]] = []
+
+    def may_write(self) -> bool:
+        """Whether the namespace still counts as ours: false once the Lease is about to run out."""
+        return _now() < self._renewed_at + self._terms.write_seconds
+
+    def on_regained(self, handler: Callable[[str], None]) -> None:
+        """Call `handler` with the namespace when it counts as ours again after it did not."""
+        self._regained.append(handler)
+
+    async def claim(self) -> None:
+        """Mark the namespace; to be called before anything is done in it.
+
+        Raises:
+            OperatorError: that did not work.
+        """
+        await self._write()
+        _log.info("namespace marked as ours", lease=str(self._key), holderIdentity=self._holder)
+
+    async def run(self) -> NoReturn:
+        """Keep the namespace marked until cancelled.
+
+        Where renewals fail for too long, `may_write` is false until one succeeds.
+        """
+        due_at = _now()
+        while True:
+            due_at = max(_now(), due_at + self._terms.renew_seconds)
+            await self._wait_until(due_at)
+            try:
+                async with asyncio.timeout(self._terms.renew_seconds / 2):
+                    await self._write()
+            except (OperatorError, TimeoutError) as error:
+                text = str(error) or "no answer in time"
+                _log.warning("marker lease not renewed", lease=str(self._key), error=text)
+            else:
+                if not self._is_ours:
+                    self._is_ours = True
+                    _log.info("namespace counts as ours again", lease=str(self._key))
+                    for handler in self._regained:
+                        handler(self._key.namespace)
+
+    async def _wait_until(self, due_at: float) -> None:
+        """Wait, and report it when the namespace ceases to count as ours meanwhile."""
+        lapses_at = self._renewed_at + self._terms.write_seconds
+        if self._is_ours and lapses_at <= due_at:
+            await asyncio.sleep(max(0.0, lapses_at - _now()))
+            self._is_ours = False
+            _log.error(
+                "namespace does not count as ours any more: nothing is written until the marker lease is "
+                "renewed",
+                lease=str(self._key),
+            )
+        await asyncio.sleep(due_at - _now())
+
+    async def release(self) -> None:
+        """Let go of the namespace at once, unless another replica is there. To be called after `run`.
+
+        Best effort: where it fails, the Lease runs out by itself.
+        """
+        try:
+            async with asyncio.timeout(self._terms.release_seconds):
+                await self._leave()
+        except NotFound:
+            return
+        except (OperatorError, TimeoutError) as error:
+            text = str(error) or "no answer in time"
+            _log.warning("marker lease not released", lease=str(self._key), error=text)
+
+    async def _leave(self) -> None:
+        patch: Object = {"metadata": {"annotations": {self._own: None}}}
+        lease = await self._client.merge_patch(Lease, self._key, patch)
+        if lease.spec.holder_identity != self._holder or self._others(lease, are_fresh=True):
+            _log.info("marker lease left to another replica", lease=str(self._key))
+            return
+        uid, version = lease.metadata.uid, lease.metadata.resource_version
+        try:
+            await self._client.delete(Lease, self._key, uid=uid, resource_version=version)
+        except Conflict:
+            return  # a replica has come meanwhile
+
+    async def _write(self) -> None:
+        """Renew the Lease, or make it: it counts from the moment that this was sent."""
+        sent_at = _now()
+        now = microtime(self._wall_clock())
+        spec: Object = {
+            "holderIdentity": self._holder,
+            "leaseDurationSeconds": int(self._terms.lease_seconds) or 1,
+            "renewTime": now,
+        }
+        annotations = {self._own: now, **dict.fromkeys(self._stale)}
+        patch: Object = {"metadata": {"annotations": annotations}, "spec": spec}
+        try:
+            lease = await self._client.merge_patch(Lease, self._key, patch)
+        except NotFound:
+            lease = await self._create(now, spec)
+        self._renewed_at = sent_at
+        self._stale = self._others(lease, are_fresh=False)
+
+    async def _create(self, now: str, spec: Object) -> Lease:
+        metadata = {
+            "namespace": self._key.namespace,
+            "name": self._key.name,
+            "annotations": {self._own: now},
+        }
+        kind = {"apiVersion": Lease.KIND.api_version, "kind": Lease.KIND.name}
+        body = {**kind, "metadata": metadata, "spec": {"acquireTime": now, **spec}}
+        return await self._client.create(Lease, body)
+
+    def _others(self, lease: Lease, *, are_fresh: bool) -> tuple[str, ...]:
+        """The annotations of other replicas: of those that live, or of those that were killed."""
+        now = self._wall_clock()
+        found: list[str] = []
+        for name, renewed in lease.metadata.annotations.items():
+            if name.startswith(self._prefix) and name != self._own:
+                age = seconds_between(renewed, now)
+                is_fresh = age is not None and abs(age) <= self._terms.lease_seconds
+                if is_fresh is are_fresh:
+                    found.append(name)
+        return tuple(found)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,1 @@
+"""From a struct to a CustomResourceDefinition."""

@@ -1,0 +1,75 @@
+"""Schemas of the Kubernetes types that our kinds embed, such as PodSpec.
+
+They come from the API server's own OpenAPI document (`tools/pod_schema.py` writes the data file),
+where one type refers to another by name. A CustomResourceDefinition allows no references, so they
+are inlined here; the parts are shared in memory, hence not to be changed.
+"""
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+import kube_runtime as kube
+from kube_runtime.crd.int_or_string import INT_OR_PERCENT_PATTERN, PATTERN
+from kube_runtime.kind import Object
+
+_DATA = Path(kube.__file__).parent / "schemas" / "kubernetes.json"
+"""A plain path: `importlib.resources` costs a command line more than all that is in the file."""
+
+INT_OR_STRING: Object = {
+    "anyOf": [{"type": "integer"}, {"type": "string"}],
+    "x-kubernetes-int-or-string": True,
+}
+QUANTITY: Object = {**INT_OR_STRING, "pattern": PATTERN}
+INT_OR_PERCENT: Object = {**INT_OR_STRING, "pattern": INT_OR_PERCENT_PATTERN}
+MAIN_CONTAINER_TEXT = (
+    "Container laid over the component's main container; it needs no name. "
+    "`kubectl explain pod.spec.containers` tells what each field does."
+)
+
+
+@cache
+def embedded(name: str) -> Object:
+    """The schema of a Kubernetes type by its short name, or of our own `ExtraPodSpec`."""
+    if name == "ExtraPodSpec":
+        return _extra_pod_spec()
+    inlined: Object = _inlined(_definitions()[name])
+    return inlined
+
+
+def _extra_pod_spec() -> Object:
+    """A PodSpec that may leave `containers` out, with a main container that needs no name."""
+    main = {**embedded("Container"), "description": MAIN_CONTAINER_TEXT}
+    pod = embedded("PodSpec")
+    properties = {**pod["properties"], "mainContainer": _without(main, "name")}
+    return {**_without(pod, "containers"), "properties": dict(sorted(properties.items()))}
+
+
+def _without(schema: Object, name: str) -> Object:
+    """The schema with that field no longer required."""
+    required = [each for each in schema["required"] if each != name]
+    rest = {keyword: value for keyword, value in schema.items() if keyword != "required"}
+    return {**rest, "required": required} if required else rest
+
+
+@cache
+def _definitions() -> Object:
+    definitions: Object = msgspec.json.decode(_DATA.read_bytes())
+    return definitions
+
+
+def _inlined(schema: Any) -> Any:
+    """The schema with every reference replaced by what it refers to."""
+    if isinstance(schema, list):
+        return [_inlined(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if isinstance(name := schema.get("$ref"), str):
+        return embedded(name)
+    if schema.get("quantity") is True:
+        return QUANTITY
+    if schema.get("x-kubernetes-int-or-string") is True:
+        return INT_OR_STRING
+    return {keyword: _inlined(value) for keyword, value in schema.items()}

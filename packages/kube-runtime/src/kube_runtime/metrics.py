@@ -1,0 +1,236 @@
+"""What the runtime counts, as Prometheus metrics.
+
+Other modules do not depend on Prometheus: they get a `RuntimeMetrics` and call one method per event. A
+fresh one has its own registry, so that two managers in one process (as in tests) stay separate.
+"""
+
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+from kube_runtime.callback_metrics import Reading, Readings
+from kube_runtime.errors import ApiError, Unreachable
+
+_PREFIX: Final = "dynamo_operator"
+_RECONCILE_BUCKETS: Final = (
+    *(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
+    *(1.0, 2.5, 5.0, 10.0, 30.0, 60.0),
+)
+_REQUEST_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+_STALL_BUCKETS: Final = (0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+_BY_REASON: Final = {
+    "NotFound": "not_found",
+    "AlreadyExists": "already_exists",
+    "Conflict": "conflict",
+    "Invalid": "validation",
+    "BadRequest": "bad_request",
+    "Unauthorized": "unauthorized",
+    "Forbidden": "forbidden",
+    "Timeout": "timeout",
+    "ServerTimeout": "server_timeout",
+    "ServiceUnavailable": "unavailable",
+    "TooManyRequests": "rate_limited",
+}
+_BY_CODE: Final = {
+    400: "bad_request",
+    401: "unauthorized",
+    403: "forbidden",
+    404: "not_found",
+    409: "conflict",
+    422: "validation",
+    429: "rate_limited",
+    503: "unavailable",
+    504: "timeout",
+}
+
+
+def error_label(error: BaseException) -> str:
+    """The `error_type` label of an error; `internal` is whatever has no name of its own.
+
+    The server's reason wins over the code, because 409 and 504 each stand for two reasons.
+    """
+    if isinstance(error, ApiError):
+        return _BY_REASON.get(error.reason) or _BY_CODE.get(error.code, "internal")
+    if isinstance(error, Unreachable):
+        return "unavailable"
+    if isinstance(error, TimeoutError):
+        return "timeout"
+    return "internal"
+
+
+class RuntimeMetrics:
+    """Counters, gauges and histograms of `kube/`, in `registry`."""
+
+    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+        self.registry = registry or CollectorRegistry()
+        self._series: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
+        self._declare_reconciles()
+        self._declare_traffic()
+        self._declare_process()
+
+    def _declare_reconciles(self) -> None:
+        labels = ("resource_type", "namespace", "result")
+        self._reconcile_seconds = Histogram(
+            f"{_PREFIX}_reconcile_duration_seconds",
+            "Duration of reconciles.",
+            labels,
+            buckets=_RECONCILE_BUCKETS,
+            registry=self.registry,
+        )
+        self._reconciles = self._counter("reconcile", "Completed reconciles.", *labels)
+        self._reconcile_errors = self._counter(
+            "reconcile_errors",
+            "Failed reconciles.",
+            *("resource_type", "namespace", "error_type"),
+        )
+        self._depth = self._gauge("queue_depth", "Keys that are due and waiting.", "resource_type")
+        self._added = self._read_counter("queue_adds", "Keys added, retries included.")
+        self._retried = self._read_counter("queue_retries", "Keys added after a failed reconcile.")
+        self._queue_seconds = Histogram(
+            f"{_PREFIX}_queue_wait_seconds",
+            "Time a due key waited for a worker.",
+            ("resource_type",),
+            buckets=_RECONCILE_BUCKETS,
+            registry=self.registry,
+        )
+        self._active = self._gauge("reconciles_active", "Running reconciles.", "resource_type")
+
+    def _declare_traffic(self) -> None:
+        self._requests = self._counter(
+            "api_requests", "Requests to the API server.", "verb", "resource", "code"
+        )
+        self._request_seconds = Histogram(
+            f"{_PREFIX}_api_request_duration_seconds",
+            "Response time of the API server.",
+            ("verb", "resource"),
+            buckets=_REQUEST_BUCKETS,
+            registry=self.registry,
+        )
+        self._broken = self._read_gauge(
+            "undecodable_objects", "Watched objects that do not match their schema."
+        )
+        self._held = self._read_gauge("cache_objects", "Cached objects.")
+        self._interruptions = self._read_counter(
+            "watch_restarts", "Watches restarted after an error."
+        )
+        self._work_ended = self._counter(
+            "work_ended",
+            "Work ended for exceeding its limits; `cause` is time, memory or crash.",
+            *("resource_type", "cause"),
+        )
+        self._events_dropped = self._counter(
+            "events_dropped", "Kubernetes Events dropped without being written.", "cause"
+        )
+
+    def _declare_process(self) -> None:
+        self._lag = self._gauge("loop_lag_seconds", "Lag of the event loop's last timer.")
+        self._stalls = Histogram(
+            f"{_PREFIX}_loop_stall_seconds",
+            "Processor time of event loop stalls over 0.1 s each; expected to stay empty.",
+            buckets=_STALL_BUCKETS,
+            registry=self.registry,
+        )
+        self._longest_stall = self._gauge(
+            "loop_stall_max_seconds", "The longest stall since start."
+        )
+        self._longest = 0.0
+        self._expires = self._read_gauge(
+            "certificate_expiry_timestamp_seconds", "Expiry of the served certificate."
+        ).labelled("certificate")
+        self._leader = self._gauge("leader", "1 while this process leads, else 0.")
+
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        return Counter(f"{_PREFIX}_{name}_total", text, labels, registry=self.registry)
+
+    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
+        return Gauge(f"{_PREFIX}_{name}", text, labels, registry=self.registry)
+
+    def reconciled(self, kind: str, namespace: str, result: str, seconds: float) -> None:
+        """Count one reconcile; `result` is `success`, `requeue` or `error`."""
+        self._reconciles.labels(kind, namespace, result).inc()
+        self._reconcile_seconds.labels(kind, namespace, result).observe(seconds)
+
+    def forget(self, kind: str, namespace: str) -> None:
+        """Drop what was counted for a kind in a namespace that has no such object any more."""
+        labels = {"resource_type": kind, "namespace": namespace}
+        for each in (self._reconciles, self._reconcile_seconds, self._reconcile_errors):
+            each.remove_by_labels(labels)
+
+    def reconcile_failed(self, kind: str, namespace: str, error: BaseException) -> None:
+        """Count what a failed reconcile died of."""
+        self._reconcile_errors.labels(kind, namespace, error_label(error)).inc()
+
+    def _read_counter(self, name: str, text: str) -> Readings:
+        found = Readings(CounterMetricFamily, f"{_PREFIX}_{name}", text)
+        self.registry.register(found)
+        return found
+
+    def _read_gauge(self, name: str, text: str) -> Readings:
+        found = Readings(GaugeMetricFamily, f"{_PREFIX}_{name}", text)
+        self.registry.register(found)
+        return found
+
+    def observe_queue(
+        self, kind: str, *, depth: Reading, active: Reading, added: Reading, retried: Reading
+    ) -> None:
+        """Read a controller's queue and its running reconciles at each scrape."""
+        self._depth.labels(kind).set_function(depth)
+        self._active.labels(kind).set_function(active)
+        self._added.add(kind, added)
+        self._retried.add(kind, retried)
+
+    def observe_certificate(self, use: str, expires: Reading) -> None:
+        """Read at each scrape when a certificate runs out, in seconds since 1970; NaN: there is none."""
+        self._expires.add(use, expires)
+
+    def waited(self, kind: str, seconds: float) -> None:
+        """Count how long a due key waited for a worker."""
+        self._queue_seconds.labels(kind).observe(seconds)
+
+    def _of_request(self, verb: str, resource: str, code: int) -> tuple[Counter, Histogram]:
+        """The series of such a request; to look one up among its labels costs more than to count."""
+        found = self._series.get((verb, resource, code))
+        if found is None:
+            counter = self._requests.labels(verb, resource, str(code))
+            found = counter, self._request_seconds.labels(verb, resource)
+            self._series[verb, resource, code] = found
+        return found
+
+    def requested(self, verb: str, resource: str, code: int, seconds: float) -> None:
+        """Count one request; code 0 means that no answer came."""
+        requests, durations = self._of_request(verb, resource, code)
+        requests.inc()
+        durations.observe(seconds)
+
+    def observe_watch(
+        self, kind: str, *, broken: Reading, held: Reading, interruptions: Reading
+    ) -> None:
+        """Read at each scrape how many objects of a kind there are, and how its watch does."""
+        self._broken.add(kind, broken)
+        self._held.add(kind, held)
+        self._interruptions.add(kind, interruptions)
+
+    def event_dropped(self, cause: str) -> None:
+        """Count one Kubernetes Event that is not written."""
+        self._events_dropped.labels(cause).inc()
+
+    def stalled(self, seconds: float) -> None:
+        """Count one stall of the event loop."""
+        self._stalls.observe(seconds)
+        self._longest = max(self._longest, seconds)
+        self._longest_stall.set(self._longest)
+
+    def lagged(self, seconds: float) -> None:
+        """Set how late the event loop last ran a timer."""
+        self._lag.set(seconds)
+
+    def work_ended(self, kind: str, cause: str) -> None:
+        """Count work on an object that was ended."""
+        self._work_ended.labels(kind, cause).inc()
+
+    def leadership(self, *, is_leader: bool) -> None:
+        """Set whether this process leads."""
+        self._leader.set(is_leader)

@@ -1,0 +1,1 @@
+"""TLS servers and the limits of their connections."""

@@ -1,0 +1,82 @@
+"""Who somebody is, and what he may do: questions to the API server, created and never stored."""
+
+from kube_runtime.kind import Kind, Object
+from kube_runtime.types.meta import Resource, Struct
+
+
+class UserInfo(Struct):
+    """Somebody, as the API server knows him."""
+
+    username: str = ""
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: dict[str, tuple[str, ...]] = {}
+
+
+class TokenReviewStatus(Struct):
+    """The answer."""
+
+    authenticated: bool = False
+    user: UserInfo = UserInfo()
+
+
+class TokenReview(Resource):
+    """Asks whose token that is. The API server sends the token back; it is not decoded."""
+
+    KIND = Kind("authentication.k8s.io", "v1", "TokenReview", "tokenreviews", namespaced=False)
+
+    status: TokenReviewStatus = TokenReviewStatus()
+
+
+class AccessReviewStatus(Struct):
+    """The answer."""
+
+    allowed: bool = False
+
+
+class SubjectAccessReview(Resource):
+    """Asks whether somebody may do something."""
+
+    KIND = Kind(
+        "authorization.k8s.io",
+        "v1",
+        "SubjectAccessReview",
+        "subjectaccessreviews",
+        namespaced=False,
+    )
+
+    status: AccessReviewStatus = AccessReviewStatus()
+
+
+class SelfSubjectAccessReview(Resource):
+    """Asks whether the asker may do something."""
+
+    KIND = Kind(
+        "authorization.k8s.io",
+        "v1",
+        "SelfSubjectAccessReview",
+        "selfsubjectaccessreviews",
+        namespaced=False,
+    )
+
+    status: AccessReviewStatus = AccessReviewStatus()
+
+
+def question(kind: Kind, spec: Object) -> Object:
+    """What has to be created to ask it."""
+    return {
+        "apiVersion": kind.api_version,
+        "kind": kind.name,
+        "metadata": {"name": ""},
+        "spec": spec,
+    }
+
+
+def subject(user: UserInfo) -> Object:
+    """The part of a SubjectAccessReview's spec that says who it is about."""
+    return {
+        "user": user.username,
+        "uid": user.uid,
+        "groups": list(user.groups),
+        "extra": {name: list(values) for name, values in user.extra.items()},
+    }

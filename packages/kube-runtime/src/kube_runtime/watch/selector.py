@@ -1,0 +1,80 @@
+"""Which objects of a kind are watched: by namespace, labels and fields.
+
+The API server does the selecting. The hard thing is an object of our own that we have just written:
+whether its watch will ever bring it must be known here. So a label selector is read, and one that is
+not understood is refused; a field selector is not read, and such objects wait for their watch.
+"""
+
+from dataclasses import dataclass, field
+from typing import TypedDict
+
+from kube_runtime.types.meta import Resource
+
+
+class SelectionQuery(TypedDict):
+    """The arguments of a list and of a watch."""
+
+    namespace: str
+    labels: str
+    fields: str
+
+
+@dataclass(frozen=True, slots=True)
+class LabelRule:
+    """One requirement of a label selector. A value of None means: any."""
+
+    name: str
+    value: str | None
+    is_negated: bool
+
+    def holds(self, labels: dict[str, str]) -> bool:
+        """Whether these labels meet it."""
+        found = labels.get(self.name)
+        matches = found is not None if self.value is None else found == self.value
+        return matches is not self.is_negated
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """A namespace ("" is all of them), a label selector and a field selector, as the API takes them.
+
+    Raises:
+        ValueError: a label selector other than `a=b`, `a!=b`, `a` and `!a`, joined by commas.
+    """
+
+    namespace: str = ""
+    labels: str = ""
+    fields: str = ""
+    rules: tuple[LabelRule, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        terms = self.labels.split(",") if self.labels else ()
+        object.__setattr__(self, "rules", tuple(map(_rule, terms)))
+
+    def query(self) -> SelectionQuery:
+        """The arguments for `Client.pages` and `Client.watch`."""
+        return {"namespace": self.namespace, "labels": self.labels, "fields": self.fields}
+
+    def covers(self, resource: Resource, *, is_watched: bool) -> bool:
+        """Whether the watch will bring this state of the object; `is_watched`: it brought an earlier one."""
+        metadata = resource.metadata
+        if self.namespace and metadata.namespace != self.namespace:
+            return False
+        if self.fields and not is_watched:
+            return False
+        return all(rule.holds(metadata.labels) for rule in self.rules)
+
+
+def _rule(term: str) -> LabelRule:
+    text = term.strip()
+    is_negated = "!=" in text or text.startswith("!")
+    name, equals, value = (
+        text.removeprefix("!").replace("!=", "=").replace("==", "=").partition("=")
+    )
+    name, value = name.strip(), value.strip()
+    if not name or any(letter in name + value for letter in " ()=!"):
+        raise ValueError(f"label selector {term!r} is not understood")
+    return LabelRule(name, value if equals else None, is_negated)
+
+
+EVERYTHING = Selection()

@@ -1,0 +1,190 @@
+"""A binding of ours to another role is made anew, since no write can change its role."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import pytest
+
+from dynamo_graphs.render.rbac import role_binding
+from kube_runtime.apply.result import Applied, Obstacle, Verb
+from kube_runtime.apply.shared_ownership import SharedApplier
+from kube_runtime.apply.suppression import CONTEST_WRITES
+from kube_runtime.apply.writer import Writer
+from kube_runtime.cache.cache import Cache
+from kube_runtime.cache.informer import Informer
+from kube_runtime.client.requests import Client
+from kube_runtime.errors import Conflict, ServerFailure
+from kube_runtime.kind import Key, Object
+from kube_runtime.types.meta import Metadata
+from kube_runtime.types.rbac import RoleBinding
+from simulated.clock import on_simulated_clock
+from simulated.gadget import MAKERS, NAMESPACE, Maker
+from simulated.server import Fault, Server, Target
+from simulated.world import settle
+
+MARKER = ("example.com/managed-by", "us")
+PATH, KEY = RoleBinding.KIND.path(), Key(NAMESPACE, "b")
+
+
+def binding(role: str) -> Object:
+    """A binding of one account to a ClusterRole."""
+    return role_binding(NAMESPACE, KEY.name, "account", "ClusterRole", role)
+
+
+@dataclass
+class Scene:
+    """A server whose bindings are watched, and an applier of them."""
+
+    server: Server
+    applier: SharedApplier
+
+    def user(self, name: str) -> Maker:
+        """A new user of the binding."""
+        wanted = {"metadata": {"name": name, "namespace": NAMESPACE}}
+        found = self.server.storage.create(MAKERS, wanted)["metadata"]
+        metadata = Metadata(
+            name, NAMESPACE, found["uid"], resource_version=found["resourceVersion"]
+        )
+        return Maker(metadata)
+
+    async def apply(self, user: Maker, role: str) -> Applied:
+        """Have a user want a binding to that role, and the watch bring what comes of it."""
+        applied = await self.applier.apply(user, wanted=[binding(role)], types=(RoleBinding,))
+        await settle()
+        return applied
+
+    def asked(self) -> list[str]:
+        """The methods of the requests since the last call, but for lists and watches."""
+        methods = [each.method for each in self.server.requests if Target.of(each.path).name]
+        self.server.requests.clear()
+        return methods
+
+    def live(self) -> tuple[str, list[str]]:
+        """The role of the binding that there is, and the uids of its users."""
+        found = self.server.storage.read(PATH, KEY)
+        owners = found["metadata"].get("ownerReferences", ())
+        return found["roleRef"]["name"], [each["uid"] for each in owners]
+
+
+@asynccontextmanager
+async def a_scene() -> AsyncIterator[Scene]:
+    """A synced scene."""
+    server = Server()
+    client = Client(server)
+    informer = Informer(RoleBinding, jitter=random.Random(0))  # noqa: S311  # nothing is secret here
+    cache = Cache([informer.store])
+    task = asyncio.create_task(informer.run(client))
+    try:
+        await informer.synced.wait()
+        await settle(0.001)
+        yield Scene(server, SharedApplier(Writer(client, cache), cache, MARKER))
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+@on_simulated_clock
+async def test_it_is_deleted_and_made_anew_with_all_its_users() -> None:
+    async with a_scene() as scene:
+        one, two = scene.user("one"), scene.user("two")
+        for user in (one, two):
+            await scene.apply(user, "old")
+        scene.asked()
+        applied = await scene.apply(one, "new")
+        assert ["GET", "DELETE", "PATCH"] == scene.asked()
+        assert [Verb.UPDATE] == [each.verb for each in applied.changes]
+        assert ("new", [one.metadata.uid, two.metadata.uid]) == scene.live()
+        for user in (one, two):
+            await scene.apply(user, "new")
+        assert [] == scene.asked()
+
+
+@on_simulated_clock
+async def test_a_change_of_anything_else_is_one_write() -> None:
+    async with a_scene() as scene:
+        one = scene.user("one")
+        await scene.apply(one, "role")
+        scene.server.storage.merge(PATH, KEY, {"subjects": []})
+        await settle()
+        scene.asked()
+        await scene.apply(one, "role")
+        assert ["PATCH"] == scene.asked()
+
+
+@on_simulated_clock
+async def test_whoever_comes_after_a_deletion_that_was_all_that_was_done_makes_it() -> None:
+    async with a_scene() as scene:
+        one, two = scene.user("one"), scene.user("two")
+        await scene.apply(one, "old")
+        scene.server.faults.append(Fault(500, times=100, method="PATCH"))
+        with pytest.raises(ServerFailure):
+            await scene.apply(one, "new")
+        assert not scene.server.storage.objects[PATH]
+        scene.server.faults.clear()
+        await settle()
+        await scene.apply(two, "new")
+        assert ("new", [two.metadata.uid]) == scene.live()
+
+
+@on_simulated_clock
+async def test_one_that_is_not_ours_is_left_alone() -> None:
+    async with a_scene() as scene:
+        scene.server.storage.create(PATH, binding("theirs"))
+        await settle()
+        applied = await scene.apply(scene.user("one"), "new")
+        assert [Obstacle.NAME_CONFLICT] == [each.obstacle for each in applied.blocked]
+        assert [] == scene.asked()
+        assert ("theirs", []) == scene.live()
+
+
+@on_simulated_clock
+async def test_one_that_has_changed_since_it_was_seen_is_not_deleted() -> None:
+    async with a_scene() as scene:
+        one = scene.user("one")
+        await scene.apply(one, "old")
+        scene.server.lag_seconds = 10
+        scene.server.storage.merge(PATH, KEY, {"metadata": {"labels": {MARKER[0]: "them"}}})
+        with pytest.raises(Conflict):
+            await scene.apply(one, "new")
+        assert ("old", [one.metadata.uid]) == scene.live()
+
+
+@on_simulated_clock
+async def test_one_that_somebody_keeps_from_going_is_waited_for() -> None:
+    async with a_scene() as scene:
+        one = scene.user("one")
+        await scene.apply(one, "old")
+        scene.server.storage.merge(PATH, KEY, {"metadata": {"finalizers": ["example.com/wait"]}})
+        await settle()
+        with pytest.raises(Conflict):
+            await scene.apply(one, "new")
+        await settle()
+        scene.asked()
+        applied = await scene.apply(one, "new")
+        assert [Obstacle.PREDECESSOR] == [each.obstacle for each in applied.blocked]
+        assert [] == scene.asked()
+        scene.server.storage.merge(PATH, KEY, {"metadata": {"finalizers": None}})
+        await settle()
+        await scene.apply(one, "new")
+        assert ("new", [one.metadata.uid]) == scene.live()
+
+
+@on_simulated_clock
+async def test_two_operators_do_not_delete_it_for_each_other_without_end() -> None:
+    theirs = binding("theirs")
+    theirs["metadata"]["labels"] = dict([MARKER])
+    async with a_scene() as scene:
+        one = scene.user("one")
+        await scene.apply(one, "ours")
+        for turn in range(CONTEST_WRITES + 1):
+            scene.server.storage.delete(PATH, KEY, {})
+            scene.server.storage.create(PATH, theirs)
+            await settle()
+            scene.asked()
+            applied = await scene.apply(one, "ours")
+            is_over = turn == CONTEST_WRITES
+            assert is_over == bool(applied.contested)
+            assert is_over == (scene.asked() == [])

@@ -1,0 +1,88 @@
+"""An object with several users: each is an owner, none controls it, and a refusal is told."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from kube_runtime.apply.result import Obstacle
+from kube_runtime.apply.shared_ownership import SharedApplier
+from kube_runtime.apply.writer import Writer
+from kube_runtime.errors import Conflict
+from simulated.clock import on_simulated_clock
+from simulated.gadget import GADGETS, MAKERS, Gadget, Maker, gadget, key
+from simulated.server import Fault
+from simulated.world import World, a_world, settle
+
+MARKER = ("example.com/managed-by", "us")
+
+
+@asynccontextmanager
+async def a_scene() -> AsyncIterator[tuple[World, SharedApplier, Maker, Maker]]:
+    """A synced world with an applier on it, and two users."""
+    world = a_world()
+    async with world.synced():
+        applier = SharedApplier(Writer(world.client, world.cache), world.cache, MARKER)
+        yield world, applier, world.has_maker("one"), world.has_maker("two")
+
+
+def users(world: World) -> list[str]:
+    """The uids of the owners of the shared gadget, in their order."""
+    live = world.server.storage.read(GADGETS, key("shared"))
+    assert not any(each.get("controller") for each in live["metadata"]["ownerReferences"])
+    return [each["uid"] for each in live["metadata"]["ownerReferences"]]
+
+
+@on_simulated_clock
+async def test_every_user_is_an_owner_and_the_last_one_takes_it_along() -> None:
+    async with a_scene() as (world, applier, one, two):
+        for user in (one, two, one):
+            await applier.apply(user, wanted=[gadget("shared", 1)], types=(Gadget,))
+            await settle()
+        assert [one.metadata.uid, two.metadata.uid] == users(world)
+        await applier.apply(one, wanted=[], types=(Gadget,))
+        await settle()
+        assert [two.metadata.uid] == users(world)
+        await applier.apply(two, wanted=[], types=(Gadget,))
+        await settle()
+        assert {} == world.sizes()
+
+
+@on_simulated_clock
+async def test_a_user_that_is_newer_than_the_cache_knows_does_not_leave() -> None:
+    async with a_scene() as (world, applier, one, _):
+        await applier.apply(one, wanted=[gadget("shared", 1)], types=(Gadget,))
+        await settle()
+        world.server.storage.merge(MAKERS, one.key, {"metadata": {"labels": {"edited": "yes"}}})
+        with pytest.raises(Conflict, match="newer on the API server"):
+            await applier.apply(one, wanted=[], types=(Gadget,))
+        assert {"shared": 1} == world.sizes()
+
+
+@on_simulated_clock
+async def test_two_users_that_want_the_same_write_once_each() -> None:
+    async with a_scene() as (world, applier, one, two):
+        for user in (one, two) * 5:
+            await applier.apply(user, wanted=[gadget("shared", 1)], types=(Gadget,))
+            await settle()
+        assert 2 == len([each for each in world.server.requests if each.method == "PATCH"])
+
+
+@on_simulated_clock
+async def test_a_refusal_is_told_and_ends_nothing() -> None:
+    async with a_scene() as (world, applier, one, _):
+        world.server.faults.append(Fault(403, method="PATCH"))
+        wanted = [gadget("shared", 1), gadget("other", 2)]
+        applied = await applier.apply(one, wanted=wanted, types=(Gadget,))
+        assert [Obstacle.REJECTED] == [each.obstacle for each in applied.blocked]
+        assert {"other": 2} == world.sizes()
+
+
+@on_simulated_clock
+async def test_an_object_without_our_marker_is_left_alone() -> None:
+    async with a_scene() as (world, applier, one, _):
+        world.has("shared", 5)
+        await settle()
+        applied = await applier.apply(one, wanted=[gadget("shared", 1)], types=(Gadget,))
+        assert [Obstacle.NAME_CONFLICT] == [each.obstacle for each in applied.blocked]
+        assert {"shared": 5} == world.sizes()

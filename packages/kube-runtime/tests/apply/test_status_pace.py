@@ -1,0 +1,236 @@
+"""Progress is written once a second at most; what a program waits for, at once."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+
+from dynamo_graphs.api.graph import DynamoGraphDeployment, DynamoGraphDeploymentStatus
+from kube_runtime.apply.status_patch import BUSY_SECONDS, SETTLE_SECONDS, StatusPace, difference
+from kube_runtime.kind import Object
+from kube_runtime.rate_limits import MANY_A_SECOND, Bustle
+from kube_runtime.types.meta import Condition, Metadata
+from simulated.clock import on_simulated_clock
+
+
+def status(ready: str = "False", message: str = "0 of 2", **fields: Any) -> Object:
+    """A status as a controller computes it."""
+    reason = "all_resources_are_ready" if ready == "True" else "some_resources_are_not_ready"
+    said = Condition("Ready", ready, reason, message, observed_generation=1)
+    return {"observedGeneration": 1, "state": "pending", "conditions": [said], **fields}
+
+
+def stored(wanted: Object, uid: str = "u") -> DynamoGraphDeployment:
+    """A graph whose status says that."""
+    since = "2026-01-01T00:00:00Z"
+    said = [msgspec.structs.replace(it, last_transition_time=since) for it in wanted["conditions"]]
+    held = {**wanted, "conditions": msgspec.to_builtins(said)}
+    return DynamoGraphDeployment(
+        Metadata("g", uid=uid, generation=1),
+        status=msgspec.convert(held, DynamoGraphDeploymentStatus),
+    )
+
+
+def waited(pace: StatusPace, graph: DynamoGraphDeployment, wanted: Object) -> float:
+    """How long to wait for the write; if that is now, it is done."""
+    wait = pace.wait(graph, wanted)
+    if not wait and difference(graph, wanted):
+        pace.wrote(graph)
+    return wait
+
+
+@on_simulated_clock
+async def test_progress_waits_for_the_rest_of_a_second() -> None:
+    pace, graph = StatusPace(), stored(status())
+    assert 0.0 == waited(pace, DynamoGraphDeployment(graph.metadata), status())
+    await asyncio.sleep(0.25)
+    assert 0.75 == waited(pace, graph, status(message="1 of 2"))
+    await asyncio.sleep(0.75)
+    assert 0.0 == waited(pace, graph, status(message="1 of 2"))
+
+
+@on_simulated_clock
+async def test_a_condition_that_flips_never_waits() -> None:
+    pace, graph = StatusPace(), stored(status())
+    waited(pace, DynamoGraphDeployment(graph.metadata), status())
+    assert 0.0 == waited(pace, graph, status("True", "All resources are ready"))
+
+
+@on_simulated_clock
+async def test_a_newer_generation_never_waits() -> None:
+    pace, graph = StatusPace(), stored(status())
+    waited(pace, DynamoGraphDeployment(graph.metadata), status())
+    assert 0.0 == waited(pace, graph, status(observedGeneration=2))
+    assert 0.0 == waited(pace, graph, status(state="failed"))
+
+
+@on_simulated_clock
+async def test_a_status_that_says_the_same_does_not_count() -> None:
+    pace, graph = StatusPace(), stored(status())
+    assert 0.0 == waited(pace, graph, status())
+    assert 0.0 == waited(pace, graph, status(message="1 of 2"))
+
+
+@on_simulated_clock
+async def test_objects_do_not_wait_for_each_other_and_are_forgotten() -> None:
+    pace = StatusPace()
+    for number in range(100):
+        fresh = DynamoGraphDeployment(Metadata("g", uid=str(number), generation=1))
+        assert 0.0 == waited(pace, fresh, status())
+    await asyncio.sleep(1.0)
+    waited(pace, stored(status(), "last"), status(message="1 of 2"))
+    assert 1 == pace.remembered
+
+
+def edited(uid: str = "u") -> DynamoGraphDeployment:
+    """A graph that was ready, and has a newer spec now."""
+    ready = stored(status("True"), uid)
+    return msgspec.structs.replace(ready, metadata=Metadata("g", uid=uid, generation=2))
+
+
+MOVING, THERE = status(observedGeneration=2), status("True", observedGeneration=2)
+
+
+@on_simulated_clock
+async def test_the_first_word_on_a_new_spec_waits_for_the_last_one() -> None:
+    pace = StatusPace(goal="Ready")
+    assert SETTLE_SECONDS == waited(pace, edited(), MOVING)
+    await asyncio.sleep(SETTLE_SECONDS / 2)
+    assert 0.0 == waited(pace, edited(), THERE)
+
+
+@on_simulated_clock
+async def test_the_first_word_is_written_if_the_last_one_does_not_come_however_often_it_is_asked() -> (
+    None
+):
+    pace = StatusPace(goal="Ready")
+    for _ in range(4):
+        assert waited(pace, edited(), MOVING) > 0
+        await asyncio.sleep(SETTLE_SECONDS / 4)
+    assert 0.0 == waited(pace, edited(), MOVING)
+    assert 0.0 == waited(pace, edited(), MOVING), "a write that has failed does not wait once more"
+
+
+@on_simulated_clock
+async def test_an_object_without_a_status_gets_one_at_once_where_users_look_at_it() -> None:
+    fresh = DynamoGraphDeployment(Metadata("g", uid="u", generation=1))
+    assert 0.0 == waited(StatusPace(goal="Ready", greets=True), fresh, status())
+    assert SETTLE_SECONDS == waited(StatusPace(goal="Ready"), fresh, status())
+    assert SETTLE_SECONDS == waited(StatusPace(goal="Ready", greets=True), edited(), MOVING)
+
+
+@on_simulated_clock
+async def test_what_later_steps_are_decided_by_never_waits() -> None:
+    pace = StatusPace(goal="Ready", records=("restart",))
+    assert SETTLE_SECONDS == waited(pace, edited(), MOVING)
+    restart = {"observedID": "one", "phase": "Restarting"}
+    assert 0.0 == waited(pace, edited(), {**MOVING, "restart": restart})
+
+
+@on_simulated_clock
+async def test_a_ready_graph_that_fails_without_an_edit_is_told_of_at_once() -> None:
+    pace = StatusPace(goal="Ready")
+    assert 0.0 == waited(pace, stored(status("True")), status("False"))
+
+
+@on_simulated_clock
+async def test_objects_that_vanish_while_they_settle_are_forgotten() -> None:
+    pace = StatusPace(goal="Ready")
+    for number in range(100):
+        waited(pace, edited(str(number)), MOVING)
+    assert 100 == pace.remembered
+    await asyncio.sleep(61.0)
+    waited(pace, edited("last"), MOVING)
+    assert 1 == pace.remembered
+
+
+@on_simulated_clock
+async def test_a_record_does_not_wait_for_the_rest_of_a_second_either() -> None:
+    pace, graph = StatusPace(goal="Ready", records=("restart",)), stored(status())
+    assert 0.0 == waited(pace, graph, status(message="1 of 2"))
+    restart = {"observedID": "one", "phase": "Restarting", "inProgress": ["b"]}
+    assert 0.0 == waited(pace, graph, status(restart=restart))
+    assert waited(pace, graph, status(message="2 of 2")) > 0
+
+
+@on_simulated_clock
+async def test_a_condition_that_later_steps_are_decided_by_does_not_settle() -> None:
+    pace = StatusPace(goal="Ready", records=("Suspended",))
+    suspended = Condition("Suspended", "Unknown", "suspending", "Scaling to zero")
+    assert SETTLE_SECONDS == waited(pace, edited(), MOVING)
+    told = {**MOVING, "conditions": [*MOVING["conditions"], suspended]}
+    assert 0.0 == waited(pace, edited(), told)
+
+
+@on_simulated_clock
+async def test_from_one_state_on_the_way_to_the_next_is_progress() -> None:
+    pace, graph = StatusPace(passing=("initializing", "pending")), stored(status())
+    assert 0.0 == waited(pace, graph, status(message="1 of 2"))
+    assert 1.0 == waited(pace, graph, status(state="initializing"))
+    assert 0.0 == waited(pace, graph, status(state="failed"))
+
+
+def busy() -> Bustle:
+    """A time at which much begins."""
+    bustle = Bustle()
+    for _ in range(MANY_A_SECOND):
+        bustle.note()
+    return bustle
+
+
+@on_simulated_clock
+async def test_in_busy_times_progress_waits_for_more_of_it_and_what_decides_does_not() -> None:
+    bustle = busy()
+    pace, graph = StatusPace(goal="Ready", bustle=bustle), stored(status())
+    assert BUSY_SECONDS == waited(pace, graph, status(message="1 of 2"))
+    assert 0.0 == waited(pace, graph, status("True", "All resources are ready"))
+    assert BUSY_SECONDS == waited(pace, stored(status(), "other"), status(message="1 of 2"))
+    await asyncio.sleep(1.0)
+    assert 0.0 == waited(pace, stored(status(), "other"), status(message="2 of 2")), (
+        "it is quiet now"
+    )
+
+
+@on_simulated_clock
+async def test_in_busy_times_progress_is_told_all_the_same_in_the_end() -> None:
+    bustle, graph = busy(), stored(status())
+    pace = StatusPace(goal="Ready", bustle=bustle)
+    waits = []
+    for _ in range(7):
+        waits.append(waited(pace, graph, status(message="1 of 2")))
+        await asyncio.sleep(0.5)
+        for _ in range(MANY_A_SECOND):
+            bustle.note()
+    assert [3.0, 2.5, 2.0, 1.5, 1.0, 0.5, 0.0] == waits
+
+
+@on_simulated_clock
+async def test_in_busy_times_a_new_object_waits_for_its_first_status_and_an_edited_one_for_its_next() -> (
+    None
+):
+    fresh = DynamoGraphDeployment(Metadata("g", uid="u", generation=1))
+    pace = StatusPace(goal="Ready", greets=True, bustle=busy())
+    assert BUSY_SECONDS == waited(pace, fresh, status())
+    assert 0.0 == waited(pace, fresh, status("True"))
+    assert BUSY_SECONDS == waited(pace, edited("other"), MOVING)
+
+
+@on_simulated_clock
+async def test_times_are_busy_while_so_many_reconciles_wrote_within_a_second() -> None:
+    bustle = Bustle(many=3)
+    for _ in range(3):
+        assert not bustle.is_high
+        bustle.note()
+        await asyncio.sleep(0.25)
+    assert bustle.is_high
+    await asyncio.sleep(0.25)
+    assert not bustle.is_high
+
+
+@on_simulated_clock
+async def test_a_write_that_failed_does_not_make_the_next_one_wait() -> None:
+    pace, graph = StatusPace(), stored(status())
+    for _ in range(3):  # each of them failed
+        assert 0.0 == pace.wait(graph, status(message="1 of 2"))
+    pace.wrote(graph)
+    assert 1.0 == pace.wait(graph, status(message="1 of 2"))

@@ -1,0 +1,59 @@
+"""A status patch holds the difference and nothing else."""
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kube_runtime.apply.status_patch import merge_patch, with_transition_times
+from kube_runtime.types.meta import Condition
+
+DOCUMENT = st.dictionaries(
+    st.sampled_from("abcd"),
+    st.recursive(
+        st.integers(min_value=1) | st.text(min_size=1, max_size=3),
+        lambda inner: st.dictionaries(st.sampled_from("abc"), inner, min_size=1, max_size=3),
+        max_leaves=6,
+    ),
+    max_size=4,
+)
+
+
+def _patched(document: Any, patch: Any) -> Any:
+    """RFC 7386, as its section 2 has it."""
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(document) if isinstance(document, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            result.pop(name, None)
+        else:
+            result[name] = _patched(result.get(name), value)
+    return result
+
+
+@given(DOCUMENT, DOCUMENT)
+def test_the_patch_turns_the_stored_into_the_wanted(
+    stored: dict[str, Any], wanted: dict[str, Any]
+) -> None:
+    assert wanted == _patched(stored, merge_patch(stored, wanted))
+
+
+@given(DOCUMENT)
+def test_equal_documents_need_no_patch(document: dict[str, Any]) -> None:
+    assert {} == merge_patch(document, document)
+
+
+def test_a_transition_time_moves_only_with_the_status() -> None:
+    stored = [Condition("Ready", "False", "old", "m", "2026-01-01T00:00:00Z")]
+    same = with_transition_times([Condition("Ready", "False", "new", "n")], stored, now="now")
+    assert "2026-01-01T00:00:00Z" == same[0]["lastTransitionTime"]
+    flipped = with_transition_times([Condition("Ready", "True", "new", "n")], stored, now="now")
+    assert "now" == flipped[0]["lastTransitionTime"]
+
+
+def test_conditions_of_others_stay() -> None:
+    stored = [Condition("Theirs", "True", "r", "m", "2026-01-01T00:00:00Z")]
+    conditions = with_transition_times([Condition("Ours", "True", "r", "")], stored, now="now")
+    assert ["Ours", "Theirs"] == [each["type"] for each in conditions]
+    assert "" == conditions[0]["message"]

@@ -1,0 +1,323 @@
+"""The client: what is sent, what comes back, and whose object is never touched."""
+
+from collections.abc import AsyncIterator
+
+import msgspec
+import pytest
+
+from kube_runtime.client.requests import ABSENT, Client
+from kube_runtime.client.transport import Answer
+from kube_runtime.errors import (
+    Conflict,
+    DecodeError,
+    Expired,
+    Forbidden,
+    Invalid,
+    NotFound,
+    ServerFailure,
+    Unreachable,
+)
+from kube_runtime.kind import Key, Object
+from kube_runtime.types.apps import Deployment
+from kube_runtime.watch.events import Broken, Changed
+from kube_runtime.watch.machine import Listed, Watch, Watching
+from kube_runtime.watch.selector import Selection
+from scripted.transport import Script
+
+UID = "uid-1"
+KEY = Key("n", "a")
+PATH = "/apis/apps/v1/namespaces/n/deployments/a"
+COLLECTION = "/apis/apps/v1/namespaces/n/deployments"
+WANTED: Object = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "a", "namespace": "n", "labels": {"l": "1"}},
+    "spec": {},
+}
+STORED: Object = {"metadata": {"name": "a", "namespace": "n", "uid": UID}}
+UID_IS_IMMUTABLE: Object = {
+    "kind": "Status",
+    "code": 422,
+    "reason": "Invalid",
+    "message": 'Deployment.apps "a" is invalid: metadata.uid: Invalid value: field is immutable',
+    "details": {"causes": [{"reason": "FieldValueInvalid", "field": "metadata.uid"}]},
+}
+
+
+def a_status(code: int, reason: str, message: str = "said the server") -> Object:
+    return {"kind": "Status", "code": code, "reason": reason, "message": message}
+
+
+async def test_get_asks_for_one_object() -> None:
+    script = Script().then(200, STORED)
+    assert UID == (await Client(script).get(Deployment, KEY)).metadata.uid
+    assert ("GET", PATH) == (script.requests[0].method, script.requests[0].path)
+
+
+async def test_get_of_nothing_is_not_found_and_names_the_object() -> None:
+    script = Script().then(404, a_status(404, "NotFound"))
+    with pytest.raises(NotFound, match=r"^deployments\.apps n/a: said the server$"):
+        await Client(script).get(Deployment, KEY)
+
+
+async def test_json_that_is_no_object() -> None:
+    script = Script().then(200, {"gitVersion": "v1.36.0"}).then(200, b"<html>")
+    client = Client(script)
+    assert {"gitVersion": "v1.36.0"} == await client.get_json("/version")
+    with pytest.raises(ServerFailure, match="/version is not JSON"):
+        await client.get_json("/version")
+
+
+async def test_a_list_comes_page_by_page_and_names_its_version_only_once() -> None:
+    one = {"metadata": {"resourceVersion": "7", "continue": "more"}, "items": [STORED]}
+    two = {"metadata": {"resourceVersion": "7"}, "items": []}
+    script = Script().then(200, one).then(200, two)
+    pages = Client(script).pages(
+        Deployment, namespace="n", labels="l=1", fields="f=2", limit=1, resource_version="5"
+    )
+    assert [(1, "7"), (0, "7")] == [(len(p.items), p.resource_version) async for p in pages]
+    first, second = (dict(request.query) for request in script.requests)
+    assert {
+        "limit": "1",
+        "labelSelector": "l=1",
+        "fieldSelector": "f=2",
+        "resourceVersion": "5",
+        "resourceVersionMatch": "NotOlderThan",
+    } == first
+    assert {
+        "limit": "1",
+        "labelSelector": "l=1",
+        "fieldSelector": "f=2",
+        "continue": "more",
+    } == second
+
+
+async def test_version_zero_is_any_version() -> None:
+    script = Script().then(200, {"metadata": {"resourceVersion": "7"}, "items": None})
+    pages = [page async for page in Client(script).pages(Deployment, resource_version="0")]
+    assert [] == pages[0].items
+    assert {"limit": "500", "resourceVersion": "0"} == dict(script.requests[0].query)
+
+
+async def test_a_broken_item_is_reported_beside_the_others() -> None:
+    broken = {"metadata": {"name": "b", "namespace": "n", "generation": "x"}}
+    script = Script().then(200, {"items": [STORED, broken, STORED]})
+    (page,) = [page async for page in Client(script).pages(Deployment)]
+    assert 2 == len(page.items)
+    assert [Key("n", "b")] == [error.key for error in page.broken]
+
+
+async def test_a_list_that_took_too_long_has_expired() -> None:
+    page = {"metadata": {"resourceVersion": "7", "continue": "more"}, "items": [STORED]}
+    script = Script().then(200, page).then(410, a_status(410, "Expired"))
+    pages = Client(script).pages(Deployment)
+    assert 1 == len((await anext(pages)).items)
+    with pytest.raises(Expired):
+        await anext(pages)
+
+
+async def test_a_list_that_is_none_is_an_error() -> None:
+    script = Script().then(200, b"<html>log in here</html>")
+    with pytest.raises(DecodeError, match="list"):
+        await anext(Client(script).pages(Deployment))
+
+
+async def _stream(*chunks: bytes) -> AsyncIterator[bytes]:
+    for chunk in chunks:
+        yield chunk
+
+
+async def test_a_watch_gives_lines_with_their_objects_untouched() -> None:
+    closed: list[bool] = []
+    body = _stream(
+        b'{"type":"ADDED","object":{"a":',
+        b'1}}\n{"type":"BOOKMARK","object":{}}\n{"type":"ERROR","object":{"code":410}}\n',
+    )
+    script = Script([Answer(200, {}, body, lambda: closed.append(True))])
+    watch = Client(script).watch(
+        Deployment, resource_version="7", namespace="n", labels="l=1", timeout_seconds=290.4
+    )
+    lines = [(line.type, msgspec.json.decode(line.object)) async for line in watch]
+    assert [("ADDED", {"a": 1}), ("BOOKMARK", {}), ("ERROR", {"code": 410})] == lines
+    request = script.requests[0]
+    assert COLLECTION == request.path
+    assert None is request.timeout_seconds
+    assert {
+        "watch": "true",
+        "allowWatchBookmarks": "true",
+        "resourceVersion": "7",
+        "timeoutSeconds": "290",
+        "labelSelector": "l=1",
+    } == dict(request.query)
+    assert [True] == closed
+
+
+async def test_a_watch_that_is_closed_early_lets_go_of_its_connection() -> None:
+    closed: list[bool] = []
+    body = _stream(b'{"type":"BOOKMARK","object":{}}\n', b'{"type":"BOOKMARK","object":{}}\n')
+    script = Script([Answer(200, {}, body, lambda: closed.append(True))])
+    watch = Client(script).watch(Deployment, resource_version="7", timeout_seconds=1)
+    await anext(watch)
+    assert [] == closed
+    await watch.aclose()
+    assert [True] == closed
+    with pytest.raises(StopAsyncIteration):
+        await anext(body)
+
+
+async def test_a_watch_may_be_refused_and_is_asked_for_once() -> None:
+    script = Script().then(410, a_status(410, "Expired"))
+    with pytest.raises(Expired):
+        await anext(Client(script).watch(Deployment, resource_version="7", timeout_seconds=1))
+    script.then(503, a_status(503, "ServiceUnavailable"), {"retry-after": "3"})
+    with pytest.raises(ServerFailure) as caught:
+        await anext(Client(script).watch(Deployment, resource_version="7", timeout_seconds=1))
+    assert 3.0 == caught.value.retry_after_seconds
+    assert 2 == len(script.requests)
+
+
+@pytest.mark.parametrize(
+    "line", [b"<html>\n", b'{"type":"WHAT","object":{}}\n', b'{"type":"ADDED"}\n']
+)
+async def test_an_unreadable_watch_line_ends_the_watch(line: bytes) -> None:
+    script = Script().then(200, line)
+    with pytest.raises(Unreachable, match="unreadable line"):
+        await anext(Client(script).watch(Deployment, resource_version="7", timeout_seconds=1))
+
+
+async def test_an_apply_carries_manager_force_and_the_uid_it_is_meant_for() -> None:
+    script = Script().then(200, STORED)
+    before = repr(WANTED)
+    await Client(script).apply(Deployment, WANTED, force=True, uid=UID)
+    request = script.requests[0]
+    assert ("PATCH", PATH, "application/apply-patch+yaml") == (
+        request.method,
+        request.path,
+        request.content_type,
+    )
+    told = {"fieldManager": "dynamo-operator", "fieldValidation": "Ignore", "force": "true"}
+    assert told == dict(request.query)
+    assert {**WANTED, "metadata": {**WANTED["metadata"], "uid": UID}} == script.body
+    assert before == repr(WANTED)
+
+
+async def test_an_apply_without_guard_sends_what_is_wanted() -> None:
+    script = Script().then(200, STORED)
+    await Client(script, field_manager="me").apply(Deployment, WANTED, force=False)
+    query = script.requests[0].query
+    assert ("me", "false") == (query["fieldManager"], query["force"])
+    assert WANTED == script.body
+
+
+async def test_an_apply_that_must_create_names_a_version_that_no_object_has() -> None:
+    script = Script().then(201, STORED)
+    await Client(script).apply(Deployment, WANTED, force=False, uid=ABSENT)
+    assert {**WANTED["metadata"], "resourceVersion": "1"} == script.body["metadata"]
+
+
+async def test_an_apply_that_must_create_finds_the_name_taken() -> None:
+    script = Script().then(409, a_status(409, "Conflict", "the object has been modified"))
+    with pytest.raises(Conflict, match="exists already") as caught:
+        await Client(script).apply(Deployment, WANTED, force=False, uid=ABSENT)
+    assert "AlreadyExists" == caught.value.reason
+
+
+async def test_a_create_that_may_have_happened_is_not_repeated() -> None:
+    for script in (
+        Script().then_raise(Unreachable("cut")),
+        Script().then_raise(Unreachable("cut")),
+    ):
+        client = Client(script)
+        with pytest.raises(Unreachable):
+            await client.create(Deployment, WANTED)
+    script = Script().then_raise(Unreachable("cut"))
+    with pytest.raises(Unreachable):
+        await Client(script).apply(Deployment, WANTED, force=False, uid=ABSENT)
+
+
+@pytest.mark.parametrize("uid_of_answer", [None, "uid-2"])
+async def test_a_write_onto_another_object_of_that_name_is_a_conflict(
+    uid_of_answer: str | None,
+) -> None:
+    if uid_of_answer is None:  # the API server has noticed
+        script = Script().then(422, UID_IS_IMMUTABLE).then(422, UID_IS_IMMUTABLE)
+    else:  # it has not, as for the status of a custom resource
+        other = {"metadata": {"name": "a", "namespace": "n", "uid": uid_of_answer}}
+        script = Script().then(200, other).then(200, other)
+    client = Client(script)
+    with pytest.raises(Conflict, match="another object now"):
+        await client.apply(Deployment, WANTED, force=True, uid=UID)
+    with pytest.raises(Conflict, match="another object now"):
+        await client.merge_patch(Deployment, KEY, {"spec": {}}, uid=UID)
+
+
+async def test_what_is_invalid_for_another_reason_stays_invalid() -> None:
+    script = Script().then(422, a_status(422, "Invalid"))
+    with pytest.raises(Invalid):
+        await Client(script).apply(Deployment, WANTED, force=True, uid=UID)
+
+
+async def test_a_merge_patch_keeps_its_own_metadata_beside_the_guard() -> None:
+    script = Script().then(200, STORED)
+    patch = {"metadata": {"resourceVersion": "7"}, "status": {"replicas": 1}}
+    await Client(script).merge_patch(Deployment, KEY, patch, subresource="status", uid=UID)
+    request = script.requests[0]
+    assert f"{PATH}/status" == request.path
+    assert "application/merge-patch+json" == request.content_type
+    assert {"resourceVersion": "7", "uid": UID} == script.body["metadata"]
+
+
+async def test_a_create_posts_to_the_collection() -> None:
+    script = Script().then(201, STORED)
+    await Client(script).create(Deployment, WANTED)
+    assert ("POST", COLLECTION) == (script.requests[0].method, script.requests[0].path)
+
+
+async def test_a_replace_puts_the_whole_object() -> None:
+    script = Script().then(200, STORED)
+    await Client(script).replace(Deployment, KEY, WANTED)
+    assert ("PUT", PATH, WANTED) == (
+        script.requests[0].method,
+        script.requests[0].path,
+        script.body,
+    )
+
+
+async def test_a_delete_is_for_this_very_object() -> None:
+    script = Script().then(200, {}).then(200, {})
+    client = Client(script)
+    await client.delete(Deployment, KEY, uid=UID)
+    assert {"preconditions": {"uid": UID}, "propagationPolicy": "Background"} == script.body
+    await client.delete(Deployment, KEY, uid=UID, resource_version="7")
+    assert {"uid": UID, "resourceVersion": "7"} == script.body["preconditions"]
+
+
+async def test_to_delete_what_is_gone_is_success() -> None:
+    await Client(Script().then(404, a_status(404, "NotFound"))).delete(Deployment, KEY, uid=UID)
+
+
+@pytest.mark.parametrize(("code", "error"), [(409, Conflict), (403, Forbidden)])
+async def test_a_delete_may_be_refused(code: int, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        await Client(Script().then(code, a_status(code, "X"))).delete(Deployment, KEY, uid=UID)
+
+
+def a_watch(script: Script, resource_version: str) -> Watch[Deployment]:
+    """A watch that has listed everything up to that version."""
+    watch = Watch(Client(script), Deployment, Selection())
+    watch.state = Listed(resource_version)
+    return watch
+
+
+async def test_a_watch_goes_on_after_an_object_that_is_nested_too_deeply() -> None:
+    deep = b"[" * 3000 + b"]" * 3000
+    line = b'{"type":"%s","object":{"metadata":{"name":"a","resourceVersion":"%s"},"x":%s}}\n'
+    script = Script().then(200, line % (b"ADDED", b"8", deep) + line % (b"ADDED", b"9", b"1"))
+    watch = a_watch(script, "7")
+    await watch.step()
+    (broken,) = await watch.step()
+    (changed,) = await watch.step()
+    assert isinstance(broken, Broken)
+    assert isinstance(changed, Changed)
+    assert isinstance(watch.state, Watching)
+    assert "9" == watch.state.resource_version

@@ -1,0 +1,439 @@
+"""The transport to a real server: TLS, renewed credentials, long lines, and one clear line per failure."""
+
+import asyncio
+import socket
+import ssl
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from kube_runtime.client.auth import TlsMaterial
+from kube_runtime.client.http import AiohttpTransport
+from kube_runtime.client.requests import Client
+from kube_runtime.client.transport import Request
+from kube_runtime.errors import ConfigError, Forbidden, Unauthorized, Unreachable
+from kube_runtime.types.apps import Deployment
+from scripted.server import an_authority, server_tls, serving
+from scripted.transport import Plain
+
+GET = Request("GET", "/x")
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+async def hello(request: web.Request) -> web.Response:
+    return web.json_response({"hello": request.path, "query": request.query_string})
+
+
+async def answer_of(credentials: Plain, request: Request = GET) -> tuple[int, bytes]:
+    async with AiohttpTransport(credentials) as transport:
+        answer = await transport.send(request)
+        return answer.status, await answer.read()
+
+
+async def test_a_request_reaches_the_server_as_it_is() -> None:
+    seen: list[web.Request] = []
+    bodies: list[bytes] = []
+
+    async def handler(request: web.Request) -> web.Response:
+        seen.append(request)
+        bodies.append(await request.read())
+        response = web.Response(status=409, headers={"X-Some": "1"}, body=b"no")
+        response.set_cookie("session", "1")
+        return response
+
+    request = Request("PATCH", "/a/b", {"labelSelector": "a in (b,c),d=e+f"}, b"{}", "text/x")
+    async with serving(handler) as url, AiohttpTransport(Plain(url, ["t"])) as transport:
+        for _ in range(2):
+            answer = await transport.send(request)
+            assert (409, "1", b"no") == (
+                answer.status,
+                answer.headers["x-some"],
+                await answer.read(),
+            )
+    first, second = seen
+    assert ("PATCH", "/a/b", "a in (b,c),d=e+f") == (
+        first.method,
+        first.path,
+        first.query["labelSelector"],
+    )
+    assert "Bearer t" == first.headers["Authorization"]
+    assert "gzip" == first.headers["Accept-Encoding"]
+    assert "text/x" == first.headers["Content-Type"]
+    assert first.headers["User-Agent"].startswith("dynamo-operator")
+    assert [b"{}", b"{}"] == bodies
+    assert {} == dict(second.cookies)
+
+
+async def test_connections_notice_when_the_other_end_is_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    options: set[tuple[int, int]] = set()
+
+    class Recorded(socket.socket):
+        def setsockopt(self, level: int, option: int, value: Any, *more: Any) -> None:
+            options.add((option, value))
+            super().setsockopt(level, option, value, *more)
+
+    async with serving(hello) as url:
+        monkeypatch.setattr("kube_runtime.client.http.socket.socket", Recorded)
+        await answer_of(Plain(url))
+    assert (socket.SO_KEEPALIVE, 1) in options
+    assert {(socket.TCP_KEEPIDLE, 30), (socket.TCP_KEEPINTVL, 10)} <= options
+
+
+async def test_the_server_may_have_a_path_of_its_own() -> None:
+    async with serving(hello) as url:
+        _, body = await answer_of(Plain(f"{url}/k8s/clusters/c-1"))
+    assert b'"/k8s/clusters/c-1/x"' in body
+
+
+async def test_a_compressed_answer_is_unpacked() -> None:
+    async def handler(request: web.Request) -> web.Response:
+        response = web.Response(body=b"x" * 500_000)
+        response.enable_compression()
+        return response
+
+    async with serving(handler) as url:
+        assert (200, b"x" * 500_000) == await answer_of(Plain(url))
+
+
+async def test_a_redirect_is_not_followed_with_our_credentials() -> None:
+    paths: list[str] = []
+
+    async def handler(request: web.Request) -> web.Response:
+        paths.append(request.path)
+        return web.Response(status=302, headers={"Location": "/elsewhere"})
+
+    async with serving(handler) as url:
+        assert 302 == (await answer_of(Plain(url, ["t"])))[0]
+    assert ["/x"] == paths
+
+
+def only(token: str) -> Handler:
+    async def handler(request: web.Request) -> web.Response:
+        good = request.headers.get("Authorization") == f"Bearer {token}"
+        return web.Response(status=200 if good else 401)
+
+    return handler
+
+
+async def test_a_refused_token_is_renewed_once_for_all_who_wait() -> None:
+    async with serving(only("new")) as url:
+        credentials = Plain(url, ["old", "new"])
+        async with AiohttpTransport(credentials) as transport:
+            answers = await asyncio.gather(*(transport.send(GET) for _ in range(20)))
+            for answer in answers:
+                await answer.aclose()
+    assert {200} == {answer.status for answer in answers}
+    assert 1 == credentials.refreshed
+
+
+async def test_a_request_with_a_body_is_repeated_whole_after_renewal() -> None:
+    bodies: list[bytes] = []
+
+    async def handler(request: web.Request) -> web.Response:
+        bodies.append(await request.read())
+        return await only("new")(request)  # type: ignore[return-value]
+
+    async with serving(handler) as url:
+        credentials = Plain(url, ["old", "new"])
+        assert 200 == (await answer_of(credentials, Request("POST", "/x", body=b"{}")))[0]
+    assert [b"{}", b"{}"] == bodies
+
+
+async def test_a_refusal_that_nothing_renews_is_the_answer() -> None:
+    count = 0
+
+    async def handler(request: web.Request) -> web.Response:
+        nonlocal count
+        count += 1
+        return web.Response(status=401, text="Unauthorized")
+
+    async with serving(handler) as url, AiohttpTransport(Plain(url, ["t"])) as transport:
+        with pytest.raises(Unauthorized):
+            await Client(transport).get_json("/x")
+    assert 1 == count
+
+
+async def test_a_renewal_that_fails_is_no_answer() -> None:
+    class Broken(Plain):
+        async def refresh(self) -> None:
+            raise ConfigError("/some/kubeconfig", "exec plugin x: exploded")
+
+    async with serving(only("t")) as url, AiohttpTransport(Broken(url)) as transport:
+        with pytest.raises(Unreachable, match=r"^credentials: /some/kubeconfig: exec plugin x"):
+            await transport.send(GET)
+
+
+async def test_nothing_listens() -> None:
+    async with serving(hello) as url:
+        pass
+    with pytest.raises(Unreachable) as caught:
+        await answer_of(Plain(url))
+    address = url.removeprefix("http://")
+    assert f"{url}: nothing listens on {address}: connection refused" == str(caught.value)
+
+
+async def test_a_name_that_does_not_exist() -> None:
+    with pytest.raises(Unreachable, match=r"the name nowhere\.invalid cannot be resolved"):
+        await answer_of(Plain("https://nowhere.invalid"))
+
+
+async def test_a_server_that_does_not_answer_in_time() -> None:
+    released = asyncio.Event()
+
+    async def handler(request: web.Request) -> web.Response:
+        await released.wait()
+        return web.Response()
+
+    async with serving(handler) as url:
+        with pytest.raises(Unreachable, match=r"no answer to GET /x within 0\.1 s"):
+            await answer_of(Plain(url), Request("GET", "/x", timeout_seconds=0.1))
+        released.set()
+
+
+async def test_an_answer_that_is_cut() -> None:
+    async def handler(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Length": "100"})
+        await response.prepare(request)
+        await response.write(b"half")
+        assert request.transport is not None
+        request.transport.abort()
+        return response
+
+    async with serving(handler) as url:
+        with pytest.raises(Unreachable, match="GET /x"):
+            await answer_of(Plain(url))
+
+
+async def test_a_server_of_our_authority_is_trusted(tmp_path: Path) -> None:
+    authority = an_authority(tmp_path)
+    context = TlsMaterial(authority.pem).context("test")
+    async with serving(hello, server_tls(authority)) as url:
+        assert 200 == (await answer_of(Plain(url, tls=context)))[0]
+
+
+async def test_a_server_of_a_strange_authority_is_not(tmp_path: Path) -> None:
+    stranger = an_authority(tmp_path / "stranger", "a stranger")
+    context = TlsMaterial(stranger.pem).context("test")
+    async with serving(hello, server_tls(an_authority(tmp_path / "ours"))) as url:
+        with pytest.raises(Unreachable) as caught:
+            await answer_of(Plain(url, tls=context))
+        with pytest.raises(Unreachable, match="is not trusted"):
+            await answer_of(Plain(url))  # the system's authorities know it neither
+    assert str(caught.value).startswith(f"{url}: the certificate of 127.0.0.1 is not trusted: ")
+    assert "\n" not in str(caught.value)
+
+
+async def test_a_certificate_for_another_name(tmp_path: Path) -> None:
+    authority = an_authority(tmp_path)
+    context = TlsMaterial(authority.pem).context("test")
+    async with serving(hello, server_tls(authority)) as url:
+        with pytest.raises(Unreachable, match=r"not valid for 'other\.example'"):
+            await answer_of(Plain(url, tls=context, tls_server_name="other.example"))
+        assert 200 == (await answer_of(Plain(url, tls=context, tls_server_name="localhost")))[0]
+
+
+async def test_unverified_tls_is_possible_when_asked_for(tmp_path: Path) -> None:
+    context = TlsMaterial(verify=False).context("test")
+    async with serving(hello, server_tls(an_authority(tmp_path))) as url:
+        assert 200 == (await answer_of(Plain(url, tls=context)))[0]
+
+
+async def test_plain_text_where_tls_is_expected() -> None:
+    context = TlsMaterial(verify=False).context("test")
+    async with serving(hello) as url:
+        with pytest.raises(Unreachable, match=r"no TLS connection to 127\.0\.0\.1"):
+            await answer_of(Plain(url.replace("http:", "https:"), tls=context))
+
+
+async def test_a_client_certificate_says_who_we_are(tmp_path: Path) -> None:
+    async def who(request: web.Request) -> web.Response:
+        assert request.transport is not None
+        peer = request.transport.get_extra_info("peercert")
+        return web.Response(text=dict(part[0] for part in peer["subject"])["commonName"])
+
+    authority = an_authority(tmp_path)
+    pair = authority.issue("alice")
+    material = TlsMaterial(authority.pem, pair.certificate.read_bytes(), pair.key.read_bytes())
+    context = material.context("test")
+    async with serving(who, server_tls(authority)) as url:
+        assert (200, b"alice") == await answer_of(Plain(url, tls=context))
+
+
+async def test_a_proxy_is_used_and_its_refusal_told() -> None:
+    async with serving(hello) as proxy:
+        with pytest.raises(Unreachable, match="the proxy refused: 404 Not Found"):
+            await answer_of(Plain("https://api.example", proxy=proxy))
+    with pytest.raises(Unreachable, match=r"the proxy 127\.0\.0\.1:"):
+        await answer_of(Plain("https://api.example", proxy=proxy))
+
+
+async def test_a_watch_line_may_have_megabytes() -> None:
+    text = "x" * 5_000_000
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(b'{"type":"ADDED","object":{"a":"' + text.encode() + b'"}}\n')
+        await response.write(b'{"type":"DELETED","object":{}}\n')
+        return response
+
+    async with serving(handler) as url, AiohttpTransport(Plain(url)) as transport:
+        watch = Client(transport).watch(Deployment, resource_version="1", timeout_seconds=60)
+        lines = [(line.type, len(bytes(line.object))) async for line in watch]
+    assert [("ADDED", len(text) + 8), ("DELETED", 2)] == lines
+
+
+class Endless:
+    """A watch that says one thing and then waits; `gone` is set when its client has left."""
+
+    def __init__(self) -> None:
+        self.gone = asyncio.Event()
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(b'{"type":"BOOKMARK","object":{}}\n')
+        connection = request.transport
+        assert connection is not None
+        while not connection.is_closing():  # noqa: ASYNC110 - the server has no event for it
+            await asyncio.sleep(0.01)
+        self.gone.set()
+        return response
+
+
+async def test_a_cancelled_watch_leaves_no_connection() -> None:
+    server = Endless()
+    async with serving(server.handle) as url, AiohttpTransport(Plain(url)) as transport:
+        watch = Client(transport).watch(Deployment, resource_version="1", timeout_seconds=60)
+        await anext(watch)
+        waiting = asyncio.ensure_future(anext(watch))
+        await asyncio.sleep(0.05)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        await asyncio.wait_for(server.gone.wait(), 5)
+
+
+async def test_a_watch_left_early_leaves_no_connection() -> None:
+    server = Endless()
+    async with serving(server.handle) as url, AiohttpTransport(Plain(url)) as transport:
+        watch = Client(transport).watch(Deployment, resource_version="1", timeout_seconds=60)
+        async with aclosing(watch) as lines:
+            async for _ in lines:
+                break
+        await asyncio.wait_for(server.gone.wait(), 5)
+
+
+def sockets() -> int:
+    """How many this process has open."""
+    opened = (each for each in Path("/proc/self/fd").iterdir() if each.is_symlink())
+    return sum(str(each.readlink()).startswith("socket:") for each in opened)
+
+
+async def test_who_leaves_a_watch_over_tls_waits_for_no_goodbye(tmp_path: Path) -> None:
+    authority = an_authority(tmp_path)
+    context = TlsMaterial(authority.pem).context("test")
+    async with serving(Endless().handle, server_tls(authority)) as url:
+        before = sockets()
+        async with AiohttpTransport(Plain(url, tls=context)) as transport:
+            answer = await transport.send(GET)
+            assert before + 2 == sockets(), "one of the client, one of the server"
+            await answer.aclose()
+        await asyncio.sleep(0)
+        assert before + 1 >= sockets()
+
+
+async def test_a_closed_transport_ends_its_watches() -> None:
+    async with serving(Endless().handle) as url:
+        transport = AiohttpTransport(Plain(url))
+        watch = Client(transport).watch(Deployment, resource_version="1", timeout_seconds=60)
+        await anext(watch)
+        await transport.aclose()
+        with pytest.raises(Unreachable):
+            await anext(watch)
+        with pytest.raises(Unreachable, match="the transport is closed"):
+            await transport.send(GET)
+
+
+async def test_a_watch_that_is_refused_says_why() -> None:
+    async def handler(request: web.Request) -> web.Response:
+        return web.json_response(
+            {"kind": "Status", "code": 403, "message": "cannot watch"}, status=403
+        )
+
+    async with serving(handler) as url, AiohttpTransport(Plain(url)) as transport:
+        watch = Client(transport).watch(Deployment, resource_version="1", timeout_seconds=60)
+        with pytest.raises(Forbidden, match="cannot watch"):
+            await anext(watch)
+
+
+async def test_many_requests_share_connections() -> None:
+    ports: set[object] = set()
+
+    async def handler(request: web.Request) -> web.Response:
+        assert request.transport is not None
+        ports.add(request.transport.get_extra_info("peername"))
+        return web.Response(text="{}")
+
+    async with serving(handler) as url, AiohttpTransport(Plain(url)) as transport:
+        for _ in range(20):
+            await Client(transport).get_json("/x")
+    assert 1 == len(ports)
+
+
+def test_bad_tls_material_names_its_source(tmp_path: Path) -> None:
+    authority = an_authority(tmp_path)
+    alice, bob = authority.issue("alice"), authority.issue("bob")
+    certificate, key = alice.certificate.read_bytes(), bob.key.read_bytes()
+    for material, words in (
+        (TlsMaterial(b"nonsense"), "certificate authority"),
+        (TlsMaterial(certificate=certificate), "come together"),
+        (TlsMaterial(certificate=certificate, key=key), "client certificate or key"),
+        (TlsMaterial(certificate=b"nonsense", key=key), "client certificate or key"),
+    ):
+        with pytest.raises(ConfigError, match=words) as caught:
+            material.context("the file")
+        assert "the file" == caught.value.source
+
+
+def test_an_encrypted_key_is_refused_and_nobody_is_asked_for_its_password(tmp_path: Path) -> None:
+    from cryptography.hazmat.primitives import serialization
+
+    pair = an_authority(tmp_path).issue("alice")
+    key = serialization.load_pem_private_key(pair.key.read_bytes(), None)
+    locked = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.BestAvailableEncryption(b"secret"),
+    )
+    started = time.monotonic()
+    with pytest.raises(ConfigError, match="client certificate or key"):
+        TlsMaterial(certificate=pair.certificate.read_bytes(), key=locked).context("the file")
+    assert time.monotonic() - started < 5
+
+
+def test_key_material_is_private_on_disk_and_does_not_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modes: list[int] = []
+    load = ssl.SSLContext.load_cert_chain
+
+    def look(context: ssl.SSLContext, path: Path, **options: str) -> None:
+        modes.extend((path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777))
+        load(context, path, **options)
+
+    monkeypatch.setattr(ssl.SSLContext, "load_cert_chain", look)
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    pair = an_authority(tmp_path).issue("alice")
+    TlsMaterial(None, pair.certificate.read_bytes(), pair.key.read_bytes()).context("test")
+    assert [0o600, 0o700] == modes
+    assert [] == list(folder.iterdir())

@@ -1,0 +1,446 @@
+"""Kubernetes Events as they end up in the API server, on a simulated clock."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+from structlog.testing import capture_logs
+
+from kube_runtime.client.requests import Client
+from kube_runtime.client.transport import Answer, Request
+from kube_runtime.controller.events import (
+    ATTEMPTS,
+    COLLECT_SECONDS,
+    PATIENCE_SECONDS,
+    PENDING_LIMIT,
+    EventWriter,
+    Recorder,
+    held,
+)
+from kube_runtime.metrics import RuntimeMetrics
+from kube_runtime.rate_limits import MANY_A_SECOND
+from kube_runtime.types.core import Event
+from kube_runtime.types.meta import Metadata
+from simulated.gadget import Gadget
+from simulated.server import NO_ANSWER, Fault, Server
+
+pytestmark = pytest.mark.looptime
+
+EVENTS = Event.KIND.path()
+BIRTH = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def a_gadget(name: str = "g", namespace: str = "ns") -> Gadget:
+    return Gadget(Metadata(name, namespace, f"uid-{name}", "7"))
+
+
+def wall_clock() -> datetime:
+    return BIRTH + timedelta(seconds=asyncio.get_running_loop().time())
+
+
+@dataclass
+class World:
+    server: Server = field(default_factory=Server)
+    metrics: RuntimeMetrics = field(default_factory=RuntimeMetrics)
+
+    def __post_init__(self) -> None:
+        self.restart()
+
+    def restart(self) -> None:
+        """Have another process go on, which remembers nothing."""
+        self.writer = EventWriter(
+            Client(self.server), instance="host_1", metrics=self.metrics, wall_clock=wall_clock
+        )
+        self.recorder: Recorder = self.writer.recorder("gadgets")
+
+    def happens(self, message: str, *, reason: str = "Created", about: str = "g") -> None:
+        self.recorder.event(a_gadget(about), reason=reason, message=message)
+
+    async def is_busy(self, seconds: float) -> None:
+        """Much else begins for so long."""
+        ends = asyncio.get_running_loop().time() + seconds
+        while asyncio.get_running_loop().time() < ends:
+            for _ in range(MANY_A_SECOND):
+                self.writer.bustle.note()
+            await asyncio.sleep(0.5)
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        return list(self.server.storage.objects.get(EVENTS, {}).values())
+
+    @property
+    def requests(self) -> list[str]:
+        return [each.method for each in self.server.requests]
+
+    def dropped(self, cause: str) -> float:
+        labels = {"cause": cause}
+        name = "dynamo_operator_events_dropped_total"
+        return self.metrics.registry.get_sample_value(name, labels) or 0.0
+
+
+@asynccontextmanager
+async def running() -> AsyncIterator[World]:
+    world = World()
+    async with running_writer(world):
+        yield world
+
+
+@asynccontextmanager
+async def running_writer(world: World) -> AsyncIterator[None]:
+    task = asyncio.create_task(world.writer.run())
+    yield
+    assert not task.done()
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+
+
+async def test_an_event_says_what_happened_to_what_and_who_says_so() -> None:
+    async with running() as world:
+        world.recorder.event(a_gadget(), reason="Broke", message="it broke", warning=True)
+        await asyncio.sleep(1)
+        (event,) = world.events
+    del event["metadata"]
+    assert {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "involvedObject": {
+            "apiVersion": "example.com/v1",
+            "kind": "Gadget",
+            "name": "g",
+            "namespace": "ns",
+            "uid": "uid-g",
+            "resourceVersion": "7",
+        },
+        "type": "Warning",
+        "reason": "Broke",
+        "message": "it broke",
+        "count": 1,
+        "firstTimestamp": "2026-01-01T00:00:00Z",
+        "lastTimestamp": "2026-01-01T00:00:00Z",
+        "source": {"component": "gadgets"},
+        "reportingComponent": "gadgets",
+        "reportingInstance": "host_1",
+    } == event
+
+
+async def test_events_of_one_reason_within_a_moment_are_one_request() -> None:
+    async with running() as world:
+        for name in ("a", "b", "b", "c"):
+            world.happens(f"Created {name}")
+            await asyncio.sleep(0.05)
+        await asyncio.sleep(1)
+        assert ["POST"] == world.requests
+        (event,) = world.events
+        assert ("Created a; Created b; Created c", 4) == (event["message"], event["count"])
+
+
+async def test_another_reason_type_object_or_component_is_another_event() -> None:
+    async with running() as world:
+        world.happens("x")
+        world.happens("x", reason="Deleted")
+        world.happens("x", about="other")
+        world.recorder.event(a_gadget(), reason="Created", message="x", warning=True)
+        world.writer.recorder("others").event(a_gadget(), reason="Created", message="x")
+        await asyncio.sleep(1)
+        assert 5 == len(world.events)
+
+
+async def test_the_same_event_later_raises_the_count() -> None:
+    async with running() as world:
+        for _ in range(3):
+            world.happens("again")
+            await asyncio.sleep(60)
+        assert ["POST", "PATCH", "PATCH"] == world.requests
+        (event,) = world.events
+    assert 3 == event["count"]
+    assert "2026-01-01T00:00:00Z" == event["firstTimestamp"]
+    assert "2026-01-01T00:02:00Z" == event["lastTimestamp"]
+
+
+async def test_a_restarted_process_goes_on_with_the_event_of_the_one_before() -> None:
+    async with running() as world:
+        world.happens("once")
+        await asyncio.sleep(1)
+        world.restart()
+        async with running_writer(world):
+            world.happens("twice")
+            await asyncio.sleep(1)
+            (event,) = world.events
+            assert ("twice", 2) == (event["message"], event["count"])
+            world.happens("thrice")
+            await asyncio.sleep(1)
+        assert ["POST", "POST", "PATCH", "PATCH", "PATCH"] == world.requests
+        (event,) = world.events
+    assert ("thrice", 3) == (event["message"], event["count"])
+
+
+async def test_an_event_that_the_server_has_forgotten_is_made_anew() -> None:
+    async with running() as world:
+        world.happens("once")
+        await asyncio.sleep(1)
+        world.server.storage.objects[EVENTS].clear()
+        world.happens("once more")
+        await asyncio.sleep(1)
+        (event,) = world.events
+    assert ("once more", 1) == (event["message"], event["count"])
+
+
+async def test_events_of_a_block_are_held_back_until_its_end() -> None:
+    async with running() as world:
+        with held():
+            world.happens("x")
+            await asyncio.sleep(10)
+            assert [] == world.requests
+        await asyncio.sleep(1)
+        assert ["POST"] == world.requests
+
+
+async def test_a_block_that_fails_still_tells_what_it_did() -> None:
+    async with running() as world:
+        with suppress(ZeroDivisionError), held():
+            world.happens("x")
+            raise ZeroDivisionError
+        await asyncio.sleep(1)
+        assert 1 == len(world.events)
+
+
+async def test_two_blocks_at_once_do_not_release_each_other() -> None:
+    async with running() as world:
+
+        async def block(seconds: float, about: str) -> None:
+            with held():
+                world.happens("x", about=about)
+                await asyncio.sleep(seconds)
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(block(5, "quick"))
+            group.create_task(block(50, "slow"))
+            await asyncio.sleep(20)
+            assert ["quick"] == [each["involvedObject"]["name"] for each in world.events]
+
+
+async def test_an_event_of_a_task_that_outlives_its_block_is_not_lost() -> None:
+    async with running() as world:
+
+        async def late() -> None:
+            await asyncio.sleep(5)
+            world.happens("late")
+
+        with held():
+            task = asyncio.create_task(late())
+        await task
+        await asyncio.sleep(1)
+        assert 1 == len(world.events)
+
+
+async def test_one_object_costs_25_requests_and_then_one_in_five_minutes() -> None:
+    async with running() as world:
+        for number in range(60):
+            world.happens("x", reason=f"Reason{number}")
+        world.happens("y", about="other")
+        await asyncio.sleep(10)
+        assert 26 == len(world.events)
+        assert 35 == world.dropped("budget")
+        await asyncio.sleep(300)
+        world.happens("x", reason="Later")
+        await asyncio.sleep(10)
+        assert 27 == len(world.events)
+
+
+async def test_when_too_many_wait_the_oldest_is_dropped() -> None:
+    world = World()
+    for number in range(PENDING_LIMIT + 10):
+        world.happens("x", about=str(number))
+        if number % 100 == 0:
+            await asyncio.sleep(0)
+    await world.writer.flush()
+    assert PENDING_LIMIT == len(world.events)
+    assert 10 == world.dropped("queue_full")
+    assert "10" == world.events[0]["involvedObject"]["name"]
+
+
+async def test_in_busy_times_what_went_well_is_told_later_and_what_went_wrong_at_once() -> None:
+    async with running() as world:
+        world.happens("x")
+        world.recorder.event(a_gadget(), reason="Broke", message="it broke", warning=True)
+        await world.is_busy(10.0)
+        assert ["Broke"] == [each["reason"] for each in world.events]
+        await asyncio.sleep(2.0)
+        assert {"Broke", "Created"} == {each["reason"] for each in world.events}
+
+
+async def test_times_that_stay_busy_keep_no_event_back_for_good() -> None:
+    async with running() as world:
+        world.happens("x")
+        await world.is_busy(PATIENCE_SECONDS + 1)
+        assert ["Created"] == [each["reason"] for each in world.events]
+        world.happens("y", reason="Updated")
+        await world.is_busy(10.0)
+        assert 1 == len(world.events)
+
+
+async def test_what_waits_for_quiet_times_is_written_when_the_process_stops() -> None:
+    async with running() as world:
+        world.happens("x")
+        await world.is_busy(COLLECT_SECONDS + 1)
+        assert [] == world.events
+        await world.writer.flush()
+        assert 1 == len(world.events)
+
+
+async def test_what_could_not_be_written_before_a_stop_is_counted() -> None:
+    async with running() as world:
+        for number in range(3):
+            world.happens("x", about=str(number))
+        assert 3 == world.writer.give_up()
+        await asyncio.sleep(COLLECT_SECONDS + 1)
+        assert [] == world.events
+        assert 3 == world.dropped("stopped")
+
+
+async def test_flush_writes_without_waiting_for_more() -> None:
+    async with running() as world:
+        started = asyncio.get_running_loop().time()
+        world.happens("x")
+        await world.writer.flush()
+        assert 1 == len(world.events)
+        assert started == asyncio.get_running_loop().time()
+
+
+async def test_a_missing_permission_is_said_once_and_harms_nobody() -> None:
+    async with running() as world:
+        world.server.faults.append(Fault(403, times=3, method="POST"))
+        with capture_logs() as logs:
+            for number in range(4):
+                world.happens("x", reason=f"Reason{number}")
+            await asyncio.sleep(10)
+        assert ["event not written"] == [entry["event"] for entry in logs]
+        assert 1 == len(world.events)
+        assert 3 == world.dropped("refused")
+
+
+async def test_an_outage_is_waited_out() -> None:
+    async with running() as world:
+        world.server.faults.append(Fault(503, times=3, method="POST"))
+        world.happens("x")
+        await asyncio.sleep(30)
+        assert 1 == len(world.events)
+
+
+async def test_a_long_outage_drops_events_and_goes_on() -> None:
+    async with running() as world:
+        outage = Fault(0, times=1000, method="POST")
+        world.server.faults.append(outage)
+        world.happens("x")
+        await asyncio.sleep(100)
+        assert 1 == world.dropped("unreachable")
+        outage.times = 0
+        world.happens("y")
+        await asyncio.sleep(1)
+        assert 1 == len(world.events)
+
+
+async def test_a_namespace_that_is_gone_is_no_news() -> None:
+    async with running() as world:
+        world.server.faults.append(Fault(404, times=1, method="POST"))
+        with capture_logs() as logs:
+            world.happens("x")
+            await asyncio.sleep(1)
+        assert [] == logs
+        assert 1 == world.dropped("namespace_gone")
+
+
+class EndingNamespace:
+    """An API server that refuses whatever is new, in the words of the real one."""
+
+    async def send(self, request: Request) -> Answer:  # noqa: ARG002  # it looks at nothing
+        async def body() -> AsyncIterator[bytes]:
+            causes = [{"reason": "NamespaceTerminating", "field": "metadata.namespace"}]
+            status = {"code": 403, "reason": "Forbidden", "details": {"causes": causes}}
+            yield msgspec.json.encode(status)
+
+        return Answer(403, {}, body())
+
+
+async def test_a_namespace_that_is_being_deleted_is_no_news() -> None:
+    metrics = RuntimeMetrics()
+    writer = EventWriter(Client(EndingNamespace()), instance="host_1", metrics=metrics)
+    writer.recorder("gadgets").event(a_gadget(), reason="Created", message="x")
+    with capture_logs() as logs:
+        await writer.flush()
+    assert [] == logs
+    labels = {"cause": "namespace_gone"}
+    name = "dynamo_operator_events_dropped_total"
+    assert 1 == metrics.registry.get_sample_value(name, labels)
+
+
+@pytest.mark.parametrize("name", ["a" * 253, "a" * 235 + "-." + "b" * 10], ids=["long", "cut"])
+async def test_the_name_of_an_event_fits(name: str) -> None:
+    async with running() as world:
+        world.happens("x", about=name)
+        await asyncio.sleep(1)
+        (event,) = world.events
+    given = event["metadata"]["name"]
+    assert len(given) <= 253
+    assert not {"", "-"} & {part[-1:] for part in given.split(".")}
+
+
+async def test_a_long_message_is_cut() -> None:
+    async with running() as world:
+        for number in range(20):
+            world.happens(f"{number} " + "x" * 100)
+        await asyncio.sleep(1)
+        (event,) = world.events
+    assert len(event["message"]) <= 1024
+    assert event["message"].startswith("0 xxx")
+    assert event["message"].endswith("x (and 11 more)")
+
+
+async def test_an_event_about_a_cluster_scoped_object_is_in_the_default_namespace() -> None:
+    async with running() as world:
+        world.recorder.event(a_gadget(namespace=""), reason="R", message="x")
+        await asyncio.sleep(1)
+        (event,) = world.events
+    assert "default" == event["metadata"]["namespace"]
+    assert "" == event["involvedObject"]["namespace"]
+
+
+async def test_a_flush_does_not_wait_for_the_pause_of_an_attempt_that_failed() -> None:
+    async with running() as world:
+        world.server.faults.append(
+            Fault(503, times=1, method="POST", headers={"retry-after": "40"})
+        )
+        world.happens("x")
+        await asyncio.sleep(COLLECT_SECONDS + 20.0)
+        assert [] == world.events
+        async with asyncio.timeout(1.0):
+            await world.writer.flush()
+        assert 1 == len(world.events)
+
+
+async def test_nothing_waits_after_the_last_attempt() -> None:
+    async with running() as world:
+        world.server.faults.append(Fault(500, times=ATTEMPTS, method="POST"))
+        world.happens("x")
+        await asyncio.sleep(COLLECT_SECONDS + 1 + 2 + 4 + 8 + 0.5)
+        assert 1 == world.dropped("unreachable")
+        world.happens("y", about="other")
+        await asyncio.sleep(COLLECT_SECONDS + 0.1)
+        assert ["other"] == [each["involvedObject"]["name"] for each in world.events]
+
+
+async def test_what_happens_during_an_outage_is_merged_with_what_could_not_be_written() -> None:
+    async with running() as world:
+        world.server.faults.append(Fault(NO_ANSWER, times=3, method="POST"))
+        world.happens("first")
+        await asyncio.sleep(5)
+        world.happens("second")
+        await asyncio.sleep(60)
+        (event,) = world.events
+    assert ("first; second", 2) == (event["message"], event["count"])

@@ -1,0 +1,315 @@
+"""The queue, one rule at a time, on a simulated clock."""
+
+import asyncio
+import random
+
+import pytest
+
+from kube_runtime.controller.work_queue import FAIR_TURN, Priority, Queue
+from kube_runtime.kind import Key
+from kube_runtime.rate_limits import Backoff
+
+pytestmark = pytest.mark.looptime
+
+A, B, C = Key("ns", "a"), Key("ns", "b"), Key("ns", "c")
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+async def take(queue: Queue) -> Key:
+    async with asyncio.timeout(10_000):
+        taken = await queue.take()
+    assert taken is not None
+    return taken.key
+
+
+async def is_empty(queue: Queue) -> bool:
+    try:
+        async with asyncio.timeout(0.001):
+            await queue.take()
+    except TimeoutError:
+        return True
+    return False
+
+
+async def test_keys_come_out_in_the_order_they_came_in() -> None:
+    queue = Queue()
+    for key in (B, A, C):
+        queue.add(key)
+    assert [B, A, C] == [await take(queue) for _ in range(3)]
+
+
+async def test_a_key_added_twice_comes_out_once() -> None:
+    queue = Queue()
+    queue.add(A)
+    queue.add(A)
+    queue.add(A, after_seconds=5)
+    assert A == await take(queue)
+    queue.done(A)
+    await asyncio.sleep(10)
+    assert queue.is_settled
+
+
+async def test_a_change_overtakes_the_backlog() -> None:
+    queue = Queue()
+    queue.add(A, priority=Priority.BACKLOG)
+    queue.add(B)
+    assert [B, A] == [await take(queue) for _ in range(2)]
+
+
+async def test_an_edit_overtakes_changes_and_is_not_put_back_by_one() -> None:
+    queue = Queue()
+    queue.add(A)
+    queue.add(B, priority=Priority.BACKLOG)
+    queue.add(B, priority=Priority.EDIT)
+    queue.add(B, priority=Priority.CHANGE)
+    queue.add(C, priority=Priority.BACKLOG)
+    assert [B, A, C] == [await take(queue) for _ in range(3)]
+
+
+async def test_only_new_keys_are_held_back_when_no_more_may_be_begun() -> None:
+    queue = Queue(begin_at_most=lambda: 1)
+    for each in (A, B):
+        queue.add(each, priority=Priority.NEW)
+    assert A == await take(queue)
+    assert await is_empty(queue)
+    for priority in (Priority.BACKLOG, Priority.CHANGE, Priority.EDIT):
+        each = Key("ns", priority.name)
+        queue.add(each, priority=priority)
+        assert each == await take(queue)
+    assert await is_empty(queue)
+    queue.done(A)
+    assert B == await take(queue)
+
+
+async def test_a_new_key_that_failed_has_begun_and_is_not_held_back() -> None:
+    queue = Queue(begin_at_most=lambda: 1)
+    for each in (A, B, C):
+        queue.add(each, priority=Priority.NEW)
+    assert A == await take(queue)
+    queue.failed(A, Backoff(1, 1))
+    queue.done(A)
+    assert B == await take(queue)
+    await asyncio.sleep(2)
+    assert A == await take(queue)
+
+
+async def test_a_worker_that_waits_takes_up_what_was_held_back_when_another_is_done() -> None:
+    queue = Queue(begin_at_most=lambda: 1)
+    for each in (A, B):
+        queue.add(each, priority=Priority.NEW)
+    await take(queue)
+    waiting = asyncio.create_task(take(queue))
+    await asyncio.sleep(0.1)
+    queue.done(A)
+    await asyncio.sleep(0.1)
+    assert waiting.done()
+
+
+async def test_that_more_may_be_begun_is_asked_when_that_may_have_changed_and_not_all_the_time() -> (
+    None
+):
+    limit, asked = 1, 0
+
+    def begin_at_most() -> int:
+        nonlocal asked
+        asked += 1
+        return limit
+
+    queue = Queue(begin_at_most=begin_at_most)
+    for each in (A, B):
+        queue.add(each, priority=Priority.NEW)
+    await take(queue)
+    waiting = asyncio.create_task(take(queue))
+    await asyncio.sleep(60)
+    assert not waiting.done()
+    assert asked < 10
+    limit = 2
+    queue.look_again()
+    await asyncio.sleep(0.1)
+    assert waiting.done()
+
+
+async def test_who_waits_for_the_last_key_of_another_queue_is_told() -> None:
+    behind = Queue()
+    behind.add(A)
+    queue = Queue(begin_at_most=lambda: 1 if behind.waiting else 2)
+    behind.on_drained = queue.look_again
+    for each in (A, B):
+        queue.add(each, priority=Priority.NEW)
+    await take(queue)
+    waiting = asyncio.create_task(take(queue))
+    await asyncio.sleep(1)
+    assert not waiting.done()
+    await take(behind)
+    await asyncio.sleep(0.1)
+    assert waiting.done()
+
+
+async def test_a_change_of_what_there_is_overtakes_what_is_new() -> None:
+    queue = Queue()
+    queue.add(A, priority=Priority.NEW)
+    queue.add(B, priority=Priority.EDIT)
+    assert [B, A] == [await take(queue) for _ in range(2)]
+
+
+async def test_no_priority_keeps_another_out_for_good() -> None:
+    queue = Queue()
+    queue.add(A, priority=Priority.BACKLOG)
+    await asyncio.sleep(1)
+    taken: list[Key] = []
+    while A not in taken:
+        queue.add(B, priority=Priority.EDIT)
+        taken.append(await take(queue))
+        queue.done(taken[-1])
+    assert FAIR_TURN == len(taken)
+
+
+async def test_a_change_lifts_a_key_out_of_the_backlog() -> None:
+    queue = Queue()
+    queue.add(A, priority=Priority.BACKLOG)
+    queue.add(B, priority=Priority.BACKLOG)
+    queue.add(B, after_seconds=3)
+    queue.add(B, priority=Priority.BACKLOG)
+    assert [B, A] == [await take(queue) for _ in range(2)]
+
+
+async def test_a_key_in_work_is_not_handed_out_again_until_it_is_done() -> None:
+    queue = Queue()
+    queue.add(A)
+    await take(queue)
+    queue.add(A)
+    queue.add(A)
+    assert await is_empty(queue)
+    queue.done(A)
+    assert A == await take(queue)
+    queue.done(A)
+    assert queue.is_settled
+
+
+async def test_a_delay_that_ends_during_the_work_counts_as_a_change_during_it() -> None:
+    queue = Queue()
+    queue.add(A)
+    await take(queue)
+    queue.add(A, after_seconds=1)
+    await asyncio.sleep(5)
+    assert 1 == queue.depth
+    queue.done(A)
+    assert A == await take(queue)
+
+
+async def test_of_two_delays_the_shorter_counts() -> None:
+    queue = Queue()
+    start = now()
+    queue.add(A, after_seconds=10)
+    queue.add(A, after_seconds=3)
+    queue.add(A, after_seconds=7)
+    assert A == await take(queue)
+    assert 3 == now() - start
+    queue.done(A)
+    await asyncio.sleep(20)
+    assert queue.is_settled
+
+
+async def test_a_change_does_not_wait_for_a_backoff() -> None:
+    queue = Queue()
+    queue.add(A)
+    await take(queue)
+    queue.failed(A, Backoff(first_seconds=300, limit_seconds=300))
+    queue.done(A)
+    start = now()
+    queue.add(A)
+    assert A == await take(queue)
+    assert 0 == now() - start
+    assert 1 == queue.failures(A)
+
+
+async def test_the_backoff_doubles_to_its_limit_and_a_success_resets_it() -> None:
+    queue = Queue(random.Random(0))  # noqa: S311  # reproducible
+    backoff = Backoff(first_seconds=1, limit_seconds=6)
+    for bound in (1, 2, 4, 6, 6):
+        queue.add(A)
+        await take(queue)
+        assert bound / 2 <= queue.failed(A, backoff) <= bound
+        queue.done(A)
+    queue.succeeded(A)
+    assert 0 == queue.failures(A)
+    assert queue.failed(A, backoff) <= 1
+
+
+async def test_a_wait_that_the_server_asks_for_exceeds_the_limit() -> None:
+    queue = Queue()
+    backoff = Backoff(first_seconds=1, limit_seconds=6)
+    assert 90 == queue.failed(A, backoff, at_least_seconds=90)
+    start = now()
+    assert A == await take(queue)
+    assert 90 == now() - start
+
+
+async def test_a_retry_keeps_the_priority_of_its_key() -> None:
+    queue = Queue()
+    queue.add(A, priority=Priority.BACKLOG)
+    await take(queue)
+    queue.failed(A, Backoff(first_seconds=1, limit_seconds=1))
+    queue.done(A)
+    await asyncio.sleep(2)
+    queue.add(B)
+    assert [B, A] == [await take(queue) for _ in range(2)]
+
+
+def test_a_backoff_does_not_overflow() -> None:
+    backoff = Backoff(first_seconds=0.1, limit_seconds=300)
+    assert 300 == backoff.seconds(100_000, jitter=1)
+    assert 150 == backoff.seconds(100_000, jitter=0)
+
+
+async def test_the_waited_time_of_a_key_starts_when_it_is_due() -> None:
+    queue = Queue()
+    queue.add(A, priority=Priority.BACKLOG, after_seconds=5)
+    await asyncio.sleep(7)
+    queue.add(A)
+    taken = await queue.take()
+    assert taken is not None
+    assert 2 == pytest.approx(taken.waited_seconds)
+
+
+async def test_closing_wakes_every_worker_with_nothing() -> None:
+    queue = Queue()
+    workers = [asyncio.create_task(queue.take()) for _ in range(3)]
+    await asyncio.sleep(0)
+    queue.close()
+    assert [None] * 3 == await asyncio.gather(*workers)
+
+
+async def test_a_closed_queue_keeps_what_it_has() -> None:
+    queue = Queue()
+    queue.add(A)
+    queue.add(B, after_seconds=1)
+    queue.close()
+    queue.add(C, after_seconds=1)
+    await asyncio.sleep(5)
+    assert await queue.take() is None
+
+
+async def test_a_cancelled_taker_loses_no_key() -> None:
+    queue = Queue()
+    taker = asyncio.create_task(queue.take())
+    await asyncio.sleep(0)
+    queue.add(A)
+    taker.cancel()
+    await asyncio.gather(taker, return_exceptions=True)
+    assert A == await take(queue)
+
+
+async def test_reports_have_a_share_while_edits_that_are_older_wait() -> None:
+    queue = Queue()
+    edits = [Key("ns", f"edit-{number}") for number in range(20)]
+    for each in edits:
+        queue.add(each, priority=Priority.EDIT)
+    await asyncio.sleep(1)
+    for each in (A, B, C):
+        queue.add(each)
+    first = [await take(queue) for _ in range(7)]
+    assert [edits[0], A, edits[1], B, edits[2], C, edits[3]] == first

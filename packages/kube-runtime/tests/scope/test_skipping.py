@@ -1,0 +1,179 @@
+"""What a manager does with namespaces that belong to somebody else for a while, on a simulated clock."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import pytest
+
+from kube_runtime.apply.writer import Writer
+from kube_runtime.cache.cache import Cache
+from kube_runtime.cache.informer import Informer, Watches
+from kube_runtime.client.requests import Client
+from kube_runtime.controller.controller import DONE, Again, Outcome
+from kube_runtime.controller.events import EventWriter
+from kube_runtime.controller.manager import Manager
+from kube_runtime.coordination.excluded_namespaces import NamespaceExcluded
+from kube_runtime.coordination.leader_election import Election
+from kube_runtime.kind import Key
+from kube_runtime.metrics import RuntimeMetrics
+from kube_runtime.types.meta import Resource
+from simulated.gadget import GADGETS, Gadget
+from simulated.managed import managed
+from simulated.server import Server
+
+pytestmark = pytest.mark.looptime
+
+
+@dataclass
+class Copier:
+    """Copies the size of a gadget into its label, after a second of thinking."""
+
+    operator: "Operator"
+
+    reconciles: ClassVar[type[Resource]] = Gadget
+    owns: ClassVar[tuple[type[Resource], ...]] = ()
+    watches: tuple[Watches, ...] = ()
+
+    async def reconcile(self, key: Key) -> Outcome:
+        found = self.operator.cache.get(Gadget, key)
+        if found is None:
+            return DONE
+        self.operator.reconciled.append(key.namespace)
+        await asyncio.sleep(1)
+        patch = {"metadata": {"labels": {"size": str(found.spec.size)}}}
+        await self.operator.writer.merge_patch(Gadget, key, patch)
+        return Again(5)
+
+
+@dataclass
+class Operator:
+    """One process, and the namespaces that it leaves to others."""
+
+    server: Server
+    elects: bool = False
+    excluded: set[str] = field(default_factory=set)
+    reconciled: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        client, self.cache, self.metrics = Client(self.server), Cache(), RuntimeMetrics()
+        self.writer = Writer(client, self.cache, skips=self.skips)
+        lease = Key("kube-system", "lease")
+        self.manager = Manager(
+            client,
+            self.cache,
+            metrics=self.metrics,
+            events=EventWriter(client, instance="a", metrics=self.metrics),
+            election=Election(client, lease, identity="a") if self.elects else None,
+            skips=self.skips,
+        )
+        self.manager.inform(Informer(Gadget))
+        self.runner = self.manager.control(Copier(self))
+
+    def skips(self, namespace: str) -> bool:
+        return namespace in self.excluded
+
+    def ends(self, namespace: str) -> None:
+        self.excluded.discard(namespace)
+        self.manager.wake_namespace(namespace)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        async with managed(self.manager, settle_seconds=0.5):
+            yield
+
+    def label(self, namespace: str) -> str | None:
+        labels = self.server.storage.read(GADGETS, Key(namespace, "g"))["metadata"].get(
+            "labels", {}
+        )
+        found: str | None = labels.get("size")
+        return found
+
+
+def a_server() -> Server:
+    server = Server()
+    for namespace in ("ours", "theirs"):
+        metadata = {"namespace": namespace, "name": "g"}
+        server.storage.create(GADGETS, {"metadata": metadata, "spec": {"size": 1}})
+    return server
+
+
+def resize(server: Server, namespace: str, size: int) -> None:
+    server.storage.merge(GADGETS, Key(namespace, "g"), {"spec": {"size": size}})
+
+
+async def test_nothing_is_done_in_a_namespace_of_somebody_else() -> None:
+    operator = Operator(a_server(), excluded={"theirs"})
+    async with operator.running():
+        await asyncio.sleep(20)
+        assert {"ours"} == set(operator.reconciled)
+        assert ("1", None) == (operator.label("ours"), operator.label("theirs"))
+
+
+async def test_a_key_that_was_queued_before_is_skipped_as_well() -> None:
+    operator = Operator(a_server())
+    async with operator.running():
+        await asyncio.sleep(2)
+        operator.excluded.add("theirs")
+        operator.reconciled.clear()
+        await asyncio.sleep(20)
+        assert {"ours"} == set(operator.reconciled)
+
+
+async def test_a_reconcile_that_is_under_way_writes_nothing_any_more_and_is_no_failure() -> None:
+    operator = Operator(a_server())
+    async with operator.running():
+        operator.excluded.add("theirs")
+        await asyncio.sleep(2)
+        assert ("1", None) == (operator.label("ours"), operator.label("theirs"))
+        values = ("Gadget", "theirs", "error")
+        names = ("resource_type", "namespace", "result")
+        assert 0 == (
+            operator.metrics.registry.get_sample_value(
+                "dynamo_operator_reconcile_total", dict(zip(names, values, strict=True))
+            )
+            or 0
+        )
+
+
+async def test_what_changed_in_the_meantime_is_picked_up_without_another_change() -> None:
+    server = a_server()
+    operator = Operator(server, excluded={"theirs"})
+    async with operator.running():
+        await asyncio.sleep(5)
+        resize(server, "theirs", 7)
+        await asyncio.sleep(5)
+        operator.ends("theirs")
+        await asyncio.sleep(2)
+        assert "7" == operator.label("theirs")
+
+
+async def test_an_object_that_cannot_be_read_is_looked_at_again_as_well() -> None:
+    server = a_server()
+    operator = Operator(server, excluded={"theirs"})
+    async with operator.running():
+        server.storage.merge(GADGETS, Key("theirs", "g"), {"spec": {"size": "large"}})
+        await asyncio.sleep(5)
+        operator.ends("theirs")
+        await asyncio.sleep(0.5)
+        assert "theirs" in operator.reconciled
+
+
+async def test_a_standby_collects_no_keys_when_a_namespace_comes_back() -> None:
+    operator = Operator(a_server(), elects=True, excluded={"theirs"})
+    metadata = {"namespace": "kube-system", "name": "lease"}
+    held = {"holderIdentity": "another", "leaseDurationSeconds": 600}
+    leases = "/apis/coordination.k8s.io/v1/leases"
+    operator.server.storage.create(leases, {"metadata": metadata, "spec": held})
+    async with operator.running():
+        operator.ends("theirs")
+        assert operator.runner.is_settled
+
+
+async def test_a_write_into_a_namespace_of_somebody_else_is_refused_unsent() -> None:
+    operator = Operator(a_server(), excluded={"theirs"})
+    with pytest.raises(NamespaceExcluded):
+        await operator.writer.merge_patch(Gadget, Key("theirs", "g"), {"spec": {"size": 2}})
+    assert [] == operator.server.requests

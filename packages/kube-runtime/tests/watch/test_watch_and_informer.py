@@ -1,0 +1,347 @@
+"""The watch, seen from the cache: lists, streams, their ends and their errors."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from kube_runtime.cache.store import Change
+from kube_runtime.client.requests import Client
+from kube_runtime.client.transport import Answer, Request
+from kube_runtime.errors import Unreachable
+from kube_runtime.watch.machine import MARGIN_SECONDS, SERVER_SECONDS, SILENCE_SECONDS
+from simulated.clock import on_simulated_clock
+from simulated.gadget import GADGETS, Gadget, key
+from simulated.server import NO_ANSWER, Fault, Server
+from simulated.world import a_world, settle
+
+LONGEST_STREAM = SERVER_SECONDS[1] + MARGIN_SECONDS
+
+
+@on_simulated_clock
+async def test_everything_that_exists_is_there_once_synced() -> None:
+    world = a_world()
+    for number in range(1203):  # three pages
+        world.has(f"g{number}", number)
+    async with world.synced():
+        assert {f"g{number}": number for number in range(1203)} == world.sizes()
+    assert 1 == world.server.lists(Gadget)
+    assert all(each.initial for each in world.changes)
+    assert 1203 == len(world.changes)
+
+
+@on_simulated_clock
+async def test_the_store_is_complete_before_the_first_handler_is_woken() -> None:
+    world = a_world()
+    seen: list[int] = []
+    world.cache.subscribe(Gadget, lambda _: seen.append(len(world.sizes())))
+    world.has("a")
+    world.has("b")
+    async with world.synced():
+        assert [2, 2] == seen
+
+
+@on_simulated_clock
+async def test_a_handler_finds_the_state_that_it_was_woken_for() -> None:
+    world = a_world()
+    seen: list[bool] = []
+
+    def look(change: Change[Gadget]) -> None:
+        state = change.new or change.old
+        assert state is not None
+        seen.append(world.cache.get(Gadget, state.key) is change.new)
+
+    world.cache.subscribe(Gadget, look)
+    async with world.synced():
+        world.has("a", 1)
+        await settle()
+        world.has("a", 2)
+        await settle()
+        world.has_no("a")
+        await settle()
+    assert [True, True, True] == seen
+
+
+@on_simulated_clock
+async def test_changes_arrive_without_another_list() -> None:
+    world = a_world()
+    async with world.synced():
+        world.has("a", 1)
+        await settle()
+        assert {"a": 1} == world.sizes()
+        world.has("a", 2)
+        await settle()
+        assert {"a": 2} == world.sizes()
+        world.has_no("a")
+        await settle()
+        assert {} == world.sizes()
+    assert [(None, 1), (1, 2), (2, None)] == world.announced()
+    assert 1 == world.server.lists(Gadget)
+
+
+@on_simulated_clock
+async def test_a_change_of_what_nobody_reads_wakes_nobody() -> None:
+    world = a_world()
+    world.has("a", 1)
+    async with world.synced():
+        world.announced()
+        world.server.storage.merge(GADGETS, key("a"), {"spec": {"color": "red"}, "x": 1})
+        world.server.storage.merge(GADGETS, key("a"), {"metadata": {"managedFields": [{}]}})
+        await settle()
+        stored = world.cache.get(Gadget, key("a"))
+        newest = world.server.storage.read(GADGETS, key("a"))["metadata"]["resourceVersion"]
+    # The generation has changed with the spec, and that is read.
+    assert [(1, 1)] == world.announced()
+    assert stored is not None
+    assert newest == stored.metadata.resource_version
+
+
+@pytest.mark.parametrize("gone_as_event", [False, True], ids=["as a status", "as an event"])
+@on_simulated_clock
+async def test_a_410_lists_again_and_yields_what_was_missed(gone_as_event: bool) -> None:
+    world = a_world()
+    world.server.gone_as_event = gone_as_event
+    for name in ("kept", "changed", "removed"):
+        world.has(name, 1)
+    async with world.synced():
+        await settle()
+        world.announced()
+        world.server.streams[0].is_silent = True
+        world.has("changed", 2)
+        world.has_no("removed")
+        world.has("new", 3)
+        world.server.storage.compact()
+        await settle(LONGEST_STREAM + 60)
+        assert {"kept": 1, "changed": 2, "new": 3} == world.sizes()
+    assert {(1, 2), (1, None), (None, 3)} == set(world.announced())
+    assert 2 == world.server.lists(Gadget)
+
+
+@on_simulated_clock
+async def test_a_relist_announces_nothing_that_did_not_change() -> None:
+    world = a_world()
+    world.has("a", 1)
+    async with world.synced():
+        world.announced()
+        before = world.cache.get(Gadget, key("a"))
+        world.server.streams[0].expire()
+        await settle(10)
+        assert 2 == world.server.lists(Gadget)
+        assert before is world.cache.get(Gadget, key("a"))
+    assert [] == world.announced()
+
+
+@on_simulated_clock
+async def test_an_object_removed_and_created_anew_is_announced_with_both_uids() -> None:
+    world = a_world()
+    world.has("a", 1)
+    async with world.synced():
+        world.announced()
+        world.server.streams[0].cut()
+        world.has_no("a")
+        world.has("a", 1)
+        world.server.storage.compact()
+        await settle(10)
+        (change,) = world.changes
+    assert change.old is not None
+    assert change.new is not None
+    assert change.old.metadata.uid != change.new.metadata.uid
+
+
+@on_simulated_clock
+async def test_a_cut_stream_resumes_from_the_last_version_without_a_list() -> None:
+    world = a_world()
+    world.has("a", 1)
+    async with world.synced():
+        for size in range(2, 6):
+            world.has("a", size)
+            world.server.streams[0].cut()
+            await settle(10)
+            assert {"a": size} == world.sizes()
+    assert 1 == world.server.lists(Gadget)
+
+
+@on_simulated_clock
+async def test_bookmarks_carry_a_quiet_watch_over_forgotten_history() -> None:
+    world = a_world()
+    async with world.synced():
+        for _ in range(20):
+            world.server.storage.tick()
+            await settle(100)
+            world.server.storage.compact()
+    assert 1 == world.server.lists(Gadget)
+
+
+@on_simulated_clock
+async def test_streams_that_end_in_order_follow_each_other_without_a_pause() -> None:
+    world = a_world()
+    async with world.synced():
+        await settle(3000)
+        assert world.informer.last_error is None
+    assert 10 <= world.server.watches(Gadget) <= 13
+    assert 1 == world.server.lists(Gadget)
+
+
+@on_simulated_clock
+async def test_each_stream_asks_for_another_server_timeout() -> None:
+    world = a_world()
+    async with world.synced():
+        await settle(3000)
+    asked = [
+        int(each.query["timeoutSeconds"]) for each in world.server.requests if "watch" in each.query
+    ]
+    assert all(SERVER_SECONDS[0] <= each <= SERVER_SECONDS[1] for each in asked)
+    assert 5 < len(set(asked))
+
+
+@on_simulated_clock
+async def test_a_server_that_does_not_know_our_version_is_listed_anew() -> None:
+    world = a_world()
+    world.has("a")
+    async with world.synced():
+        world.server.streams[0].is_mute = True
+        await settle(SILENCE_SECONDS + 1)
+        assert 1 == world.server.lists(Gadget), "the stream may have been half-open"
+        world.server.streams[0].is_mute = True
+        await settle(SILENCE_SECONDS + 10)
+    assert 2 == world.server.lists(Gadget)
+
+
+@on_simulated_clock
+async def test_a_late_bookmark_is_enough() -> None:
+    world = a_world()
+    async with world.synced():
+        world.server.streams[0].is_mute = True
+        await asyncio.sleep(SILENCE_SECONDS - 1)
+        world.server.streams[0].is_mute = False
+        await settle(SERVER_SECONDS[1])
+    assert 1 == world.server.lists(Gadget), "a bookmark came in time"
+
+
+@on_simulated_clock
+async def test_a_half_open_stream_is_noticed_within_three_bookmarks() -> None:
+    world = a_world()
+    async with world.synced():
+        await settle(SERVER_SECONDS[0] / 2)  # bookmarks have come
+        world.server.streams[0].is_silent = True
+        world.has("a", 1)
+        await settle(SILENCE_SECONDS + 1)
+        assert {"a": 1} == world.sizes()
+    assert 1 == world.server.lists(Gadget)
+
+
+@on_simulated_clock
+async def test_a_stream_that_brings_bookmarks_is_not_cut() -> None:
+    world = a_world()
+    async with world.synced():
+        first = world.server.streams[0]
+        await settle(SERVER_SECONDS[0] - 1)
+        assert [first] == world.server.streams
+        assert 0 == world.informer.interruptions
+
+
+@on_simulated_clock
+async def test_a_silent_stream_is_cut_and_resumes_without_a_list() -> None:
+    world = a_world()
+    async with world.synced():
+        await settle(SILENCE_SECONDS / 2)
+        world.server.streams[0].is_silent = True
+        world.has("a", 1)
+        await settle(SILENCE_SECONDS / 3)
+        assert {} == world.sizes()
+        await settle(SILENCE_SECONDS)
+        assert {"a": 1} == world.sizes()
+        assert 1 == len(world.server.streams), "the silent stream was closed"
+    assert 1 == world.server.lists(Gadget)
+
+
+class ClosingEachStream:
+    """A proxy that lets a watch begin and ends it in order at once."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+
+    async def send(self, request: Request) -> Answer:
+        answer = await self.server.send(request)
+        if "watch" in request.query:
+            await answer.aclose()
+            answer.body = nothing()
+        return answer
+
+
+async def nothing() -> AsyncIterator[bytes]:
+    no_bytes: tuple[bytes, ...] = ()
+    for each in no_bytes:
+        yield each
+
+
+@on_simulated_clock
+async def test_streams_that_end_as_soon_as_they_begin_are_no_busy_loop() -> None:
+    world = a_world()
+    world.client = Client(ClosingEachStream(world.server))
+    async with world.synced():
+        await settle(600)
+        assert isinstance(world.informer.last_error, Unreachable)
+    assert 20 < world.server.watches(Gadget) < 50
+    ways = 2 if world.server.STREAMS_LISTS else 1
+    assert ways == world.server.lists(Gadget)
+
+
+@on_simulated_clock
+async def test_a_list_that_expires_between_two_pages_starts_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = a_world()
+    monkeypatch.setattr(world.server, "STREAMS_LISTS", False)
+    for number in range(700):
+        world.has(f"g{number}", number)
+    world.server.answer_seconds = 2.0
+    async with world.running():
+        await settle(3.0)  # a stream was refused, and the first page is on its way
+        world.has_no("g0")
+        world.server.storage.compact()
+        await world.informer.synced.wait()
+        assert 699 == len(world.sizes())
+    assert 2 == world.server.lists(Gadget)
+
+
+@on_simulated_clock
+async def test_silence_is_measured_from_the_last_word_of_the_server() -> None:
+    world = a_world()
+    assert float("inf") == world.informer.silent_seconds()
+    async with world.synced():
+        await settle(200)
+        assert world.informer.silent_seconds() <= 60, "bookmarks count"
+        world.server.streams[0].is_silent = True
+        world.server.faults.append(Fault(NO_ANSWER, times=10**6))
+        await settle(1000)
+        assert 900 < world.informer.silent_seconds() < 1100
+
+
+@on_simulated_clock
+async def test_an_informer_that_is_started_again_lists_and_announces_the_difference() -> None:
+    world = a_world()
+    world.has("a", 1)
+    world.has("b", 1)
+    async with world.synced():
+        pass
+    world.announced()
+    assert [] == world.server.streams
+    world.has("a", 2)
+    world.has_no("b")
+    async with world.running():
+        await settle(10)
+    assert {(1, 2), (1, None)} == set(world.announced())
+
+
+@on_simulated_clock
+async def test_only_what_is_selected_is_watched_and_leaving_the_selection_is_a_removal() -> None:
+    world = a_world(labels="app=ours")
+    world.has("a", 1, labels={"app": "ours"})
+    world.has("b", 2, labels={"app": "other"})
+    async with world.synced():
+        assert {"a": 1} == world.sizes()
+        world.has("a", 1, labels={"app": "other"})
+        world.has("b", 2, labels={"app": "ours"})
+        await settle()
+        assert {"b": 2} == world.sizes()

@@ -1,7 +1,0 @@
-"""The offline check of documents against our schemas."""
-
-from dynamo_operator.validation.schema.check import defaulted, schema_problems, status_problems
-from dynamo_operator.validation.schema.paths import dotted
-from dynamo_operator.validation.schema.sound import without
-
-__all__ = ["defaulted", "dotted", "schema_problems", "status_problems", "without"]

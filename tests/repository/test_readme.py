@@ -1,0 +1,56 @@
+"""What the pages point to exists."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from dynamo_graphs.api.crd import custom_resource_definitions
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
+LINK = re.compile(r"\]\((?!https?://|#)([^)#]+)(?:#[^)]*)?\)")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_link_leads_somewhere(page: Path) -> None:
+    text = re.sub(r"`[^`]*`", "", page.read_text(encoding="utf-8"))
+    links = LINK.findall(text)
+    assert [] == [link for link in links if not (page.parent / link).exists()]
+
+
+def test_the_readme_names_recipes_that_exist() -> None:
+    recipes = set(
+        re.findall(r"^([a-z0-9]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    )
+    named = set(re.findall(r"\bmake ([a-z0-9]+)", (ROOT / "README.md").read_text(encoding="utf-8")))
+    assert named <= recipes
+
+
+def test_the_readme_waits_for_the_graph_that_it_applies() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    applied = re.search(r"kubectl apply -f (examples/\S+)\n", text)
+    waited = re.search(r"kubectl wait \S+ dgd/(\S+) ", text)
+    assert applied
+    assert waited
+    body = yaml.safe_load((ROOT / applied[1]).read_text(encoding="utf-8"))
+    assert body["metadata"]["name"] == waited[1]
+
+
+def test_every_folder_of_cluster_tests_is_run() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    parts = " ".join(re.findall(r"addprefix tests/cluster/,([a-z ]+)\)", makefile)).split()
+    folders = sorted({each.parent.name for each in (ROOT / "tests/cluster").glob("*/test_*.py")})
+    assert folders == sorted(parts)
+
+
+def test_every_term_of_the_glossary_has_one_line_and_a_link() -> None:
+    text = (ROOT / "docs/glossary.md").read_text(encoding="utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    terms = [row for row in rows if not row.startswith("| term ")]
+    assert [] == [row for row in terms if not LINK.search(row) or row.count("|") != 3]
+    for crd in custom_resource_definitions():
+        names = crd["spec"]["names"]
+        for name in (names["kind"], *names.get("shortNames", ())):
+            assert re.search(rf"\b{name}\b", text), name

@@ -24,11 +24,15 @@ def _no_event_loop_is_left_open() -> None:
     asyncio.set_event_loop(None)
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(autouse=True)
 def _tracebacks_are_plain() -> None:
-    """Have structlog log exceptions as the operator does, without drawing frames: that takes a loop long."""
-    plain = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
-    structlog.configure(processors=[*structlog.get_config()["processors"][:-1], plain])
+    """Have structlog log exceptions as the operator does, without drawing frames: that takes a loop long.
+
+    For each test, because a test of the logs may reset what another configured.
+    """
+    if not structlog.is_configured():
+        plain = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+        structlog.configure(processors=[*structlog.get_config()["processors"][:-1], plain])
 
 
 @pytest.fixture(autouse=True)

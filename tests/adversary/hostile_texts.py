@@ -9,16 +9,23 @@ from pathlib import Path
 from re import _constants, _parser  # type: ignore[attr-defined]  # there is no public reader of patterns
 from typing import Any
 
+import dynamo_graphs
 import dynamo_operator
+import dynamo_profiler
+import dynamoctl
+import kube_runtime
 
+_PACKAGES = (kube_runtime, dynamo_graphs, dynamo_operator, dynamo_profiler, dynamoctl)
+_NAMES = tuple(package.__name__ for package in _PACKAGES)
 _GENERIC = (" ", "/", "a", "1", ".")
 
 
 def modules() -> Iterator[Any]:
     """Every module but those that are run when they are imported."""
-    for found in pkgutil.walk_packages(dynamo_operator.__path__, "dynamo_operator."):
-        if not found.name.endswith(".__main__") and ".scripts." not in found.name:
-            yield importlib.import_module(found.name)
+    for package in _PACKAGES:
+        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if not found.name.endswith(".__main__") and ".scripts." not in found.name:
+                yield importlib.import_module(found.name)
 
 
 Use = Callable[[str], object]
@@ -65,7 +72,7 @@ def _held(value: Any) -> Iterator[re.Pattern[str]]:
     elif isinstance(value, list | tuple | set | frozenset):
         for each in value:
             yield from _held(each)
-    elif isinstance(value, type) and value.__module__.startswith("dynamo_operator"):
+    elif isinstance(value, type) and value.__module__.startswith(_NAMES):
         for each in vars(value).values():
             yield from _held(each) if isinstance(each, re.Pattern) else ()
 

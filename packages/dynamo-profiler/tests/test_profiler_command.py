@@ -23,7 +23,7 @@ from dynamo_profiler.refusal import Refusal
 from kube_runtime.errors import ConfigError, OperatorError
 
 ROOT = Path(__file__).parents[3]
-IMAGE = ROOT / "packages/dynamoctl/src/dynamoctl/profiler_image"
+IMAGE = ROOT / "packages/dynamo-profiler/src/dynamo_profiler/image"
 
 
 def text(folder: Path, **sections: Any) -> str:

@@ -22,7 +22,7 @@ from cluster.world import PODS, World
 from kube_runtime.kind import Kind, Object
 
 BY_HAND = {"requests": {"tests.example/kubelet": "1"}, "limits": {"tests.example/kubelet": "1"}}
-IMAGE = Path(__file__).parents[3] / "packages/dynamoctl/src/dynamoctl/profiler_image"
+IMAGE = Path(__file__).parents[3] / "packages/dynamo-profiler/src/dynamo_profiler/image"
 """The working directory of the image."""
 
 _SECRET = Kind("", "v1", "Secret", "secrets")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequestSpec, ProfilingConfig
@@ -95,6 +95,7 @@ _SERVICE = st.dictionaries(_FIELDS, _VALUES | st.just("worker"))
 
 
 @given(st.dictionaries(st.sampled_from(("W", "F")), _SERVICE | _VALUES))
+@example({"W": {"componentType": {"\x7f\x80\ufffe": None}}, "F": {"componentType": "worker"}})
 def test_any_services_are_completed_or_left_alone(services: dict[str, Any]) -> None:
     graph = {"kind": "DynamoGraphDeployment", "spec": {"services": services}}
     text = completed_base(json.dumps(graph), a_spec(), PLACED)

@@ -140,9 +140,9 @@ def test_the_framework_is_found_in_a_command_alone(tmp_path: Path) -> None:
 
 def as_the_page_says(folder: Path) -> Path:
     """A copy of the package with the page's module in it and the page's lines changed."""
-    package = Path("src", "dynamo_operator")
-    ignored = shutil.ignore_patterns("controlplane")
-    shutil.copytree(ROOT / package, folder / package, ignore=ignored)
+    source = Path("packages", "dynamo-graphs", "src")
+    package = source / "dynamo_graphs"
+    shutil.copytree(ROOT / package, folder / package)
     (code,) = blocks("python")
     (folder / package / "render" / "backends" / "quill.py").write_text(code, encoding="utf-8")
     (changes,) = blocks("diff")
@@ -155,13 +155,13 @@ def as_the_page_says(folder: Path) -> Path:
             assert 1 == text.count(old), f"{name} has no longer the line: {old}"
             text = text.replace(old, re.sub(r"^\+", "", new, flags=re.MULTILINE))
         path.write_text(text, encoding="utf-8")
-    return folder / "src"
+    return folder / source
 
 
 def rendered(source: Path, document: str) -> list[Object]:
     """What `dynamoctl render` of that source makes of the document."""
     code = (
-        f"import sys, dynamo_operator as found; assert found.__file__.startswith({str(source)!r}); "
+        f"import sys, dynamo_graphs as found; assert found.__file__.startswith({str(source)!r}); "
         "from dynamoctl.main import main; sys.exit(main())"
     )
     command = [sys.executable, "-c", code, "render", "--orchestrator", "lws", "-f", "-"]

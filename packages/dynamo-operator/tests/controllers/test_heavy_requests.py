@@ -85,7 +85,7 @@ async def test_large_results_are_read_in_another_process(workers: Workers) -> No
     assert workers.processes == 1
     broken = {RESULTS_FILE: "[" * size}
     args = (request, request.spec, broken)
-    with pytest.raises(BadOutput, match="no YAML"):
+    with pytest.raises(BadOutput, match="invalid YAML"):
         await Heavy(workers).one(request, read_output, *args, more_bytes=size)
 
 

@@ -11,11 +11,11 @@ import yaml
 from dynamo_graphs.settings import RenderSettings
 from dynamoctl.installation.images import ETCD, NATS, OPERATOR, images
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 IMAGE = re.compile(
     r"(?:[a-z0-9.-]+(?::\d+)?/)?[a-z0-9][a-z0-9._/-]*:(?!\d+$)\w[\w.-]*(?:@sha256:[0-9a-f]{64})?"
 )
-NO_IMAGES = re.compile(r"(?:system|f):[\w:-]+|dynamo_operator\.[\w.]+:\w+")
+NO_IMAGES = re.compile(r"(?:system|f):[\w:-]+|dynamo(?:_operator|ctl)\.[\w.]+:\w+")
 """Groups of Kubernetes, fields of managed fields, entry points of Python."""
 FIXED = re.compile(r":[a-z]?\d+\.\d+\.\d+(?:-[\w.]+)?$|@sha256:[0-9a-f]{64}$")
 DEBUGGER = RenderSettings().debugger_image

@@ -231,7 +231,7 @@ async def test_a_contest_with_somebody_else_is_given_up_for_a_while() -> None:
             last = await scene.apply(gadget("a", 1))
         assert CONTEST_WRITES + 1 == len(scene.writes())
         assert {"a": 7} == scene.world.sizes()
-        assert "Gadget a is changed by somebody else" in last.contested[0]
+        assert "another client reverts Gadget a" in last.contested[0]
         assert ("a",) == tuple(each.metadata.name for each in last.objects)
         await asyncio.sleep(CONTEST_SECONDS)
         await scene.apply(gadget("a", 1))

@@ -22,7 +22,7 @@ def a_service_account(folder: Path) -> Path:
 
 async def test_the_token_is_presented_and_read_again_when_it_is_old(tmp_path: Path) -> None:
     credentials = InCluster(POD, a_service_account(tmp_path), reread_seconds=0.5)
-    with blockbuster_ctx("dynamo_operator"):
+    with blockbuster_ctx("kube_runtime"):
         assert {"Authorization": "Bearer one"} == await credentials.headers()
     before = credentials.tls
     (tmp_path / "token").write_text("two")

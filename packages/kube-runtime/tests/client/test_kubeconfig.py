@@ -24,7 +24,7 @@ SERVER = "https://api.example:6443"
 
 @pytest.fixture(autouse=True)
 def nothing_blocks_the_loop() -> Iterator[None]:
-    with blockbuster_ctx("dynamo_operator"):
+    with blockbuster_ctx("kube_runtime"):
         yield
 
 

@@ -47,7 +47,7 @@ V1 = "client.authentication.k8s.io/v1"
 
 @pytest.fixture(autouse=True)
 def nothing_blocks_the_loop() -> Iterator[None]:
-    with blockbuster_ctx("dynamo_operator"):
+    with blockbuster_ctx("kube_runtime"):
         yield
 
 

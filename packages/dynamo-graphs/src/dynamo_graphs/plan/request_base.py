@@ -6,6 +6,8 @@ into the resulting graph. A base that is not a graph is passed on as it is, for 
 its own message.
 """
 
+import re
+
 import msgspec
 from msgspec.structs import replace
 
@@ -14,6 +16,9 @@ from dynamo_graphs.api.request import DynamoGraphDeploymentRequestSpec
 from dynamo_graphs.plan.request_graph import completed
 from dynamo_graphs.plan.request_output import BadOutput, documents
 from kube_runtime.kind import Object
+
+_UNPRINTABLE = re.compile("[\x7f-\x84\x86-\x9f\ufffe\uffff]")
+"""What JSON takes as it is and YAML only as an escape (YAML 1.2, 5.1)."""
 
 
 def completed_base(text: str, spec: DynamoGraphDeploymentRequestSpec, placed: Object) -> str | None:
@@ -31,7 +36,8 @@ def completed_base(text: str, spec: DynamoGraphDeploymentRequestSpec, placed: Ob
         return None
     if done == found[0]:
         return None
-    return msgspec.json.format(msgspec.json.encode(done), indent=2).decode()
+    text = msgspec.json.format(msgspec.json.encode(done), indent=2).decode()
+    return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _is_graph(document: Object) -> bool:

@@ -8,16 +8,18 @@ from pathlib import Path
 
 import pytest
 
+import dynamo_graphs.types
+import kube_runtime.types
 from dynamo_graphs.api.crd import custom_resource_definitions
 from dynamoctl.installation.permissions import NVIDIA, RULES
-from kube_runtime import types
 from kube_runtime.types.meta import Resource
 
-ROOT = Path(__file__).parents[4]
+ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "security.md"
 TESTS = re.compile(r"`((?:packages/[\w-]+/)?tests/[\w/]+\.py)::(\w+)`")
 
 
+TYPES = (kube_runtime.types, dynamo_graphs.types)
 VERBS = ("create", "update", "patch", "delete")
 WORTH = "## What a right to write each kind is worth"
 
@@ -65,17 +67,16 @@ def test_every_kind_and_verb_has_a_row() -> None:
 
 def with_status(base: type[Resource] = Resource) -> set[str]:
     """The plural names of the kinds whose status the operator reads."""
-    found = (
-        {base.KIND.plural}
-        if "status" in base.__struct_fields__ and hasattr(base, "KIND")
-        else set()
-    )
+    is_read = base.__module__.startswith(tuple(f"{package.__name__}." for package in TYPES))
+    has_status = "status" in base.__struct_fields__ and hasattr(base, "KIND")
+    found = {base.KIND.plural} if is_read and has_status else set[str]()
     return found.union(*map(with_status, base.__subclasses__()))
 
 
 def test_every_object_that_the_operator_reads_and_verb_has_a_row() -> None:
-    for module in pkgutil.iter_modules(types.__path__):
-        importlib.import_module(f"{types.__name__}.{module.name}")
+    for package in TYPES:
+        for module in pkgutil.iter_modules(package.__path__):
+            importlib.import_module(f"{package.__name__}.{module.name}")
     read = {
         resource
         for rule in RULES

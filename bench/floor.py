@@ -3,7 +3,7 @@
     python -m bench.floor KUBECONFIG STATUSES COUNT
 
 It is the operator's own client library, creating as fast as it can. What it takes is what the API server, its
-controllers and the kubelets take; nobody who makes these objects can be quicker. With "" as STATUSES it
+controllers and the kubelets take; no client that creates these objects can be faster. With "" as STATUSES it
 writes none: the Go operator's figures come with the time that such a client needed on their machine.
 """
 

@@ -1,4 +1,4 @@
-"""Single steps, by processor time: what one object costs on its way through the operator.
+"""Single steps, by CPU time: what one object costs on its way through the operator.
 
 Printed and put on the page; never a pass or fail. The best of several rounds is taken, because whatever else
 runs on the machine can only make a step slower.
@@ -35,7 +35,7 @@ TIMES = 200
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """How much processor time one step takes, in microseconds."""
+    """How much CPU time one step takes, in microseconds."""
 
     name: str
     microseconds: float

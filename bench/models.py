@@ -1,4 +1,4 @@
-"""What a model on a thousand pods costs: requests, bytes of status, memory, and processor time.
+"""What a model on a thousand pods costs: requests, bytes of status, memory, and CPU time.
 
 PYTHONPATH=tests python -m bench.models
 
@@ -26,7 +26,7 @@ def main() -> None:
 
 
 async def measured(count: int) -> None:
-    """Print what one model on so many pods costs, from its first look at them to its deletion."""
+    """Print what one model on so many pods costs, from its first reconcile to its deletion."""
     cluster = Cluster()
     cluster.has_service()
     for each in cluster.has_pods(count):

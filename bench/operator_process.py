@@ -16,7 +16,7 @@ from bench.plane import Plane
 from bench.processes import Process
 
 QUIET_CPU_SECONDS = 0.02
-"""So much processor time in half a second counts as nothing."""
+"""CPU time in half a second that counts as idle."""
 _BEAT = 0.5
 
 

@@ -16,7 +16,7 @@ class Process:
     pid: int
 
     def cpu_seconds(self) -> float:
-        """Processor time, its own and the kernel's for it, of all its threads."""
+        """CPU time, its own and the kernel's for it, of all its threads."""
         text = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii", errors="replace")
         fields = text.rpartition(")")[2].split()
         used = (int(fields[each - _FIRST_AFTER_NAME]) for each in (_USER, _SYSTEM))

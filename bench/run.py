@@ -21,7 +21,7 @@ from devcluster.progress import Silent
 CHANGES = 20
 RESYNC_CHANGES = 10
 RESYNC_SECONDS = 20
-"""In which everything is looked at again; by default the operator takes thirty times as long for it."""
+"""The resync period of the benchmark; the default is thirty times as long."""
 IDLE_SECONDS = 20.0
 
 
@@ -135,7 +135,7 @@ async def _changes(plane: Plane, running: Operator, who: User, found: Figures) -
 
 
 async def _all_at_once(plane: Plane, running: Operator, who: User, found: Figures) -> None:
-    """The same while every object is looked at again at once: a kind that they may need has appeared."""
+    """The same while every object is reconciled at once: an optional kind has appeared."""
     before = running.reconciles()
     [definition] = files(["lws"], Silent())
     plane.instance.kubectl("apply", "--server-side", "-f", definition)
@@ -155,7 +155,7 @@ async def _resync(plane: Plane, who: User, found: Figures) -> None:
         await asyncio.sleep(RESYNC_SECONDS + 1)
         before = running.reconciles()
         await asyncio.sleep(2)
-        # Objects come at random moments of the period, so there is no telling how many within two seconds.
+        # Objects come at random moments of the period, so their number within two seconds is random.
         assert running.reconciles() > before, "there is no resync"
         taken = await several(who, change, RESYNC_CHANGES, first=6)
         assert monotonic() - began < 2 * RESYNC_SECONDS, "the resync was over"
@@ -183,7 +183,7 @@ async def measured_floor(plane: Plane, found: Figures, template: Statuses) -> No
 
 
 async def measured_bare(plane: Plane, found: Figures) -> None:
-    """The time in which the objects alone are created, without any status: what tells machines apart."""
+    """The time in which the objects alone are created, without any status: which compares machines."""
     found.bare_seconds = (await _floor_process(plane, found.graphs, ""))["seconds"]
 
 

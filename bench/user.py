@@ -1,7 +1,6 @@
 """The user of a run: creates graphs, changes them, and sees when it has what it wants.
 
-The hard thing is to take no part in what is measured: one watch of each kind, of a few fields only, and a
-user agent of its own.
+It takes no part in what is measured: one watch of each kind, of a few fields only, and a separate user agent.
 """
 
 import asyncio
@@ -97,7 +96,7 @@ class User:
         await self.client.merge_patch(Graph, Key(NAMESPACE, name), patch)
 
     async def until(self, holds: Callable[[], bool], *, within_seconds: float) -> float:
-        """When that was true; it is looked at after each change."""
+        """When that was true; it is checked after each change."""
         async with asyncio.timeout(within_seconds):
             while not holds():
                 self._changed.clear()

@@ -1,4 +1,4 @@
-"""Writes the table of docs/admission.md, from the rows that the tests judge."""
+"""Write the table of docs/admission.md, from the rows that the tests check."""
 
 import json
 import sys
@@ -8,7 +8,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "tests"))
 
 from kube_runtime.kind import Object  # noqa: E402
-from reviews.rows import POD, ROWS, Row  # noqa: E402  the tests are no package that is installed
+from reviews.rows import POD, ROWS, Row  # noqa: E402  the tests are not an installed package
 
 PAGE = ROOT / "docs" / "admission.md"
 _LONGEST = 150

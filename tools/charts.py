@@ -1,4 +1,4 @@
-"""Writes the parts of the charts that are made from code: the definitions, and the list of permissions."""
+"""Writes the parts of the charts that are generated from code: the CRDs, and the list of permissions."""
 
 import io
 from collections.abc import Iterable, Mapping
@@ -53,7 +53,7 @@ def _yaml(value: Object) -> str:
 
 
 def write(found: Mapping[Path, str]) -> None:
-    """Write them, and take away definitions that are no more."""
+    """Write them, and delete those of removed CRDs."""
     for old in (CHARTS / "dynamo-crds/templates").iterdir():
         old.unlink()
     for path, text in found.items():

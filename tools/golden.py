@@ -1,4 +1,4 @@
-"""Rewrites the golden files from what is rendered now. Look at `git diff` before you believe it."""
+"""Rewrite the golden files from the present rendering. Check `git diff` before you commit."""
 
 import sys
 

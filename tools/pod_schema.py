@@ -164,7 +164,7 @@ def fetch(path: str, kubeconfig: str | None) -> Object:
 
 
 def main() -> None:
-    """Rewrite the file, or with --check tell whether it is up to date."""
+    """Rewrite the file, or with --check report whether it is up to date."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
     parser.add_argument("--kubeconfig")
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if it differs")

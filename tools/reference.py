@@ -180,7 +180,7 @@ def reachable(resource: type[Resource]) -> list[type[msgspec.Struct]]:
 
 
 def name_of(struct: type[msgspec.Struct]) -> str:
-    """What readers know a type as; a struct that only declares a schema says so in its name."""
+    """What readers know a type as; the name of a struct that only declares a schema shows that."""
     return struct.__name__.removesuffix("Schema")
 
 
@@ -200,7 +200,7 @@ def escaped(text: str) -> str:
 
 
 def main() -> None:
-    """Rewrite the pages, or with --check tell whether they are up to date."""
+    """Rewrite the pages, or with --check report whether they are up to date."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if one differs")
     options = parser.parse_args()

@@ -1,6 +1,6 @@
 """Running a coroutine on a simulated clock: sleeps take no time, and nothing else changes.
 
-The hard thing is a world in which nothing will ever happen again: it fails instead of hanging.
+A simulation in which nothing will ever happen again fails instead of hanging.
 """
 
 import asyncio

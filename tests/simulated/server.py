@@ -1,7 +1,7 @@
 """A simulated API server: a `Transport` over `Storage`, with the faults of a real one on demand.
 
-The hard thing is the watch. What a stream has sent is gone from it, what it has not sent when it is cut
-is lost, and a silent one keeps its connection and says nothing, not even that it ends.
+What a watch stream has sent is gone from it, what it has not sent when it is cut is lost, and a silent one
+keeps its connection and sends nothing, not even its end.
 """
 
 import asyncio

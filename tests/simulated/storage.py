@@ -1,7 +1,7 @@
 """What a simulated API server stores: objects, one counter of revisions, and the history of changes.
 
-The hard thing is to be as strict as the real one where the runtime could cheat: a write that changes
-nothing has no new version, a uid is never used twice, and history can be forgotten.
+It is as strict as the real one where the runtime could cheat: a write that changes nothing has no new
+version, a uid is never used twice, and history can be compacted.
 """
 
 import copy

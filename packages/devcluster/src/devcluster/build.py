@@ -80,7 +80,7 @@ LEADER_WORKER_SET = Pinned(
 def built_folder(pinned: Pinned = CONTROL_PLANE) -> Path:
     """The cache folder of the programs for this module and machine, whether or not it exists.
 
-    Not of the toolchain: a newer Go alone is no reason to build for minutes.
+    Not of the toolchain: a newer Go alone does not justify minutes of building.
     """
     digest = hashlib.sha256()
     for source in pinned.sources:

@@ -1,6 +1,6 @@
 """Certificates and keys of one instance: its own authorities, a server certificate, clients, tokens.
 
-Two authorities, as kubeadm has them: whoever holds a certificate for the API server must not thereby
+Two CAs, as kubeadm has them: a client with a certificate for the API server must not thereby
 hold one for etcd, where every Secret lies open.
 """
 
@@ -105,7 +105,7 @@ def write_key_pair(folder: Path, name: str) -> None:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Writes a file of mode 0600; at no moment can somebody else open it."""
+    """Writes a file of mode 0600; at no moment can another user open it."""
     path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(content)

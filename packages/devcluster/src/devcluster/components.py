@@ -126,7 +126,7 @@ def _reached_on_loopback() -> list[str]:
     return [
         f"--bind-address={LOOPBACK}",
         f"--advertise-address={LOOPBACK}",  # else it needs a route to the world to find its own
-        "--endpoint-reconciler-type=none",  # a loopback address is no valid endpoint
+        "--endpoint-reconciler-type=none",  # a loopback address is not a valid endpoint
     ]
 
 
@@ -134,7 +134,7 @@ def _reached_by_pods(layout: Layout) -> list[str]:
     return [
         "--bind-address=0.0.0.0",  # of the node's namespace: its address, and its loopback address
         f"--advertise-address={NODE_ADDRESS}",
-        "--kubelet-preferred-address-types=InternalIP",  # nobody resolves the node's name
+        "--kubelet-preferred-address-types=InternalIP",  # no DNS resolves the node's name
         f"--kubelet-certificate-authority={layout.pki / 'ca.crt'}",
         f"--kubelet-client-certificate={layout.pki / KUBELET_CLIENT}.crt",
         f"--kubelet-client-key={layout.pki / KUBELET_CLIENT}.key",
@@ -148,8 +148,8 @@ def kube_controller_manager(layout: Layout, _: Plan) -> list[str]:
         f"--root-ca-file={layout.pki / 'ca.crt'}",
         f"--service-account-private-key-file={layout.pki / 'service-account.key'}",
         "--use-service-account-credentials=true",
-        "--leader-elect=false",  # nobody to compete with
-        "--secure-port=0",  # nobody to serve
+        "--leader-elect=false",  # there is no other candidate
+        "--secure-port=0",  # there are no clients
         "--kube-api-qps=200",
         "--kube-api-burst=400",
         "--profiling=false",
@@ -167,7 +167,7 @@ def kube_scheduler(layout: Layout, _: Plan) -> list[str]:
 def write_scheduler_settings(layout: Layout) -> None:
     """Writes the scheduler's settings, which have no flags.
 
-    Pods of groups ask for the scheduler `volcano`. Nobody runs it here, so a second profile of that name
+    Pods of groups name the scheduler `volcano`. It does not run here, so a second profile of that name
     places them: one by one, not all or none.
     """
     kubeconfig = str(layout.kubeconfigs / "kube-scheduler.yaml")
@@ -193,7 +193,7 @@ def kwok(layout: Layout, _: Plan) -> list[str]:
         f"--config={MANIFESTS / 'kwok-stages.yaml'}",
         "--manage-all-nodes=true",
         "--node-lease-duration-seconds=40",
-        f"--node-ip={LOOPBACK}",  # whoever asks a node for logs must not reach another machine
+        f"--node-ip={LOOPBACK}",  # a client that reads a node's logs must not reach another machine
         f"--cidr={POD_NETWORK}",
     ]
 

@@ -1,6 +1,6 @@
 """Reads a Containerfile: the part of its language that our images need, and nothing silently less.
 
-An image has one definition then, which any builder takes as well. What is not understood is an error with
+An image has one description then, which any builder accepts as well. What is not understood is an error with
 its line.
 
 Source: the Dockerfile reference; substitution is that of ARG and ENV, without modifiers.

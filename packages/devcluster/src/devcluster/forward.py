@@ -1,7 +1,7 @@
 """A port of this machine's loopback address that leads to the same port inside a network namespace.
 
 It is a script of its own, run by path, and needs nothing installed. It listens first and enters the namespace
-then: a socket stays where it was opened, so clients come from outside while connections go on inside.
+then: a socket stays where it was opened, so clients come from outside while connections continue inside.
 
 Arguments: the port, the file of the network namespace.
 """
@@ -44,7 +44,7 @@ async def _serve(listening: socket.socket, port: int) -> None:
         try:
             try:
                 inner_reader, inner_writer = await asyncio.open_connection(_LOOPBACK, port)
-            except OSError:  # nobody listens there yet; the client sees its connection end
+            except OSError:  # no process listens there yet; the client sees its connection end
                 return
             try:
                 await asyncio.gather(_copy(reader, inner_writer), _copy(inner_reader, writer))

@@ -77,7 +77,7 @@ class ImageBuild:
         return containerfile.parse(text, {"BASE": BASE, **self.arguments})
 
     def digest(self, base: Layer) -> str:
-        """What tells an image from another before it is built: all that goes into it from here."""
+        """What identifies an image before it is built: all that goes into it from here."""
         parts: list[object] = [self.name, base.digest, dict(self.arguments), dict(self.labels)]
         for stage in self.stages:
             parts.append((stage.base, [(each.word, each.text) for each in stage.instructions]))
@@ -282,7 +282,7 @@ def _run(running: _Running, instruction: Instruction) -> None:
 
 
 def _checked(command: list[str], what: str) -> None:
-    done = subprocess.run(  # noqa: S603 - what the image's own definition says
+    done = subprocess.run(  # noqa: S603 - commands of the image's own Containerfile
         command, env={"PATH": PATH}, capture_output=True, text=True, check=False
     )
     if done.returncode:

@@ -147,7 +147,9 @@ class Instance:
                     startup.kubectl("delete", "--ignore-not-found", "node", node_name(surplus))
                 self._write(plan)
             except BaseException:
-                if is_new:  # nothing of value in it but the logs; the next attempt starts anew
+                if (
+                    is_new
+                ):  # nothing of value in it but the logs; the next attempt starts from scratch
                     stop_all(self._layout)
                     self._layout.plan.unlink()
                 raise
@@ -231,7 +233,7 @@ class Instance:
         self._real_node(progress or Silent()).import_image(file)
 
     def restart_kubelet(self) -> None:
-        """Ends and starts the kubelet of the real node. What runs in containers goes on.
+        """Ends and starts the kubelet of the real node. Containers keep running.
 
         Raises: ConfigError if it has none, ProcessError.
         """

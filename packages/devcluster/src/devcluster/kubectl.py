@@ -8,7 +8,7 @@ from kube_runtime.errors import OperatorError
 
 
 class KubectlError(OperatorError):
-    """kubectl ended with an error; the message is its own last words."""
+    """kubectl ended with an error; the message is the end of its output."""
 
 
 @dataclass(frozen=True, slots=True)

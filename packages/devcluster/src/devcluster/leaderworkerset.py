@@ -51,7 +51,7 @@ _PROBE = {
 
 
 def start(layout: Layout, kubectl: Kubectl, program: Path, environment: Mapping[str, str]) -> None:
-    """Starts the controller unless it runs; returns when it judges LeaderWorkerSets.
+    """Starts the controller unless it runs; returns when its webhooks answer.
 
     Raises: ProcessError, KubectlError.
     """
@@ -86,7 +86,7 @@ def settings(port: int, certificates: Path) -> dict[str, Any]:
 
 
 def webhooks(port: int, authority: bytes) -> dict[str, Any]:
-    """What tells the API server to ask it, as a List."""
+    """The registration of its webhooks, as a List."""
     items = [
         {
             "apiVersion": "admissionregistration.k8s.io/v1",

@@ -9,9 +9,9 @@ from pathlib import Path
 
 @contextmanager
 def held(path: Path, *, waiting: Callable[[], None]) -> Iterator[None]:
-    """Holds the lock file `path`; `waiting` is called once if somebody else holds it now.
+    """Holds the lock file `path`; `waiting` is called once if another process holds it now.
 
-    The file is never removed: a waiter would go on waiting on the removed one, beside a new holder.
+    The file is never removed: a waiter would keep waiting on the removed one, beside a new holder.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)  # not inherited by children

@@ -50,7 +50,7 @@ _TRIALS = {
 def require_node_support(progress: Progress) -> None:
     """Returns if this machine can be a node. Installs missing Debian packages: the kernel is tried with them.
 
-    Raises: ConfigError about "a real node" with what is missing, or about a package that was not to be had.
+    Raises: ConfigError about "a real node" with what is missing, or about a package that is not available.
     """
     if sys.platform != "linux":
         raise _refused("needs Linux: containers share its kernel")
@@ -116,7 +116,7 @@ def _require_packages(progress: Progress) -> None:
 
 
 def _failure(command: str) -> str:
-    """The last words of a command in namespaces of its own. Empty means: it went well."""
+    """The end of the output of a command in its own namespaces. Empty means: it succeeded."""
     done = subprocess.run(  # noqa: S603 - the commands above
         ["unshare", "--net", "--mount", "/bin/sh", "-c", command],  # noqa: S607 - PATH is set
         env={"PATH": PATH},

@@ -75,7 +75,7 @@ class Namespaces:
         self.groups.make()
 
     def end_containers(self) -> None:
-        """Ends what runs in containers, once nobody would start it again."""
+        """End what runs in containers, once no process would start it again."""
         _killed(self.groups.processes())
 
     def remove(self) -> None:
@@ -148,7 +148,7 @@ def _parents() -> dict[int, int]:
 
 
 def _number(path: Path) -> int | None:
-    """What tells a namespace from all others. None means: the process has gone, or is not ours to see."""
+    """What identifies a namespace. None means: the process has gone, or is not ours to see."""
     try:
         return path.stat().st_ino
     except (FileNotFoundError, ProcessLookupError, PermissionError):

@@ -141,7 +141,7 @@ def _kubelet_settings(layout: Layout, group: str) -> dict[str, Any]:
         "evictionHard": {
             "memory.available": "100Mi"
         },  # how full this disk is, is its owner's matter
-        "imageGCHighThresholdPercent": 100,  # nobody could pull an image again
+        "imageGCHighThresholdPercent": 100,  # the node could not pull an image again
         "serializeImagePulls": False,
         "readOnlyPort": 0,
     }

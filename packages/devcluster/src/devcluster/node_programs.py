@@ -1,7 +1,7 @@
 """The programs that make this machine a node, beside those of the control plane.
 
 Several pinned modules and not one: together their requirements would raise each other's versions to
-combinations that nobody released. What Debian has in a version that fits is taken from there; see
+combinations that were never released. What Debian has in a version that fits is taken from there; see
 `machine`.
 """
 

@@ -1,7 +1,7 @@
 """Kinds of other projects that the operator uses where they are served.
 
 They come from the pinned Go modules of their projects, checked by the same sums that Go uses. Where a
-project ships no definition in a module, a minimal one lies in `manifests/crds`: it keeps unknown
+project ships no CRD in a module, a minimal one is in `manifests/crds`: it keeps unknown
 fields and says only what makes the API server behave alike (names, scope, subresources).
 """
 
@@ -24,7 +24,7 @@ from kube_runtime.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file in a Go module, and which of its definitions to take."""
+    """A file in a Go module, and which of its CRDs to take."""
 
     module: str
     version: str
@@ -62,7 +62,7 @@ NAMES = (*sorted((*MODULES, *_WRITTEN_HERE)),)
 
 
 def files(names: Sequence[str], progress: Progress) -> list[Path]:
-    """The files with these definitions, downloaded into the user's cache if need be.
+    """The files with these CRDs, downloaded into the user's cache if need be.
 
     Raises: ConfigError for an unknown name, a failed download or a wrong sum.
     """

@@ -1,4 +1,4 @@
-"""Ports that nobody listens on and that nobody is likely to take before we do.
+"""Ports that no process listens on and that no other process is likely to take before we do.
 
 A port that the kernel hands out for port 0 comes from the range of outgoing connections, so the next
 client on this machine may take it. Ports below that range are only taken by those who ask for them.

@@ -1,4 +1,4 @@
-"""Asks an API server whether it is ready, without credentials: those paths are open to everybody."""
+"""Asks an API server whether it is ready, without credentials: those paths are open to all clients."""
 
 import http.client
 import json

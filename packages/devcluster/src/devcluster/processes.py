@@ -116,13 +116,13 @@ class Process:
 
 
 def identity(pid: int) -> Identity | None:
-    """Who has this pid now. None means: nobody, or one that has ended and waits to be reaped."""
+    """Who has this pid now. None means: no process, or one that has ended and waits to be reaped."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return None
     if stat.rpartition(")")[2].split()[0] in "ZX":
-        with suppress(ChildProcessError):  # somebody else's child
+        with suppress(ChildProcessError):  # another process's child
             os.waitpid(pid, os.WNOHANG)
         return None
     return Identity.of(_BOOT.read_text(), stat)

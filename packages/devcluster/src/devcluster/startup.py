@@ -1,6 +1,6 @@
 """Brings the processes of one instance up and down in the order that they need.
 
-Readiness of the API server is the one thing that nobody reports, so it is asked for; while waiting,
+Readiness of the API server is the one thing without an event, so it is polled; while waiting,
 the end of any process counts as an answer. Everything after that is waited for by watches.
 """
 
@@ -123,7 +123,7 @@ class Startup:
         leaderworkerset.start(self.layout, self.kubectl, program, self._environment())
 
     def _wait_for_kinds(self, files: Sequence[str]) -> None:
-        """`kubectl wait` fails on a definition that is so new that it has no conditions."""
+        """`kubectl wait` fails on a CRD that is so new that it has no conditions."""
         deadline = time.monotonic() + _READY_SECONDS
         while True:
             try:
@@ -181,7 +181,7 @@ def process(layout: Layout, name: str) -> Process:
 
 
 def stop_all(layout: Layout) -> None:
-    """Stops every process of an instance, whoever started it: writers first, etcd last; then its node.
+    """Stop every process of an instance, no matter who started it: writers first, etcd last; then its node.
 
     Raises: ProcessError.
     """

@@ -11,7 +11,7 @@ tokens of answer:
                    ttft = t·(1 + u/(2·(1-u))) + s(b)       u = rate·t
 
 u is the share of time that prompts take; u/(2·(1-u)) is the mean wait in a queue with constant
-service times (Pollaczek-Khinchine). Together, each answer is held up by the prompts that come while
+service times (Pollaczek-Khinchine). Together, each answer is delayed by the prompts that come while
 it grows. Every one of these grows with b, so the largest b is found by halving. The graph is then
 the one with the fewest GPUs for the wanted rate; of equals the one that could serve more.
 """

@@ -1,7 +1,7 @@
 """The configuration that the operator hands to the profiler, read and checked.
 
-Keys of Dynamo's profiler that only steer measurements are not looked at. Our own stand in the
-section `analytic`. All mistakes are told at once, as each one costs a Job.
+Keys of Dynamo's profiler that only steer measurements are not read. Our own are in the
+section `analytic`. All mistakes are reported at once, as each one costs a Job.
 """
 
 from collections.abc import Mapping
@@ -50,7 +50,7 @@ class Targets:
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """What engines may be made of. `is_assumed`: nobody has said which GPU."""
+    """What engines may be made of. `is_assumed`: the GPU was not set."""
 
     gpu: Gpu
     per_node: int = 8
@@ -61,7 +61,7 @@ class Hardware:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """All that the profiler is told.
+    """The whole input of the profiler.
 
     `mode` None means: the profiler chooses. `planner` None means: the graph has none. `billions`
     None means: the model's name or its `config.json` says it. `budget` 0 means: any number of GPUs.
@@ -126,7 +126,7 @@ def configuration(document: Any, *, discovers: bool = False) -> Configuration:
 
 
 def with_hardware(known: Configuration, gpu: Gpu, per_node: int) -> Configuration:
-    """The configuration with what was found on the nodes, which counts more than what was said."""
+    """The configuration with what was found on the nodes, which takes precedence over the configured one."""
     most = min(known.hardware.most, per_node)
     fewest = min(known.hardware.fewest, most)
     return replace(known, hardware=Hardware(gpu, per_node, fewest, most))

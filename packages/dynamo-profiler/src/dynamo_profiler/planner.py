@@ -36,7 +36,7 @@ _TYPES = (str, int, float, bool)
 
 
 def data_config_map(prefill: Mapping[str, Any], decode: Mapping[str, Any]) -> Object:
-    """The curves, under the name that everybody looks for."""
+    """The curves, under the name that all readers expect."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",

@@ -1,6 +1,6 @@
-"""One run of the profiler, from what it is told to what it writes, telling how far it is.
+"""One run of the profiler, from its input to its output, with its progress.
 
-It is a generator: it yields each step, and returns the documents. So whoever runs it decides where
+It is a generator: it yields each step, and returns the documents. So the caller decides where
 progress goes, and nothing in here knows of files.
 """
 

@@ -80,7 +80,7 @@ class Section:
         return ""
 
     def flag(self, name: str) -> bool:
-        """True or false; false if nothing is said."""
+        """True or false; false if not set."""
         found = self._value(name)
         if found is not None and not isinstance(found, bool):
             self._refuse(name, "must be true or false")

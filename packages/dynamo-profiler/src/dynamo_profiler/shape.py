@@ -16,7 +16,7 @@ from dynamo_profiler.refusal import Refusal
 
 HEAD_SIZE = 128
 CACHE_BYTES = 2
-"""Of one number in the key-value cache, which is bfloat16 unless an engine is told otherwise."""
+"""Of one number in the key-value cache, which is bfloat16 unless an engine is configured otherwise."""
 
 _ASPECT = 128
 _GROUPED_HEADS = 8
@@ -64,7 +64,7 @@ def shape_of(model: str, config: Mapping[str, Any] | None, billions: float | Non
     """The shape of a model. `config` is its `config.json`, `billions` what the user says of its size.
 
     Raises:
-        Refusal: nothing tells how large the model is.
+        Refusal: the size of the model is unknown.
     """
     parameters, active = _parameters(model, billions)
     described = _described(config) if config else None
@@ -98,7 +98,7 @@ def shape_of(model: str, config: Mapping[str, Any] | None, billions: float | Non
 
 
 def _parameters(model: str, billions: float | None) -> tuple[float, float]:
-    """All parameters and the active ones, as far as the user and the name tell; 0 means: unknown."""
+    """All parameters and the active ones, as far as the user and the name give them; 0 means: unknown."""
     name = model.lower().rpartition("/")[2]
     active = _ACTIVE.search(name)
     found = _SIZE.search(_ACTIVE.sub("", name))

@@ -1,7 +1,7 @@
 """What `dynamoctl scale`, `suspend`, `resume` and `rollout` write. Pure: objects in, patch and sentence out.
 
-The hard part is to write a number where it counts: it belongs to the service's scaling adapter where there is
-one; else to the service, whose own number the graph's `spec.replicas` multiplies.
+A number of replicas belongs to the service's scaling adapter where there is one; else to the service, whose
+own number the graph's `spec.replicas` multiplies.
 """
 
 from collections.abc import Collection, Iterable, Iterator

@@ -1,7 +1,7 @@
 """JSON of the API server → structs.
 
-The hard thing is memory. `msgspec.Raw` is a view: one field of one object would keep the bytes of a
-whole page of the list alive. So every Raw inside a decoded object is replaced by its own copy.
+`msgspec.Raw` is a view: one field of one object would keep the bytes of a whole page of the list in memory.
+So every Raw inside a decoded object is replaced by its own copy.
 """
 
 from collections.abc import Iterable
@@ -108,7 +108,7 @@ def _detach(value: Any) -> Any:
             return value.copy()
         case msgspec.Struct():
             for name in _fields_with_raw(type(value)):
-                # Nobody else has seen this object yet, so a frozen struct may still be completed.
+                # No other code has seen this object yet, so a frozen struct may still be completed.
                 structs.force_setattr(value, name, _detach(getattr(value, name)))
             return value
         case dict():

@@ -90,7 +90,7 @@ class ServerFailure(ApiError):
 
 
 class DecodeError(OperatorError):
-    """One object does not fit its type; the others go on.
+    """One object does not fit its type; the others are not affected.
 
     None means: the object is so broken that not even its name can be read.
     """

@@ -12,7 +12,7 @@ MANY_A_SECOND = 20
 two cores; one that is made needs 10 in all, and one that is settled none."""
 
 _FORGOTTEN_SECONDS = 60.0
-"""When a first look is forgotten of which nobody said that it was over, as when its object has gone."""
+"""When an unfinished first reconcile is forgotten, as when its object has gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +82,12 @@ class FirstLook:
         return left if left > _GRAIN_SECONDS else 0.0
 
     def forget(self, uid: str) -> None:
-        """Have the next look at it be the first."""
+        """Treat its next reconcile as the first."""
         self._since.pop(uid, None)
 
 
 class Bustle:
-    """Tells busy times from quiet ones, by how many reconciles have written something within a second."""
+    """Distinguishes busy from quiet times, by how many reconciles have written within a second."""
 
     def __init__(self, many: int = MANY_A_SECOND) -> None:
         self._times: deque[float] = deque(maxlen=many)

@@ -12,7 +12,7 @@ UNLIMITED: Final = 0
 
 
 class _Added(Struct, frozen=True):
-    """The part of the metadata that names the object, and the one that nobody writes by hand."""
+    """The part of the metadata that names the object, and the one that users do not write by hand."""
 
     name: str = ""
     namespace: str = ""
@@ -33,7 +33,7 @@ def bytes_over(text: bytes | Raw, most: int) -> int:
     Its status and `metadata.managedFields` do not count. `UNLIMITED` as `most` takes every object.
 
     Raises:
-        msgspec.DecodeError: it is no object. Only a large one is read.
+        msgspec.DecodeError: it is not an object. Only a large one is read.
     """
     size = memoryview(text).nbytes
     if most == UNLIMITED or size <= most:

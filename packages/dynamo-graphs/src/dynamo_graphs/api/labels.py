@@ -1,7 +1,7 @@
 """Every label and annotation key that we write or read, with what it means.
 
-One table, so that the reference page and the code cannot drift apart. The hard part is which keys a
-user may set on pods: our selectors are made of some of them, so those are ours alone (`SELECTING`).
+One table, so that the reference page and the code cannot drift apart. Our selectors contain some of the keys,
+so users may not set those on pods (`SELECTING`).
 """
 
 from dataclasses import dataclass

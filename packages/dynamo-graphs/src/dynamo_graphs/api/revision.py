@@ -1,8 +1,8 @@
 """Generations of workers: what one is made of, which services belong to it, how it is told apart.
 
-The hard part is the hash. It stands for what the user said, not for what we make of it, so that another
-release of ours makes no new generation; and it has a version, so that a better one can come one day
-without rolling the workers that run. What a version hashes is fixed for ever.
+The hash covers what the user set, not what we render from it, so that another release of ours makes no
+new revision; and it has a version, so that a better one can replace it one day without rolling running
+workers. What a version hashes is fixed forever.
 """
 
 import hashlib

@@ -1,6 +1,6 @@
 """How far a managed rollout may go beyond and below the wanted replicas.
 
-The annotations are those of a Deployment that rolls by itself, and mean the same: a number, or a
+The annotations are those of a Deployment with a native rollout, and mean the same: a number, or a
 percentage of the wanted replicas, of which surge is rounded up and unavailable down.
 """
 

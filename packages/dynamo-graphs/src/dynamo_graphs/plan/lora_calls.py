@@ -79,10 +79,10 @@ class Endpoint:
     `is_callable` is whether the pod is ready and stays. `leftovers` are names that are still to be unloaded.
     `tried` is what the worker may have, because a load or an unload of it was not seen to succeed.
     `is_reloading` says that the adapter was taken away to be loaded from elsewhere. `checked_at` is when the
-    worker last told of its adapters; None means: not since the operator started, or the pod came back.
+    worker last listed its LoRAs; None means: not since the operator started, or the pod came back.
     `graph` is that of the pod, "" without one. `is_prefill` is whether the pod only reads prompts. `restarts`
     counts those of its containers; None means: the pod is not known. `is_doubted` says that there was one
-    since the adapter was loaded, and that the worker has not told yet whether it has it.
+    since the adapter was loaded, and that the worker has not reported yet whether it has it.
     """
 
     address: str
@@ -105,7 +105,7 @@ class Endpoint:
 
     @property
     def place(self) -> "Place":
-        """What tells the endpoint from all others."""
+        """What identifies the endpoint."""
         return self.pod_uid, self.address
 
     @property
@@ -195,7 +195,7 @@ def pending(endpoint: Endpoint, calls: Sequence[Call]) -> Endpoint:
 
 
 def forgetting(endpoint: Endpoint, names: Container[str]) -> Endpoint:
-    """The endpoint without adapters that are another model's now, which looks after them itself."""
+    """The endpoint without LoRAs that are another model's now, which manages them itself."""
     if not any(each in names for each in endpoint.names):
         return endpoint
     had, tried = endpoint.loaded, endpoint.tried
@@ -251,7 +251,7 @@ def _failed(endpoint: Endpoint, call: Call, reply: Reply, now: datetime) -> Endp
 
 
 def _told(endpoint: Endpoint, loaded: Container[str], now: datetime) -> Endpoint:
-    """The endpoint when the worker has told which adapters it has."""
+    """The endpoint when the worker has listed its LoRAs."""
     had = endpoint.loaded
     endpoint = replace(endpoint, checked_at=now, is_doubted=False)
     if had is None or had.name in loaded:
@@ -260,9 +260,9 @@ def _told(endpoint: Endpoint, loaded: Container[str], now: datetime) -> Endpoint
 
 
 def _untold(endpoint: Endpoint, now: datetime) -> Endpoint:
-    """The endpoint when the worker did not tell what it has; it is asked again at the next check.
+    """The endpoint when the worker did not list its LoRAs; the next check asks again.
 
-    It may have the adapter, as not every worker can list; but a new process has none that nobody loaded.
+    It may have the adapter, as not every worker can list; but a new process has none that was not loaded.
     """
     endpoint = replace(endpoint, checked_at=now)
     had = endpoint.loaded

@@ -85,7 +85,7 @@ def _of_pod(
 
 
 def with_pod(known: Endpoint, pod: Pod | None, *, is_callable: bool) -> Endpoint:
-    """What is remembered of an endpoint, with what its pod says now. A new process is looked at again."""
+    """What is remembered of an endpoint, with what its pod says now. A new process is checked again."""
     if pod is None:
         return replace(known, is_callable=False, checked_at=None)
     count = restarts(pod) if is_callable else known.restarts
@@ -111,7 +111,7 @@ def former(
     """Endpoints of the past whose pods still run and may have an adapter of the model.
 
     Those that serve another base model now are callable. Of the others only the slices are missing, as while
-    a Service is made anew; nothing is taken from them.
+    a Service is recreated; nothing is taken from them.
     """
     places, hash_ = {each.place for each in present}, names.model_hash(base_model)
     found: list[Endpoint] = []

@@ -1,4 +1,4 @@
-"""A service as it runs now: all that the decisions about its next step look at."""
+"""A service as it runs now: the input of all decisions about its next step."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ class ServiceObserved:
     `exists` is whether there is one. `restart` is the id of the restart that its newest template carries,
     "" for none. `is_ready` is whether it runs that template only, in the wanted number. `wanted`
     is the number of replicas that it asks for, `replicas` how many exist, `ready` how many serve.
-    `is_paused` is whether somebody has paused its component, so that nothing is done for it.
+    `is_paused` is whether its component is paused, so that nothing is done for it.
     `is_current` is whether these counts are about the newest spec: until its controllers have seen that, a
     workload with 0 replicas may be about to have some.
     """

@@ -143,7 +143,7 @@ def generations(
     services = generation_services(graph)
     suffix = _target(graph, contents, current, wanted)
     target = WorkerGeneration(suffix, wanted, _found_by(graph, components, groups))
-    if not services:  # nobody will be in it
+    if not services:  # it will be empty
         target = replace(target, suffix="", content="")
     left = frozenset(graph.spec.services.keys() - services.keys())
     old = tuple(each for each in found if each.suffix != suffix or each.service in left)
@@ -215,7 +215,7 @@ def _target(
     """The suffix of the generation to be: one that is there and fits, before a new one.
 
     Without managed rollouts there are no new ones: the newest that has a name of its own is changed in place,
-    so that a rollout which is under way ends well.
+    so that a rollout in progress ends well.
     """
     if contents[current] == wanted:
         return current

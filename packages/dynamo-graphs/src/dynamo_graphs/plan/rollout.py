@@ -1,8 +1,8 @@
 """The next step of replacing the old pods of a service by new ones: numbers in, numbers out.
 
-All old generations are one pool, so what is broken goes first, whichever it belongs to. The hard part is
-that a plan must be right whatever came of the one before it: every number is what is observed, every answer
-is a number to be, and carrying out half of an answer breaks no promise. The promises, for `cap` = wanted +
+All old revisions are one pool, so what is broken goes first, whichever it belongs to. A plan is right
+whatever became of the one before it: every input is an observed number, every answer a desired one, and
+applying half of an answer breaks no promise. The promises, for `cap` = wanted +
 surge and `floor` = wanted - unavailable:
 
 - (a) No step raises the replicas of all generations above `cap`. Where they are above it already, since the
@@ -10,7 +10,7 @@ surge and `floor` = wanted - unavailable:
 - (b) No step takes the available replicas below `floor`, or below what they are if that is less.
 - (c) No available replica of the pool goes while one that is not available could.
 - (d) If the new pods become available, the rollout ends.
-- (e) It may be stopped between any two writes and goes on from what is there.
+- (e) It may be stopped between any two writes and continues from what is there.
 """
 
 from collections.abc import Sequence

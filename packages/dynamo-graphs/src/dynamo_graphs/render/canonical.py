@@ -1,4 +1,4 @@
-"""One order for all maps: equal wishes are equal bytes however the user wrote them."""
+"""One order for all maps: equal settings are equal bytes however the user wrote them."""
 
 import msgspec
 

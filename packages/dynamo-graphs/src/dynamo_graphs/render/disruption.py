@@ -102,7 +102,7 @@ def _budget(metadata: Object, selected: dict[str, str], bound: Object) -> Object
         "spec": {
             **bound,
             "selector": {"matchLabels": selected},
-            # A pod that is not ready serves nobody; it must not hold up a drain.
+            # A pod that is not ready serves no requests; it must not block a drain.
             "unhealthyPodEvictionPolicy": "AlwaysAllow",
         },
     }

@@ -1,4 +1,4 @@
-"""The objects of a graph: accounts, permissions and claims, then what its provider runs it with."""
+"""The objects of a graph: ServiceAccounts, RBAC and PVCs, then what its provider runs it with."""
 
 from dynamo_graphs.api import names
 from dynamo_graphs.api.deployment_config import as_configured
@@ -54,7 +54,7 @@ def graph_shared_objects(
 ) -> tuple[Object, ...]:
     """What all graphs of the namespace that need it own together, and none controls.
 
-    These are the accounts of planners and endpoint pickers. In restricted mode the installation
+    These are the ServiceAccounts of planners and endpoint pickers. In restricted mode the installation
     provides them.
     """
     types = {service.component_type for service in graph.spec.services.values()}

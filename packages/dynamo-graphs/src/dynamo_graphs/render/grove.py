@@ -96,7 +96,7 @@ def _plan(
 
 
 def _services(plan: ComponentPlan) -> tuple[Object, ...]:
-    """The service's Service, if anybody looks for it there."""
+    """The service's Service, if clients use it."""
     is_asked_for = plan.component_type in ("frontend", "epp")
     if not plan.is_discovered_by_kubernetes and not is_asked_for:
         return ()

@@ -18,7 +18,7 @@ from kube_runtime.kind import Object
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A volume claim in the main container."""
+    """A PVC in the main container."""
 
     claim: str
     path: str
@@ -138,7 +138,7 @@ class Backend(Protocol):
     def leader_service(self, plan: ComponentPlan) -> LeaderService | None:
         """What a worker of a group must reach before it starts.
 
-        None means: it may start at any time, since it waits by itself or is waited for.
+        None means: it may start at any time, since it waits on its own or an init container waits.
         """
         ...
 
@@ -151,7 +151,7 @@ class Orchestrator(Protocol):
         ...
 
     def serving_labels(self) -> dict[str, str]:
-        """What tells the pods that take requests from the component's others; {} means all do."""
+        """What selects the pods of the component that take requests; {} means all do."""
         ...
 
 

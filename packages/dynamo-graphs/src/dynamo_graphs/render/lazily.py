@@ -9,7 +9,7 @@ from kube_runtime.kind import Object
 
 
 class OnDemand(Sequence[Object]):
-    """A sequence that renders each of its objects anew whenever it is read."""
+    """A sequence that renders each of its objects again whenever it is read."""
 
     __slots__ = ()
 

@@ -84,7 +84,7 @@ def _service(plan: ComponentPlan, node: Node) -> LeaderService | None:
 
 
 def _resources(main: Object) -> Object:
-    """What pods are classed by, without devices and claims."""
+    """What pods are classed by, without devices and resource claims."""
     sides = {
         side: {name: each for name, each in main.get(side, {}).items() if name in _SHARED_RESOURCES}
         for side in ("limits", "requests")

@@ -11,7 +11,7 @@ from kube_runtime.kind import Object
 
 
 def component_labels(component: DynamoComponentDeployment, graph: str) -> dict[str, str]:
-    """What tells the component's objects and pods apart from all others."""
+    """What identifies the component's objects and pods."""
     spec = component.spec
     found = {
         labels.COMPONENT: names.label_value(spec.service_name or component.metadata.name),

@@ -117,9 +117,9 @@ def component_plan(
 
 
 def parent_graph(component: DynamoComponentDeployment) -> str:
-    """The graph that a component was made for. Empty means: somebody made it by hand.
+    """The graph that a component was made for. Empty means: a user created it.
 
-    A component that outlives its graph keeps the graph's label, so its pods go on as they are.
+    A component that outlives its graph keeps the graph's label, so its pods keep running unchanged.
     """
     kind, metadata = DynamoGraphDeployment.KIND, component.metadata
     for owner in metadata.owner_references:
@@ -143,7 +143,7 @@ def _epp_config(spec: ComponentSpec, graph: str) -> ConfigKey:
 
 
 def _mounts(spec: DynamoComponentDeploymentSpec, backend: str) -> tuple[Mount, ...]:
-    """The claims to mount, each pair of claim and path once, in the user's order."""
+    """The PVCs to mount, each pair of PVC and path once, in the user's order."""
     found: dict[tuple[str, str], Mount] = {}
     for mount in spec.volume_mounts:
         is_cache = mount.use_as_compilation_cache
@@ -182,7 +182,7 @@ def _with_one_account(pod: Object) -> Object:
 
 
 def _service_account(graph: str, backend: str, facts: Facts) -> str:
-    """The account of pods for which neither role nor user names one."""
+    """The ServiceAccount of pods for which neither role nor user names one."""
     if graph and backend == "kubernetes":
         return names.discovery_service_account(graph)
     return facts.component_service_account or "default"

@@ -73,10 +73,10 @@ from kube_runtime.types.batch import Job
 PULL_SECRET = "nvcr-imagepullsecret"  # noqa: S105  the name of one
 BACKOFF_LIMIT = 3
 DEADLINE_SECONDS = 24 * 60 * 60
-"""A sweep takes hours. What takes longer than a day hangs, and nobody would ever be told."""
+"""A sweep takes hours. What takes longer than a day hangs, and no one would notice."""
 
 SHORTEST_TTL_SECONDS = 60
-"""A Job that is gone at once takes the cause of its failure along, before anybody has read it."""
+"""A Job that is gone at once takes the cause of its failure along, before it was read."""
 
 _USER = 1000
 _TOKEN_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105  a path
@@ -135,7 +135,7 @@ def profiling_job(
 
 
 def account_objects(namespace: str, cluster_role: str) -> tuple[Object, ...]:
-    """The account of profiling Jobs, and its binding to the ClusterRole of the installation."""
+    """The ServiceAccount of profiling Jobs, and its binding to the ClusterRole of the installation."""
     return cluster_role_objects(namespace, names.PROFILING_SERVICE_ACCOUNT, cluster_role)
 
 
@@ -309,7 +309,7 @@ def _token_mount() -> Object:
 
 
 def _token_sources() -> list[Object]:
-    """What Kubernetes gives a pod itself, unless the account says that it should not."""
+    """What Kubernetes gives a pod itself, unless the ServiceAccount opts out."""
     certificate = {"key": "ca.crt", "path": "ca.crt"}
     namespace = {"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}}
     return [

@@ -33,7 +33,7 @@ def profiler_config(spec: DynamoGraphDeploymentRequestSpec, namespace: str) -> O
     """The user's configuration with what the request says in it.
 
     Raises:
-        TypeError: `deployment` or `engine` is no object; validation refuses that.
+        TypeError: `deployment` or `engine` is not an object; validation refuses that.
     """
     config: Object = dict(spec.profiling_config.config or {})
     deployment, engine = _section(config, "deployment"), _section(config, "engine")
@@ -83,7 +83,7 @@ def uses_ai_configurator(spec: DynamoGraphDeploymentRequestSpec) -> bool:
 
 
 def model_cache(spec: DynamoGraphDeploymentRequestSpec) -> tuple[str, str] | None:
-    """The claim that holds models, and where it is mounted. None means: there is none."""
+    """The PVC that holds models, and where it is mounted. None means: there is none."""
     deployment: Any = (spec.profiling_config.config or {}).get("deployment")
     found: Any = deployment.get("modelCache") if isinstance(deployment, dict) else None
     claim = found.get("pvcName") if isinstance(found, dict) else None

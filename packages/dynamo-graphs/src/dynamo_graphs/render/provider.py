@@ -37,8 +37,8 @@ _MAKES = {
 def provider(graph: DynamoGraphDeployment, facts: Facts, present: Collection[str]) -> str:
     """The provider of a graph: the recorded one, else that of what exists, else the best there is.
 
-    `present` are the kinds of the objects that the graph controls. Where somebody has deleted what only one
-    provider makes, the status still tells what there was. The result may be unavailable.
+    `present` are the kinds of the objects that the graph controls. Where a user has deleted what only one
+    provider creates, the status still shows what there was. The result may be unavailable.
     """
     if recorded := graph.metadata.annotations.get(labels.WORKLOAD_PROVIDER):
         return recorded
@@ -78,7 +78,7 @@ def runs_on_withheld_grove(
 
 
 def _has_foreign_status(graph: DynamoGraphDeployment) -> bool:
-    """Whether another operator has written the status; ours says which generation it speaks of."""
+    """Whether another operator has written the status; ours contains its generation."""
     status = graph.status
     ready = condition(status.conditions, "Ready")
     is_ours = status.observed_generation or (ready is not None and ready.observed_generation)
@@ -86,7 +86,7 @@ def _has_foreign_status(graph: DynamoGraphDeployment) -> bool:
 
 
 def _reported(graph: DynamoGraphDeployment) -> set[str]:
-    """The kinds of the workloads that the status of a graph speaks of."""
+    """The kinds of the workloads in the status of a graph."""
     return {each.component_kind for each in (graph.status.services or {}).values()}
 
 

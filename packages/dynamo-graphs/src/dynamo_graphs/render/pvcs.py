@@ -1,4 +1,4 @@
-"""The volume claims that a graph has made for it."""
+"""The PVCs that a graph creates."""
 
 from dynamo_graphs.api.graph import DynamoGraphDeployment, PersistentVolumeClaimSpec
 from dynamo_graphs.render.canonical import canonical
@@ -8,7 +8,7 @@ from kube_runtime.types.core import PersistentVolumeClaim
 
 
 def claim_objects(graph: DynamoGraphDeployment) -> tuple[Object, ...]:
-    """A claim for each entry with `create: true`, in the user's order.
+    """A PVC for each entry with `create: true`, in the user's order.
 
     They are created once and never changed: what is on a volume is the user's.
     """
@@ -18,7 +18,7 @@ def claim_objects(graph: DynamoGraphDeployment) -> tuple[Object, ...]:
 
 
 def retained_claims(graph: DynamoGraphDeployment) -> frozenset[str]:
-    """Names of the claims that stay when the graph is deleted."""
+    """Names of the PVCs that stay when the graph is deleted."""
     return frozenset(each.name for each in graph.spec.pvcs if each.retain)
 
 

@@ -1,4 +1,4 @@
-"""Accounts of a graph's pods and what these may do."""
+"""ServiceAccounts of a graph's pods and their permissions."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ _DISCOVERY_RULES = (
 
 
 def discovery_objects(namespace: str, graph: str) -> tuple[Object, ...]:
-    """The account with which pods find each other through the API server, and its permissions."""
+    """The ServiceAccount with which pods find each other through the API server, and its RBAC."""
     account = names.discovery_service_account(graph)
     role = names.discovery_role(graph)
     return (
@@ -35,7 +35,7 @@ def discovery_objects(namespace: str, graph: str) -> tuple[Object, ...]:
 
 
 def cluster_role_objects(namespace: str, account: str, cluster_role: str) -> tuple[Object, ...]:
-    """A fixed account and its binding to a ClusterRole that the installation provides."""
+    """A fixed ServiceAccount and its binding to a ClusterRole that the installation provides."""
     binding = names.role_binding(account)
     return (
         service_account(namespace, account),
@@ -53,7 +53,7 @@ def service_account(namespace: str, name: str) -> Object:
 
 
 def role_binding(namespace: str, name: str, account: str, role_kind: str, role: str) -> Object:
-    """A RoleBinding of one account to one role."""
+    """A RoleBinding of one ServiceAccount to one role."""
     subject: dict[str, Any] = {"kind": "ServiceAccount", "name": account, "namespace": namespace}
     return {
         "apiVersion": f"{_GROUP}/v1",

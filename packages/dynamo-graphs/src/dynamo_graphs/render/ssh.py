@@ -25,7 +25,7 @@ def client() -> list[str]:
 
 
 def server(*, may_be_root: bool) -> list[str]:
-    """The steps of a pod that lets others in, with host keys made anew at every start."""
+    """The steps of a pod that lets others in, with new host keys at every start."""
     keys = {
         kind: f"$HOME/.ssh/host_keys/ssh_host_{kind}_key" for kind in ("rsa", "ecdsa", "ed25519")
     }

@@ -15,7 +15,7 @@ SHARED_MEMORY_PATH = "/dev/shm"  # noqa: S108  # the mount path that POSIX share
 
 
 def volumes(plan: ComponentPlan, roles: Iterable[Object]) -> list[Object]:
-    """The user's volumes, then one per claim, then the role's, then shared memory."""
+    """The user's volumes, then one per PVC, then the role's, then shared memory."""
     users: list[Object] = plan.pod.get("volumes", [])
     known = {volume.get("name") for volume in users}
     claims = {
@@ -31,7 +31,7 @@ def volumes(plan: ComponentPlan, roles: Iterable[Object]) -> list[Object]:
 
 
 def mounts(plan: ComponentPlan, roles: Iterable[Object]) -> list[Object]:
-    """The user's mounts, then the claims, then the role's, then shared memory."""
+    """The user's mounts, then the PVCs, then the role's, then shared memory."""
     users: list[Object] = plan.main_container.get("volumeMounts", [])
     taken = {mount.get("mountPath") for mount in users}
     found = [

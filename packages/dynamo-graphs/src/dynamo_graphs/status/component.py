@@ -106,7 +106,7 @@ def component_status(
         **_selectors(component),
         "backendFramework": declared_or_detected(component.spec),
     }
-    # The observed generation says that nothing stood in the way of that spec.
+    # The observed generation shows that nothing blocked that spec.
     return status if blocked else {**status, "observedGeneration": generation}
 
 

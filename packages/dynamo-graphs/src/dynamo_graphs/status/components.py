@@ -64,7 +64,7 @@ def _view(
 ) -> ServiceView:
     own = _obstacle(component)
     refusal = _refusal(component) if own else None
-    is_told = refusal is not None or own == _PAUSED  # what pods tell is then beside the point
+    is_told = refusal is not None or own == _PAUSED  # the state of pods is then irrelevant
     if component is not None and _is_behind(component):
         newest = msgspec.structs.replace(newest, updated_replicas=0)  # they are of an older spec
     return ServiceView(
@@ -85,7 +85,7 @@ def is_ready(component: DynamoComponentDeployment) -> bool:
 
 
 def is_current(component: DynamoComponentDeployment) -> bool:
-    """Whether the counts that a component tells are about its newest spec, as far as any will be.
+    """Whether the counts of a component are about its newest spec, as far as any will be.
 
     One that wants no replicas has no other reason to be not ready than that its workload's controller has
     not seen that. Of a paused one nothing newer will come.

@@ -1,8 +1,7 @@
 """What each reason of a condition means, and what the person on call should do about it.
 
 The table from which the page `docs/status.md` comes; the part about requests is in
-`status.request_meanings`. The hard part is advice that helps at night: where to look first, and whether
-anything has to be done at all.
+`status.request_meanings`. Advice names where to check first, and whether anything has to be done at all.
 """
 
 from dataclasses import dataclass

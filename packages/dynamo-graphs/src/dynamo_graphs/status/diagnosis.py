@@ -30,7 +30,7 @@ _WORST_FIRST = (
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """Why a service is not ready, as far as its pods tell.
+    """Why a service is not ready, as far as its pods show it.
 
     `again_seconds` is when it may be another one although no pod has changed.
 

@@ -69,10 +69,10 @@ def unavailable_status(graph: DynamoGraphDeployment, provider: str, forbidden: s
 def stopped_status(
     graph: DynamoGraphDeployment, state: State, reason: GraphReason, text: str
 ) -> Object:
-    """The status of a graph for which nothing is done until somebody does something.
+    """The status of a graph for which nothing is done until a user acts.
 
     `observedGeneration` stays at the last spec that was carried out (specification `beyond` S6); which one
-    was refused stands in the conditions.
+    was refused is in the conditions.
     """
     said = graph_condition(graph, state, reason, text)
     (ready,) = said["conditions"]
@@ -126,7 +126,7 @@ def graph_status(
         ),
         "progress": msgspec.to_builtins(done.progress) if done.progress else None,
     }
-    if not is_hindered:  # it says that nothing stood in the way of that spec
+    if not is_hindered:  # it shows that nothing blocked that spec
         status["observedGeneration"] = graph.metadata.generation
     times = [done.again_seconds, *(each.again_seconds for each in seen.values())]
     return GraphStatus(status, min((each for each in times if each is not None), default=None))

@@ -121,7 +121,7 @@ def _obstacle(member: GangMember) -> str | None:
 def is_settled(clique_set: PodCliqueSet, member: GangMember) -> bool:
     """Whether a service runs the newest template of its set only, in the wanted number.
 
-    Grove tells with a hash which template a clique is made of. Without it, counts from before the newest
+    Grove records in a hash which template a clique is made of. Without it, counts from before the newest
     template would pass for those after it.
     """
     if _behind(clique_set.metadata.generation, clique_set.status.observed_generation):
@@ -134,7 +134,7 @@ def is_settled(clique_set: PodCliqueSet, member: GangMember) -> bool:
 
 
 def _behind(generation: int, observed: int | None) -> str | None:
-    """That a status is about an older spec. A status that tells no generation counts as up to date."""
+    """That a status is about an older spec. A status without a generation counts as up to date."""
     if observed is None or observed >= generation:
         return None
     return f"spec not yet processed: generation={generation}, observedGeneration={observed}"

@@ -1,8 +1,8 @@
 """What is true of a model: its endpoints, how many serve it, and why the others do not.
 
-The hard part is that `ready` means something for a LoRA only. Nothing is asked of the endpoints of a base
-model, so none of them is ever ready, and the model is well all the same. And the status is also what a
-restarted operator knows: what is not in it was never done.
+`ready` has a meaning for a LoRA only. The endpoints of a base model get no calls, so none is ever ready,
+and the model is healthy all the same. The status is also the memory of a restarted operator: what is not in
+it was never done.
 """
 
 from collections import Counter
@@ -55,7 +55,7 @@ class Observed:
 
     `services` are those that the endpoints were found through. `former` are pods that still have to
     unload. `holder` is the model that has the adapter's name; "" means: it is this one's. `lack` says why
-    there are no endpoints. `trouble` says of a pod by name what holds it up, "" if nothing is known.
+    there are no endpoints. `trouble` returns why a pod is not ready, by name, "" if unknown.
     `ready_pods` counts the pods that are. `silence` says why no worker is called, "" if they are.
     """
 
@@ -70,7 +70,7 @@ class Observed:
 
 
 def adapter_of(spec: DynamoModelSpec | None) -> Adapter | None:
-    """What is to be loaded into the endpoints. None means: nothing, it is no LoRA."""
+    """What is to be loaded into the endpoints. None means: nothing, it is not a LoRA."""
     if spec is None or spec.model_type != "lora" or spec.source is None:
         return None
     return Adapter(spec.model_name, spec.source.uri)
@@ -84,7 +84,7 @@ def is_ready(adapter: Adapter | None, endpoint: Endpoint) -> bool:
 
 
 def remembered(model: DynamoModel) -> dict[Place, Endpoint]:
-    """What the model's status says of its endpoints, as far as it tells what was done there."""
+    """What the model's status says of its endpoints, as far as it records what was done there."""
     infos = (*model.status.endpoints, *model.status.former_endpoints)
     found = (_remembered(each, adapter_of(model.spec)) for each in infos)
     return {each.place: each for each in found}
@@ -269,12 +269,12 @@ def _left_out(count: int) -> str:
 
 
 def _cause(infos: Sequence[EndpointInfo]) -> str:
-    """What keeps most of the others; nothing while their first calls are under way."""
+    """What keeps most of the others; nothing while their first calls run."""
     missing = (each for each in infos if not each.ready and not each.fallback_covered)
     causes = Counter(each.message for each in missing if each.message)
     if not causes:
         return ""
-    # Of equally frequent ones the same is told each time, so that the status does not change for nothing.
+    # Of equally frequent ones the same is reported each time, so that the status does not change for nothing.
     message, count = min(causes.items(), key=lambda each: (-each[1], each[0]))
     return f"; {count} of them: {message}"
 
@@ -303,7 +303,7 @@ def noted(model: DynamoModel, endpoint: Endpoint) -> bool:
 
 
 def places(status: Object) -> frozenset[Place]:
-    """The endpoints that a status tells of, which need not be all: it has no room for more."""
+    """The endpoints in a status, which need not be all: it has no room for more."""
     infos = (*status["endpoints"], *status["formerEndpoints"])
     return frozenset((each.pod_uid, each.address) for each in infos)
 
@@ -316,7 +316,7 @@ def tells_only_failures(model: DynamoModel, status: Object) -> bool:
 
 
 def _untallied(info: EndpointInfo) -> EndpointInfo:
-    """What is said of the endpoint, but for how often it failed after the first time."""
+    """The status of the endpoint, except how often it failed after the first time."""
     return msgspec.structs.replace(info, failures=min(info.failures, 1), last_attempt_time=None)
 
 

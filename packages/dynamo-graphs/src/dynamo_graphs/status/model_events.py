@@ -26,7 +26,7 @@ def model_happenings(before: DynamoModel, after: DynamoModel) -> Iterator[Happen
         yield Happening("PartialEndpointFailure", text, is_warning=True)
     has_lost = old.reason == ModelReason.ALL_READY and ready < (before.status.ready_endpoints or 0)
     if new.reason in (ModelReason.NOT_READY, ModelReason.NONE_READY):
-        if has_lost or (failing[1] and not failing[0]):  # a pod more is no loss
+        if has_lost or (failing[1] and not failing[0]):  # one more pod is not a loss
             text = f"Only {ready} of {total} endpoints ready for base model {base}"
             yield Happening("NotReady", text, is_warning=True)
     elif new.reason != old.reason:

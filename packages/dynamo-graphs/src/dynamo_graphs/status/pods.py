@@ -21,10 +21,10 @@ UNSTARTED_SECONDS = 60.0
 
 SCHEDULED, STARTABLE, READY = "PodScheduled", "PodReadyToStartContainers", "Ready"
 READ_CONDITIONS = frozenset((SCHEDULED, STARTABLE, READY))
-"""The types of a pod's conditions that are looked at here; nothing else needs to be remembered."""
+"""The types of a pod's conditions that are read here; nothing else needs to be cached."""
 
 TEXT_LIMIT = 200
-"""Characters of what somebody else says that are kept."""
+"""Characters of other components' messages that are kept."""
 
 _PULL_FAILED = "ImagePullBackOff"
 _IMAGE = frozenset(("ErrImagePull", _PULL_FAILED, "InvalidImageName", "ErrImageNeverPull"))
@@ -35,7 +35,7 @@ _CREATING = frozenset(("ContainerCreating", "PodInitializing"))
 
 @dataclass(frozen=True, slots=True)
 class Blockage:
-    """What holds a pod up. `word` is the kubelet's, or the scheduler's.
+    """Why a pod is not ready. `word` is the kubelet's, or the scheduler's.
 
     None means: it is not one container, it is not known since when, nothing was started.
     """
@@ -52,7 +52,7 @@ class Blockage:
 class Verdict:
     """What can be said of a pod now.
 
-    None means: nothing holds it up that is known; nothing will change by time alone.
+    None means: no known cause; nothing will change by time alone.
     """
 
     blockage: Blockage | None = None
@@ -66,13 +66,13 @@ def is_ready(pod: Pod) -> bool:
 
 
 def is_over(pod: Pod) -> bool:
-    """Whether the pod has ended, or is about to. Another takes its place, so it holds nothing up."""
+    """Whether the pod has ended, or is about to. Another replaces it, so it blocks nothing."""
     is_finished = pod.status.phase in ("Succeeded", "Failed")
     return is_finished or pod.metadata.deletion_timestamp is not None
 
 
 def verdict(pod: Pod, now: datetime) -> Verdict:
-    """What holds the pod up: the first that fits."""
+    """Why the pod is not ready: the first cause that fits."""
     if is_over(pod) or is_ready(pod):
         return Verdict()
     if not pod.spec.node_name:
@@ -92,7 +92,7 @@ def _unplaced(pod: Pod, now: datetime) -> Verdict:
         return Verdict()
     since = found.last_transition_time
     left = _left(since, UNSCHEDULABLE_SECONDS, now)
-    # The pod is named at once; that there is no place for it is said when it has waited.
+    # The pod is named at once; that no node fits is reported when it has waited.
     reason = GraphReason.PODS_NOT_READY if left else GraphReason.INSUFFICIENT_CAPACITY
     return Verdict(Blockage(reason, found.reason, _head(found.message), since=since), left or None)
 
@@ -102,7 +102,7 @@ def _image(pod: Pod) -> Iterator[Blockage]:
         waiting = each.state.waiting
         if waiting is None or waiting.reason not in _IMAGE:
             continue
-        # The pull is tried, fails, waits, is tried again: two words and two texts for one failure.
+        # The pull fails, waits and is retried: two words and two texts for one failure.
         word = _PULL_FAILED if waiting.reason == "ErrImagePull" else waiting.reason
         cause = waiting.message.partition(": ErrImagePull: ")[2] or waiting.message
         yield _of(each, GraphReason.IMAGE_PULL_FAILED, word, _head(cause))
@@ -117,7 +117,7 @@ def _config(pod: Pod) -> Iterator[Blockage]:
 
 
 def _unstarted(pod: Pod, now: datetime) -> Verdict:
-    """That a node cannot set the pod up. A node of before Kubernetes 1.29 does not say so itself."""
+    """That a node cannot set the pod up. A node of before Kubernetes 1.29 does not report it itself."""
     startable = condition(pod.status.conditions, STARTABLE)
     if startable is not None:
         is_unstarted = startable.status == "False"
@@ -219,7 +219,7 @@ def _probe(status: ContainerStatus) -> str:
 
 
 def _gate(ready: Condition | None) -> str:
-    """Why a pod is not ready whose containers are: a gate of its own, or a node that is not heard of."""
+    """Why a pod is not ready whose containers are: a readiness gate, or a node that does not report."""
     said = _head(ready.message) if ready else ""
     return said or "its containers are ready, but the pod has not been ready"
 
@@ -240,7 +240,7 @@ def _ended(status: ContainerStatus) -> Terminated | None:
 
 
 def _left(since: str | None, seconds: float, now: datetime) -> float:
-    """Seconds until so much time has passed; 0 if it has, or if nobody said since when."""
+    """Seconds until so much time has passed; 0 if it has, or if the start is unknown."""
     if since is None:
         return 0.0
     return max(0.0, seconds - (now - datetime.fromisoformat(since)).total_seconds())

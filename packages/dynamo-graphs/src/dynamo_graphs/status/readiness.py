@@ -52,7 +52,7 @@ def seen_generation(stated: Stated) -> int:
 
 
 def is_behind(stated: Stated) -> bool:
-    """Whether the newest spec has not been looked at yet.
+    """Whether the newest spec has not been reconciled yet.
 
     Of a request only the spec that it was accepted with counts, whatever is written later.
     """

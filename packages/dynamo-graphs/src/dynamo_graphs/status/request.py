@@ -30,7 +30,7 @@ _EXPLAINING = frozenset(GraphReason) - {
     GraphReason.UPDATING,
     GraphReason.UPDATE_COMPLETE,
 }
-"""Reasons of a graph that tell a user more than that it is not ready yet."""
+"""Reasons of a graph that contain more for a user than that it is not ready yet."""
 
 
 Events: TypeAlias = tuple[tuple[str, str, bool], ...]
@@ -158,7 +158,7 @@ def generated(
     warnings: tuple[tuple[str, str], ...],
     now: str,
 ) -> Told:
-    """There is a graph. `target` None means: nobody asked to create it."""
+    """There is a graph. `target` None means: its creation was not requested."""
     event = "DynamoGraphDeployment spec generated successfully"
     text = event if target else "Generated spec is available in status.generatedDeployment"
     done = _condition(request, Type.GENERATED, "True", Reason.GENERATED, text)
@@ -233,7 +233,7 @@ def mirrored(request: DynamoGraphDeploymentRequest, graph: DynamoGraphDeployment
 
 
 def lost(request: DynamoGraphDeploymentRequest) -> Told:
-    """Somebody deleted the graph, and nobody makes it again."""
+    """A user deleted the graph, and the operator does not recreate it."""
     deployment = request.status.deployment
     name = deployment.name if deployment and deployment.name else request.metadata.name
     text = "Deployment was deleted by user. Create a new DGDR to redeploy."
@@ -258,7 +258,7 @@ def settled(request: DynamoGraphDeploymentRequest) -> Told:
 
 
 def paused(request: DynamoGraphDeploymentRequest, text: str) -> Told:
-    """Nothing is done until somebody says so."""
+    """Nothing is done until a user asks for it."""
     held = _condition(request, Type.SUCCEEDED, "Unknown", Reason.PAUSED, text)
     return Told({"conditions": [held]}, (("Paused", text, False),))
 
@@ -288,7 +288,7 @@ def change_rejected(
 
 
 def has_to_be_resaid(request: DynamoGraphDeploymentRequest) -> bool:
-    """Whether a pause is over, or the spec was changed too late, and the status does not say so."""
+    """Whether a pause is over, or the spec was changed too late, and the status does not show it."""
     said = condition(request.status.conditions, Type.SUCCEEDED)
     was_held = said is not None and said.reason in _HELD
     return was_held or bool(change_rejected(request))
@@ -365,12 +365,12 @@ def _condition(
 
 
 def _end(request: DynamoGraphDeploymentRequest, now: str) -> str:
-    """When profiling has ended; it is said once."""
+    """When profiling has ended; it is recorded once."""
     return request.status.completion_time or now
 
 
 def _why(graph: DynamoGraphDeployment) -> str:
-    """What the graph says of itself, if that tells more than that it is not ready yet."""
+    """The graph's own reason, if it contains more than that it is not ready yet."""
     ready = condition(graph.status.conditions, "Ready")
     if ready is None or ready.status == "True" or ready.reason not in _EXPLAINING:
         return ""

@@ -1,7 +1,7 @@
 """What each reason of a request's conditions means, and what a user should do about it.
 
-The second half of the table in `status.meanings`. The hard part is that `Succeeded` repeats the reason of the
-step that failed: each failure is told where it happens, and `Succeeded` only has rows for what is its own.
+The second half of the table in `status.meanings`. `Succeeded` repeats the reason of the step that
+failed: each failure is explained where it happens, and `Succeeded` only has rows for its own reasons.
 """
 
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest

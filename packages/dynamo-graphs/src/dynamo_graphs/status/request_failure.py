@@ -56,7 +56,7 @@ def left_over(job: Job | None, pods: Sequence[str]) -> str:
 
 
 def obstacle(pods: Iterable[JobPod], now: datetime) -> tuple[str, float | None]:
-    """What holds the profiling pod up, and in how many seconds that may be another thing.
+    """Why the profiling pod is not ready, and in how many seconds that may be another thing.
 
     An empty text means: nothing that is known. None means: only a change of the pod can change it.
     """

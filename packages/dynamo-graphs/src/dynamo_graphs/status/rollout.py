@@ -32,7 +32,7 @@ def rolling_update(
         return stored
     to = rollout.target_hash
     if stored is not None and not rollout.is_under_way and not to:
-        # There are no generations any more, so nothing else could end it. It would hold restarts up for ever.
+        # There are no generations any more, so nothing else could end it. It would block restarts forever.
         # The one that it went to may never have had a pod; no service is in a generation.
         return msgspec.structs.replace(
             stored, phase=COMPLETED, end_time=now, to_hash="", updated_services=()

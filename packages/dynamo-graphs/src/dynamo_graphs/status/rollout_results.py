@@ -21,7 +21,7 @@ class RolloutResult(StrEnum):
     SUPERSEDED = "superseded"
     """The workers were changed again, or back, before it was complete."""
     DEADLINE_EXCEEDED = "deadline_exceeded"
-    """It stood still for the whole deadline. It goes on, and may be complete later."""
+    """It stalled for the whole deadline. It continues, and may be complete later."""
 
 
 def rollout_results(
@@ -46,7 +46,7 @@ def _results(
 
 
 def _open(graph: DynamoGraphDeployment) -> RollingUpdateStatus | None:
-    """The rollout that is under way."""
+    """The rollout in progress."""
     found = graph.status.rolling_update
     return found if found is not None and found.phase in (PENDING, IN_PROGRESS) else None
 

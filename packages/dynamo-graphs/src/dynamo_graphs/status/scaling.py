@@ -125,7 +125,7 @@ def acting_status(
     graph: DynamoGraphDeployment,
     scaled_at: str | None,
 ) -> Object:
-    """The status of an adapter whose number stands in the graph.
+    """The status of an adapter whose replicas are in the graph.
 
     `scaled_at` is when it was written there. None means: earlier.
     """
@@ -183,7 +183,7 @@ def graph_selector(graph: DynamoGraphDeployment, replicas: Mapping[str, int]) ->
 
     `replicas` is how many of them there are, by service. The services differ, so of those that span several
     nodes the pods are left out that do not lead. Without services it contradicts itself and finds nothing;
-    an empty one would find every pod for whoever reads it by the rules of Kubernetes.
+    an empty one would select every pod for readers that follow the rules of Kubernetes.
     """
     named = f"{labels.GRAPH}={names.label_value(graph.metadata.name)}"
     if not replicas:
@@ -211,7 +211,7 @@ def _cliques(
 ) -> Iterator[str]:
     """Grove labels a pod with its clique, whose name has the number of the replica; 0 always counts.
 
-    A selector has to stay readable, whatever number somebody asks for: no more replicas are named than a
+    A selector has to stay readable, whatever number is requested: no more replicas are named than a
     service over several nodes may have.
     """
     gang = gang_names_of(graph)

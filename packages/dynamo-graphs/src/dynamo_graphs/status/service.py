@@ -22,7 +22,7 @@ class ServiceView:
     `name` is the object that runs it. `obstacles` is why it is not ready, as its workload says; empty means
     that it is. `wanted` is the number of replicas. `exists` is whether anything is known of its workload.
     `is_rolling` is whether its newest spec has not got to all its replicas; `has_older`, whether replicas of
-    an older one remain. `counts` carries the counts and, under `reason` and `message`, what its pods tell.
+    an older one remain. `counts` carries the counts and, under `reason` and `message`, the state of its pods.
 
     `newest` has the counts of what runs the newest spec, where older generations are objects of their own.
     None means: `counts` are those of one workload.
@@ -47,7 +47,7 @@ class ServiceView:
     def ready_of_newest(self) -> int:
         """Replicas that serve and are of the newest spec, at the least.
 
-        Counts do not tell which replicas serve: those of an older spec are taken to be the first of them.
+        Counts do not show which replicas serve: those of an older spec are taken to be the first of them.
         """
         counts = self.newest or self.counts
         ready = (
@@ -58,7 +58,7 @@ class ServiceView:
 
 
 _SOFT = (None, GraphReason.PODS_NOT_READY, GraphReason.UPDATING)
-"""What an update explains. Anything else that holds pods up is worth a person's attention."""
+"""What an update explains. Any other cause is worth a person's attention."""
 
 
 def cause(found: str | None, *, is_updating: bool) -> str | None:
@@ -71,7 +71,7 @@ def cause(found: str | None, *, is_updating: bool) -> str | None:
 
 
 def diagnosed(counts: ServiceReplicaStatus, diagnosis: Diagnosis) -> ServiceReplicaStatus:
-    """The counts with what the pods tell."""
+    """The counts with the state of the pods."""
     return replace(
         counts,
         reason=diagnosis.reason,

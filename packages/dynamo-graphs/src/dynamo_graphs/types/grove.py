@@ -1,6 +1,6 @@
 """grove.io/v1alpha1: PodCliqueSet, which we write, and what Grove makes of it.
 
-Of PodCliques and PodCliqueScalingGroups exactly the fields are here that readiness and scaling look at,
+Of PodCliques and PodCliqueScalingGroups exactly the fields are here that readiness and scaling read,
 so exactly their changes wake a graph.
 """
 
@@ -71,19 +71,19 @@ class PodCliqueSetTemplate(Struct):
 
 
 class PodCliqueSetSpec(Struct):
-    """The part of a set's spec that scaling looks at."""
+    """The part of a set's spec that scaling reads."""
 
     template: PodCliqueSetTemplate = PodCliqueSetTemplate()
 
 
 class ReplicasSpec(Struct):
-    """How many replicas there should be. None means: nobody has said so yet."""
+    """How many replicas there should be. None means: not set yet."""
 
     replicas: int | None = None
 
 
 class PodCliqueStatus(Struct):
-    """What Grove observed of the pods of one clique; the hash tells of which template of the set."""
+    """What Grove observed of the pods of one clique; the hash identifies the template of the set."""
 
     observed_generation: int | None = None
     current_pod_clique_set_generation_hash: str | None = None
@@ -121,7 +121,7 @@ class PodCliqueScalingGroup(Resource):
 
 
 class PodCliqueScale(Resource):
-    """The scale subresource of a PodClique. It is no PodClique, so it must not get into that store."""
+    """The scale subresource of a PodClique. It is not a PodClique, so it must not get into that store."""
 
     KIND = PodClique.KIND
 

@@ -17,7 +17,7 @@ class LeaderWorkerTemplate(Struct):
 
 
 class LeaderWorkerSetSpec(Struct):
-    """The fields of a LeaderWorkerSet's spec that readiness looks at."""
+    """The fields of a LeaderWorkerSet's spec that readiness depends on."""
 
     replicas: int = 1
     leader_worker_template: LeaderWorkerTemplate = LeaderWorkerTemplate()

@@ -1,4 +1,4 @@
-"""How often something is put back that somebody else keeps taking away.
+"""How often something is restored that another client keeps removing.
 
 The first time at once, for it may be an accident and requests fail meanwhile. But a tool that keeps another
 state will take it away again and again: then each repair waits twice as long as the one before.

@@ -21,7 +21,7 @@ SMALL_BODY: Final = 64 * 1024
 """In bytes. The connections of the server are too few for such bodies to add up."""
 
 ALL_BODIES: Final = 32 * 1024 * 1024
-"""In bytes: what may be read or judged of larger bodies at one time."""
+"""In bytes: what may be read or validated of larger bodies at one time."""
 
 ALL_REVIEWS: Final = 256
 """As many as there are connections."""
@@ -48,7 +48,7 @@ class Intake:
 
     @contextmanager
     def admitted(self, http: web.Request, client: str) -> Iterator[None]:
-        """Have the body of a client's request read and judged within the block.
+        """Have the body of a client's request read and validated within the block.
 
         Raises:
             NotTaken: it may not.

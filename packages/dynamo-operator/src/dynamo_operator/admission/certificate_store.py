@@ -32,7 +32,7 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """The certificate to serve. `authorities` None means: somebody else fills the bundle."""
+    """The certificate to serve. `authorities` None means: another controller fills the bundle."""
 
     pair: Pair
     authorities: bytes | None
@@ -40,7 +40,7 @@ class Kept:
 
 
 class Keeper(Protocol):
-    """Brings the certificate, and looks after it."""
+    """Provides the certificate, and renews it."""
 
     async def step(self, trusted_for: timedelta) -> Kept | None:
         """The certificate of now. None means: there will be one in a moment.
@@ -75,7 +75,7 @@ class SecretKeeper:
         return Kept(stored.serving, stored.authorities, again_in.total_seconds())
 
     async def _write(self, found: ServingSecret | None, decision: Decision) -> Kept | None:
-        """Store what was decided. What it leads to follows when the cache has heard of it."""
+        """Store what was decided. What it leads to follows when the cache has it."""
         wanted = decision.stored
         if wanted is None:
             return None
@@ -111,7 +111,7 @@ class SecretKeeper:
 
 @dataclass(frozen=True, slots=True)
 class FileKeeper:
-    """Reads the certificate from files that others write: cert-manager, or whoever installs."""
+    """Reads the certificate from files that others write: cert-manager, or an administrator."""
 
     folder: Path
 

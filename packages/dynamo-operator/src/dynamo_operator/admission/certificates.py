@@ -79,7 +79,7 @@ def decide(
 ) -> Decision:
     """The next step towards a fresh certificate for these hosts.
 
-    `trusted_for`: how long the bundle that is stored has stood in the configuration, entry by entry.
+    `trusted_for`: how long the stored bundle has been in the configuration, entry by entry.
     """
     end = usable_until(found.serving, found.authorities, hosts, now) if found else None
     if found is None or end is None:

@@ -1,7 +1,7 @@
 """Who may ask for reviews: whoever reaches the port, or who has a certificate of a certain CA.
 
 The API server presents a client certificate to webhooks when its AdmissionConfiguration has a kubeconfig for
-them (`docs/admission.md`). Then nobody else gets past the handshake.
+them (`docs/admission.md`). Then no other client gets past the handshake.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ _FORBIDDEN: Final = 403
 class Clients:
     """The clients that are let in: those with a certificate of the CA in `file`, with that common name.
 
-    Without a file anybody; without a name everybody of that CA.
+    Without a file, any client; without a name, any client of that CA.
     """
 
     file: Path | None = None

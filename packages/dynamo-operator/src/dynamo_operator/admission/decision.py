@@ -125,7 +125,7 @@ def _too_large(text: Raw, size: int, before: int, most: int) -> Verdict:
 def _unchanged(known: frozenset[Problem], new: Raw, old: Raw) -> tuple[Problem, ...]:
     """The problems that the update leaves as they were: the same words, about the same value.
 
-    The same words are not enough: many are said of every wrong value, and one must not follow another.
+    The same message is not enough: many fit every invalid value, and one must not follow another.
     """
     if not known:
         return ()

@@ -1,4 +1,4 @@
-"""Judges reviews: a small one in the event loop, a larger one in a process of its own that can be ended.
+"""Validate reviews: a small one in the event loop, a larger one in a separate process that can be ended.
 
 Small means cheap: the rules take time in proportion to their input. A larger review waits for its turn among
 the clients, and among the namespaces of one client, so that one client delays another by one review at most.
@@ -19,10 +19,10 @@ from kube_runtime.controller.worker import WorkEnded
 from kube_runtime.serving.turns import Turns
 
 LARGE_REVIEW: Final = 32 * 1024
-"""In bytes: objects that are larger, both states together, are not judged in the event loop."""
+"""In bytes: objects that are larger, both states together, are not validated in the event loop."""
 
 JUDGE_SECONDS: Final = 2.5
-"""Processor time of one judgement."""
+"""CPU time of one review."""
 
 AT_ONCE: Final = 2
 _log = structlog.get_logger()
@@ -40,7 +40,7 @@ class Submit(Protocol):
 
 
 def is_large(request: Request) -> bool:
-    """Whether a request is not judged in the event loop."""
+    """Whether a request is not validated in the event loop."""
     return (
         sum(len(memoryview(each)) for each in (request.object, request.old_object)) > LARGE_REVIEW
     )
@@ -48,9 +48,9 @@ def is_large(request: Request) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Judges:
-    """Judges requests; `submit` is for large ones.
+    """Validates requests; `submit` is for large ones.
 
-    `skips` tells of a namespace whether another operator looks after it.
+    `skips` returns whether another operator manages a namespace.
     """
 
     submit: Submit
@@ -62,7 +62,7 @@ class Judges:
         """The verdict on a request, by the rules of its kind.
 
         Raises:
-            WorkBusy: there is too much to judge now.
+            WorkBusy: there are too many reviews now.
         """
         if request.new is None or request.operation == "DELETE" or request.sub_resource:
             return ALLOWED  # no spec is stored

@@ -66,7 +66,7 @@ def account_of(user: str) -> str:
 
 
 class Identity:
-    """The user that the API server sees in us; "" until it is known, which nobody is."""
+    """The user that the API server sees in us; "" until it is known; no user has that name."""
 
     def __init__(self, client: Client, user: str = "") -> None:
         self.client = client

@@ -35,7 +35,7 @@ class WebhookMetrics:
 
     def reviewed(self, kind: str, operation: str, *, reason: str, seconds: float) -> None:
         """Count one review; `reason` "" means: allowed."""
-        # Anybody who reaches the port may send any word; it must not become a label of its own.
+        # Any client that reaches the port may send any word; it must not become a label value.
         known = operation if operation in _OPERATIONS else "other"
         self._seconds.labels(kind, known).observe(seconds)
         self._requests.labels(kind, known, "denied" if reason else "allowed").inc()

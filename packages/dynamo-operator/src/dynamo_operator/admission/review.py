@@ -1,4 +1,4 @@
-"""AdmissionReview v1: what the API server asks, and what it is told."""
+"""AdmissionReview v1: the request of the API server, and the response."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,7 +17,7 @@ _NULL = b"null"
 _FORBIDDEN = 403
 _MOST = 100
 _LONGEST = 1000
-"""Lines, and characters in one. A text of strangers must not come back in megabytes."""
+"""Lines, and characters in one. Text of outsiders must not come back in megabytes."""
 
 
 class Request(Struct):
@@ -53,7 +53,7 @@ class Review(Struct):
 
 
 class NotAReview(Exception):
-    """The body is no AdmissionReview that we understand; the text says why."""
+    """The body is not a supported AdmissionReview; the message says why."""
 
 
 _REVIEWS = msgspec.json.Decoder(Review)
@@ -79,7 +79,7 @@ def request_in(body: bytes) -> Request:
 
 
 def answer(uid: str, verdict: Verdict) -> bytes:
-    """The body that tells the API server the verdict."""
+    """The response body with the verdict."""
     response: dict[str, Any] = {"uid": uid, "allowed": verdict.allowed}
     if not verdict.allowed:
         response["status"] = {
@@ -93,6 +93,6 @@ def answer(uid: str, verdict: Verdict) -> bytes:
 
 
 def _short(texts: Sequence[str]) -> list[str]:
-    """The texts, as far as anybody reads."""
+    """The texts, shortened to a readable length."""
     found = [text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…" for text in texts[:_MOST]]
     return [*found, f"and {len(texts) - _MOST} more"] if len(texts) > _MOST else found

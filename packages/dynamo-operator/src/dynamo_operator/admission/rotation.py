@@ -27,7 +27,7 @@ from kube_runtime.errors import ConfigError, Forbidden, Invalid, OperatorError
 from kube_runtime.serving.tls import Certificate
 
 _LOOK_SECONDS: Final = 30.0
-"""The longest time between two looks; what changes before is heard of."""
+"""The resync period; changes before that arrive as events."""
 
 _RETRY_SECONDS: Final = 2.0
 _HANDSHAKE_SECONDS: Final = 5.0
@@ -72,7 +72,7 @@ class Upkeep:
         self._synced.set()
 
     async def run(self) -> NoReturn:
-        """Look after it until cancelled."""
+        """Renew it until cancelled."""
         await self._synced.wait()
         await self._identity.ask()
         for informer in self._informers:
@@ -111,7 +111,7 @@ class Upkeep:
         return kept
 
     def _trusted_for(self) -> timedelta:
-        """How long the present authorities have stood in the configuration, as far as we have seen."""
+        """How long the present CAs have been in the configuration, as far as we have seen."""
         known, now = self._authorities, asyncio.get_running_loop().time()
         if known is None or not self._configuration.trusts(known):
             self._trusted_since = None
@@ -172,10 +172,10 @@ class Upkeep:
 
 
 def _trusting(bundle: str) -> ssl.SSLContext:
-    """The context of a client that trusts a bundle as it stands in a configuration.
+    """The context of a client that trusts the bundle of a configuration.
 
     Raises:
-        ValueError: the bundle is no PEM in base64.
+        ValueError: the bundle is not PEM in base64.
     """
     if not bundle:
         return ssl.create_default_context()

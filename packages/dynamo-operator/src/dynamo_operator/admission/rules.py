@@ -44,7 +44,7 @@ class Circumstances:
 class Rules(Generic[R]):
     """What is wrong with, and what is odd about, objects of one kind and changes of them.
 
-    `problems` and `warnings` look at an object alone, `changes` and `change_warnings` at the state
+    `problems` and `warnings` check an object alone, `changes` and `change_warnings` at the state
     before and the one after. `warnings` is for objects without problems.
     """
 
@@ -58,7 +58,7 @@ class Rules(Generic[R]):
 def _graph_problems(graph: DynamoGraphDeployment, at: Circumstances) -> Iterator[Problem]:
     yield from graph_problems(graph, at.settings, at.most)
     if any(graph_size_problems(graph)):
-        return  # nothing else is judged then
+        return  # nothing else is validated then
     yield from graph_exposure_problems(graph, at.settings)
     yield from surroundings_problems(graph, at.surroundings)
 

@@ -123,7 +123,7 @@ class WebhookServer:
 
         Raises:
             NotAReview: it is none.
-            WorkBusy: there is too much to judge now.
+            WorkBusy: there are too many reviews now.
         """
         started = time.perf_counter()
         request = request_in(body)

@@ -2,7 +2,7 @@
 
 Kubernetes keeps names of two namespaces apart; two sorts of ours are wider. The Dynamo namespace of graph
 `c` in `a-b` is that of graph `b-c` in `a`, and over etcd or NATS their processes find each other. And a host
-of an Ingress is served by one of those who claim it. Neither can be refused: who came second is told.
+of an Ingress is served by one of its Ingresses. Neither can be refused: the second gets a warning.
 """
 
 from collections import Counter
@@ -30,7 +30,7 @@ class _Spec(msgspec.Struct):
 
 @dataclass(slots=True)
 class Owners(Generic[R]):
-    """The namespaces of objects by what they claim, kept up to date with a store."""
+    """The namespaces of objects by the names that they use, kept up to date with a store."""
 
     claims: Callable[[R], Iterable[str]]
     _found: dict[str, Counter[str]] = field(default_factory=dict)

@@ -78,7 +78,7 @@ def webhooks(
 ) -> Webhooks:
     """The webhooks, not started. `namespace` is that of the Service and the Secret.
 
-    `skips` tells whether another operator looks after a namespace.
+    `skips` returns whether another operator manages a namespace.
 
     Raises:
         ConfigError: a restricted operator is to write what the whole cluster asks.
@@ -89,7 +89,7 @@ def webhooks(
         raise ConfigError("webhooks.certificates", _NOT_OWN_BUNDLE)
 
     def is_left_to_others(asked: str) -> bool:
-        # What is shown to us is chosen by a selector that anybody may have got wrong.
+        # A selector, which may be wrong, chooses what the API server sends.
         return skips(asked) or bool(own and asked != own)
 
     informers, keeper = _certificate_source(client, cache, namespace, chosen)
@@ -121,7 +121,7 @@ def _circumstances(
 
     def circumstances(request: Request) -> Circumstances:
         around = surroundings(cache, request.namespace, taken)
-        if is_large(request):  # judged in a process that does not have the cache
+        if is_large(request):  # validated in a process that does not have the cache
             around = copied(cache, request.namespace, taken)
         return Circumstances(settings.render, request.user_info.username, identity.user, around)
 

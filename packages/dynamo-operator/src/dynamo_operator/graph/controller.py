@@ -74,7 +74,7 @@ from kube_runtime.types.rbac import Role, RoleBinding
 class GraphController:
     """Turns a DynamoGraphDeployment into its components and the permissions that they need.
 
-    `written` is told of the graph before and after its status was brought up to date; both may be the same.
+    `written` gets the graph before and after its status was updated; both may be the same.
     """
 
     writer: Writer
@@ -107,7 +107,7 @@ class GraphController:
 
     @property
     def watches(self) -> tuple[Watches, ...]:
-        """What else is read: shared objects, volume claims, what Grove makes of a set."""
+        """What else is read: shared objects, PVCs, what Grove creates for a set."""
         shares: tuple[type[Resource], ...] = (*self.shares, Service)
         shared = (shared_watch(each, self.reconciles.KIND) for each in shares)
         return (
@@ -170,7 +170,7 @@ class GraphController:
     async def _possible(
         self, found: DynamoGraphDeployment, facts: Facts
     ) -> DynamoGraphDeployment | None:
-        """The graph with its provider on record, if it can be made at all; else it is told why not."""
+        """The graph with its recorded provider, if there is one; else its status reports why not."""
         owned = self.cache.owned_by(found.metadata.uid, self.owns, found.metadata.namespace)
         children = {each.KIND.name for each in owned}
         chosen = provider(found, facts, children)

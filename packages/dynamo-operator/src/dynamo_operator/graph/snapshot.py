@@ -1,4 +1,4 @@
-"""The services of a graph as they run now: what decisions about the next step look at."""
+"""The services of a graph as they run now: the input of decisions about the next step."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping

@@ -25,7 +25,7 @@ async def stay_on_grove(
     """Write the provider on a graph that may have an invisible PodCliqueSet; no request for any other.
 
     Raises:
-        Conflict: the graph has changed since it was read; the caller tries again at once.
+        Conflict: the graph has changed since it was read; the caller retries at once.
         OperatorError: that could not be written.
     """
     graph = cache.get(DynamoGraphDeployment, key)

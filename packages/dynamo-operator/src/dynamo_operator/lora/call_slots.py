@@ -2,7 +2,7 @@
 
 Each call holds a connection and the memory of an answer, so there is a bound on all of them together. A
 tenant whose workers hang must not use it up: each namespace has a bound too, places that become free go round
-the namespaces that wait, and some are kept for namespaces that have no call under way.
+the namespaces that wait, and some are reserved for namespaces without a running call.
 """
 
 import asyncio
@@ -75,5 +75,5 @@ class FairPlaces:
                 self._waiting[next_] = queue
 
     def _next(self) -> str | None:
-        """The namespace whose turn it is. None means: nobody can have a place now."""
+        """The namespace whose turn it is. None means: no place is free now."""
         return next((each for each in self._waiting if self._has_room(each)), None)

@@ -48,7 +48,7 @@ class Caller(Protocol):
 
 Infos: TypeAlias = tuple[EndpointInfo, ...]
 Observer: TypeAlias = Callable[[Call, Reply, float], None]
-"""Hears of each call that ended, and how many seconds it took."""
+"""Receives each call that ended, and how many seconds it took."""
 
 
 def _utc_now() -> datetime:
@@ -57,7 +57,7 @@ def _utc_now() -> datetime:
 
 @dataclass(slots=True)
 class Run:
-    """The calls under way at one endpoint: what is known of it so far, and which calls are still to end."""
+    """The running calls at one endpoint: what is known of it so far, and which calls are still to end."""
 
     endpoint: Endpoint
     calls: tuple[Call, ...]
@@ -83,7 +83,7 @@ class Known:
     leaving: "asyncio.Task[int | None] | None" = None
 
     def views(self, endpoints: Iterable[Endpoint]) -> tuple[Endpoint, ...]:
-        """These endpoints, as far as calls are under way there with what those may do."""
+        """These endpoints, with what running calls there may do."""
         return tuple(
             self.runs[each.place].view if each.place in self.runs else each for each in endpoints
         )
@@ -147,14 +147,14 @@ class ModelCalls:
             return reply
 
     def known(self, key: Key, uid: str) -> Known | None:
-        """What is known of the model. None means: nothing, this is the first look at it."""
+        """What is known of the model. None means: nothing, this is its first reconcile."""
         if self._uids.get(key) not in (None, uid):
             self.forget(key)  # another object of the same name
         self._uids[key] = uid
         return self._models.get(uid)
 
     def learn(self, key: Key, uid: str, endpoints: Mapping[Place, Endpoint]) -> Known:
-        """Take over what is written down of a model's endpoints; calls under way go on."""
+        """Take over the recorded endpoints of a model; running calls continue."""
         self._uids[key] = uid
         found = self._models.get(uid)
         if found is None:

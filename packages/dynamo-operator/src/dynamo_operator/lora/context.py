@@ -28,7 +28,7 @@ _NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The part of the cache that one model looks at."""
+    """The part of the cache that one model reads."""
 
     cache: Cache
     namespace: str
@@ -74,7 +74,7 @@ class Surroundings:
         return sum(pod is not None and is_ready(pod) for pod in map(self.pod, found))
 
     def trouble(self, name: str, now: datetime) -> str:
-        """What holds a pod up; "" if nothing is known."""
+        """Why a pod is not ready; "" if unknown."""
         pod = self.pod(name)
         found = verdict(pod, now).blockage if pod is not None else None
         if found is None:

@@ -185,7 +185,7 @@ class ModelController:
         was_waiting = _says(found, ModelReason.CONFLICT)
 
         def settled(each: Endpoint) -> Endpoint:
-            """The endpoint once models have changed hands; not while a call is under way there."""
+            """The endpoint once its LoRAs have another owner; not while a call runs there."""
             if each.place in known.runs:
                 return each
             each = forgetting(each, given_up)
@@ -209,7 +209,7 @@ class ModelController:
         return scene
 
     def _observed(self, scene: _Scene, known: Known, due: Iterable[Work]) -> Observed:
-        """What the status is made of: endpoints with what the calls that are due or under way may do."""
+        """What the status is made of: endpoints with what the calls that are due or running may do."""
         soon = {each.endpoint.place: pending(each.endpoint, each.calls) for each in due}
         now = self.calls.now()
         return Observed(
@@ -227,7 +227,7 @@ class ModelController:
         """The model with our finalizer if something of it is, or will be, in workers; else without.
 
         Raises:
-            Conflict: it has changed meanwhile; the caller tries again at once.
+            Conflict: it has changed meanwhile; the caller retries at once.
             OperatorError: that could not be written.
         """
         will_load = scene.adapter is not None and not self.calls.silence
@@ -243,7 +243,7 @@ class ModelController:
         return await self.writer.merge_patch(DynamoModel, found.key, patch, uid=metadata.uid)
 
     async def _write(self, found: DynamoModel, status: Object, known: Known) -> None:
-        """Write the status if it differs, then tell what happened."""
+        """Write the status if it differs, then record the events."""
         stored = await patch_status(self.writer, found, status, pace=self._pace(found, status))
         known.written = _written(stored)
         self._report(found, stored)

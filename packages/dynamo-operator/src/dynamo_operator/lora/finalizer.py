@@ -62,7 +62,7 @@ async def unload_all(
 
 
 async def _loaded(run: Run | None) -> None:
-    """Wait for a load that is under way, and give it up if it takes too long."""
+    """Wait for a running load, and give it up if it takes too long."""
     if run is None or run.task is None:
         return
     await asyncio.wait([run.task], timeout=_LOADING_SECONDS)

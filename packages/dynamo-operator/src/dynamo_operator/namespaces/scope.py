@@ -34,7 +34,7 @@ class Scope:
     informers: tuple[Informer[Lease], ...]
 
     def skips(self, namespace: str) -> bool:
-        """Whether that namespace belongs to another operator now: nothing is written or judged there."""
+        """Whether that namespace belongs to another operator now: nothing is written or validated there."""
         return self.exclusions is not None and self.exclusions.skips(namespace)
 
     def excluded(self) -> int:

@@ -59,7 +59,7 @@ class MetricsCertificate:
         self._synced.set()
 
     async def run(self) -> NoReturn:
-        """Look after it until cancelled."""
+        """Renew it until cancelled."""
         if self._keeper is None:
             await _load_unverified(self.certificate)
         else:

@@ -43,7 +43,7 @@ from kube_runtime.metrics import RuntimeMetrics
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What controllers share. `may_write` tells whether this process may write in a namespace now."""
+    """What controllers share. `may_write` returns whether this process may write in a namespace now."""
 
     built: Manager
     client: Client

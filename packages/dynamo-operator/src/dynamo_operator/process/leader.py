@@ -34,7 +34,7 @@ def election(client: Client, settings: Settings, user: str) -> Election | None:
 def alone(election: Election) -> Health:
     """Not ready while another installation does the work.
 
-    One that answers reviews stays ready: the API server asks it, and nobody could write anything.
+    One that answers reviews stays ready: the API server calls it, and could store nothing otherwise.
     """
     rival = election.rival
     return Health((f"another installation of the operator leads: {rival}",) if rival else ())

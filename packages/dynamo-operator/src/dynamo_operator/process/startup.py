@@ -50,7 +50,7 @@ async def prepared(
     `authorization` is the header that its requests carry.
 
     Raises:
-        ConfigError: our kinds are not installed, or nobody says who this operator is.
+        ConfigError: our kinds are not installed, or the operator's identity is unknown.
         OperatorError: the API server refused, or did not answer for `PATIENCE_SECONDS`.
     """
     await patiently(lambda: require_definitions(client))
@@ -62,7 +62,7 @@ async def prepared(
 
 
 async def patiently(act: Callable[[], Awaitable[T]]) -> T:
-    """What `act` returns, tried again for as long as the API server does not answer.
+    """What `act` returns, retried for as long as the API server does not answer.
 
     Raises:
         OperatorError: it refused, it cannot be trusted, or `PATIENCE_SECONDS` are over.
@@ -72,7 +72,7 @@ async def patiently(act: Callable[[], Awaitable[T]]) -> T:
         try:
             return await act()
         except Untrusted:
-            raise  # a wrong CA or address does not become right by itself
+            raise  # a retry does not fix a wrong CA or address
         except (Unreachable, ServerFailure, Throttled) as error:
             failures += 1
             pause = _PAUSES.seconds(failures, random.random())  # noqa: S311  # spreads load
@@ -140,7 +140,7 @@ async def _user(client: Client, authorization: str) -> str:
 
 
 def _knowing_itself(settings: Settings, user: str) -> Settings:
-    """The settings with the operator's own account, unless that is set.
+    """The settings with the operator's own ServiceAccount, unless that is set.
 
     Raises:
         ConfigError: it is not known, so a graph that runs as the operator would not be noticed.

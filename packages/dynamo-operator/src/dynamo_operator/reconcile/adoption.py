@@ -115,7 +115,7 @@ def component_origin(component: DynamoComponentDeployment) -> Origin:
     if not _is_carried_out(component):
         return (
             Origin.OUTDATED
-        )  # decided now, since our own status will replace the one that tells it
+        )  # decided now, since our own status will replace the one that shows it
     return Origin.UNDECIDED if is_of_graph else Origin.CURRENT
 
 
@@ -143,7 +143,7 @@ def _noted(wanted: Object, cache: Cache) -> Object:
 
 
 def _is_carried_out(component: DynamoComponentDeployment) -> bool:
-    """Whether an operator has made the workloads of the newest spec, as far as the status tells."""
+    """Whether an operator has created the workloads of the newest spec, as far as the status shows."""
     observed = component.status.observed_generation
     return not observed or observed >= component.metadata.generation
 

@@ -19,12 +19,12 @@ REJECTED_RETRY_SECONDS = 120.0
 """How long a refused write waits for its next try. Minutes, never a tight loop."""
 
 CONFLICT_RETRY_SECONDS = 10.0
-"""How often a taken name is looked at again. It is looked up in the cache, so this costs no request."""
+"""How often a taken name is checked again, in the cache, so this costs no request."""
 
 _FREE = frozenset(
     (Obstacle.NAME_CONFLICT, Obstacle.PREDECESSOR, Obstacle.NOT_SERVED, Obstacle.FORBIDDEN)
 )
-"""Obstacles that are looked at again without a request."""
+"""Obstacles that are checked again without a request."""
 
 NOTHING = Applied()
 

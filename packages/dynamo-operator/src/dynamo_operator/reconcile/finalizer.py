@@ -16,7 +16,7 @@ async def without_finalizer(found: R, writer: Writer) -> R:
     """The object without that finalizer; those of others stay. No request if it has none.
 
     Raises:
-        Conflict: it has changed meanwhile; the caller tries again at once.
+        Conflict: it has changed meanwhile; the caller retries at once.
         OperatorError: that could not be written.
     """
     metadata = found.metadata

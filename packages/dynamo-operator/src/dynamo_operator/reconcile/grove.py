@@ -108,7 +108,7 @@ async def scale(
 
 
 async def old_provider_left(graph: DynamoGraphDeployment, cache: Cache, writer: Writer) -> Applied:
-    """Delete what another provider made for a graph whose record somebody changed.
+    """Delete what another provider created for a graph whose recorded provider was changed.
 
     First, and not with what is merely unwanted: what it made has the names that are needed now.
     """

@@ -95,7 +95,7 @@ class Heavy:
     ) -> Outcome:
         """The outcome of a reconcile, unless its work was ended, now or when the object was the same before.
 
-        `report` says so on the object; everything that runs for it stays as it is.
+        `report` writes that to the object; everything that runs for it stays as it is.
         """
         uid, now = found.metadata.uid, asyncio.get_running_loop().time()
         if known := self._ended.get(uid):

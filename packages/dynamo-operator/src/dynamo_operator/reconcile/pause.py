@@ -1,4 +1,4 @@
-"""A paused object: it says so, and nothing else is done for it until the annotation goes."""
+"""A paused object: its status reports that, and nothing else is done until the annotation is removed."""
 
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.component import DynamoComponentDeployment
@@ -23,7 +23,7 @@ async def report_paused(
         status["readyEndpoints"] = found.status.ready_endpoints or 0
         status["totalEndpoints"] = found.status.total_endpoints or 0
     if isinstance(found, DynamoGraphDeployment):
-        status["progress"] = None  # a pause is no lack of progress
+        status["progress"] = None  # a paused graph has not stalled
     stored = await patch_status(writer, found, status)
     if stored is not found:
         recorder.event(

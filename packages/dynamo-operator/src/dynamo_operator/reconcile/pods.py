@@ -135,7 +135,7 @@ def graph_pod_watch(cache: Cache) -> Watches:
 
 
 def _workload(pod: Pod) -> Key:
-    """The LeaderWorkerSet or the Deployment of a pod; its name is "" if labels do not tell."""
+    """The LeaderWorkerSet or the Deployment of a pod; its name is "" if no label has it."""
     found = pod.metadata.labels
     return Key(pod.metadata.namespace, found.get(SET_NAME) or found.get(labels.SELECTOR, ""))
 

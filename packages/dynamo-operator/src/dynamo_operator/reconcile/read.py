@@ -128,7 +128,7 @@ def registries_only(secret: PullSecret) -> PullSecret:
         text = base64.b64decode(secret.data.get(".dockerconfigjson", ""), validate=True)
         auths = msgspec.json.decode(text or b"{}", type=_DockerConfig).auths
     except (ValueError, msgspec.DecodeError, RecursionError):
-        auths = {}  # useless to the kubelet as well, which says so on the pod
+        auths = {}  # useless to the kubelet as well, which reports it on the pod
     hosts = {registry_of_credential(server): "" for server in auths}
     metadata = msgspec.structs.replace(secret.metadata, annotations={})
     return msgspec.structs.replace(secret, metadata=metadata, data=hosts)
@@ -142,7 +142,7 @@ def fact_watches(cache: Cache) -> tuple[Watches, ...]:
 
 
 def claim_watch(cache: Cache) -> Watches:
-    """What wakes the graphs that name a volume claim when it comes or goes."""
+    """What wakes the graphs that name a PVC when it is created or deleted."""
 
     def keys(changed: Resource) -> Iterator[Key]:
         for graph in cache.list(DynamoGraphDeployment, changed.metadata.namespace):

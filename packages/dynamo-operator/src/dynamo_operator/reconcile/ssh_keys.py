@@ -24,7 +24,7 @@ from kube_runtime.types.meta import Resource
 
 
 def ssh_key_informers(settings: RenderSettings) -> list[Informer[Any]]:
-    """The watches of the keys and of what they are copied from; none if nobody is to have keys."""
+    """The watches of the keys and of what they are copied from; none if keys are off."""
     if not settings.mpi_secret_name:
         return []
     name = f"metadata.name={settings.mpi_secret_name}"
@@ -75,7 +75,7 @@ def ssh_key_watches(cache: Cache) -> tuple[Watches, ...]:
 def ssh_key_copies(
     graph: DynamoGraphDeployment, cache: Cache, settings: RenderSettings
 ) -> tuple[Object, ...]:
-    """The keys in the graph's namespace; none where nobody needs them or somebody else provides them."""
+    """The keys in the graph's namespace; none where they are not needed or another client provides them."""
     key = Key(graph.metadata.namespace, settings.mpi_secret_name)
     if not needs_ssh_keys(graph) or key == shared_source(settings):
         return ()

@@ -67,7 +67,7 @@ class SshKeyController:
         return (Watches(DynamoGraphDeployment, keys),)
 
     async def reconcile(self, key: Key) -> Outcome:
-        """Create the Secret, unless it is there or nobody needs it."""
+        """Create the Secret, unless it exists or is not needed."""
         if self.cache.get(SshKeysCopy, key) is not None:
             return DONE
         users = [
@@ -82,7 +82,7 @@ class SshKeyController:
                 SshKeysCopy, await _secret(key, users[0]), force=False, uid=ABSENT
             )
         except Conflict:
-            return DONE  # somebody was sooner, and the watch will tell
+            return DONE  # another client was faster, and the watch will bring it
         _log.info("ssh keys made", secret=str(key))
         return DONE
 

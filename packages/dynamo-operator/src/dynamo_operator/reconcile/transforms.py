@@ -2,7 +2,7 @@
 
 A cluster has thousands of Services and Deployments that have nothing to do with us. We need them only to see
 that a name is taken, so their specs and statuses are dropped before they are stored, with the copy of them
-that `kubectl apply` leaves in an annotation, and their changes wake nobody.
+that `kubectl apply` leaves in an annotation, and their changes wake no key.
 """
 
 from msgspec.structs import replace

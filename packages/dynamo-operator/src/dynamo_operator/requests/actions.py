@@ -175,7 +175,7 @@ class RequestActs:
     async def _base(
         self, request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec
     ) -> ConfigMapReference | None:
-        """Where the graph is from which profiling starts. None means: where the user says, if he does."""
+        """Where the graph is from which profiling starts. None means: where the user says, if at all."""
         namespace, profiling = request.metadata.namespace, spec.profiling_config
         given = profiling.config_map_ref
         live = await self.facts.live(Output, Key(namespace, given.name)) if given else None
@@ -205,7 +205,7 @@ class RequestActs:
     async def _account(
         self, request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec
     ) -> None:
-        """The account of the Job. A restricted operator may bind nothing: its installation has one."""
+        """The ServiceAccount of the Job. A restricted operator may bind nothing: its installation has one."""
         if self.settings.restricted_namespace or spec.profiling_config.service_account_name:
             return
         role = self.settings.dgdr_profiling_cluster_role_name

@@ -64,7 +64,7 @@ class RequestController:
 
     @property
     def watches(self) -> tuple[Watches, ...]:
-        """What else is read: pods that profile, what they write, the graph, the shared account."""
+        """What else is read: pods that profile, what they write, the graph, the shared ServiceAccount."""
         shared = (
             shared_watch(each, self.reconciles.KIND) for each in (ServiceAccount, RoleBinding)
         )
@@ -76,7 +76,7 @@ class RequestController:
         return self.acts.facts
 
     async def reconcile(self, key: Key) -> Outcome:
-        """Do what is next for this request, and say so."""
+        """Do the next action of this request, and report it."""
         if error := self.cache.broken(DynamoGraphDeploymentRequest, key):
             return await report_unreadable(
                 *(DynamoGraphDeploymentRequest, key, error),
@@ -292,7 +292,9 @@ class RequestController:
     ) -> Outcome:
         deployment = request.status.deployment
         if deployment is None or not deployment.created:
-            return await self._created(request, graph)  # made by a process that could not say so
+            return await self._created(
+                request, graph
+            )  # created by a process that could not record it
         told = status.mirrored(request, graph)
         if wait := self.pace.wait(request, told.status):
             return Again(wait)

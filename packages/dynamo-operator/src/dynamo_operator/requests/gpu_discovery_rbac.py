@@ -34,12 +34,12 @@ class NodeReaders:
     _is_known: bool = field(default=False, init=False)
 
     async def admit(self, request: DynamoGraphDeploymentRequest) -> str:
-        """List the account of the request's Job, and no other that has nothing to find any more.
+        """List the ServiceAccount of the request's Job, and no other that has nothing to find any more.
 
         Returns why that cannot be done; "" if it is.
 
         Raises:
-            Conflict: somebody else wrote the list; the caller tries again.
+            Conflict: another client wrote the list; the caller retries.
             OperatorError: the API server could not be reached or failed.
         """
         try:
@@ -52,12 +52,12 @@ class NodeReaders:
         return ""
 
     async def withdraw(self) -> None:
-        """Remove the accounts of namespaces that have nothing to find any more.
+        """Remove the ServiceAccounts of namespaces that have nothing to find any more.
 
         Without any to remove this costs no request, but for one after the start of the process.
 
         Raises:
-            Conflict: another writer changed the list; the caller tries again.
+            Conflict: another writer changed the list; the caller retries.
             OperatorError: the API server could not be reached or failed.
         """
         wanted = self._wanted()

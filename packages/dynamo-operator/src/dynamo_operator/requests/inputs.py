@@ -91,13 +91,13 @@ class RequestFacts:
         found = await self.heavy.do(request, spec_problems, request, self.settings)
         at = target(request, spec)
         if refusal := await self.refusal(request, at.namespace):
-            return (*found, refusal)  # nothing else: it would tell what is in that namespace
+            return (*found, refusal)  # nothing else: it would reveal what is in that namespace
         return (*found, *[each async for each in self._missing(request, spec)])
 
     async def refusal(self, request: DynamoGraphDeploymentRequest, namespace: str) -> str:
         """Why nothing may be created for the request in that namespace; "" if it may.
 
-        The status is not trusted: whoever may write it may not write in other namespaces. The spec names
+        The status is not trusted: a user who may write it may not write in other namespaces. The spec names
         the namespace, and RBAC there has to accept it, now.
 
         Raises:

@@ -40,7 +40,7 @@ _ENDED = frozenset(("Succeeded", "Failed"))
 
 
 class ComponentScale(Resource):
-    """The scale subresource of a component. It is no component, so it must not get into that store."""
+    """The scale subresource of a component. It is not a component, so it must not get into that store."""
 
     KIND = DynamoComponentDeployment.KIND
 
@@ -58,7 +58,7 @@ def observed_generations(
 
 
 def rolling_update_status(graph: DynamoGraphDeployment, rollout: Rollout) -> Object:
-    """The part of a graph's status that tells of its rollout, as it is now."""
+    """The part of a graph's status about its rollout, as it is now."""
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     found = rolling_update(graph, rollout, now)
     return {"rollingUpdate": msgspec.to_builtins(found)} if found else {}
@@ -111,7 +111,7 @@ async def carry_out(
 def leaving_pod_watch(cache: Cache) -> Watches:
     """What wakes a graph when a pod of an old generation goes; its component says nothing of it.
 
-    Only the last pods of a component count, so one that is asked for any wakes nobody by its pods. That a
+    Only the last pods of a component count, so one with desired replicas wakes no key by its pods. That a
     pod is on its way out is not asked: one whose node is gone vanishes without having been.
     """
 
@@ -152,7 +152,7 @@ async def _noted(
     if rollout.is_under_way or annotations.get(labels.CURRENT_WORKER_HASH, "") == serves:
         return graph
     if not serves and labels.WORKER_ROLLOUT not in annotations:
-        return graph  # somebody else's note: another operator's graph that was never managed here
+        return graph  # another client's annotation: a graph of another operator that was never managed here
     # The version: the answer must not bring a newer spec than the one that everything was made for.
     note = {
         "annotations": {labels.CURRENT_WORKER_HASH: serves or None},

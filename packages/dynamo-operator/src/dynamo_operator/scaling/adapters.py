@@ -71,7 +71,7 @@ async def keep_adapters(
     A service whose adapter is paused, or could not be made, is not in the result: its own number counts.
 
     Raises:
-        Conflict: somebody made or changed one a moment ago; the caller tries again at once.
+        Conflict: another client created or changed one a moment ago; the caller retries at once.
         OperatorError: the API server could not be reached or failed.
     """
     if graph.metadata.deletion_timestamp:
@@ -112,7 +112,7 @@ def number(adapter: DynamoGraphDeploymentScalingAdapter, own: int) -> int | None
     """The replicas that a service shall have that has this adapter and says `own` in the graph.
 
     A number that is not yet in the graph waits for it, so that several in a row become one change of the
-    workload. But a number that somebody else put into the graph is not for a moment taken for ours.
+    workload. But replicas that another client set in the graph never pass for ours.
     None means: the adapter has no say.
     """
     if adapter.spec is None or adapter.metadata.deletion_timestamp or is_paused(adapter):
@@ -197,7 +197,7 @@ async def _attempt(
     elif not controls(graph, live):
         raise Obstructed(taken(live, graph))
     elif live.metadata.deletion_timestamp:
-        return  # its removal wakes the graph, and then it is made anew
+        return  # its removal wakes the graph, which then recreates it
     elif patch := _correction(live, wanted):
         attempt.present = await writer.merge_patch(type_, live.key, patch, uid=live.metadata.uid)
         attempt.verb = Verb.UPDATE

@@ -1,11 +1,11 @@
 """Controller of DynamoGraphDeploymentScalingAdapter: copies the number of one service into its graph.
 
-The adapter always wins, whoever wrote the graph's number. The hard part is to write into an object that is
-the user's: one field, as a field manager of its own, and never into a service that has just been taken out.
+The adapter always takes precedence over the graph's number. The graph is the user's object, so this writes
+one field, under a separate field manager, and never into a service that has just been removed.
 
 It is a merge patch and no server-side apply. An apply would have to repeat the numbers of all services each
 time, and what one manager has applied stays when another takes the service around it out. What a patch has
-changed is taken from whoever applied it, so that an apply without it keeps it, and it goes with its service.
+changed is taken from its former manager, so that an apply without it keeps it, and it goes with its service.
 """
 
 from collections.abc import Iterator
@@ -117,7 +117,7 @@ class ScalingController:
             except Obstructed as refusal:
                 return await self._refused(found, spec, graph, refusal.blocked)
             except NotFound:
-                return DONE  # the cache is about to hear of it, which wakes us
+                return DONE  # the watch is about to bring it, which wakes us
             self.write_pace.note(found.metadata.uid)
             self._report(found, graph, spec, before)
             is_scaled = True
@@ -160,7 +160,7 @@ class ScalingController:
         spec: DynamoGraphDeploymentScalingAdapterSpec,
         before: int,
     ) -> None:
-        """Tell of a change, on the adapter and on the graph, and who wanted it."""
+        """Record a change as events, on the adapter and on the graph, with its author."""
         service = spec.dgd_ref.service_name
         text = f"Scaled service {service} from {before} to {spec.replicas} replicas"
         if found.status.desired_replicas == spec.replicas:

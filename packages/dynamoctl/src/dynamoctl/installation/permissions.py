@@ -1,8 +1,8 @@
 """Every permission that the operator needs, with the reason. The chart, the docs and tests are made from it.
 
-The hard part is to ask for no more than the code uses and still to grant what pods need: Kubernetes lets
-nobody grant what he does not have. So the operator holds the few rights of the discovery Role itself, and may
-`bind` the ClusterRoles of planners and the like by name, without holding what is in them.
+The operator requests no more than the code uses, but must grant what pods need, and Kubernetes allows no one
+to grant permissions that they do not hold. So the operator holds the few of the discovery Role itself, and
+may `bind` the ClusterRoles of planners and the like by name, without holding what is in them.
 """
 
 from dataclasses import replace

@@ -1,14 +1,14 @@
 """Makes the objects of an owner what they should be: server-side applies, then deletions, in order.
 
-The hard part is to write only when something is different, and never to write what is not ours:
+It writes only when something is different, and never what is not ours:
 
 - An object is ours when its controller is our owner, by uid. Another object of the same name is a
   conflict that is reported, never an overwrite.
 - A hash of the wanted object is kept in an annotation of the object. An apply is due when the hash differs
-  (we want something else) or when the live object no longer contains what we want (somebody changed it).
+  (we want something else) or when the live object no longer contains what we want (drift).
 - What our owner controls and is no longer wanted is deleted, by uid, after everything else exists.
 - The owner's generation is kept in another annotation, which alone makes no apply due. An object that was
-  written for a newer spec than we know tells that our cache is behind: then we ask for the owner first.
+  written for a newer spec than we know shows that our cache is behind: then we read the owner first.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -103,7 +103,7 @@ class Applier:
         go may be all that serves.
 
         Raises:
-            Conflict: the object changed under our hands; the caller tries again at once.
+            Conflict: the object changed meanwhile; the caller retries at once.
             OperatorError: the API server could not be reached or failed; nothing more was written.
         """
         types, kept = tuple(owns), set(spared)
@@ -135,7 +135,7 @@ class Applier:
         if live is not None and not controls(owner, live):
             raise Obstructed(taken(live, owner))
         if live is not None and live.metadata.deletion_timestamp:
-            return  # its removal wakes the owner, and then it is created anew
+            return  # its removal wakes the owner, which then recreates it
         body = self._body(owner, wanted, digest)
         if live is not None and self._is_settled(live, body, digest):
             attempt.present = live
@@ -240,7 +240,7 @@ class Applier:
         return {**body, "metadata": {**metadata, "annotations": annotations}}
 
     def _generation(self, live: Resource) -> int:
-        """The generation of the owner that an object was written for last; 0 when it does not say so."""
+        """The generation of the owner that an object was written for last; 0 when it is not recorded."""
         said = live.metadata.annotations.get(self.generation_annotation, "")
         return int(said) if said.isdecimal() and len(said) <= _DIGITS else 0
 

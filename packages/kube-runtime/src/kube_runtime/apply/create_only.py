@@ -40,7 +40,7 @@ class OnceCreator:
         `retained` are names of those that outlive it. They get no owner, and lose `owner` if they have it.
 
         Raises:
-            Conflict: somebody made it a moment ago; the caller tries again at once and finds it.
+            Conflict: another client created it a moment ago; the caller retries at once and finds it.
             OperatorError: the API server could not be reached or failed.
         """
         step = partial(self._attempt, owner, retained)

@@ -38,7 +38,7 @@ class TakeOver:
         """The object after we have become the manager of its fields: one read and at most one patch.
 
         Raises:
-            Conflict: it has changed since it was read; the caller tries again at once.
+            Conflict: it has changed since it was read; the caller retries at once.
             OperatorError: the API server could not be asked.
         """
         try:

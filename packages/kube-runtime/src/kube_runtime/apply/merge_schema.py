@@ -24,7 +24,7 @@ class Field:
 
     @property
     def is_known(self) -> bool:
-        """Whether the API server's own schema tells what this is."""
+        """Whether the API server's own schema contains this."""
         return bool(self.schema)
 
     @property
@@ -41,7 +41,7 @@ class Field:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """What tells the items of a list apart. Empty means: the list has no such keys."""
+        """The keys that identify the items of a list. Empty means: the list has no such keys."""
         return tuple(self.schema.get("x-kubernetes-list-map-keys", ()))
 
     @property
@@ -81,7 +81,7 @@ def is_left_out_when_zero(name: str) -> bool:
 
 
 def identity(item: Object, keys: tuple[str, ...]) -> tuple[Any, ...]:
-    """What tells an item of a list from the others."""
+    """What identifies an item of a list."""
     if len(keys) == 1 and keys[0] not in _DEFAULTS:  # most lists, and they may be long
         return (item.get(keys[0]),)
     return tuple(item.get(key, _DEFAULTS.get(key)) for key in keys)
@@ -146,11 +146,11 @@ _WRITTEN: dict[tuple[str, str], Any] = {
 }
 """Defaults that the API server writes into values that belong to us as a whole, by type and field.
 
-Source: the `SetDefaults` functions of Kubernetes v1.36; its OpenAPI document does not tell them.
+Source: the `SetDefaults` functions of Kubernetes v1.36; its OpenAPI document does not contain them.
 """
 
 _LEFT_OUT = frozenset(
-    # Source: fields of k8s.io/api that are no pointers and have `omitempty`, and whose default is zero.
+    # Source: fields of k8s.io/api that are not pointers and have `omitempty`, and whose default is zero.
     (
         *("hostIPC", "hostNetwork", "hostPID", "paused", "publishNotReadyAddresses", "readOnly"),
         *("stdin", "stdinOnce", "tty", "hostPort", "initialDelaySeconds", "minReadySeconds"),

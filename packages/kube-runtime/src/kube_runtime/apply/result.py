@@ -24,7 +24,7 @@ class Verb(StrEnum):
     """What was done to an object; together with its kind it is the reason of an Event.
 
     SCALE means: nothing changed but `spec.replicas`. It makes no Event: autoscalers do it all day, and the
-    status and the workload's own controller tell of it.
+    status and the workload's own controller report it.
     """
 
     CREATE = "Create"
@@ -88,9 +88,9 @@ class Obstructed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What the API server holds after an apply; status is computed from this, never from the wish.
+    """What the API server holds after an apply; status is computed from this, never from the desired state.
 
-    `contested` tells of objects that somebody else changes again and again: they are as they are.
+    `contested` lists objects that another client changes again and again: they are as they are.
     """
 
     objects: tuple[Resource, ...] = ()
@@ -100,7 +100,7 @@ class Applied:
 
     @property
     def told(self) -> tuple[Change, ...]:
-        """The changes that Events tell of."""
+        """The changes that are recorded as Events."""
         return tuple(each for each in self.changes if each.verb is not Verb.SCALE)
 
     def get(self, type_: type[R], name: str) -> R | None:
@@ -166,7 +166,7 @@ async def each_applied(
     Where nothing is written nothing is awaited, so the event loop gets a turn in between.
 
     Raises:
-        OperatorError: whatever is no refusal of one object.
+        OperatorError: any error except the refusal of one object.
     """
     by_kind = {(each.KIND.api_version, each.KIND.name): each for each in types}
     progress, turn = Progress(), time.monotonic()
@@ -217,7 +217,7 @@ def taken(live: Resource, owner: Resource) -> Blocked:
 
 
 def contest(live: Resource) -> str:
-    """That somebody else undoes what is applied to an object."""
+    """Another client reverts what is applied to an object."""
     return (
         f"another client reverts {live.KIND.name} {live.metadata.name} each time the operator "
         "applies it; the operator leaves it alone for a minute (see its managedFields)"

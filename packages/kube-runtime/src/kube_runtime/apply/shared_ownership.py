@@ -42,7 +42,7 @@ from kube_runtime.types.meta import OwnerReference, Resource
 class SharedApplier:
     """Applies shared objects for one user after the other.
 
-    `marker` is the label that tells our shared objects from those of others, as name and value. An earlier
+    `marker` is the label that identifies our shared objects, as name and value. An earlier
     operator made such objects with one controller; `take_over` makes them shared.
     """
 
@@ -58,7 +58,7 @@ class SharedApplier:
         """Make `user` one of the owners of each wanted object, and of no other of these types.
 
         Raises:
-            Conflict: another user wrote first; the caller tries again at once.
+            Conflict: another user wrote first; the caller retries at once.
             OperatorError: the API server could not be reached or failed.
         """
         types = tuple(types)
@@ -127,7 +127,7 @@ class SharedApplier:
         return self.take_over
 
     async def _leave(self, user: Resource, live: Resource, progress: Progress) -> None:
-        """Take one user away; the object goes when nobody is left."""
+        """Take one user away; the object is deleted when none is left."""
         kind, name, uid = live.KIND.name, live.metadata.name, live.metadata.uid
         version = live.metadata.resource_version
         others = [each for each in live.metadata.owner_references if each.uid != user.metadata.uid]

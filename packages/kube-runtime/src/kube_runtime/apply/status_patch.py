@@ -38,7 +38,7 @@ async def patch_status(
     takes note of the write once it has succeeded.
 
     Raises:
-        Conflict: the object changed meanwhile; the caller tries again at once.
+        Conflict: the object changed meanwhile; the caller retries at once.
         OperatorError: the patch failed otherwise.
     """
     patch = difference(resource, wanted)
@@ -59,21 +59,21 @@ async def patch_status(
 
 
 class StatusPace:
-    """Keeps a status from being written more often than somebody can use it.
+    """Keeps a status from being written more often than readers can use it.
 
     *Progress*, counts and texts while nothing is decided, is written once in `seconds`: a rollout changes
     its counts several times a second, and each status is a request that wakes others. What a program waits
     for, a condition that flips or gets another reason, is not held back by that. `passing` are states on the
     way to another one; to go from one of them to the next is progress too.
 
-    *A status of an older generation* says nothing that anybody may rely on; its `observedGeneration` tells.
-    So the first word on a new spec waits up to `SETTLE_SECONDS` for the last word on it: `goal` is the type
+    *A status of an older generation* is not reliable, as its `observedGeneration` shows.
+    So the first status of a new spec waits up to `SETTLE_SECONDS` for the final one: `goal` is the type
     of the condition that is true then, and with it the status is written at once. Most changes of a number
     of replicas are over by then. "" as `goal` means: no such wait.
 
-    *In busy times*, of which `bustle` tells, both wait up to `BUSY_SECONDS`, progress for more of it too.
+    *In busy times*, as `bustle` reports, both wait up to `BUSY_SECONDS`, progress for more of it too.
 
-    `greets`: in other times an object that has no status yet gets one at once, because a user looks at it.
+    `greets`: in other times an object that has no status yet gets one at once, because a user watches it.
     `records` are what later steps are decided by, such as how far a restart is, by their names in the status
     or as types of conditions: a change of one never waits.
     """
@@ -148,7 +148,7 @@ class StatusPace:
         return any(type_ in self._records for type_, _ in said - stored)
 
     def _may_settle(self, resource: Resource, wanted: Mapping[str, Any]) -> bool:
-        """Whether the stored status is of an older spec, and this one is not the last word on the newest."""
+        """Whether the stored status is of an older spec, and this one is not final for the newest."""
         observed = _status(resource).get("observedGeneration", 0)
         if not self._goal or observed == resource.metadata.generation:
             return False

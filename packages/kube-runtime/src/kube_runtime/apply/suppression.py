@@ -1,7 +1,7 @@
 """Keeps us from asking for the same thing again and again.
 
-Two things make a write pointless: the API server has just refused it, or somebody undoes it each time. Both
-are remembered for a while, in memory only: forgetting them, as a restart does, costs a request and no more.
+Two things make a write pointless: the API server has just refused it, or another client reverts it each
+time. Both are remembered for a while, in memory only: forgetting them, as a restart does, costs a request.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ REFUSED_SECONDS = 110.0
 
 CONTEST_SECONDS = 60.0
 CONTEST_WRITES = 5
-"""So many equal writes to one object within `CONTEST_SECONDS` are a contest with somebody else."""
+"""So many equal writes to one object within `CONTEST_SECONDS` are a contest with another client."""
 
 REMEMBERED = 4096
 
@@ -93,7 +93,7 @@ class Restraint:
 
     @contextmanager
     def attempting(self, wish: Wish, digest: str, live_uid: str) -> Iterator[None]:
-        """Around the write of a wish: a refusal is remembered, and one that still counts ends it at once.
+        """Around a write: a refusal is remembered, and one that still counts ends it at once.
 
         Raises:
             Obstructed: refused, now or a moment ago, in the same words.
@@ -110,7 +110,7 @@ class Restraint:
             raise Obstructed(blocked) from error
 
     def is_contested(self, object_: str, digest: str) -> bool:
-        """Whether somebody has undone just this write to the object too often of late.
+        """Whether another client has reverted exactly this write to the object too often of late.
 
         `object_` is its uid, or its name where each write makes another uid.
         """

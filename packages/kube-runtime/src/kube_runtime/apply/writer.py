@@ -1,7 +1,7 @@
 """Writes whose outcome the cache shows at once, so that the next reconcile does not act on the past.
 
-The hard thing is two writes to one object: the answer that comes last need not be of the write that was
-last. So writes to one object take turns. Each store then decides how long an answer is shown.
+Of two writes to one object, the answer that comes last need not be of the write that was last. So writes
+to one object are serialized. Each store then decides how long an answer is shown.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from kube_runtime.types.meta import R, Resource
 
 @dataclass(frozen=True, slots=True)
 class _Turn(Generic[R]):
-    """The right to write one object now. A store of None means: nobody watches it."""
+    """The permission to write one object now. A store of None means: it has no watch."""
 
     store: Store[R] | None
     flight: Flight[R]
@@ -52,7 +52,7 @@ class Writer:
     Raises:
         LeadershipLost: `may_write` said no; nothing was sent.
         NamespaceExcluded: `skips` said yes; nothing was sent.
-        OperatorError: as `Client` does; nothing is shown then, the watch tells what came of it.
+        OperatorError: as `Client` does; nothing is shown then, the watch brings the result.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
-"""What the cluster looks like, by type: the stores of all informers behind one face.
+"""The state of the cluster, by type: the stores of all informers behind one interface.
 
-The hard thing is absence. A type without an informer is a mistake of ours and raises; it must never
-look like a type without objects, or somebody will create what exists and delete what is missing.
+A type without an informer is a mistake of ours and raises; it must never look like a type without
+objects, or a controller will create what exists and delete what is missing.
 """
 
 import builtins
@@ -85,10 +85,10 @@ class Cache:
     def derived(
         self, name: Hashable, types: tuple[type[Resource], ...], compute: Callable[[], T]
     ) -> T:
-        """What `compute` makes of all objects of these types; computed anew only when one has changed.
+        """What `compute` makes of all objects of these types; computed again only when one has changed.
 
         For what every reconcile reads and few changes touch. A change of one object lets go of what was
-        derived from these types under any name, also under names that nobody will ask for again.
+        derived from these types under any name, also under names that are never read again.
         """
         revisions = tuple(self.store(each).revision for each in types)
         known = self._derived.get(types)

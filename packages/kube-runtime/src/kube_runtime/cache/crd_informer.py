@@ -1,8 +1,7 @@
 """Kinds of other projects, which may be installed, replaced and removed while we run.
 
-The hard thing is to ask nothing while nothing changes. So one watch of the definitions, without their
-schemas, tells which kinds there are, and the informer of an optional kind runs only while there is a
-definition of it.
+Nothing is requested while nothing changes: one watch of the CRDs, without their schemas, tracks which
+kinds there are, and the informer of an optional kind runs only while there is a CRD of it.
 """
 
 import asyncio
@@ -39,7 +38,7 @@ class _Groups(msgspec.Struct):
 class Definitions(Informer[CustomResourceDefinition]):
     """Which custom kinds there are.
 
-    Without permission to watch definitions, it is asked once which API groups are served, and what
+    Without permission to watch CRDs, one request lists which API groups are served, and what
     comes or goes later is not noticed.
     """
 
@@ -49,14 +48,14 @@ class Definitions(Informer[CustomResourceDefinition]):
         self._groups: frozenset[str] | None = None
 
     def has(self, kind: Kind) -> bool:
-        """Whether there is a definition of that kind, and nobody has asked for its deletion."""
+        """Whether there is a CRD of that kind, and it is not being deleted."""
         if self._groups is not None:
             return kind.group in self._groups
         found = self.store.shown.get(Key("", str(kind)))
         return found is not None and found.metadata.deletion_timestamp is None
 
     async def run(self, client: Client) -> None:
-        """Keep the definitions up to date until cancelled."""
+        """Keep the CRDs up to date until cancelled."""
         await _run_until(self._forbidden, super().run(client))
         self._groups = await self._served_groups(client)
         _log.warning(
@@ -138,7 +137,7 @@ class OptionalInformer(Informer[R]):
 
     def _failed(self, error: OperatorError) -> float:
         # One 404 is not enough to forget what we have: of several API servers, one may learn of a new
-        # definition later than the others.
+        # CRD later than the others.
         if isinstance(error, NotFound) and isinstance(self.last_error, NotFound):
             self._gone()
         if isinstance(error, Forbidden):
@@ -162,14 +161,14 @@ class OptionalInformer(Informer[R]):
 
 
 def _life(definition: CustomResourceDefinition | None) -> tuple[str, bool]:
-    """What of a definition decides about its kind: which one it is, and whether it will stay."""
+    """What of a CRD decides about its kind: which one it is, and whether it will stay."""
     if definition is None:
         return "", False
     return definition.metadata.uid, definition.metadata.deletion_timestamp is None
 
 
 def _without_annotations(definition: CustomResourceDefinition) -> CustomResourceDefinition:
-    """The definition without the copy of itself that `kubectl apply` leaves in an annotation."""
+    """The CRD without the copy of itself that `kubectl apply` leaves in an annotation."""
     return replace(definition, metadata=replace(definition.metadata, annotations={}))
 
 

@@ -1,6 +1,6 @@
 """Objects of one kind by namespace and name, and by the uid of each of their owners.
 
-The hard thing is to keep the ways in agreement; so there is one way to change them, `put`.
+`put` is the only way to change them, which keeps them consistent.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ _Value = TypeVar("_Value")
 
 
 class Index(Generic[R]):
-    """Finds objects. What it hands out stays whole while the index goes on changing."""
+    """Finds objects. What it returns stays unchanged while the index changes."""
 
     def __init__(self) -> None:
         self._namespaces: dict[str, dict[str, R]] = {}

@@ -1,9 +1,9 @@
-"""Keeps the store of one type like the API server, for ever.
+"""Keep the store of one type like the API server, forever.
 
-The hard thing is to go on: every failure is waited out with a growing, jittered delay, and none of them
-ends the informer or touches another. What is wrong is there to be seen in `last_error`. A kind that is
-not permitted is asked for again at a slow and steady pace. A 404 is an outage like any other: the kinds
-that are watched here are always there, whatever one of several API servers says (`optional` has the rest).
+Every failure is retried with a growing, jittered backoff, and none of them ends the informer or affects
+another. `last_error` holds the current error. A forbidden kind is retried at a slow and steady pace. A 404
+is an outage like any other: the kinds that are watched here always exist, even if one of several API
+servers does not know them (`optional` has the rest).
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from kube_runtime.watch.selector import Selection
 OUTAGE = Backoff(first_seconds=0.5, limit_seconds=30)
 REFUSED_SECONDS = 30.0
 TEXTS = 20
-"""So many different errors of one outage are told only once each."""
+"""So many different errors of one outage are logged only once each."""
 
 STEPS_PER_TURN = 64
 """After so many steps others get their turn, even if there is always more to read."""

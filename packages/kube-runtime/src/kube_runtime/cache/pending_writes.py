@@ -1,8 +1,8 @@
 """How long our own writes are shown before the watch has brought them.
 
 A write has an answer, and the same state comes back on the watch: before the answer, or after it.
-Versions are compared for equality only, so the hard thing is to know which of two states is newer
-without an order. Three facts suffice: the watch of one object brings its versions in their order; a
+Versions are compared for equality only, so which of two states is newer must be known without an order.
+Three facts suffice: the watch of one object brings its versions in their order; a
 complete list is newer than whatever was known when it began; a uid that is gone never comes back.
 """
 
@@ -60,7 +60,7 @@ class Hold(Generic[R]):
     older: set[str]
     alarm: asyncio.TimerHandle
     is_deletion: bool = False
-    is_older_than_list: bool = False  # the list that is under way began after our write's answer
+    is_older_than_list: bool = False  # the running list began after our write's answer
 
     def ends_with(self, heard: Resource) -> bool:
         """Whether this state from the watch is the one that we wait for."""

@@ -6,7 +6,7 @@ from kube_runtime.types.meta import R
 
 
 class PermittedInformer(Informer[R]):
-    """Like any other, but while it is refused there is nothing, and that holds up nobody."""
+    """Counts as synced and empty while listing is forbidden."""
 
     def _failed(self, error: OperatorError) -> float:
         if isinstance(error, Forbidden):

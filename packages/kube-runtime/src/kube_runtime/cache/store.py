@@ -1,9 +1,9 @@
 """The objects of one kind: as its watch brought them, and as we wrote them a moment ago.
 
-Store first, wake second: a handler that looks finds the state it was woken for, or a newer one. The
-hard thing is our own writes. They are shown at once, in front of what the watch says, and give way as
-soon as the watch has brought them (`own_writes`). What the watch says meanwhile is remembered and not
-yet shown; so at rest the store is what the watch says, whatever happened on the way.
+Store first, wake second: a handler that reads the store finds the state it was woken for, or a newer one.
+Our own writes are shown at once, in front of the state of the watch, until the watch has brought them
+(`own_writes`). Watch events meanwhile are recorded and not yet shown; so at rest the store equals the
+state of the watch, whatever happened on the way.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ OWN_WRITE_SECONDS = 30.0
 class Change(Generic[R]):
     """What a reader of the store sees differently now.
 
-    None means: there was, or there is, no such object. Two uids mean: removed and created anew.
+    None means: there was, or there is, no such object. Two uids mean: removed and recreated.
     `initial`: it was there when we first looked.
     """
 
@@ -48,7 +48,7 @@ Handler: TypeAlias = Callable[[Change[R]], None]
 
 @dataclass(slots=True)
 class _Listing(Generic[R]):
-    """A list under way; nobody sees it before it is complete. `gone` are uids removed while it was sent."""
+    """A running list; no reader sees it before it is complete. `gone` are uids removed while it was sent."""
 
     objects: dict[Key, R] = field(default_factory=dict[Key, R])
     broken: dict[Key, DecodeError] = field(default_factory=dict[Key, DecodeError])
@@ -68,7 +68,7 @@ class _Listing(Generic[R]):
 
 
 class Store(Generic[R]):
-    """The objects of one kind, and who wants to hear of their changes.
+    """The objects of one kind, and the subscribers of their changes.
 
     `broken`: objects that exist and do not fit their type; `shown` has their last good state, if there was
     one.
@@ -135,7 +135,7 @@ class Store(Generic[R]):
     # What the watch says.
 
     def hear(self, event: Event[R]) -> None:
-        """Take over what the watch says, then wake whoever wants to know."""
+        """Take over the watch event, then wake the subscribers."""
         match self._reduced_event(event):
             case Started():
                 self._listing = _Listing()
@@ -247,7 +247,7 @@ class Store(Generic[R]):
         resource = event.resource
         try:
             kept = self._reduced(resource)
-        except Exception as error:  # noqa: BLE001  # whatever one object does to `keep`, the others go on
+        except Exception as error:  # noqa: BLE001  # whatever one object does to `keep`, the others are not affected
             # Without the error's text, which may have a piece of a Secret.
             message = f"it cannot be reduced: {type(error).__name__}"
             return Broken(DecodeError(self.type_.KIND, resource.key, message))
@@ -257,7 +257,7 @@ class Store(Generic[R]):
 
     @contextmanager
     def writing(self, key: Key) -> Iterator[Flight[R]]:
-        """Note what the watch says of `key` while a write is under way; one write per key at a time."""
+        """Record what the watch brings of `key` during a write; one write per key at a time."""
         flight = self._flights[key] = Flight(self._known_versions(key))
         try:
             yield flight

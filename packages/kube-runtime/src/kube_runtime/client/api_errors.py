@@ -1,7 +1,7 @@
 """Error answers of the API server → `ApiError`, with the server's own words.
 
-The hard thing is that not every answer comes from the API server: a proxy on the way answers with HTML,
-and the server itself answers an unknown path with plain text.
+Not every answer comes from the API server: a proxy on the way answers with HTML, and the server itself
+answers an unknown path with plain text.
 """
 
 from collections.abc import Mapping

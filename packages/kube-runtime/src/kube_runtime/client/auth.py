@@ -1,7 +1,6 @@
 """What credentials are, and how they become a TLS context.
 
-The hard thing is that OpenSSL takes a client key from a file only: it is written to a private
-directory for the moment of loading.
+OpenSSL takes a client key from a file only: it is written to a private directory for the moment of loading.
 """
 
 import ssl

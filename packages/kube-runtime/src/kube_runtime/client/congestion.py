@@ -1,8 +1,8 @@
-"""A transport that has fewer requests under way when the API server says that there are too many.
+"""A transport that lowers its concurrency when the API server answers 429.
 
-A single 429 is waited out by whoever got it (`retry`). The hard thing is that many do at once: all of them
-come back, and the API server refuses them again. So the number of requests at a time is halved with each wave
-of refusals and grows by one with each wave that goes through, as TCP does it.
+`retry` waits out a single 429. When many requests do so at once, all of them come back, and the API server
+refuses them again. So the limit of concurrent requests halves with each wave of refusals and grows by one
+with each wave that succeeds, as in TCP.
 
 Watches are not counted, because they stay open; nor are Leases, because a leader that waits here loses them.
 """
@@ -13,13 +13,13 @@ from collections import deque
 from kube_runtime.client.transport import Answer, Request, Transport
 
 MOST_AT_ONCE = 64
-"""More than all workers together have under way."""
+"""More than all workers together send at once."""
 _TOO_MANY_REQUESTS = 429
 _LEASES = "/apis/coordination.k8s.io/"
 
 
 class Congestion:
-    """Another transport, with at most `limit` requests under way; the others wait in their order."""
+    """Another transport, with at most `limit` concurrent requests; the others wait in their order."""
 
     def __init__(self, transport: Transport, most_at_once: int = MOST_AT_ONCE) -> None:
         self._transport = transport
@@ -31,7 +31,7 @@ class Congestion:
 
     @property
     def limit(self) -> int:
-        """How many requests may be under way now."""
+        """How many requests may run now."""
         return int(self._limit)
 
     async def send(self, request: Request) -> Answer:
@@ -65,7 +65,7 @@ class Congestion:
         turn = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         try:
-            await turn  # whoever ends it has counted us already
+            await turn  # the request that ends it has counted us already
         except asyncio.CancelledError:
             if not turn.cancelled():
                 self._leave()  # our turn came at the same moment

@@ -1,7 +1,6 @@
 """The transport to a real API server, on aiohttp.
 
-The hard thing is what a person reads when there is no answer: aiohttp has some twenty errors for it, and
-each becomes one line that says what to look at.
+aiohttp has some twenty errors for a missing answer; each becomes one line that names what to check.
 """
 
 import asyncio
@@ -181,7 +180,7 @@ class _Body:
 def _end(response: aiohttp.ClientResponse) -> None:
     """Give up the connection if the body was not read to its end.
 
-    At once: to say goodbye over TLS takes an answer, for which nobody waits when the process ends.
+    At once: to say goodbye over TLS takes an answer, for which nothing waits when the process ends.
     """
     connection = response.connection
     if connection is not None and connection.transport is not None:

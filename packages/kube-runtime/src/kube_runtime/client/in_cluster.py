@@ -1,7 +1,7 @@
-"""Credentials of a pod: the service account that the kubelet mounts.
+"""Credentials of a pod: the ServiceAccount that the kubelet mounts.
 
-The hard thing is that the token lives for an hour and the kubelet replaces the file: it is read again
-every minute, and at once after a 401.
+The token lives for an hour and the kubelet replaces the file: it is read again every minute, and at once
+after a 401.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """Credentials from kubeconfig files, with kubectl's rules of which file wins.
 
-The hard thing is that everything may change while we run: token files and certificates are replaced,
-plugins and logins hand out short-lived tokens. So renewing means to read it all again, in a thread, and
+Everything may change while we run: token files and certificates are replaced, plugins and logins hand
+out short-lived tokens. So renewing means to read it all again, in a thread, and
 connections are kept only as long as the TLS material is the same.
 """
 

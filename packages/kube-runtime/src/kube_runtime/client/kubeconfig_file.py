@@ -1,7 +1,7 @@
 """The text of kubeconfig files: which file, context, cluster and user count.
 
-The hard thing is the list in KUBECONFIG. The first file that names a thing wins, and a relative path is
-relative to the file that it stands in.
+KUBECONFIG may list several files. The first file that names a thing wins, and a relative path is
+relative to the file that contains it.
 """
 
 import re
@@ -100,7 +100,7 @@ class _File(_Part, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Entry(Generic[T]):
-    """A named part of a kubeconfig, and the file that it stands in."""
+    """A named part of a kubeconfig, and the file that contains it."""
 
     path: Path
     name: str
@@ -178,7 +178,7 @@ def _read(path: Path) -> _File:
     except OSError as error:
         raise ConfigError(str(path), error.strerror or str(error)) from error
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        # Not with its cause, whose text has the line in question: a token may stand there.
+        # Not with its cause, whose text has the line in question: it may contain a token.
         raise ConfigError(str(path), f"not YAML: {_where(error)}") from None
     if content is None:
         raise ConfigError(str(path), "the file is empty")
@@ -189,7 +189,7 @@ def _read(path: Path) -> _File:
 
 
 def _where(error: Exception) -> str:
-    """What is wrong and where, without a word of what stands there."""
+    """What is wrong and where, without the content of the file."""
     match error:
         case yaml.MarkedYAMLError(problem=str() as problem, problem_mark=yaml.Mark() as mark):
             said = _QUOTED.sub("(…)", problem)

@@ -1,7 +1,7 @@
 """Who we are, from the user of a kubeconfig: token, password, exec plugin or login provider.
 
 The last two run through the `kubernetes` package, which knows them; it is imported only then. The hard
-thing is what it leaves out: it logs the failure of a plugin and goes on without credentials, drops
+thing is what it leaves out: it logs the failure of a plugin and continues without credentials, drops
 their expiry when they are certificates, and asks a login server without a certificate to verify.
 """
 
@@ -105,7 +105,7 @@ def _command(kubeconfig: Path, command: str) -> str:
 
 
 def _cluster_info(cluster: Entry[Cluster]) -> dict[str, Any]:
-    """What a plugin is told of the cluster, if it wants to know."""
+    """The cluster's data for a plugin, if it asks for them."""
     value = cluster.value
     info: dict[str, Any] = {
         "server": value.server,

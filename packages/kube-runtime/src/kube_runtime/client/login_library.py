@@ -53,7 +53,7 @@ class TimedExecProvider(ExecProvider):
         return self._status(ended.stdout)
 
     def _cluster(self) -> dict[str, Any]:
-        """What the plugin is told of the cluster; the extension that is its own under `config`."""
+        """The cluster's data for the plugin; the extension that is its own under `config`."""
         if not self.cluster:
             return {}
         cluster = dict(self.cluster.value)

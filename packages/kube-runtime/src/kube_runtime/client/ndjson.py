@@ -1,7 +1,6 @@
 """The lines of a watch.
 
-The hard thing is their length: an object may have megabytes, so there is no limit, and no byte is
-searched twice.
+An object may have megabytes, so there is no limit of length, and no byte is searched twice.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator

@@ -1,8 +1,8 @@
 """Typed requests to the API server.
 
-The hard thing is never to write onto the wrong object. Whoever decides from a cache may mean an object
-that has since been deleted and made again under the same name. So a write carries the uid that it is
-meant for, and a mismatch is a `Conflict`, however the API server words it.
+A controller that decides from a cache may mean an object that has since been deleted and recreated under
+the same name. So a write carries the uid that it is meant for, and a mismatch is a `Conflict`, however
+the API server words it.
 Source: `docs/decisions/0005-credentials.md`, measured on v1.36.
 """
 
@@ -33,10 +33,10 @@ _NO_VERSION = "1"  # etcd starts with revision 1, so the first object that it st
 _CONFLICT = 409
 
 _QUIETLY = {"fieldValidation": "Ignore"}
-"""Unless told so, the API server reads the body of an apply a second time, to warn in a header of fields
+"""By default the API server reads the body of an apply a second time, to warn in a header of fields
 that are there twice; ours has none. Unknown fields in an apply it refuses all the same.
 
-That saves it a tenth of its processor time for an apply of a Deployment (measured on v1.36).
+That saves it a tenth of its CPU time for an apply of a Deployment (measured on v1.36).
 """
 
 
@@ -78,7 +78,7 @@ class Client:
         return decode(type_, await self._ask(request, type_, key, repeatable=True))
 
     async def get_json(self, path: str) -> Any:
-        """The JSON at a path that is no object, such as `/version`."""
+        """The JSON at a path that is not an object, such as `/version`."""
         body = await ask(self._transport, Request("GET", path), None, None, repeatable=True)
         try:
             return msgspec.json.decode(body)
@@ -106,7 +106,7 @@ class Client:
 
         Raises:
             Expired: the list took too long; start again.
-            DecodeError: the answer is no list.
+            DecodeError: the answer is not a list.
         """
         path = type_.KIND.path(namespace)
         query = _selectors(labels, fields) | {"limit": str(limit)}
@@ -226,7 +226,7 @@ class Client:
 
         `field_manager` owns what is changed; "" means: the client's own.
 
-        For the status of a custom resource the API server does not look at the uid, so that there the
+        For the status of a custom resource the API server does not check the uid, so that there the
         conflict is found afterwards. Put a `metadata.resourceVersion` into the patch to prevent it.
 
         Raises:
@@ -335,7 +335,7 @@ def _watch_line(line: bytes, type_: type[Resource]) -> WatchLine:
     try:
         return _LINE.decode(line)
     except RecursionError:
-        # One object is nested too deeply even to be skipped. Its reader finds that out; the stream goes on.
+        # One object is nested too deeply even to be skipped. Its reader detects that; the stream continues.
         return WatchLine("MODIFIED", msgspec.Raw(line))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Unreachable(f"{type_.KIND}: the watch sent an unreadable line: {error}") from error

@@ -1,8 +1,7 @@
-"""Asks again when that may help and cannot do harm.
+"""Retry requests when that may help and cannot do harm.
 
-The hard thing is to know what may already have happened. After a 429 nothing has, so every request is
-repeated. After a 5xx or no answer at all a write may have taken effect, so only a request that may be
-done twice is repeated.
+After a 429 nothing has happened, so every request is retried. After a 5xx or no answer at all a write may
+have taken effect, so only an idempotent request is retried.
 """
 
 import asyncio
@@ -85,5 +84,5 @@ def _pause(failure: ApiError | Unreachable, tries: int) -> float:
     asked = failure.retry_after_seconds if isinstance(failure, ApiError) else None
     if asked is None:
         return pause
-    # The jitter is kept, so that not all who were told the same come back at once.
+    # The jitter is kept, so that not all clients with the same answer come back at once.
     return min(asked, RETRY_AFTER_LIMIT_SECONDS) + min(pause, 1.0)

@@ -1,7 +1,6 @@
 """What a request to the API server and its answer are. The seam for tests is `Transport.send`.
 
-The hard thing is to tell apart what may have happened: an `Answer` of any status is an answer, and
-everything else is `Unreachable`.
+An `Answer` of any status is an answer, and everything else is `Unreachable`.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -50,7 +49,7 @@ class Answer:
 
     async def aclose(self) -> None:
         """Give the connection back, or end it if the body was not read to its end."""
-        close_body = getattr(self.body, "aclose", None)  # a generator has to be told
+        close_body = getattr(self.body, "aclose", None)  # a generator has to be closed
         if close_body is not None:
             await close_body()
         self.close()

@@ -81,8 +81,8 @@ class Pace:
 
     `coalesce_seconds` is how long a change of a child waits for the next one, because a rollout
     changes a child several times a second. A change of the object itself never waits.
-    `is_ahead` tells whether what this controller has made waits in line for another one. Then it begins only
-    `AHEAD` new objects at once: what has been begun is to be finished first. All else goes on as ever.
+    `is_ahead` returns whether what this controller has created waits for another one. Then it begins only
+    `AHEAD` new objects at once: what has been begun is finished first. Everything else continues.
     `hears_itself` is whether a reconcile is woken by what it wrote on its own object. A controller whose
     reconcile is through with what it wrote needs no second look.
     """
@@ -217,7 +217,7 @@ class Runner:
                 self._queue.add(key, priority=priority, after_seconds=after_seconds)
 
     def wake(self, key: Key) -> None:
-        """Wake that key because of something that no watch tells, as soon as changes of children would."""
+        """Wake that key because of something that no watch reports, as soon as changes of children would."""
         self._queue.add(key, after_seconds=self._pace.coalesce_seconds)
 
     def wake_namespace(self, namespace: str) -> None:
@@ -340,7 +340,7 @@ def _own_key(object_: Resource) -> tuple[Key, ...]:
 
 
 def _is_edit(change: Change[Any]) -> bool:
-    """Whether somebody wants something else of an object, rather than that its status tells something."""
+    """Whether a change is a new desired state of an object, rather than a new status."""
     return change.old is None or change.new is None or _wish(change.old) != _wish(change.new)
 
 

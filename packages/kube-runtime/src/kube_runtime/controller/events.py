@@ -1,6 +1,6 @@
-"""Kubernetes Events about our objects: what we did, told to whoever runs `kubectl describe`.
+"""Kubernetes Events about our objects: what the operator did, for `kubectl describe`.
 
-An Event must never delay or fail a reconcile, nor precede the status it speaks of. So it is kept
+An Event must never delay or fail a reconcile, nor precede the status it describes. So it is kept
 back until the reconcile has returned (`held`), merged with others of the same reason, and written by a task
 of its own. While many reconciles begin, good news waits: each Event takes from the API server what a graph
 that is not ready yet could use. Bad news never waits.
@@ -46,7 +46,7 @@ COLLECT_SECONDS: Final = 0.3
 PATIENCE_SECONDS: Final = 300.0
 """How long good news waits. A thousand new graphs keep a small control plane busy for about as long."""
 PENDING_LIMIT: Final = 10_000
-"""Of graphs of three services, what a thousand of them tell when they are made."""
+"""Events of the creation of a thousand graphs of three services."""
 WRITTEN_LIMIT: Final = 16_384
 """More objects than can wait, so that none of those is forgotten."""
 MESSAGE_LIMIT: Final = 1024
@@ -151,7 +151,7 @@ class _Budget:
 class EventWriter:
     """Writes what recorders record, one request at a time. Run it as a server of the manager.
 
-    While `bustle` tells of many reconciles, what went well is told later.
+    While `bustle` reports many reconciles, Normal Events wait.
     """
 
     def __init__(
@@ -208,7 +208,7 @@ class EventWriter:
             await asyncio.sleep(max(0.0, self._paused_until - _now()))
 
     def give_up(self) -> int:
-        """Drop what is still pending, and tell how many there were."""
+        """Drop what is still pending, and return how many there were."""
         left = sum(map(len, self._pending.values()))
         for _ in range(left):
             self._metrics.event_dropped("stopped")

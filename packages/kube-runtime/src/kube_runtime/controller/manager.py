@@ -62,7 +62,7 @@ _BEAT_SECONDS = 1.0
 class Manager:
     """One process's informers, controllers and servers. Built, filled, then run once.
 
-    `skips` tells of a namespace whether nothing is to be done in it now. None means: of no namespace.
+    `skips` returns whether a namespace is excluded now. None means: no namespace is.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class Manager:
         return runner
 
     def wake_namespace(self, namespace: str) -> None:
-        """Have every controller look at all of its objects in that namespace, which was skipped until now."""
+        """Have every controller reconcile all objects of that namespace, which was excluded until now."""
         for runner in self._runners:
             runner.wake_namespace(namespace)
 
@@ -149,7 +149,7 @@ class Manager:
         return Health(tuple(problems))
 
     def alive(self) -> Health:
-        """Whether work goes on: the loop is on time, watches hear, reconciles end."""
+        """Whether work continues: the loop is on time, watches receive, reconciles end."""
         problems: list[str] = []
         if self._lag_seconds > self._limits.lag_seconds:
             problems.append(f"event loop {self._lag_seconds:.1f} s late")
@@ -163,7 +163,7 @@ class Manager:
         for kind, name in sorted(stuck - self._stuck):
             _log.error("reconcile does not end", kind=kind, key=name)
         self._stuck = stuck
-        # Anybody may ask: names of objects are for the log.
+        # Any client may read this: names of objects are for the log.
         problems += [
             f"{kind}: {count} reconciles do not end"
             for kind, count in sorted(Counter(kind for kind, _ in stuck).items())
@@ -265,7 +265,7 @@ async def _for_good(name: str, run: Coroutine[Any, Any, None]) -> NoReturn:
 
 
 def first_cause(failures: BaseExceptionGroup[BaseException]) -> BaseException:
-    """What a person should be told of a group: its first `OperatorError`, else its first error."""
+    """The error of a group to report: its first `OperatorError`, else its first error."""
     leaves = list(_leaves(failures))
     return next((each for each in leaves if isinstance(each, OperatorError)), leaves[0])
 

@@ -1,4 +1,4 @@
-"""When a key whose reconcile failed is tried again: sorted by what a retry can do for the error.
+"""When to retry a key whose reconcile failed: by what a retry can do for the error.
 
 A conflict is gone a moment later, an outage needs patience, and a refusal needs a person.
 """
@@ -19,7 +19,7 @@ BUSY = Backoff(first_seconds=2, limit_seconds=60)
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """When to try again after an error, and how loudly to say so."""
+    """When to retry after an error, and how loudly to log it."""
 
     backoff: Backoff
     log: Literal["debug", "warning", "exception"]

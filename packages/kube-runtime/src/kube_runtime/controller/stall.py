@@ -1,6 +1,6 @@
 """Notices when the event loop stands still because of our own code, and says where.
 
-A thread looks at the processor time that the loop's thread has used since its last heartbeat. Processor time
+A thread reads the CPU time that the loop's thread has used since its last heartbeat. CPU time
 and not wall-clock time: a process that gets no processor does not stand still by its own fault.
 """
 
@@ -16,7 +16,7 @@ from typing import Final, NoReturn
 import structlog
 
 LIMIT_SECONDS: Final = 0.1
-"""Processor time between two heartbeats that counts as a stall."""
+"""CPU time between two heartbeats that counts as a stall."""
 _BUSY_LOOK_SECONDS: Final = 0.02
 _IDLE_LOOK_SECONDS: Final = 0.05
 _IDLE_SECONDS: Final = 0.005
@@ -57,12 +57,12 @@ class StallWatch:
         self._clock = 0
         self._is_asked = False
         self._beat_at = 0.0
-        self._seen_at = -1.0  # the heartbeat whose stall was logged, or looked at
+        self._seen_at = -1.0  # the heartbeat whose stall was logged or checked
         self._logged_at = float("-inf")
         self._silent = 0
 
     async def start(self) -> None:
-        """Watch from now on: what is loaded at the start takes longer, and holds up nothing."""
+        """Watch from now on: imports at start take longer, and delay nothing."""
         self._started.set()
 
     async def run(self) -> NoReturn:

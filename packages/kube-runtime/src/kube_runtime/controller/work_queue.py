@@ -16,7 +16,7 @@ from kube_runtime.rate_limits import Backoff
 
 
 class Priority(IntEnum):
-    """What somebody wants overtakes what is reported, and both the backlog of a first list or a resync.
+    """Order: user edits, new objects, child status changes, initial list and resync.
 
     Among what is wanted, changes of what there is overtake what is new. But after each of them a report has
     its turn: else a graph out of a hundred that are made at once says that it is ready when the last one has
@@ -142,7 +142,7 @@ class Queue:
         return None
 
     def look_again(self) -> None:
-        """Have workers without a key ask anew how many new keys may be handed out."""
+        """Have workers without a key check again how many new keys may be handed out."""
         self._wake.set()
 
     def done(self, key: Key) -> None:

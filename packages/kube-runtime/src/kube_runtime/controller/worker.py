@@ -25,12 +25,12 @@ T = TypeVar("T")
 Cause: TypeAlias = Literal["time", "memory", "crash"]
 
 SECONDS = 5.0
-"""Processor time of one job."""
+"""CPU time of one job."""
 MEMORY_BYTES = 256 * 1024 * 1024
 """Memory of one job, on top of that of an idle worker, about 60 MiB."""
 WALL_FACTOR = 6
 WALL_SECONDS = 10.0
-"""On a busy machine a job may take as many times its processor time, and so much more to start."""
+"""On a busy machine a job may take as many times its CPU time, and so much more to start."""
 JOBS_OF_A_PROCESS = 200
 _CAUSES: Mapping[int, Cause] = {-signal.SIGPROF: "time", -signal.SIGKILL: "memory"}
 """By the exit code of a process: the kernel kills with the one after the time, with the other for memory."""
@@ -177,7 +177,7 @@ class Workers:
         """What `function(*args)` returns, or raises, in a process of its own.
 
         The function must be importable by its name; arguments, result and exception must be picklable.
-        `seconds` is processor time; `memory_bytes` is what the work may take on top of an idle process.
+        `seconds` is CPU time; `memory_bytes` is what the work may take on top of an idle process.
         `tenant` is whom the work is for, such as a namespace: tenants take turns. A cancelled call ends its
         work.
 
@@ -235,7 +235,7 @@ class Workers:
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled():
-            task.result()  # a bug of ours must be heard of
+            task.result()  # a bug of ours must surface
         if self._waiting:  # came while its process was being ended
             self._have_task()
 
@@ -296,7 +296,7 @@ def _give_way(job: _Job) -> None:
 async def _done(job: _Job, process: Process) -> bool:
     """Have a job done. Returns whether the process can do another."""
     if job.future.done():
-        return True  # whoever asked has gone
+        return True  # the caller has gone
     job.process = process
     limits = (job.seconds, job.memory_bytes, sys.getrecursionlimit(), job.content)
     try:

@@ -1,6 +1,6 @@
 """The process that works for `worker`: reads calls from a socket and answers with their results.
 
-A call that takes more processor time than it may is ended by the kernel (`SIGPROF`), wherever it stands,
+The kernel ends a call that takes more CPU time than it may (`SIGPROF`), wherever it stands,
 also in the middle of a pattern search in C. One that takes more memory gets a `MemoryError`.
 """
 

@@ -95,7 +95,7 @@ class Exclusions:
             self._unmark(namespace)
 
     async def _confirm(self, namespace: str, mark: _Mark) -> None:
-        """Read a Lease that has run out for us: the renewal may be all that we have not heard of."""
+        """Read a Lease that has run out for us: the watch may only have missed the renewal."""
         left, present = 0.0, mark.lease
         try:
             found = await self._read(mark.lease.key)
@@ -153,7 +153,7 @@ class Exclusions:
 
 
 def _is_renewed(before: Lease, lease: Lease) -> bool:
-    """Whether somebody has written a later time of renewal."""
+    """Whether a later time of renewal was written."""
     earlier, later = before.spec.renew_time, lease.spec.renew_time
     return bool(earlier and later) and (later or "") > (earlier or "")
 

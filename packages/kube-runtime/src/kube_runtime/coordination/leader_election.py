@@ -90,12 +90,12 @@ class Election:
 
     @property
     def leads(self) -> bool:
-        """Whether `run` leads now, and nobody else can have taken over yet."""
+        """Whether `run` leads now, and no other candidate can have taken over yet."""
         is_in_time = _now() < self._renewed_at + self._terms.deadline_seconds
         return self.elected.is_set() and is_in_time and not self._has_ended
 
     def may_write(self) -> bool:
-        """Whether nobody else can have been elected after us: false once leadership is lost."""
+        """Whether no other candidate can have been elected after us: false once leadership is lost."""
         return self.leads or not self.elected.is_set()
 
     async def run(self) -> NoReturn:
@@ -118,7 +118,7 @@ class Election:
     async def release(self) -> None:
         """Let another take over at once. To be called when `run` and all work have ended.
 
-        Best effort: where it fails, the Lease runs out by itself.
+        Best effort: where it fails, the Lease expires.
         """
         if not self._may_hold:
             return
@@ -147,7 +147,7 @@ class Election:
             await asyncio.sleep(self._terms.retry_seconds * (1 + 0.2 * self._jitter.random()))
 
     async def _try_to_take(self) -> bool:
-        """Take the Lease if nobody holds it. False: somebody does, or was quicker."""
+        """Take the Lease if it has no holder. False: another candidate holds it, or was faster."""
         await self._look()
         if self._seen and self._seen.spec.holder_identity not in (None, "", self._identity):
             duration = self._seen.spec.lease_duration_seconds or self._terms.lease_seconds

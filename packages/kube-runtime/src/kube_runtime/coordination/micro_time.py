@@ -1,7 +1,7 @@
 """Times as Leases have them: RFC 3339 with microseconds, UTC.
 
-What stands in a Lease may come from anybody who may write it: the year 0 is valid for the API server and
-is no time in Python.
+The content of a Lease may come from any user who may write it: the year 0 is valid for the API server and
+is not a time in Python.
 """
 
 from datetime import UTC, datetime

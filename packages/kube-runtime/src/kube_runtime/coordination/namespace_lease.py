@@ -49,7 +49,7 @@ class MarkerTerms:
     def write_seconds(self) -> float:
         """So long after a renewal was sent may be written.
 
-        The rest of the Lease is for requests that are under way then: half an interval, or half of what the
+        The rest of the Lease is for requests that still run then: half an interval, or half of what the
         Lease is longer than one.
         """
         spare = self.lease_seconds - self.renew_seconds
@@ -141,7 +141,7 @@ class Marker:
     async def release(self) -> None:
         """Let go of the namespace at once, unless another replica is there. To be called after `run`.
 
-        Best effort: where it fails, the Lease runs out by itself.
+        Best effort: where it fails, the Lease expires.
         """
         try:
             async with asyncio.timeout(self._terms.release_seconds):

@@ -32,7 +32,7 @@ _LOOKS: Final = 5
 """How often, within the time that headers may take, it is looked for those who exceed it."""
 
 _AGAIN_SECONDS: Final = 0.1
-"""How long nobody is let in when the process has no more files."""
+"""How long no connection is accepted when the process has no more file descriptors."""
 _NO_IPV6: Final = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 _log = structlog.get_logger()
 
@@ -64,7 +64,7 @@ class Place(asyncio.Protocol):
         self.inner = inner
         self.client = client
         self.request: web.Request | None = None
-        """The one that is under way."""
+        """The one that is running."""
         self.answered = 0
         self.opening: asyncio.Task[None] | None = None
         self.left = asyncio.Event()
@@ -189,7 +189,7 @@ class Gate:
         raise RuntimeError("nobody is let in any more")
 
     async def close(self) -> None:
-        """Let nobody in any more, and end what is open when its request has been answered."""
+        """Accept no more connections, and close open ones when their request has been answered."""
         for task in self._working:
             task.cancel()
         await asyncio.gather(*self._working, return_exceptions=True)
@@ -283,14 +283,14 @@ class Gate:
         try:
             response = await handler(request)
             await response.prepare(request)
-            await response.write_eof()  # here, so that nobody is cut before he has his answer
+            await response.write_eof()  # here, so that no client is cut before it has its answer
         finally:
             place.ended()
         return response
 
 
 class _BugsOnly(logging.Filter):
-    """What strangers send is no error of ours, and must not fill the log."""
+    """Bad input from outsiders is not our error, and must not fill the log."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info else None

@@ -4,7 +4,7 @@ from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Final
 
 _SITE_BITS: Final = 64
-"""Whoever has one IPv6 address has the whole prefix of this length."""
+"""A client with one IPv6 address has the whole prefix of this length."""
 
 
 def client_of(address: str | None) -> str:

@@ -54,7 +54,7 @@ class Turns:
         tenants = self._clients.get(client, OrderedDict())
         line = tenants.get(tenant, deque())
         if turn not in line:
-            return  # its turn came after it was cancelled, and went on to the next one
+            return  # its turn came after it was cancelled, and passed to the next one
         line.remove(turn)
         if not line:
             del tenants[tenant]

@@ -1,11 +1,11 @@
-"""Who somebody is, and what he may do: questions to the API server, created and never stored."""
+"""Who a user is, and what they may do: reviews by the API server, created and never stored."""
 
 from kube_runtime.kind import Kind, Object
 from kube_runtime.types.meta import Resource, Struct
 
 
 class UserInfo(Struct):
-    """Somebody, as the API server knows him."""
+    """A user, as the API server knows them."""
 
     username: str = ""
     uid: str = ""
@@ -35,7 +35,7 @@ class AccessReviewStatus(Struct):
 
 
 class SubjectAccessReview(Resource):
-    """Asks whether somebody may do something."""
+    """Asks whether a user may do something."""
 
     KIND = Kind(
         "authorization.k8s.io",

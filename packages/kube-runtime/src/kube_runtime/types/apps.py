@@ -7,7 +7,7 @@ from kube_runtime.types.meta import Condition, Metadata, Resource, Struct
 
 
 class DeploymentSpec(Struct):
-    """The fields of a Deployment's spec that readiness looks at."""
+    """The fields of a Deployment's spec that readiness depends on."""
 
     replicas: int = 1
     paused: bool = False
@@ -55,7 +55,7 @@ class ReplicaSet(Resource):
 
 
 class PodTemplate(Struct):
-    """The part of a pod template that tells which one it is."""
+    """The part of a pod template that identifies it."""
 
     metadata: Metadata = Metadata()
 

@@ -142,7 +142,7 @@ class PodStatus(Struct):
 
 
 class Pod(Resource):
-    """A pod of a component, with exactly what `status.pods` reads to tell what holds it up."""
+    """A pod of a component, with exactly what `status.pods` reads to find why it is not ready."""
 
     KIND = Kind("", "v1", "Pod", "pods")
 

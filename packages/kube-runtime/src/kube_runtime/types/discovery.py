@@ -1,4 +1,4 @@
-"""discovery.k8s.io/v1: EndpointSlice, as far as it tells which pods stand behind a Service."""
+"""discovery.k8s.io/v1: EndpointSlice, as far as it lists the pods behind a Service."""
 
 from kube_runtime.kind import Kind
 from kube_runtime.types.meta import Resource, Struct

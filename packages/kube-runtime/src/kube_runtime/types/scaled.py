@@ -37,6 +37,6 @@ class ScaledMetadata(Metadata):
 
     @property
     def replicas_set_by(self) -> str:
-        """The field manager that set `spec.replicas` last; "" when nobody is known."""
+        """The field manager that set `spec.replicas` last; "" when there is none."""
         owners = [each for each in self.managed_fields if each.owns_replicas]
         return max(owners, key=lambda each: each.time or "").manager if owners else ""

@@ -42,7 +42,7 @@ class Removed:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """An object exists and does not fit its type. The others go on."""
+    """An object exists and does not fit its type. The others are not affected."""
 
     error: DecodeError
 

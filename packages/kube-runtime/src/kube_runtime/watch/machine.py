@@ -6,13 +6,13 @@
       │                                      │ 410            │ 410
       └──────────────────────────────────────┴────────────────┘
 
-A list comes as the first lines of the stream that goes on with its changes, which is one request and lets
-neither side hold a whole page. An API server that does not do that is asked for pages, and so is one
+A list comes as the first lines of the stream that continues with its changes, which is one request and lets
+neither side hold a whole page. An API server without support for that is asked for pages, and so is one
 that did not finish such a stream. Source: `docs/decisions/0024-streamed-lists.md`.
 
-The hard thing is to lose nothing: whatever ends a stream, the next one starts at the last version
-that was heard. Only history that is gone (410) starts a new list, and a list is bracketed by
-`Started` and `Synced`, so that its reader can treat what is missing as removed.
+Nothing is lost: whatever ends a stream, the next one starts at the last version that was received. Only
+a compacted history (410) starts a new list, and a list is bracketed by `Started` and `Synced`, so that its
+reader can treat what is missing as removed.
 """
 
 import asyncio
@@ -72,7 +72,7 @@ class Empty:
 
 @dataclass(frozen=True, slots=True)
 class Paging(Generic[R]):
-    """A list is under way. The next step takes a page."""
+    """A list is running. The next step takes a page."""
 
     pages: AsyncGenerator[Page[R], None]
     resource_version: str = ""
@@ -120,7 +120,7 @@ class _Unfinished(Unreachable):
 class Watch(Generic[R]):
     """One kind, from an empty hand to a stream of its changes, for ever.
 
-    `step` never sleeps and never retries: it raises, and the next step goes on from `state`.
+    `step` never sleeps and never retries: it raises, and the next step continues from `state`.
     """
 
     def __init__(
@@ -147,7 +147,7 @@ class Watch(Generic[R]):
 
         Raises:
             Expired: the history is gone; the next step starts a list.
-            OperatorError: anything else; the next step tries again from where this one stood.
+            OperatorError: anything else; the next step retries from where this one stood.
         """
         match self.state:
             case Empty(in_pages):
@@ -209,7 +209,7 @@ class Watch(Generic[R]):
             return ()
         except OperatorError as error:
             await stream.lines.aclose()
-            # A server that accepts such a stream and does not end its list would hold up each one to come.
+            # A server that accepts such a stream and does not end its list would delay each one to come.
             self._can_stream = not isinstance(error, _Unfinished)
             # Pages cost the server more, which is nothing to ask for when it has too much to do already.
             self.state = Empty(in_pages=not isinstance(error, Throttled))

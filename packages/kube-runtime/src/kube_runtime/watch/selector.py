@@ -1,8 +1,8 @@
 """Which objects of a kind are watched: by namespace, labels and fields.
 
-The API server does the selecting. The hard thing is an object of our own that we have just written:
-whether its watch will ever bring it must be known here. So a label selector is read, and one that is
-not understood is refused; a field selector is not read, and such objects wait for their watch.
+The API server selects. For an object that we have just written, it must be known here whether its watch will
+ever bring it. So a label selector is parsed, and an unsupported one is refused; a field selector is
+not parsed, and such objects wait for their watch.
 """
 
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""SGLang: told where its leader is. On one node it needs nothing; a cache is found by its path."""
+"""SGLang: gets the address of its leader. On one node it needs nothing; a cache is found by its path."""
 
 from dynamo_graphs.render.backends import noop
 from dynamo_graphs.render.group import Node, Part

@@ -88,7 +88,7 @@ def launch_volumes(plan: ComponentPlan) -> list[Object]:
 
 
 def _may_be_root(container: Object, pod: Object) -> bool:
-    """Whether the user id is 0, or only the image knows it. Then mpirun and sshd must be told."""
+    """Whether the user id is 0, or only the image knows it. Then mpirun and sshd need flags."""
     context: dict[str, Any] = {}
     for holder in (pod, container):
         found = holder.get("securityContext")

@@ -21,7 +21,7 @@ _TERMINATION_GRACE_SECONDS = 130
 
 
 def container(plan: ComponentPlan) -> Object:
-    """The image's own entrypoint, told its pool and its configuration."""
+    """The image's own entrypoint, with its pool and its configuration."""
     probe: dict[str, Any] = {
         "grpc": {"port": _HEALTH_PORT, "service": "inference-extension"},
         "initialDelaySeconds": 5,
@@ -65,7 +65,7 @@ def _arguments(plan: ComponentPlan) -> list[str]:
 
 
 def pod(plan: ComponentPlan) -> Object:
-    """The picker's account, a long goodbye, its configuration and a place for tokenizers."""
+    """The picker's ServiceAccount, a long grace period, its configuration and a place for tokenizers."""
     source = plan.epp_config
     config = {
         "name": source.config_map,

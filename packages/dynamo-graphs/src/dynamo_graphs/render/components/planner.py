@@ -22,5 +22,5 @@ def container(plan: ComponentPlan) -> Object:  # noqa: ARG001  # the shape of a 
 
 
 def pod(plan: ComponentPlan) -> Object:  # noqa: ARG001  # the shape of a role
-    """The account that may scale the graph."""
+    """The ServiceAccount that may scale the graph."""
     return {"serviceAccountName": PLANNER_SERVICE_ACCOUNT}

@@ -30,7 +30,7 @@ def container(plan: ComponentPlan) -> Object:
 def _drain(plan: ComponentPlan) -> Object:
     """The `lifecycle` that keeps a terminating pod serving until frontends know, or {}.
 
-    With Kubernetes discovery a terminating pod leaves the EndpointSlices at once. Frontends hear of it a
+    With Kubernetes discovery a terminating pod leaves the EndpointSlices at once. Frontends learn of it a
     moment later, and runtime 0.9.0 ends on SIGTERM with requests on their way to it (figures:
     docs/real-node.md). With etcd a worker leaves discovery only when its process ends, so that waiting would
     not help.

@@ -149,7 +149,7 @@ def _template(plan: ComponentPlan, node: Node) -> Object:
 
 
 def _marked(template: Object, own: dict[str, str], annotations: dict[str, str]) -> Object:
-    """The template with what tells its group from the others, and the same spec."""
+    """The template with what identifies its group, and the same spec."""
     common = template["metadata"]
     both = {
         "annotations": _in_order(common["annotations"] | annotations),

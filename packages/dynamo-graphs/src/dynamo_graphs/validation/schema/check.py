@@ -1,7 +1,7 @@
 """Checks a document against our schemas offline, as the API server does with strict validation.
 
-The hard part is to say all that is wrong at once and in words: the API server stops at unknown
-fields, and a JSON schema validator speaks of keywords. Three passes: drop nulls and fill defaults
+All problems are reported at once and in words, while the API server stops at unknown fields, and a
+JSON schema validator reports keywords. Three passes: drop nulls and fill defaults
 as the API server does (`stored`), validate (`closed`), then look for what a JSON schema cannot say
 (`beyond`).
 """

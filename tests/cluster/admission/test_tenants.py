@@ -102,7 +102,7 @@ def test_a_request_leads_into_no_namespace_where_its_author_may_make_no_graph(
     as_tenant: Tenant, foreign: str
 ) -> None:
     wanted = request(deploymentOverrides={"namespace": foreign})
-    with pytest.raises(Refused, match="you may not create DynamoGraphDeployments there"):
+    with pytest.raises(Refused, match="where you may not create DynamoGraphDeployments"):
         as_tenant("lab", "author", ("lab",), *replaced(wanted), body=wanted)
     both = ("lab", foreign)
     assert "chat" in as_tenant("lab", "author", both, *replaced(wanted), body=wanted)

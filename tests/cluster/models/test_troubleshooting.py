@@ -58,7 +58,7 @@ def test_no_endpoints(world: World) -> None:
     nothing = f"No endpoint slices found for base model {BASE}"
     until(world, "NoEndpoints", f"{nothing}; no component in this namespace has a modelRef")
     world.create(GRAPH, graph(base="meta-llama/Llama-3.3-70B"))
-    until(world, "NoEndpoints", "has that modelRef.name; there is: meta-llama/Llama-3.3-70B")
+    until(world, "NoEndpoints", "has that modelRef.name (found: meta-llama/Llama-3.3-70B")
     services = {"Worker": {"modelRef": {"name": BASE}, "replicas": 0}}
     world.patch(GRAPH, "g", {"spec": {"services": services}})
     until(world, "NoEndpoints", "its components have no pods")

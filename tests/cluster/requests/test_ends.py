@@ -125,7 +125,7 @@ def test_a_profiler_that_ends_well_and_says_that_it_failed_is_quoted(
 @pytest.mark.parametrize(
     ("text", "cause"),
     [
-        ("a: [", "it is no YAML"),
+        ("a: [", "invalid YAML"),
         ("kind: ConfigMap\nmetadata: {name: x}", "no DynamoGraphDeployment found in YAML content"),
         (
             "kind: DynamoGraphDeployment\nspec: {services: {A: {replicas: many}}}",

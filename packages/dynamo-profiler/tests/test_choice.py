@@ -157,7 +157,7 @@ def test_a_better_gpu_never_costs_more() -> None:
         (
             {"model": "a/2000B"},
             (
-                r"the model does not fit: it and one request of 2200 tokens need 4002 GB, and "
+                r"the model does not fit: it and one request of 2200 tokens need 4002 GB, but "
                 r"8 x h100_sxm have 576 GB; allow more GPUs per engine "
                 r"\(hardware\.maxNumGpusPerEngine\) or a larger type"
             ),
@@ -170,7 +170,7 @@ def test_a_better_gpu_never_costs_more() -> None:
             },
             (
                 r"sla\.ttft of 400 ms and sla\.itl of 7\.75 ms cannot be met together by aggregated "
-                r"workers, whose prompts hold the answers up; use a disaggregated graph, or looser targets"
+                r"workers, whose prompts delay answers; use a disaggregated graph, or looser targets"
             ),
         ),
         (
@@ -183,7 +183,7 @@ def test_a_better_gpu_never_costs_more() -> None:
         (
             {"analytic": {"requestsPerSecond": 1e6}},
             (
-                r"analytic\.requestsPerSecond of 1e\+06 is too much: it takes more than 1000 replicas of "
+                r"analytic\.requestsPerSecond of 1e\+06 is too high: it takes more than 1000 replicas of "
                 r"a worker"
             ),
         ),
@@ -214,5 +214,5 @@ def test_a_model_is_cut_only_over_a_divisor_of_its_heads() -> None:
     found = results_of(known, Inputs(model_config=config)).choice
     assert all(14 % role.engine.gpus == 0 for role in found.roles)
     alone = a_configuration("Qwen/Qwen2.5-0.5B", hardware={"minNumGpusPerEngine": 4})
-    with pytest.raises(Refusal, match="no engine of 4 to 8 GPUs can be made"):
+    with pytest.raises(Refusal, match="no engine of 4 to 8 GPUs is possible"):
         results_of(alone, Inputs(model_config=config))

@@ -152,7 +152,7 @@ def test_an_option_of_the_planner_that_is_no_flag_is_refused(key: str) -> None:
 
 def test_a_prompt_that_the_model_cannot_take_is_refused() -> None:
     known = a_configuration(engine={"maxContextLength": 2000})
-    with pytest.raises(Refusal, match="make 2200 tokens, and the model takes at most 2000"):
+    with pytest.raises(Refusal, match="make 2200 tokens, but the model accepts at most 2000"):
         results_of(known)
 
 

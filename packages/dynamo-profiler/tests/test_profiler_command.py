@@ -153,7 +153,7 @@ def test_the_model_cache_says_how_large_the_model_is(tmp_path: Path) -> None:
     cache = {"pvcName": "models", "mountPath": str(tmp_path), "pvcPath": "secret"}
     deployment = {"model": "acme/secret", "modelCache": cache}
     (tmp_path / "secret").mkdir()
-    with pytest.raises(Refusal, match="the size of model 'acme/secret' is not known"):
+    with pytest.raises(Refusal, match="unknown size of model 'acme/secret'"):
         profiler.run(text(tmp_path, deployment=deployment))
     config = {"num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32}
     (tmp_path / "secret/config.json").write_text(json.dumps(config), encoding="utf-8")

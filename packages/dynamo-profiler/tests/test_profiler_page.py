@@ -45,10 +45,10 @@ def test_the_gpus_are_those_of_the_code() -> None:
 
 def test_each_key_of_the_page_is_read() -> None:
     """A value of the wrong type is refused with the key's name, so the key is looked at."""
-    table = PAGE.partition("## What it can be told")[2].partition("## What it chooses")[0]
+    table = PAGE.partition("## Configuration")[2].partition("## How it chooses")[0]
     sections = "sla|hardware|sweep|engine|deployment"
     keys = re.findall(rf"`(?:{sections})\.\w+`", table)
-    own = table.partition("stand in `analytic`")[2]
+    own = table.partition("The keys in `analytic`")[2]
     keys += [f"`analytic.{each}`" for each in re.findall(r"^\| `(\w+)` ", own, re.MULTILINE)]
     assert 20 <= len(keys)
     for key in keys:

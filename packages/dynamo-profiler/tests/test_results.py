@@ -282,7 +282,7 @@ def test_a_base_that_is_not_understood_is_refused(base: list[Any], message: str)
 
 
 def test_a_planner_needs_workers_for_both_halves() -> None:
-    with pytest.raises(Refusal, match="a planner needs workers for prefill and for decode"):
+    with pytest.raises(Refusal, match="a planner needs separate workers for prefill and decode"):
         results_of(a_configuration(planner={}), Inputs(base=example("vllm-aggregated")))
     with pytest.raises(Refusal, match="the base graph is made for aggregated"):
         results_of(
@@ -297,7 +297,7 @@ def test_the_phases_come_in_their_order_and_say_that_nothing_is_measured() -> No
         *("Initializing", "SweepingPrefill", "SweepingDecode"),
         *("SelectingConfig", "BuildingCurves", "GeneratingDGD"),
     ] == [each.phase.value for each in steps]
-    assert steps[0].message.startswith("analytic estimate, nothing is measured: ")
+    assert steps[0].message.startswith("analytic estimate without measurements: ")
 
 
 @pytest.mark.parametrize("file", sorted(EXAMPLES.glob("request-*.yaml")), ids=lambda it: it.stem)

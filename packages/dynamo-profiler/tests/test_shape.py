@@ -105,7 +105,9 @@ def test_what_the_user_says_of_the_size_counts_most() -> None:
 
 
 def test_a_model_of_unknown_size_is_refused() -> None:
-    with pytest.raises(Refusal, match=r"'gpt2' is not known.* analytic\.parametersBillions"):
+    with pytest.raises(
+        Refusal, match=r"unknown size of model 'gpt2'.* analytic\.parametersBillions"
+    ):
         shape_of("gpt2", None, None)
 
 

@@ -58,7 +58,9 @@ def _override(args: Sequence[str], gpus: int) -> list[str]:
     except ValueError:
         overrides = None
     if not isinstance(overrides, dict):
-        raise Refusal(f"{_OVERRIDES} of a worker in the base graph is no JSON object: {text:.80}")
+        raise Refusal(
+            f"{_OVERRIDES} of a worker in the base graph is not a JSON object: {text:.80}"
+        )
     return with_value(args, _OVERRIDES, json.dumps({**overrides, "tensor_parallel_size": gpus}))
 
 

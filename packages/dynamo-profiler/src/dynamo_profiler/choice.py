@@ -102,8 +102,8 @@ def engines(shape: Shape, hardware: Hardware, targets: Targets) -> tuple[Engine,
     sizes = _sizes(shape, hardware)
     if not sizes:
         raise Refusal(
-            f"no engine of {hardware.fewest} to {hardware.most} GPUs can be made: the model is cut over "
-            f"a power of two of GPUs that divides its {shape.heads} attention heads"
+            f"no engine of {hardware.fewest} to {hardware.most} GPUs is possible: the model is "
+            f"split over a power of two of GPUs that divides its {shape.heads} attention heads"
         )
     made = [Engine(shape, hardware.gpu, gpus) for gpus in sizes]
     need = targets.isl + targets.osl
@@ -112,9 +112,9 @@ def engines(shape: Shape, hardware: Hardware, targets: Targets) -> tuple[Engine,
         wanted = (shape.weight_bytes + need * shape.cache_bytes_per_token) / 1e9
         largest = made[-1]
         raise Refusal(
-            f"the model does not fit: it and one request of {need} tokens need {wanted:.4g} GB, and "
-            f"{largest.gpus} x {hardware.gpu.name} have {largest.usable_bytes / 1e9:.4g} GB; allow more "
-            "GPUs per engine (hardware.maxNumGpusPerEngine) or a larger type"
+            f"the model does not fit: it and one request of {need} tokens need {wanted:.4g} GB, "
+            f"but {largest.gpus} x {hardware.gpu.name} have {largest.usable_bytes / 1e9:.4g} GB; "
+            "allow more GPUs per engine (hardware.maxNumGpusPerEngine) or a larger type"
         )
     return found
 
@@ -147,13 +147,13 @@ def chosen(
     best = min(allowed, key=lambda each: (each.gpus, -each.rate))
     if max(role.replicas for role in best.roles) > MOST_REPLICAS:
         raise Refusal(
-            f"analytic.requestsPerSecond of {wanted.requests_per_second:g} is too much: it takes more "
-            f"than {MOST_REPLICAS} replicas of a worker"
+            f"analytic.requestsPerSecond of {wanted.requests_per_second:g} is too high: it takes "
+            f"more than {MOST_REPLICAS} replicas of a worker"
         )
     if wanted.budget and best.gpus > wanted.budget:
         raise Refusal(
-            f"analytic.maxGpus of {wanted.budget} is too few: {best.gpus} are needed for "
-            f"{wanted.requests_per_second:g} requests per second within the targets"
+            f"analytic.maxGpus of {wanted.budget} is too low: {wanted.requests_per_second:g} "
+            f"requests per second within the targets need {best.gpus}"
         )
     return best
 
@@ -181,9 +181,9 @@ def _why_not(found: tuple[Engine, ...], wanted: Configuration) -> str:
             f"{first(best) * 1000:.4g} ms for a prompt of {targets.isl} tokens"
         )
     return (
-        f"sla.ttft of {targets.ttft * 1000:g} ms and sla.itl of {targets.itl * 1000:g} ms cannot be met "
-        "together by aggregated workers, whose prompts hold the answers up; use a disaggregated graph, or "
-        "looser targets"
+        f"sla.ttft of {targets.ttft * 1000:g} ms and sla.itl of {targets.itl * 1000:g} ms cannot "
+        "be met together by aggregated workers, whose prompts delay answers; use a disaggregated "
+        "graph, or looser targets"
     )
 
 

@@ -152,7 +152,7 @@ def _hardware(hardware: Section, sweep: Section) -> Hardware:
     fewest = hardware.whole("minNumGpusPerEngine", 0, least=0, most=_MOST_GPUS) or 1
     if fewest > min(most, per_node) and before == len(hardware.mistakes):
         hardware.note(
-            f"hardware.minNumGpusPerEngine is {fewest}, and no engine may have more than "
+            f"hardware.minNumGpusPerEngine is {fewest}, but an engine may have at most "
             f"{min(most, per_node)}; an engine stays on one node"
         )
     said, fallback = hardware.text("gpuType"), sweep.text("aicSystem")

@@ -64,7 +64,7 @@ def gpu_named(name: str, memory_mebibytes: float = 0) -> Gpu:
     family = next((word for word in words if word in _FAMILIES), "")
     if not family:
         known = ", ".join(GPUS)
-        raise Refusal(f"the GPU {name!r} is not known; known are {known}")
+        raise Refusal(f"unknown GPU {name!r} (expected one of {known})")
     form = "_sxm" if family in _SXM_WHEN_UNSAID else ""
     if _PCIE in words and f"{family}_{_PCIE}" in GPUS:
         form = f"_{_PCIE}"

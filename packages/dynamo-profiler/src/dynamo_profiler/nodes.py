@@ -39,8 +39,8 @@ def best_nodes(nodes: Iterable[NodeGpus]) -> tuple[Gpu, int]:
     labelled = [each for each in nodes if each.count and each.labels.get(_PRODUCT)]
     if not labelled:
         raise Refusal(
-            f"no node has GPUs and the label {_PRODUCT}: install NVIDIA's GPU feature discovery, or "
-            "leave enableGpuDiscovery out and say hardware.gpuType"
+            f"no node has GPUs and the label {_PRODUCT}: install NVIDIA's GPU feature discovery, "
+            "or set hardware.gpuType instead of enableGpuDiscovery"
         )
     best = max(labelled, key=lambda each: (each.count, each.memory, each.labels[_PRODUCT]))
     return gpu_named(best.labels[_PRODUCT], best.memory), best.count

@@ -93,23 +93,23 @@ def _mode(known: Configuration, base: Object | None, backend: Backend) -> Mode |
     made_for = mode_of(base, backend) if base is not None else None
     if made_for and known.mode and made_for is not known.mode:
         raise Refusal(
-            f"analytic.mode is {known.mode.value}, and the base graph is made for {made_for.value}"
+            f"analytic.mode is {known.mode.value}, but the base graph is made for {made_for.value}"
         )
     mode = known.mode or made_for
     if known.planner is None:
         return mode
     if mode is Mode.AGGREGATED:
-        raise Refusal("a planner needs workers for prefill and for decode; leave `planner` out")
+        raise Refusal("a planner needs separate workers for prefill and decode; remove `planner`")
     return Mode.DISAGGREGATED
 
 
 def _assumptions(wanted: Configuration, shape: Shape) -> str:
     hardware = wanted.hardware
-    said = "assumed, as hardware.gpuType is not given" if hardware.is_assumed else "given"
+    said = "assumed, because hardware.gpuType is not set" if hardware.is_assumed else "given"
     return (
-        f"analytic estimate, nothing is measured: {wanted.model} with {shape.parameters / 1e9:.4g} billion "
-        f"parameters of {shape.bytes_per_parameter:g} bytes, GPU {hardware.gpu.name} ({said}), "
-        f"{hardware.fewest} to {hardware.most} per engine"
+        f"analytic estimate without measurements: {wanted.model} with "
+        f"{shape.parameters / 1e9:.4g} billion parameters of {shape.bytes_per_parameter:g} bytes, "
+        f"GPU {hardware.gpu.name} ({said}), {hardware.fewest} to {hardware.most} per engine"
     )
 
 
@@ -118,7 +118,7 @@ def _check_context(wanted: Configuration, shape: Shape) -> None:
     need = wanted.targets.isl + wanted.targets.osl
     if longest and need > longest:
         raise Refusal(
-            f"sla.isl and sla.osl make {need} tokens, and the model takes at most {longest}"
+            f"sla.isl and sla.osl make {need} tokens, but the model accepts at most {longest}"
         )
 
 

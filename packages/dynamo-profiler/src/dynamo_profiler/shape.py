@@ -72,12 +72,13 @@ def shape_of(model: str, config: Mapping[str, Any] | None, billions: float | Non
         parameters, active = described.parameters, described.active
     if not parameters:
         raise Refusal(
-            f"the size of model {model!r} is not known: its name has no number such as 7B; say "
-            "analytic.parametersBillions, or give the model's config.json with deployment.modelCache"
+            f"unknown size of model {model!r}: its name has no number such as 7B; set "
+            "analytic.parametersBillions, or provide the model's config.json with "
+            "deployment.modelCache"
         )
     if not 0 < parameters <= _MOST_BILLIONS * 1e9:
         raise Refusal(
-            f"model {model!r}: {parameters / 1e9:g} billion parameters are no model's size"
+            f"model {model!r}: {parameters / 1e9:g} billion parameters is not a plausible size"
         )
     bytes_ = _bytes_per_parameter(model, config or {})
     active = min(active or parameters, parameters)

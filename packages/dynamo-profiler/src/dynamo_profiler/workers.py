@@ -31,7 +31,7 @@ def graph_in(documents: Sequence[Any]) -> Object:
         if isinstance(each, Mapping) and each.get("kind") == "DynamoGraphDeployment"
     ]
     if len(found) != 1:
-        raise Refusal(f"{_BASE} must be one DynamoGraphDeployment, and the file has {len(found)}")
+        raise Refusal(f"{_BASE} must be one DynamoGraphDeployment, but the file has {len(found)}")
     (graph,) = found
     metadata, spec = graph.get("metadata"), graph.get("spec")
     services = spec.get("services") if isinstance(spec, Mapping) else None
@@ -42,7 +42,7 @@ def graph_in(documents: Sequence[Any]) -> Object:
     ):
         raise Refusal(f"{_BASE} has no mapping spec.services with a mapping for each service")
     if str(graph.get("apiVersion", "")).partition("/")[0] != GROUP:
-        raise Refusal(f"{_BASE} is of {graph.get('apiVersion')!r:.80}, and not of {GROUP}")
+        raise Refusal(f"{_BASE} is of {graph.get('apiVersion')!r:.80}, not of {GROUP}")
     kept = ("name", "namespace", "labels", "annotations")
     return {
         **deepcopy({key: each for key, each in graph.items() if key != "status"}),
@@ -114,10 +114,10 @@ def _main_container(key: str, service: Object) -> Object:
     if not isinstance(container, dict) or not isinstance(args, list):
         raise Refusal(f"{_BASE}: worker {key} has no extraPodSpec.mainContainer.args")
     if not all(isinstance(each, str) for each in args):
-        raise Refusal(f"{_BASE}: an argument of worker {key} is no string")
+        raise Refusal(f"{_BASE}: an argument of worker {key} is not a string")
     if any(" -" in each for each in args):
         raise Refusal(
-            f"{_BASE}: the arguments of worker {key} are one text; write one argument per entry"
+            f"{_BASE}: the arguments of worker {key} are one string; write one argument per entry"
         )
     if service.get("multinode"):
         raise Refusal(f"{_BASE}: worker {key} spans several nodes, which the formulas do not cover")
@@ -127,7 +127,7 @@ def _main_container(key: str, service: Object) -> Object:
 def _set_size(service: Object, role: Role) -> None:
     resources = service.get("resources") or {}
     if not isinstance(resources, dict):
-        raise Refusal(f"{_BASE}: the resources of a worker are no mapping")
+        raise Refusal(f"{_BASE}: the resources of a worker are not a mapping")
     gpus = str(role.engine.gpus)
     service["replicas"] = role.replicas
     limits = {**(resources.get("limits") or {}), "gpu": gpus}

@@ -40,7 +40,7 @@ look after what they run; so that is refused until they are marked to stay.
 {{- $operator := index .Values "dynamo-operator" }}
 {{- range $part, $project := include "dynamo.wantedProjects" . | fromYaml }}
 {{- if and (get $.Values $part).enabled (not (get $operator.optionalApis $project.key)) }}
-{{- fail (printf "VALIDATION ERROR: %s.enabled is true and dynamo-operator.optionalApis.%s is false: the operator would be kept from using what you want it to use. Change one of them" $part $project.key) }}
+{{- fail (printf "VALIDATION ERROR: %s.enabled is true and dynamo-operator.optionalApis.%s is false: the operator could not use it. Change one of them" $part $project.key) }}
 {{- end }}
 {{- end }}
 {{- if and .Release.IsUpgrade (or .Values.grove.enabled (index .Values "kai-scheduler" "enabled")) }}
@@ -53,7 +53,7 @@ look after what they run; so that is refused until they are marked to stay.
 {{- if and $isOfRelease (not $stays) (not $isOurs) }}{{ $leaving = append $leaving .metadata.name }}{{ end }}
 {{- end }}
 {{- if $leaving }}
-{{- fail (printf "VALIDATION ERROR: this release runs the Deployments %s, which this chart does not have: Helm would remove them, and with them the operator of Grove or the KAI scheduler. Mark all that belongs to them to stay first; docs/install.md has the command" (join ", " $leaving)) }}
+{{- fail (printf "VALIDATION ERROR: this release runs the Deployments %s, which this chart does not contain: Helm would remove them, and with them the operator of Grove or the KAI scheduler. Mark their objects to be kept first; docs/install.md has the command" (join ", " $leaving)) }}
 {{- end }}
 {{- end }}
 {{- end }}

@@ -3,7 +3,7 @@
 {{- define "dynamo.refusals" -}}
 {{- $operator := index .Values "dynamo-operator" }}
 {{- if not $operator.enabled }}
-{{- fail "VALIDATION ERROR: dynamo-operator.enabled is false, and this chart has nothing but the operator" }}
+{{- fail "VALIDATION ERROR: dynamo-operator.enabled is false, but this chart installs nothing else" }}
 {{- end }}
 {{- if not (has $operator.discoveryBackend (list "kubernetes" "etcd")) }}
 {{- fail (printf "VALIDATION ERROR: discoveryBackend must be 'kubernetes' (default) or 'etcd'. Got: '%s'" $operator.discoveryBackend) }}
@@ -30,13 +30,13 @@
 {{- fail "VALIDATION ERROR: webhooks are registered for the whole cluster; with rbac.clusterScoped=false set webhook.enabled=false" }}
 {{- end }}
 {{- if include "dynamo.reviewsMetrics" . }}
-{{- fail "VALIDATION ERROR: who may read metrics is asked of the API server, which takes a right in the whole cluster; with rbac.clusterScoped=false set metricsService.enabled=false, or metricsService.access=anybody and networkPolicy.metricsFrom" }}
+{{- fail "VALIDATION ERROR: authorizing readers of metrics needs a cluster-wide permission; with rbac.clusterScoped=false set metricsService.enabled=false, or metricsService.access=anybody and networkPolicy.metricsFrom" }}
 {{- end }}
 {{- end }}
 {{- if and (include "dynamo.servesWebhooks" .) (eq "external" (include "dynamo.certificates" .)) (not $webhook.caBundle) }}
-{{- fail "VALIDATION ERROR: webhook.certificateSecret.external needs webhook.caBundle, the authority of that certificate" }}
+{{- fail "VALIDATION ERROR: webhook.certificateSecret.external requires webhook.caBundle, the CA of that certificate" }}
 {{- end }}
 {{- if and $operator.dynamo.istio.enabled (not $operator.dynamo.istio.gateway) }}
-{{- fail "VALIDATION ERROR: dynamo.istio.enabled needs dynamo.istio.gateway" }}
+{{- fail "VALIDATION ERROR: dynamo.istio.enabled requires dynamo.istio.gateway" }}
 {{- end }}
 {{- end }}

@@ -176,8 +176,8 @@ def test_a_better_gpu_never_costs_more() -> None:
         (
             {"analytic": {"requestsPerSecond": 500, "maxGpus": 4}},
             (
-                r"analytic\.maxGpus of 4 is too few: \d+ are needed for 500 requests per second within "
-                r"the targets"
+                r"analytic\.maxGpus of 4 is too low: 500 requests per second within the targets need "
+                r"\d+"
             ),
         ),
         (

@@ -143,5 +143,5 @@ def test_a_node_knows_its_memory_better_than_the_table() -> None:
 
 
 def test_an_unknown_gpu_is_refused() -> None:
-    with pytest.raises(Refusal, match=r"'Radeon VII' is not known; known are gb200_sxm, "):
+    with pytest.raises(Refusal, match=r"unknown GPU 'Radeon VII' \(expected one of gb200_sxm, "):
         gpu_named("Radeon VII")

@@ -161,7 +161,7 @@ async def test_an_answer_that_does_not_end_is_cut() -> None:
 async def test_outside_the_cluster_no_address_of_a_pod_is_called() -> None:
     """On a laptop, 10.x addresses of simulated pods belong to machines of strangers."""
     cluster = Cluster()
-    cluster.silence = "workers are not called: the operator runs outside the cluster"
+    cluster.silence = "the operator runs outside the cluster and calls no workers"
     cluster.has_pods(2)
     cluster.has_model()
     async with cluster.operator():

@@ -79,7 +79,7 @@ def test_a_graph_waits_for_a_claim_that_it_does_not_make(world: World) -> None:
     waiting = world.eventually(GRAPH, "chat", lambda it: condition(it, "Ready") != {})
     said = condition(waiting, "Ready")
     assert ("False", "some_resources_are_not_ready") == (said["status"], said["reason"])
-    assert "PersistentVolumeClaim mine does not exist" in said["message"]
+    assert "PersistentVolumeClaim mine not found" in said["message"]
     assert "pending" == waiting["status"]["state"]
     world.create(CLAIM, claim("mine"))
     world.eventually(GRAPH, "chat", is_ready)

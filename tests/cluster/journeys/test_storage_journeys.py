@@ -46,12 +46,12 @@ def test_j16_storage_that_the_graph_makes(user: User) -> None:
 def test_j16_storage_that_is_missing(user: User) -> None:
     """The graph is `pending`, not `failed`: deviation K1. Nothing in it has to be corrected."""
     user.apply(with_claim("waits", "{name: models}"))
-    waiting = user.says("waits", "models does not exist")
+    waiting = user.says("waits", "models not found")
     assert "pending" == waiting["status"]["state"]
     user.create(a_claim("models"))
     for name in ("waits-frontend", "waits-worker"):
         assert {"name": "models", "mountPath": "/models"} in main(user.pod(name))["volumeMounts"]
-    user.world.until(lambda: "does not exist" not in ready_message(user, "waits"))
+    user.world.until(lambda: "not found" not in ready_message(user, "waits"))
     assert "ownerReferences" not in user.world.eventually(CLAIM, "models")["metadata"]
     words = user.refused(manifest=with_claim("sizeless", "{create: true, name: other}"))
     assert "When create is true, size, storageClass, and volumeAccessMode are required" in words

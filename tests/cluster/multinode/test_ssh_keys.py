@@ -72,9 +72,7 @@ def test_a_graph_without_keys_says_so_and_goes_on_when_they_come(
     place.create(GRAPH, graph("trtllm"))
     waiting = place.eventually(GRAPH, "g", lambda body: bool(condition(body, "Ready")))
     assert "failed_to_reconcile_the_resources" == condition(waiting, "Ready")["reason"]
-    assert (
-        f"Secret {KEYS_NAMESPACE}/{KEYS} does not exist" in condition(waiting, "Ready")["message"]
-    )
+    assert f"Secret {KEYS_NAMESPACE}/{KEYS} not found" in condition(waiting, "Ready")["message"]
     source.apply(SECRET, secret("late"))
     place.eventually(GRAPH, "g", is_ready)
 

@@ -118,7 +118,7 @@ def test_all_mistakes_of_a_configuration_are_in_the_status_and_each_once(
         "sla.isl must be from 1 to 10000000, and is 0",
         "sla.ttft must be a number, and is 'fast'",
         "hardware.numGpusPerNode must be a whole number, and is 1.5",
-        "hardware.gpuType: the GPU 'abacus' is not known",
+        "hardware.gpuType: unknown GPU 'abacus'",
         "analytic.mode must be aggregated or disaggregated, and is 'both'",
         "analytic.requestsPerSecond must be above 0 and at most 1e+06, and is -1",
     )

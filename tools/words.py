@@ -128,7 +128,7 @@ def files() -> list[str]:
         for name in sorted(set(names))
         if (name.endswith(TEXT_OF_CHARTS if name.startswith("charts/") else TEXT))
         and not name.startswith(".")
-        and not NOT_OURS.match(name)
+        and not NOT_OURS.search(name)
         and (ROOT / name).is_file()
     ]
 

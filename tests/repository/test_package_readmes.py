@@ -1,0 +1,37 @@
+"""The example in each package's README runs, and the paths that it names exist."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = sorted(path.parent for path in ROOT.glob("packages/*/pyproject.toml"))
+NAMES = [path.name for path in PACKAGES]
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=NAMES)
+def test_the_example_runs(package: Path, tmp_path: Path) -> None:
+    text = (package / "README.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    done = subprocess.run(  # noqa: S603  # our own page
+        [sys.executable, "-W", "error", "-c", code],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (0, "", "") == (done.returncode, done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=NAMES)
+def test_modules_and_links_exist(package: Path) -> None:
+    text = (package / "README.md").read_text(encoding="utf-8")
+    (source,) = (package / "src").iterdir()
+    paths = re.findall(rf"`({source.name}/[\w/.]+)`", text)
+    assert paths
+    assert [] == [path for path in paths if not (package / "src" / path).exists()]
+    links = re.findall(r"\]\(([^)#]+)\)", text)
+    assert [] == [link for link in links if not (package / link).exists()]

@@ -184,7 +184,7 @@ def at_end(
     *,
     more: tuple[Kind, ...] = (),
 ) -> Ending:
-    """The state, as soon as it is the expected one. A second operator starts meanwhile: twice the patience."""
+    """The state, as soon as it is the expected one; a second operator has to start before that."""
     deadline = time.monotonic() + 2 * PATIENCE_SECONDS
     while time.monotonic() < deadline:
         if is_over(world):

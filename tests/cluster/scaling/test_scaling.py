@@ -94,7 +94,7 @@ def test_scale_with_kubectl(world: World, kubectl: Kubectl) -> None:
     header, row = kubectl("get", "dgdsa").splitlines()
     assert ["NAME", "DGD", "SERVICE", "REPLICAS", "AGE"] == header.split()
     assert ["chat-decode", "chat", "decode", "4"] == row.split()[:-1]
-    text = "Scaled service decode from 1 to 4 replicas, as kubectl asked"
+    text = "Scaled service decode from 1 to 4 replicas, requested by kubectl"
     told = {("chat", "Scaled", text), (NAME, "Scaled", text)}
     world.until(lambda: told <= events(world))
     scale = json.loads(kubectl("get", "--raw", f"{ADAPTER.path(world.namespace, NAME)}/scale"))
@@ -243,5 +243,5 @@ def test_an_autoscaler_of_kubernetes_scales_through_the_adapter(world: World) ->
     scaled_to(world, 3)
     said = world.eventually(AUTOSCALER, "decode")
     assert "True" == condition(said, "AbleToScale")["status"]
-    text = "Scaled service decode from 1 to 3 replicas, as kube-controller-manager asked"
+    text = "Scaled service decode from 1 to 3 replicas, requested by kube-controller-manager"
     world.until(lambda: ("chat", "Scaled", text) in events(world))

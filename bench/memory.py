@@ -48,21 +48,21 @@ def held(measure: Callable[[], Held]) -> Held:
 
 def pods(count: int = PODS, graphs: int = GRAPHS) -> Held:
     """Pods, as the operator watches them, of so many graphs."""
-    store = Store(Pod, keep=reduced)
+    store = Store(Pod, transform=reduced)
     index = PodIndex(Cache((store,)))
     before = _resident()
-    store.hear(Started())
+    store.on_watch_event(Started())
     for first in range(0, count, _PAGE):
         # A page of a list is decoded as a whole before its objects are reduced.
         page = [pod_json(number, graphs) for number in range(first, min(first + _PAGE, count))]
         for pod in [decode(Pod, each) for each in page]:
-            store.hear(Present(pod))
-    store.hear(Synced())
+            store.on_watch_event(Present(pod))
+    store.on_watch_event(Synced())
     listed = _resident() - before
     for number in range(count):
         pod = decode(Pod, pod_json(number, graphs))
         newer = msgspec.structs.replace(pod.metadata, resource_version=f"9{number}")
-        store.hear(Changed(msgspec.structs.replace(pod, metadata=newer)))
+        store.on_watch_event(Changed(msgspec.structs.replace(pod, metadata=newer)))
     assert index.of_service("default", "g0", "Decode")
     return Held(count, listed, _resident() - before)
 

@@ -19,10 +19,10 @@ from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.validation.component import component_problems
 from dynamo_graphs.validation.graph import graph_problems
 from dynamo_operator.reconcile.pods import reduced
-from kube_runtime.apply.drift import contained, content, content_of, fingerprint_of
+from kube_runtime.apply.drift import content, content_of, fingerprint_of, has_no_drift
 from kube_runtime.apply.suppression import digest_of
 from kube_runtime.cache.store import Store
-from kube_runtime.controller.work_queue import Queue
+from kube_runtime.controller.work_queue import WorkQueue
 from kube_runtime.decode import decode
 from kube_runtime.kind import Key
 from kube_runtime.types.apps import Deployment
@@ -57,7 +57,7 @@ def steps() -> Iterator[Step]:
     yield _per("hash a wanted Deployment", lambda: digest_of(wanted))
     yield _per(
         "compare a Deployment, first look",
-        lambda: contained(content(wanted), content_of(live)),
+        lambda: has_no_drift(content(wanted), content_of(live)),
     )
     yield _per("compare a Deployment, later looks", lambda: fingerprint_of(live))
     yield asyncio.run(_queue())
@@ -74,19 +74,19 @@ def _per(name: str, step: Callable[[], object]) -> Step:
 
 
 def _insertion() -> Callable[[], None]:
-    store, versions = Store(Pod, keep=reduced), iter(range(10**9))
+    store, versions = Store(Pod, transform=reduced), iter(range(10**9))
     base = decode(Pod, pod_json())
 
     def insert() -> None:
         number = next(versions)
         changed = msgspec.structs.replace(base.metadata, resource_version=str(number))
-        store.hear(Changed(msgspec.structs.replace(base, metadata=changed)))
+        store.on_watch_event(Changed(msgspec.structs.replace(base, metadata=changed)))
 
     return insert
 
 
 async def _queue() -> Step:
-    queue = Queue()
+    queue = WorkQueue()
 
     async def through() -> None:
         for number in range(TIMES):

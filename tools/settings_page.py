@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Literal, get_args, get_origin
 
-from dynamo_graphs.settings import Field, fields
+from dynamo_graphs.settings import SettingField, fields
 from dynamo_operator.cli.flags import default_text, flags
 
 PAGE = Path(__file__).parents[1] / "docs" / "settings.md"
@@ -54,7 +54,7 @@ def _settings() -> list[str]:
     return rows
 
 
-def _takes(field: Field) -> str:
+def _takes(field: SettingField) -> str:
     if field.is_duration:
         return "duration"
     if field.type_ is int and not field.is_duration:

@@ -14,9 +14,9 @@ from dynamo_graphs.api.profiling import RESULTS_FILE, STATUS_FILE
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_graphs.facts import Facts
-from dynamo_graphs.plan.request import State
+from dynamo_graphs.plan.request import RequestState
 from dynamo_graphs.plan.request_graph import completed, target
-from dynamo_graphs.plan.request_output import BadOutput, Progress, found, progress
+from dynamo_graphs.plan.request_output import BadOutput, ProfilingProgress, found, progress
 from dynamo_graphs.render.everything import component_tree, graph_tree
 from dynamo_graphs.render.profiling import placement, profiling_job
 from dynamo_graphs.settings import RenderSettings
@@ -26,10 +26,10 @@ from dynamo_graphs.status.component import refused_status as refused_component
 from dynamo_graphs.status.components import component_views
 from dynamo_graphs.status.configuration import configuration_warning
 from dynamo_graphs.status.diagnosis import diagnose
-from dynamo_graphs.status.events import happenings
+from dynamo_graphs.status.events import status_events
 from dynamo_graphs.status.graph import graph_status, refused_status
-from dynamo_graphs.status.model import Observed, invalid_status, model_status, remembered
-from dynamo_graphs.status.model_events import model_happenings
+from dynamo_graphs.status.model import ObservedModel, invalid_status, model_status, remembered
+from dynamo_graphs.status.model_events import model_status_events
 from dynamo_graphs.status.prerequisites import missing
 from dynamo_graphs.status.scaling import acting_status, graph_selector, held_status, hold
 from dynamo_graphs.status.workload import NO_DEPLOYMENT
@@ -60,7 +60,7 @@ FACTS = Facts(
     inference_pools_served=True,
 )
 _A_REQUEST = msgspec.convert(a_request(), DynamoGraphDeploymentRequest)
-_STATES = (None, *State)
+_STATES = (None, *RequestState)
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -99,7 +99,7 @@ def _graph(document: Object) -> Callable[[], object]:
             for key, each in named.items()
         }
         said = graph_status(graph, component_views(graph, components), (), now=NOW)
-        happenings(graph, graph)
+        status_events(graph, graph)
         graph_selector(graph, dict.fromkeys(graph.spec.services, 1))
         msgspec.json.encode(said.status)
 
@@ -132,7 +132,7 @@ def _request(document: Object) -> Callable[[], object]:
         completed(answer, spec, placement(spec.profiling_config))
         target(request, spec)
         if request.status.state in _STATES:
-            request_status.resaid(request)
+            request_status.restated(request)
         request_status.mirrored(request, a_graph({"w": a_service()}))
 
     return reconcile
@@ -147,8 +147,8 @@ def _model(document: Object) -> Callable[[], object]:
         if problems := model_problems(model):
             invalid_status(model, problems)
         known = tuple(remembered(model).values())
-        model_status(model, spec, Observed(("s",), known, known))
-        tuple(model_happenings(model, model))
+        model_status(model, spec, ObservedModel(("s",), known, known))
+        tuple(model_status_events(model, model))
 
     return reconcile
 
@@ -197,7 +197,7 @@ def harvesting(text: str) -> Callable[[], object]:
             request_status.generated(
                 _A_REQUEST,
                 harvested,
-                Progress(),
+                ProfilingProgress(),
                 target=None,
                 warnings=(),
                 now="2026-01-01T00:00:00Z",

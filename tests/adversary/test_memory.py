@@ -41,9 +41,9 @@ def test_graphs_over_the_limit_cost_less_than_they_have_bytes() -> None:
                 )  # a server makes it, and no loop of ours
                 stored += len(text)
                 try:
-                    store.hear(Changed(decode(DynamoGraphDeployment, text, most)))
+                    store.on_watch_event(Changed(decode(DynamoGraphDeployment, text, most)))
                 except TooLarge as error:
-                    store.hear(Broken(error))
+                    store.on_watch_event(Broken(error))
                 del text
             gc.collect()
             used, _ = tracemalloc.get_traced_memory()

@@ -8,19 +8,19 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from dynamo_graphs.plan.lora_calls import Call, Ending, Endpoint, Reply, Verb, Work
+from dynamo_graphs.plan.lora_calls import Call, Ending, Endpoint, LoraVerb, Reply, Work
 from dynamo_graphs.settings import ModelSettings, Settings
-from dynamo_operator.lora.call_slots import FairPlaces
-from dynamo_operator.lora.calls import Known, ModelCalls
-from dynamo_operator.lora.lora_api import BODY_LIMIT, AdapterApi, adapter_session
-from dynamo_operator.process.controllers import silence
+from dynamo_operator.lora.call_slots import FairCallSlots
+from dynamo_operator.lora.calls import KnownEndpoints, ModelCalls
+from dynamo_operator.lora.lora_api import BODY_LIMIT, LoraApi, lora_session
+from dynamo_operator.process.controllers import lora_disabled_reason
 from kube_runtime.client.connect import is_own_cluster
 from kube_runtime.kind import Key
 from simulated.clock import on_simulated_clock
 from simulated.models import Cluster
 
 LIMIT_SECONDS = 120.0
-LOAD = Call(Verb.LOAD, "adapter", "s3://weights/adapter")
+LOAD = Call(LoraVerb.LOAD, "adapter", "s3://weights/adapter")
 
 
 class Workers:
@@ -56,7 +56,7 @@ async def calls_to(workers: Workers) -> AsyncIterator[ModelCalls]:
     await asyncio.wait([running])
 
 
-def begin(calls: ModelCalls, namespace: str, name: str, pods: int, network: str) -> Known:
+def begin(calls: ModelCalls, namespace: str, name: str, pods: int, network: str) -> KnownEndpoints:
     key = Key(namespace, name)
     known = calls.learn(key, f"{namespace}/{name}", {})
     ends = (
@@ -97,7 +97,7 @@ async def test_many_namespaces_of_one_tenant_leave_places_to_others() -> None:
 
 @on_simulated_clock
 async def test_places_go_round_the_namespaces_that_wait() -> None:
-    places, order = FairPlaces(4, 4), list[str]()
+    places, order = FairCallSlots(4, 4), list[str]()
 
     async def hold(namespace: str) -> None:
         async with places.place(namespace):
@@ -114,7 +114,7 @@ async def test_places_go_round_the_namespaces_that_wait() -> None:
 
 @on_simulated_clock
 async def test_a_place_is_not_lost_when_who_waits_gives_up() -> None:
-    places = FairPlaces(1)
+    places = FairCallSlots(1)
 
     async def hold(namespace: str) -> None:
         async with places.place(namespace):
@@ -148,9 +148,9 @@ async def test_an_answer_that_does_not_end_is_cut() -> None:
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     base = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    async with adapter_session() as session:
-        reply = await AdapterApi(session, timeout_seconds=20, dial=lambda _: base).call(
-            "http://10.66.0.1:9090", Call(Verb.LIST)
+    async with lora_session() as session:
+        reply = await LoraApi(session, timeout_seconds=20, dial=lambda _: base).call(
+            "http://10.66.0.1:9090", Call(LoraVerb.LIST)
         )
     await runner.cleanup()
     assert (Ending.FAILED, 64 * 1024) == (reply.ending, BODY_LIMIT)
@@ -213,4 +213,4 @@ def test_calls_are_made_where_the_addresses_are_those_of_pods(
     calls: str, *, is_dialled: bool, is_silent: bool
 ) -> None:
     settings = Settings(models=ModelSettings(calls=calls), kubeconfig="/a/file")  # type: ignore[arg-type]
-    assert is_silent == bool(silence(settings, is_dialled=is_dialled))
+    assert is_silent == bool(lora_disabled_reason(settings, is_dialled=is_dialled))

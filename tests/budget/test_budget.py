@@ -85,12 +85,12 @@ def test_a_pod_is_held_within_its_budget() -> None:
     documents = [pod_json(number, graphs) for number in range(count)]
 
     def hold() -> object:
-        store = Store(Pod, keep=reduced)
+        store = Store(Pod, transform=reduced)
         index = PodIndex(Cache((store,)))
-        store.hear(Started())
+        store.on_watch_event(Started())
         for each in documents:
-            store.hear(Present(decode(Pod, each)))
-        store.hear(Synced())
+            store.on_watch_event(Present(decode(Pod, each)))
+        store.on_watch_event(Synced())
         return store, index
 
     assert held(hold) / count <= BUDGET.bytes_per_pod
@@ -109,12 +109,12 @@ def test_a_graph_with_its_components_and_deployments_is_held_within_its_budget()
     def hold() -> object:
         stores: tuple[Store[Any], ...] = tuple(Store(each) for each in types)
         for each in stores:
-            each.hear(Started())
+            each.on_watch_event(Started())
         for of_graph in documents:
             for store, type_, document in zip(stores, types, of_graph, strict=True):
-                store.hear(Present(decode(type_, document)))
+                store.on_watch_event(Present(decode(type_, document)))
         for each in stores:
-            each.hear(Synced())
+            each.on_watch_event(Synced())
         return stores
 
     assert held(hold) / count <= BUDGET.bytes_per_graph

@@ -117,7 +117,7 @@ def _cache(mode: Mode, objects: list[Resource]) -> Cache:
     stores = [a_store(each, objects) for each in READ]
     for store in stores:
         if store.type_ in optional - served:
-            store.hear_that_kind_is_gone()
+            store.mark_kind_gone()
     return Cache(stores)
 
 

@@ -23,7 +23,7 @@ from dynamo_graphs.types.grove import (
 )
 from dynamo_graphs.types.leaderworkerset import SET_NAME, LeaderWorkerSet, LeaderWorkerSetStatus
 from dynamo_graphs.types.volcano import PodGroup
-from kube_runtime.controller.controller import Pace
+from kube_runtime.controller.controller import ControllerOptions
 from kube_runtime.kind import Kind, Object
 from kube_runtime.types.apps import StatefulSet, StatefulSetStatus
 from kube_runtime.types.core import Pod, PodStatus
@@ -205,7 +205,10 @@ def test_each_field_that_is_read_wakes_its_reader_once_and_whoever_reads_that_on
             await place.settle(world)
             await asyncio.sleep(REST_SECONDS)
             fields = list(place.changes())
-            assert len(fields) * 2 * SOON_SECONDS < Pace().resync_seconds - 5 * REST_SECONDS
+            assert (
+                len(fields) * 2 * SOON_SECONDS
+                < ControllerOptions().resync_seconds - 5 * REST_SECONDS
+            )
             for path, patch in fields:
                 found = await woken(world, place, patch)
                 told = [each for each in found[2] if COMPONENT.plural in each]

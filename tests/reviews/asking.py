@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from dynamo_graphs.settings import RenderSettings
-from dynamo_operator.admission.decision import Verdict, judged
+from dynamo_operator.admission.decision import Decision, decide
 from dynamo_operator.admission.review import API_VERSION, KIND
 from dynamo_operator.admission.rules import RULES, Circumstances, Rules
 from kube_runtime.kind import Object
@@ -26,11 +26,11 @@ def verdict(
     user: str = "alice",
     settings: RenderSettings = SETTINGS,
     **circumstances: Any,
-) -> Verdict:
+) -> Decision:
     """The verdict on a document, or on a change of it."""
     at = Circumstances(settings, user, OPERATOR, **circumstances)
     text = msgspec.Raw(msgspec.json.encode(old)) if old is not None else None
-    return judged(rules_of(new), msgspec.Raw(msgspec.json.encode(new)), text, at)
+    return decide(rules_of(new), msgspec.Raw(msgspec.json.encode(new)), text, at)
 
 
 def review(

@@ -13,8 +13,8 @@ from prometheus_client import CollectorRegistry
 
 from dynamo_operator.admission.certificates import Stored, Terms, decide
 from dynamo_operator.admission.clients import ANYBODY, Clients
-from dynamo_operator.admission.cross_namespace import Elsewhere
-from dynamo_operator.admission.decision_pool import Judges, Submit
+from dynamo_operator.admission.cross_namespace import CrossNamespace
+from dynamo_operator.admission.decision_pool import DecisionPool, Submit
 from dynamo_operator.admission.hosts import hosts_of
 from dynamo_operator.admission.metrics import WebhookMetrics
 from dynamo_operator.admission.rules import Circumstances
@@ -72,9 +72,9 @@ class Running:
 
 @asynccontextmanager
 async def running(
-    skips: Callable[[str], bool] = lambda _: False,
+    is_excluded: Callable[[str], bool] = lambda _: False,
     drain_seconds: float = 0,
-    elsewhere: Elsewhere | None = None,
+    elsewhere: CrossNamespace | None = None,
     submit: Submit = in_a_thread,
     clients: Clients = ANYBODY,
 ) -> AsyncIterator[Running]:
@@ -84,10 +84,10 @@ async def running(
     server = WebhookServer(
         ("127.0.0.1", 0),
         certificate,
-        Judges(
+        DecisionPool(
             submit,
             lambda request: Circumstances(SETTINGS, request.user_info.username, OPERATOR),
-            skips,
+            is_excluded,
         ),
         WebhookMetrics(registry),
         drain_seconds=drain_seconds,

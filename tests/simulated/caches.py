@@ -20,11 +20,11 @@ def a_store(type_: type[R], objects: Iterable[Resource] = ()) -> Store[R]:
 
 def listed(store: Store[R], type_: type[R], objects: Iterable[Resource]) -> None:
     """Have a store hear of those of the objects that are of its type, as of a first list."""
-    store.hear(Started())
+    store.on_watch_event(Started())
     for each in objects:
         if isinstance(each, type_):
-            store.hear(Present(each))
-    store.hear(Synced())
+            store.on_watch_event(Present(each))
+    store.on_watch_event(Synced())
 
 
 def a_cache(types: Iterable[type[Resource]], objects: Iterable[Resource] = ()) -> Cache:

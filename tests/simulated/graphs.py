@@ -16,16 +16,16 @@ from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_graphs.api.service_status import ServiceReplicaStatus
 from dynamo_graphs.plan.replicas import effective_replicas
-from dynamo_operator.reconcile.events import outcome, report
+from dynamo_operator.reconcile.events import record_events, result_of
 from dynamo_operator.scaling.adapters import adapter_watch, keep_adapters
 from dynamo_operator.scaling.controller import ScalingController
-from kube_runtime.apply.status_patch import StatusPace, patch_status
-from kube_runtime.apply.suppression import Restraint
+from kube_runtime.apply.status_patch import StatusRateLimit, patch_status
+from kube_runtime.apply.suppression import WriteSuppression
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Informer, Watches
 from kube_runtime.client.requests import Client
-from kube_runtime.controller.controller import DONE, Outcome
+from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.controller.events import EventWriter
 from kube_runtime.controller.manager import Manager
 from kube_runtime.kind import Key, Object
@@ -55,7 +55,7 @@ class _GraphController:
     def watches(self) -> tuple[Watches, ...]:
         return (adapter_watch(),)
 
-    async def reconcile(self, key: Key) -> Outcome:
+    async def reconcile(self, key: Key) -> Result:
         cluster = self.cluster
         graph = cluster.cache.get(DynamoGraphDeployment, key)
         if graph is None or graph.metadata.deletion_timestamp:
@@ -74,8 +74,8 @@ class _GraphController:
             "services": msgspec.json.decode(msgspec.json.encode(services)),
         }
         stored = await patch_status(cluster.writer, graph, status)
-        report(cluster.recorder, graph, stored, applied=adapters.applied)
-        return outcome(adapters.applied)
+        record_events(cluster.recorder, graph, stored, applied=adapters.applied)
+        return result_of(adapters.applied)
 
 
 class Cluster:
@@ -93,14 +93,14 @@ class Cluster:
         metrics = RuntimeMetrics()
         events = EventWriter(client, instance="a", metrics=metrics)
         self.writer, self.recorder = Writer(client, self.cache), events.recorder("operator")
-        self.restraint = Restraint()
+        self.restraint = WriteSuppression()
         manager = Manager(client, self.cache, metrics=metrics, events=events)
         manager.inform(Informer(DynamoGraphDeployment))
         manager.inform(Informer(DynamoGraphDeploymentScalingAdapter))
         manager.inform(Informer(DynamoComponentDeployment))
         manager.control(_GraphController(self))
         manager.control(
-            ScalingController(client, self.writer, self.cache, self.recorder, StatusPace())
+            ScalingController(client, self.writer, self.cache, self.recorder, StatusRateLimit())
         )
         async with managed(manager, settle_seconds=5):
             yield

@@ -13,18 +13,18 @@ from typing import Any
 
 from dynamo_graphs.api import labels, names
 from dynamo_graphs.api.model import DynamoModel
-from dynamo_graphs.plan.lora_calls import Call, Ending, Reply, Verb
+from dynamo_graphs.plan.lora_calls import Call, Ending, LoraVerb, Reply
 from dynamo_operator.lora.calls import ModelCalls
 from dynamo_operator.lora.context import SLICE_SELECTOR
 from dynamo_operator.lora.controller import ModelController
 from dynamo_operator.reconcile.pods import SELECTOR, reduced
-from kube_runtime.apply.status_patch import StatusPace
+from kube_runtime.apply.status_patch import StatusRateLimit
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Informer
 from kube_runtime.client.requests import Client
 from kube_runtime.client.transport import Transport
-from kube_runtime.controller.controller import Pace
+from kube_runtime.controller.controller import ControllerOptions
 from kube_runtime.controller.events import EventWriter
 from kube_runtime.controller.manager import Manager
 from kube_runtime.kind import Key, Object
@@ -63,11 +63,11 @@ class Worker:
         if self.answer is not None:
             return self.answer
         match call.verb:
-            case Verb.LOAD:
+            case LoraVerb.LOAD:
                 self.loaded.setdefault(call.name, call.uri)
-            case Verb.UNLOAD:
+            case LoraVerb.UNLOAD:
                 self.loaded.pop(call.name, None)
-            case Verb.LIST:
+            case LoraVerb.LIST:
                 return Reply(Ending.DONE, loaded=frozenset(self.loaded))
         return DONE
 
@@ -95,13 +95,15 @@ class Cluster:
         manager.inform(Informer(DynamoModel))
         manager.inform(Informer(Service))
         manager.inform(Informer(EndpointSlice, labels=SLICE_SELECTOR))
-        manager.inform(Informer(Pod, labels=SELECTOR, keep=reduced))
+        manager.inform(Informer(Pod, labels=SELECTOR, transform=reduced))
         calls = ModelCalls(
             self._workers, now=self.now, may_call=lambda _: self.may_call, silence=self.silence
         )
         recorder = events.recorder("dynamomodel")
-        controller = ModelController(client, writer, self.cache, recorder, StatusPace(2.0), calls)
-        calls.wake = manager.control(controller, Pace(hears_itself=False)).wake
+        controller = ModelController(
+            client, writer, self.cache, recorder, StatusRateLimit(2.0), calls
+        )
+        calls.wake = manager.control(controller, ControllerOptions(hears_itself=False)).wake
         manager.serve(calls)
         async with managed(manager, settle_seconds=5):
             yield

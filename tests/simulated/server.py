@@ -85,7 +85,7 @@ class Stream:
         self._lines: asyncio.Queue[bytes | Exception | None] = asyncio.Queue()
         self._ends_at = loop.time() + float(query["timeoutSeconds"])
 
-    def hear(self, entry: Entry) -> None:
+    def on_watch_event(self, entry: Entry) -> None:
         """Have a change sent, if it is one of the selected objects."""
         if entry.collection != self.target.collection:
             return
@@ -233,7 +233,7 @@ class Server:
 
     def _commit(self, entry: Entry) -> None:
         for stream in self.streams:
-            stream.hear(entry)
+            stream.on_watch_event(entry)
 
     # The transport.
 
@@ -319,7 +319,7 @@ class Server:
             stream.expire()
         for entry in self.storage.history:
             if entry.revision > since:
-                stream.hear(entry)
+                stream.on_watch_event(entry)
         self.streams.append(stream)
 
         def close() -> None:

@@ -11,7 +11,7 @@ from typing import ClassVar
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches
 from kube_runtime.cache.store import Store
-from kube_runtime.controller.controller import DONE, Again, Done, Outcome, Pace, Runner
+from kube_runtime.controller.controller import DONE, Controller, ControllerOptions, Result
 from kube_runtime.kind import Key, Kind
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.apps import Deployment
@@ -42,7 +42,7 @@ def account_keys(account: ServiceAccount) -> Iterable[Key]:
     return (Key("ns", name) for name in account.metadata.labels)
 
 
-Script = Callable[[], Awaitable[Outcome]]
+Script = Callable[[], Awaitable[Result]]
 
 
 @dataclass
@@ -50,7 +50,7 @@ class WidgetController:
     """Does what the script of a key says, one entry per reconcile, and nothing after its end."""
 
     runs: list[tuple[float, Key]] = field(default_factory=list[tuple[float, Key]])
-    script: dict[Key, Iterator[Outcome | Exception | Script]] = field(
+    script: dict[Key, Iterator[Result | Exception | Script]] = field(
         default_factory=lambda: defaultdict(lambda: iter(()))
     )
     active: int = 0
@@ -60,7 +60,7 @@ class WidgetController:
     owns: ClassVar[tuple[type[Resource], ...]] = (Deployment,)
     watches = (Watches(ServiceAccount, account_keys),)
 
-    async def reconcile(self, key: Key) -> Outcome:
+    async def reconcile(self, key: Key) -> Result:
         """Do what comes next for that key."""
         self.runs.append((asyncio.get_running_loop().time(), key))
         self.active += 1
@@ -69,7 +69,7 @@ class WidgetController:
             match next(self.script[key], DONE):
                 case Exception() as error:
                     raise error
-                case Again() | Done() as outcome:
+                case Result() as outcome:
                     return outcome
                 case script:
                     return await script()
@@ -89,13 +89,13 @@ class WidgetController:
 class World:
     """A runner of widgets, and the stores that it hears of."""
 
-    def __init__(self, pace: Pace, *, is_subscribed: bool = True) -> None:
+    def __init__(self, pace: ControllerOptions, *, is_subscribed: bool = True) -> None:
         self.controller = WidgetController()
         self.widgets, self.children = Store(Widget), Store(Deployment)
         self.accounts = Store(ServiceAccount)
         self.metrics = RuntimeMetrics()
         cache = Cache((self.widgets, self.children, self.accounts))
-        self.runner = Runner(self.controller, cache, metrics=self.metrics, pace=pace)
+        self.runner = Controller(self.controller, cache, metrics=self.metrics, pace=pace)
         if is_subscribed:
             self.runner.subscribe()
 
@@ -108,11 +108,13 @@ class World:
         return self.metrics.registry.get_sample_value(f"dynamo_operator_{name}", labels) or 0.0
 
 
-PACE = Pace(workers=2, resync_seconds=100_000)
+PACE = ControllerOptions(workers=2, resync_seconds=100_000)
 
 
 @asynccontextmanager
-async def running(pace: Pace = PACE, world: World | None = None) -> AsyncIterator[World]:
+async def running(
+    pace: ControllerOptions = PACE, world: World | None = None
+) -> AsyncIterator[World]:
     """Have the runner run meanwhile; it ends in order."""
     world = world or World(pace)
     run = asyncio.create_task(world.runner.run())

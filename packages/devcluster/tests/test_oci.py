@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from devcluster.oci import Entry, Layer, Settings, folder_entries, layer, relabelled, write_image
+from devcluster.oci import Layer, Settings, TarEntry, folder_entries, layer, relabelled, write_image
 
 
 @pytest.fixture
@@ -115,7 +115,7 @@ def test_an_image_under_another_name_has_the_same_layers_and_its_own_labels(
 ) -> None:
     first, second = tmp_path / "first.tar", tmp_path / "second.tar"
     layers = [
-        layer(tmp_path / "layer.tar", [Entry(PurePosixPath("/a"), files / "bin" / "program")])
+        layer(tmp_path / "layer.tar", [TarEntry(PurePosixPath("/a"), files / "bin" / "program")])
     ]
     one = write_image(first, "localhost/it:1", layers, Settings(), architecture="amd64")
     two = relabelled(first, second, "localhost/it:2", {"version": "2"})

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from devcluster.processes import Identity, Process, first_ended, identity, stop
+from devcluster.processes import Process, ProcessIdentity, first_ended, identity, stop
 
 ENVIRONMENT = {"PATH": "/usr/bin:/bin"}
 STUBBORN = "trap '' TERM; echo ready; while true; do sleep 0.1; done"
@@ -143,4 +143,4 @@ def test_nobody_ended_while_all_run(process: Process) -> None:
 
 def test_a_name_with_parentheses_and_spaces_does_not_confuse_the_identity() -> None:
     stat = "42 (a) b (c) S 1 " + " ".join(str(field) for field in range(5, 53))
-    assert Identity("boot", 42, 22) == Identity.of("boot\n", stat)
+    assert ProcessIdentity("boot", 42, 22) == ProcessIdentity.of("boot\n", stat)

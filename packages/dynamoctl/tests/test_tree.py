@@ -12,7 +12,7 @@ from rich.console import Console
 from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup
 from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
 from dynamoctl.members import Members, members
-from dynamoctl.tree import Node, drawn, grown, tree_json
+from dynamoctl.tree import TreeNode, drawn, grown, tree_json
 from kube_runtime.client.requests import Client
 from kube_runtime.client.transport import Answer, Request
 from kube_runtime.kind import Key, Object
@@ -38,14 +38,14 @@ def a_pod(name: str, *, ready: bool = True, owner: str = "u-rs", **status: Any) 
     return an_object(Pod, name, owner, spec={"nodeName": "n"}, status=known)
 
 
-def a_tree(*objects: Resource) -> Node:
+def a_tree(*objects: Resource) -> TreeNode:
     by_owner = defaultdict(list)
     for each in objects:
         by_owner[each.metadata.owner_references[0].uid].append(each)
     return grown(GRAPH, by_owner, now=NOW)
 
 
-def printed(node: Node) -> str:
+def printed(node: TreeNode) -> str:
     output = io.StringIO()
     Console(file=output, width=1000).print(drawn(node))
     return output.getvalue()

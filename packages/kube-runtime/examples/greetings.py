@@ -16,7 +16,7 @@ from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Informer, Watches
 from kube_runtime.client.connect import connect
 from kube_runtime.client.requests import Client
-from kube_runtime.controller.controller import DONE, Outcome
+from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.controller.events import EventWriter
 from kube_runtime.controller.manager import Manager
 from kube_runtime.crd.declare import Field
@@ -62,7 +62,7 @@ class GreetingReconciler:
         keys = ("example.com/applied-hash", "example.com/applied-generation")
         self._applier = Applier(client, self._writer, cache, *keys)
 
-    async def reconcile(self, key: Key) -> Outcome:
+    async def reconcile(self, key: Key) -> Result:
         """Compare what is with what should be. Nothing is written if nothing differs."""
         greeting = self._cache.get(Greeting, key)
         if greeting is None or greeting.metadata.deletion_timestamp:

@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 
 from kube_runtime.errors import ConfigError
-from kube_runtime.serving.connection_limit import Gate, Limits
+from kube_runtime.serving.connection_limit import ConnectionLimit, Limits
 from kube_runtime.serving.tls import server_context
 from reviews.serving import new_certificate
 
@@ -25,7 +25,7 @@ class Served:
         app.router.add_get("/slow", self._slow)
         app.router.add_post("/body", self._reads)
         app.router.add_get("/large", self._large)
-        self.gate = Gate(app, limits)
+        self.gate = ConnectionLimit(app, limits)
         self.go_on = asyncio.Event()
         self.is_asked = asyncio.Event()
         self.port = 0
@@ -236,7 +236,7 @@ async def test_a_handshake_can_lose_its_place_too() -> None:
 
 
 async def test_every_interface_may_be_meant() -> None:
-    gate = Gate(web.Application())
+    gate = ConnectionLimit(web.Application())
     port = await gate.listen((None, 0))
     _, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.close()
@@ -246,7 +246,7 @@ async def test_every_interface_may_be_meant() -> None:
 @pytest.mark.parametrize("host", ["127.0.0.1", "no such host.invalid"])
 async def test_an_address_that_cannot_be_had_is_named(host: str) -> None:
     async with served(Limits()) as there:
-        gate = Gate(web.Application())
+        gate = ConnectionLimit(web.Application())
         with pytest.raises(ConfigError, match="cannot listen"):
             await gate.listen((host, there.port))
         await gate.close()

@@ -8,23 +8,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kube_runtime.serving.peers import client_of
-from kube_runtime.serving.shares import NothingLeft, Shares
-from kube_runtime.serving.turns import Turns
+from kube_runtime.serving.shares import ClientShares, ShareExhausted
+from kube_runtime.serving.turns import FairSemaphore
 from simulated.clock import on_simulated_clock
 
 
-def greedy(shares: Shares, stack: ExitStack, client: str, amount: int = 1) -> int:
+def greedy(shares: ClientShares, stack: ExitStack, client: str, amount: int = 1) -> int:
     """How often a client can take that amount until it is refused."""
     for taken in range(10_000):
         try:
             stack.enter_context(shares.taken(client, amount))
-        except NothingLeft:
+        except ShareExhausted:
             return taken
     raise AssertionError("never refused")
 
 
 def test_one_greedy_client_leaves_half_and_two_a_third() -> None:
-    shares = Shares(120)
+    shares = ClientShares(120)
     with ExitStack() as stack:
         assert 60 == greedy(shares, stack, "a")
         assert 30 == greedy(shares, stack, "b")
@@ -33,7 +33,7 @@ def test_one_greedy_client_leaves_half_and_two_a_third() -> None:
 
 
 def test_a_client_that_comes_next_always_finds_something() -> None:
-    shares = Shares(256)
+    shares = ClientShares(256)
     with ExitStack() as stack:
         for number in range(7):
             greedy(shares, stack, f"stranger {number}")
@@ -42,12 +42,12 @@ def test_a_client_that_comes_next_always_finds_something() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 40)), max_size=60))
 def test_what_was_taken_is_given_back(takes: list[tuple[str, int]]) -> None:
-    shares = Shares(100)
+    shares = ClientShares(100)
     with ExitStack() as stack:
         for client, amount in takes:
             try:
                 stack.enter_context(shares.taken(client, amount))
-            except NothingLeft:
+            except ShareExhausted:
                 assert amount
             assert 0 <= shares.left <= 100
     assert 100 == shares.left
@@ -55,7 +55,7 @@ def test_what_was_taken_is_given_back(takes: list[tuple[str, int]]) -> None:
 
 @on_simulated_clock
 async def test_clients_take_turns_and_tenants_of_one_client_too() -> None:
-    turns, order = Turns(1), list[str]()
+    turns, order = FairSemaphore(1), list[str]()
 
     async def work(client: str, tenant: str) -> None:
         async with turns.place(client, tenant):
@@ -77,7 +77,7 @@ async def test_clients_take_turns_and_tenants_of_one_client_too() -> None:
 
 @on_simulated_clock
 async def test_no_place_is_lost_whoever_gives_up_waiting() -> None:
-    turns = Turns(2)
+    turns = FairSemaphore(2)
 
     async def work(seconds: float, patience: float) -> None:
         try:

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from kube_runtime.controller.worker import Bounds, WorkBusy, WorkEnded, Workers
+from kube_runtime.controller.worker import Bounds, WorkBusy, WorkEnded, WorkerPool
 
 FOREVER = range(10**15)
 EVIL = ("(a+)+$", "a" * 40 + "b")
 
 
 @asynccontextmanager
-async def workers(bounds: Bounds | None = None) -> AsyncIterator[Workers]:
-    found = Workers(bounds)
+async def workers(bounds: Bounds | None = None) -> AsyncIterator[WorkerPool]:
+    found = WorkerPool(bounds)
     try:
         yield found
     finally:

@@ -15,7 +15,7 @@ from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.render.everything import graph_tree
 from dynamo_graphs.settings import RenderSettings
-from kube_runtime.apply.drift import contained, content, content_of
+from kube_runtime.apply.drift import content, content_of, has_no_drift
 from kube_runtime.decode import decode
 from kube_runtime.kind import Object
 from kube_runtime.types.apps import Deployment
@@ -136,7 +136,7 @@ def not_contained(world: World, objects: Iterable[Object]) -> list[tuple[Object,
     """What is wanted and what is stored, where the one is not in the other."""
     wanted = [in_namespace(world.namespace, each) for each in objects if each["kind"] in TYPES]
     both = [(content(each), content_of(applied(world, each))) for each in wanted]
-    return [(ours, live) for ours, live in both if not contained(ours, live)]
+    return [(ours, live) for ours, live in both if not has_no_drift(ours, live)]
 
 
 def test_what_is_rendered_is_stored(world: World) -> None:

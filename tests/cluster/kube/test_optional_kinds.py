@@ -12,7 +12,7 @@ import pytest
 
 from cluster.conftest import ControlPlane
 from kube_runtime.cache.cache import Cache
-from kube_runtime.cache.crd_informer import Definitions, OptionalInformer
+from kube_runtime.cache.crd_informer import CrdInformer, OptionalInformer
 from kube_runtime.client.connect import connect
 from kube_runtime.client.requests import Client
 from kube_runtime.kind import Kind, Object
@@ -48,7 +48,7 @@ class Watching:
     """Who watches guests, and what the cluster does meanwhile."""
 
     control_plane: ControlPlane
-    definitions: Definitions
+    definitions: CrdInformer
     cache: Cache
     changed: asyncio.Event
 
@@ -76,7 +76,7 @@ class Watching:
 @asynccontextmanager
 async def watching(control_plane: ControlPlane, kubeconfig: Path) -> AsyncIterator[Watching]:
     """The informers of definitions and of guests, running and synced."""
-    definitions = Definitions()
+    definitions = CrdInformer()
     informer = OptionalInformer(Guest, definitions)
     cache, changed = Cache([informer.store]), asyncio.Event()
     cache.subscribe(Guest, lambda _: changed.set())

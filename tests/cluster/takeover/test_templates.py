@@ -27,7 +27,7 @@ from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
 from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
 from dynamo_graphs.types.volcano import PodGroup
-from dynamoctl.installation.checks import Finding, Verdict
+from dynamoctl.installation.checks import CheckResult, Finding
 from dynamoctl.installation.cluster_reader import Reading
 from dynamoctl.installation.upgrade import pods
 from kube_runtime.client.connect import connect
@@ -81,7 +81,7 @@ def test_an_edit_while_no_operator_ran_is_not_lost(
     there = recorded(kinds, world, "labels-annotations-all")
     before = templates(there)
     found = asyncio.run(foreseen(kinds, there))
-    assert found.verdict is Verdict.OK
+    assert found.verdict is CheckResult.OK
     assert f"2 keep their template until they are edited: {there.namespace}/g-f" in found.text
     there.patch(GRAPH, "g", EDIT)
     found = asyncio.run(foreseen(kinds, there))

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from devcluster.build import PROGRAMS, build
-from devcluster.progress import Progress
+from devcluster.progress import ProgressReporter
 from kube_runtime.errors import ConfigError
 
 Binaries = Mapping[str, Path]
@@ -18,7 +18,7 @@ Binaries = Mapping[str, Path]
 _VARIABLE = "KUBEBUILDER_ASSETS"
 
 
-def find(progress: Progress) -> Binaries:
+def find(progress: ProgressReporter) -> Binaries:
     """All programs, built if they are nowhere.
 
     Raises: ConfigError if KUBEBUILDER_ASSETS is no folder, or the build is impossible.

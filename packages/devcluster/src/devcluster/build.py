@@ -17,7 +17,7 @@ from pathlib import Path
 
 from devcluster.folders import cache_folder
 from devcluster.locks import held
-from devcluster.progress import Progress
+from devcluster.progress import ProgressReporter
 from devcluster.toolchain import GO_MODULE, Go, find_go
 from kube_runtime.errors import ConfigError
 
@@ -94,7 +94,7 @@ def kubernetes_version() -> str:
     return CONTROL_PLANE.version
 
 
-def build(progress: Progress, pinned: Pinned = CONTROL_PLANE) -> Path:
+def build(progress: ProgressReporter, pinned: Pinned = CONTROL_PLANE) -> Path:
     """The folder with all programs, built if it is not there yet.
 
     Raises: ConfigError if there is no toolchain or the build fails.
@@ -111,7 +111,7 @@ def build(progress: Progress, pinned: Pinned = CONTROL_PLANE) -> Path:
     return folder
 
 
-def _build(go: Go, pinned: Pinned, folder: Path, progress: Progress) -> None:
+def _build(go: Go, pinned: Pinned, folder: Path, progress: ProgressReporter) -> None:
     partial = folder.with_name("bin.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
@@ -127,7 +127,7 @@ def _build(go: Go, pinned: Pinned, folder: Path, progress: Progress) -> None:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _to_compile(go: Go, pinned: Pinned, module: Path, progress: Progress) -> int:
+def _to_compile(go: Go, pinned: Pinned, module: Path, progress: ProgressReporter) -> int:
     """The number of packages that are not in Go's own cache. Downloads the modules on the way."""
     progress.step(f"downloading the sources of {pinned.title}")
     lines = _go(
@@ -145,7 +145,7 @@ def _to_compile(go: Go, pinned: Pinned, module: Path, progress: Progress) -> int
     return missing
 
 
-def _compile(go: Go, pinned: Pinned, module: Path, total: int, progress: Progress) -> None:
+def _compile(go: Go, pinned: Pinned, module: Path, total: int, progress: ProgressReporter) -> None:
     progress.step(f"building {pinned.title} {pinned.version}".rstrip())
     parallel = max(1, min(_PARALLEL_MOST, len(os.sched_getaffinity(0))))
     target = f"{module / 'bin'}{os.sep}"

@@ -35,7 +35,7 @@ class Instruction:
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class BuildStage:
     """One stage. `base` is an image or the name of a stage before."""
 
     base: str
@@ -52,20 +52,20 @@ class Copy:
     target: str
 
 
-def parse(text: str, arguments: Mapping[str, str]) -> list[Stage]:
+def parse(text: str, arguments: Mapping[str, str]) -> list[BuildStage]:
     """The stages, with arguments put in place where a stage begins.
 
     Raises: ConfigError.
     """
     known: dict[str, str] = {}
-    stages: list[Stage] = []
+    stages: list[BuildStage] = []
     for each in _instructions(text):
         if each.word == "FROM":
             base, _, name = substituted(each.text, known).partition(" AS ")
-            stages.append(Stage(base.strip(), name.strip(), ()))
+            stages.append(BuildStage(base.strip(), name.strip(), ()))
         elif stages:
             last = stages.pop()
-            stages.append(Stage(last.base, last.name, (*last.instructions, each)))
+            stages.append(BuildStage(last.base, last.name, (*last.instructions, each)))
         elif each.word == "ARG":
             name, value = argument(each, arguments)
             known[name] = value

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from devcluster.build import Pinned, build
-from devcluster.progress import Progress, Silent
+from devcluster.progress import ProgressReporter, Silent
 from devcluster.toolchain import GO_MODULE
 
 HELM = Pinned(
@@ -59,7 +59,9 @@ class Helm:
         return done.stdout
 
 
-def helm(home: Path, kubeconfig: Path | None = None, progress: Progress | None = None) -> Helm:
+def helm(
+    home: Path, kubeconfig: Path | None = None, progress: ProgressReporter | None = None
+) -> Helm:
     """Helm, built if it is not there yet.
 
     Raises: ConfigError if it cannot be built.

@@ -19,14 +19,14 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from devcluster import containerfile
-from devcluster.containerfile import Copy, Instruction, Stage
+from devcluster.containerfile import BuildStage, Copy, Instruction
 from devcluster.folders import cache_folder
 from devcluster.ignored import Ignored
 from devcluster.locks import held
 from devcluster.machine import PATH
 from devcluster.node_images import architecture
-from devcluster.oci import Entry, Layer, Settings, folder_entries, layer, write_image
-from devcluster.progress import Progress
+from devcluster.oci import Layer, Settings, TarEntry, folder_entries, layer, write_image
+from devcluster.progress import ProgressReporter
 from devcluster.root_file_system import BASE, base_layer
 from kube_runtime.errors import ConfigError
 
@@ -68,7 +68,7 @@ class ImageBuild:
     labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def stages(self) -> list[Stage]:
+    def stages(self) -> list[BuildStage]:
         """What the Containerfile says.
 
         Raises: ConfigError.
@@ -87,7 +87,7 @@ class ImageBuild:
                     parts += [_fingerprint(entry) for entry in self._entries(copied, "", {})]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
-    def write(self, file: Path, progress: Progress) -> str:
+    def write(self, file: Path, progress: ProgressReporter) -> str:
         """Builds the image and writes it as an OCI archive; returns its digest.
 
         Raises: ConfigError.
@@ -113,12 +113,12 @@ class ImageBuild:
 
     def _run_stage(
         self,
-        stage: Stage,
+        stage: BuildStage,
         root: Path,
         base: Layer,
         roots: Mapping[str, Path],
         arguments: Mapping[str, str],
-        progress: Progress,
+        progress: ProgressReporter,
     ) -> None:
         if stage.base in roots:
             shutil.copytree(roots[stage.base], root, symlinks=True)
@@ -166,7 +166,7 @@ class ImageBuild:
         folder: str,
         roots: Mapping[str, Path],
         is_folder: Callable[[PurePosixPath], bool] = lambda _: False,
-    ) -> Iterator[Entry]:
+    ) -> Iterator[TarEntry]:
         """A folder is copied by what is in it; a file keeps its name in a folder."""
         origin = roots[copied.stage] if copied.stage else self.source
         ignored = Ignored.of(self.source) if not copied.stage else Ignored(())
@@ -177,7 +177,7 @@ class ImageBuild:
             if not path.exists():
                 raise ConfigError("Containerfile", f"COPY {source}: there is no such file")
             if not path.is_dir():
-                yield Entry(target / path.name if into else target, path)
+                yield TarEntry(target / path.name if into else target, path)
                 continue
             for entry in folder_entries(path, target):
                 relative = PurePosixPath(entry.source.relative_to(origin))
@@ -185,7 +185,7 @@ class ImageBuild:
                     yield entry
 
     def _last(
-        self, stage: Stage, folder: Path, roots: Mapping[str, Path]
+        self, stage: BuildStage, folder: Path, roots: Mapping[str, Path]
     ) -> tuple[list[Layer], Settings]:
         _require_base(stage)
         environment, labels, layers = {"PATH": PATH}, dict(self.labels), list[Layer]()
@@ -218,7 +218,7 @@ class ImageBuild:
         return layers, Settings(entrypoint, command, environment, user, place, labels, ports)
 
 
-def _fingerprint(entry: Entry) -> tuple[str, int, str]:
+def _fingerprint(entry: TarEntry) -> tuple[str, int, str]:
     """Place, mode and content of a file that is copied."""
     mode = entry.source.lstat().st_mode
     if entry.source.is_symlink() or not entry.source.is_file():
@@ -230,7 +230,7 @@ def _fingerprint(entry: Entry) -> tuple[str, int, str]:
     return str(entry.place), mode, hashlib.sha256(entry.source.read_bytes()).hexdigest()
 
 
-def built_image(build: ImageBuild, progress: Progress) -> Path:
+def built_image(build: ImageBuild, progress: ProgressReporter) -> Path:
     """The archive of an image in the user's cache, built if what goes into it has changed.
 
     Only the newest of a name is kept.
@@ -251,7 +251,7 @@ def built_image(build: ImageBuild, progress: Progress) -> Path:
     return file
 
 
-def _require_base(stage: Stage) -> None:
+def _require_base(stage: BuildStage) -> None:
     if stage.base != BASE:
         raise ConfigError(
             "Containerfile", f"FROM {stage.base}: only {BASE} can be had without a registry"

@@ -30,7 +30,7 @@ from devcluster.node_programs import build_node_programs
 from devcluster.nodes import node_name
 from devcluster.ports import free_ports
 from devcluster.processes import stop
-from devcluster.progress import Progress, Silent
+from devcluster.progress import ProgressReporter, Silent
 from devcluster.real_node import RealNode, namespaces
 from devcluster.startup import Startup, process, process_names, stop_all
 from kube_runtime.errors import ConfigError, Unreachable
@@ -116,7 +116,7 @@ class Instance:
         real: bool = False,
         crds: Sequence[str] = (),
         crd_files: Sequence[Path] = (),
-        progress: Progress | None = None,
+        progress: ProgressReporter | None = None,
     ) -> None:
         """Starts whatever does not run, and returns when pods can be scheduled.
 
@@ -154,7 +154,7 @@ class Instance:
                     self._layout.plan.unlink()
                 raise
 
-    def down(self, *, progress: Progress | None = None) -> None:
+    def down(self, *, progress: ProgressReporter | None = None) -> None:
         """Stops everything and removes the folder. Does nothing if there is none.
 
         Raises: ProcessError.
@@ -189,7 +189,7 @@ class Instance:
         names: Sequence[str] = (),
         files: Sequence[Path] = (),
         *,
-        progress: Progress | None = None,
+        progress: ProgressReporter | None = None,
     ) -> None:
         """Installs kinds of other projects by name, or any CustomResourceDefinitions from files.
 
@@ -225,7 +225,7 @@ class Instance:
         """The folder whose `run` and `var` are those of the real node."""
         return self._layout.node
 
-    def load_image(self, file: Path, *, progress: Progress | None = None) -> None:
+    def load_image(self, file: Path, *, progress: ProgressReporter | None = None) -> None:
         """Gives the real node the images in an OCI archive.
 
         Raises: ConfigError if it has none, ProcessError.
@@ -241,7 +241,7 @@ class Instance:
         stop([process(self._layout, "kubelet")])
         node.start("kubelet")
 
-    def run_leader_worker_sets(self, *, progress: Progress | None = None) -> None:
+    def run_leader_worker_sets(self, *, progress: ProgressReporter | None = None) -> None:
         """Starts the real LeaderWorkerSet controller beside the control plane, built if need be.
 
         Its kind (`lws`) must be there. It runs until `down`; a later `up` does not start it again.
@@ -268,7 +268,9 @@ class Instance:
         authority = Authority(Pair.read(self.pki, "ca"))
         return self._write_kubeconfig(f"user.{user}", authority.issue(user, groups=groups))
 
-    def _start(self, startup: Startup, crd_files: Sequence[Path], progress: Progress) -> None:
+    def _start(
+        self, startup: Startup, crd_files: Sequence[Path], progress: ProgressReporter
+    ) -> None:
         if node := startup.node:
             progress.step(f"starting {self.name}: namespaces, containerd, images")
             node.prepare()
@@ -279,16 +281,16 @@ class Instance:
         progress.step(f"starting {self.name}: controllers, scheduler, nodes")
         startup.controllers()
 
-    def _startup(self, progress: Progress) -> Startup:
+    def _startup(self, progress: ProgressReporter) -> Startup:
         plan = self._plan()
         return Startup(self._layout, plan, find(progress), self._node(plan, progress))
 
-    def _node(self, plan: Plan, progress: Progress) -> RealNode | None:
+    def _node(self, plan: Plan, progress: ProgressReporter) -> RealNode | None:
         if not plan.is_real:
             return None
         return RealNode(self._layout, plan, build_node_programs(progress))
 
-    def _real_node(self, progress: Progress) -> RealNode:
+    def _real_node(self, progress: ProgressReporter) -> RealNode:
         node = self._node(self._plan(), progress)
         if node is None:
             raise ConfigError(self.name, "has fake nodes only; make a real one with: dev up --real")
@@ -305,7 +307,7 @@ class Instance:
         write_private(path, content)
         return path
 
-    def _held(self, progress: Progress) -> AbstractContextManager[None]:
+    def _held(self, progress: ProgressReporter) -> AbstractContextManager[None]:
         return held(
             self._root / ".locks" / self.name,
             waiting=lambda: progress.step(f"waiting for another command on {self.name}"),

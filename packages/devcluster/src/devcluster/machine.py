@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from devcluster.progress import Progress
+from devcluster.progress import ProgressReporter
 from kube_runtime.errors import ConfigError
 
 CNI_PROGRAMS = Path("/usr/lib/cni")
@@ -47,7 +47,7 @@ _TRIALS = {
 }
 
 
-def require_node_support(progress: Progress) -> None:
+def require_node_support(progress: ProgressReporter) -> None:
     """Returns if this machine can be a node. Installs missing Debian packages: the kernel is tried with them.
 
     Raises: ConfigError about "a real node" with what is missing, or about a package that is not available.
@@ -94,7 +94,7 @@ def missing_packages() -> list[str]:
     ]
 
 
-def _require_packages(progress: Progress) -> None:
+def _require_packages(progress: ProgressReporter) -> None:
     missing = missing_packages()
     if not missing:
         return

@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 
 from devcluster.folders import cache_folder
 from devcluster.locks import held
-from devcluster.oci import Entry, Settings, layer, write_image
+from devcluster.oci import Settings, TarEntry, layer, write_image
 
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _IMAGES = {"localhost/pause:1": "pause", "localhost/coredns:1": "coredns"}
@@ -36,7 +36,7 @@ def program_image(name: str, program: Path, settings: Settings) -> Path:
     with held(folder / f"{program.name}.lock", waiting=lambda: None):
         if not file.exists():
             part = file.with_suffix(".layer")
-            only = layer(part, [Entry(PurePosixPath("/", program.name), program)])
+            only = layer(part, [TarEntry(PurePosixPath("/", program.name), program)])
             write_image(file, name, [only], settings, architecture=architecture())
             part.unlink()
     return file

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from devcluster.build import CONTROL_PLANE, Pinned, build
-from devcluster.progress import Progress
+from devcluster.progress import ProgressReporter
 from devcluster.toolchain import GO_MODULE
 
 
@@ -36,7 +36,7 @@ NODE_MODULES: Sequence[tuple[Pinned, tuple[str, ...]]] = (
 """Modules, each with the programs that it builds."""
 
 
-def build_node_programs(progress: Progress) -> dict[str, Path]:
+def build_node_programs(progress: ProgressReporter) -> dict[str, Path]:
     """All programs of the node by name, built if they are not there yet.
 
     Raises: ConfigError if one cannot be built.

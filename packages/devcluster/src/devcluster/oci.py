@@ -47,14 +47,14 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TarEntry:
     """One file for a layer: its place in the image, and where it is now."""
 
     place: PurePosixPath
     source: Path
 
 
-def layer(file: Path, entries: Iterable[Entry]) -> Layer:
+def layer(file: Path, entries: Iterable[TarEntry]) -> Layer:
     """A new layer file with these entries and the folders above them. All belong to root."""
     file.parent.mkdir(parents=True, exist_ok=True)
     ordered = sorted(entries, key=lambda entry: entry.place.parts)
@@ -77,11 +77,11 @@ def existing_layer(file: Path) -> Layer:
     return Layer(file, f"sha256:{digest}", file.stat().st_size)
 
 
-def folder_entries(folder: Path, place: PurePosixPath) -> Iterator[Entry]:
+def folder_entries(folder: Path, place: PurePosixPath) -> Iterator[TarEntry]:
     """Everything in a folder, and the folder itself, for a place in the image."""
-    yield Entry(place, folder)
+    yield TarEntry(place, folder)
     for each in sorted(folder.rglob("*")):
-        yield Entry(place / each.relative_to(folder), each)
+        yield TarEntry(place / each.relative_to(folder), each)
 
 
 def write_image(
@@ -178,7 +178,7 @@ def _config(layers: Sequence[Layer], settings: Settings, architecture: str) -> d
     }
 
 
-def _add(archive: tarfile.TarFile, entry: Entry) -> None:
+def _add(archive: tarfile.TarFile, entry: TarEntry) -> None:
     info = archive.gettarinfo(entry.source, arcname=str(entry.place).lstrip("/"))
     archive.inodes = {}  # type: ignore[attr-defined] # a second name of a file is a file here
     info.uid = info.gid = 0

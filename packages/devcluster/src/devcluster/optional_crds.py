@@ -17,7 +17,7 @@ from devcluster.certificates import write_private
 from devcluster.components import MANIFESTS
 from devcluster.folders import cache_folder
 from devcluster.locks import held
-from devcluster.progress import Progress
+from devcluster.progress import ProgressReporter
 from devcluster.toolchain import Go, find_go
 from kube_runtime.errors import ConfigError
 
@@ -61,7 +61,7 @@ NAMES = (*sorted((*MODULES, *_WRITTEN_HERE)),)
 """What can be installed."""
 
 
-def files(names: Sequence[str], progress: Progress) -> list[Path]:
+def files(names: Sequence[str], progress: ProgressReporter) -> list[Path]:
     """The files with these CRDs, downloaded into the user's cache if need be.
 
     Raises: ConfigError for an unknown name, a failed download or a wrong sum.
@@ -72,7 +72,7 @@ def files(names: Sequence[str], progress: Progress) -> list[Path]:
     return [_file(name, progress) for name in dict.fromkeys(names)]
 
 
-def _file(name: str, progress: Progress) -> Path:
+def _file(name: str, progress: ProgressReporter) -> Path:
     source = MODULES.get(name)
     if source is None:
         return MANIFESTS / "crds" / f"{name}.yaml"

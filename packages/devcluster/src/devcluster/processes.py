@@ -30,7 +30,7 @@ class ProcessError(OperatorError):
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class ProcessIdentity:
     """What no two processes share, ever."""
 
     boot: str
@@ -84,7 +84,7 @@ class Process:
         """The pid. None means: not running."""
         try:
             boot, stat = self._record.read_text().splitlines()
-            recorded = Identity.of(boot, stat)
+            recorded = ProcessIdentity.of(boot, stat)
         except (FileNotFoundError, ValueError, IndexError):
             return None
         return recorded.pid if recorded == identity(recorded.pid) else None
@@ -115,7 +115,7 @@ class Process:
         return self.records / f"{self.name}.pid"
 
 
-def identity(pid: int) -> Identity | None:
+def identity(pid: int) -> ProcessIdentity | None:
     """Who has this pid now. None means: no process, or one that has ended and waits to be reaped."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
@@ -125,7 +125,7 @@ def identity(pid: int) -> Identity | None:
         with suppress(ChildProcessError):  # another process's child
             os.waitpid(pid, os.WNOHANG)
         return None
-    return Identity.of(_BOOT.read_text(), stat)
+    return ProcessIdentity.of(_BOOT.read_text(), stat)
 
 
 def first_ended(processes: Sequence[Process], *, within_seconds: float) -> Process | None:

@@ -17,7 +17,7 @@ QUIET_SECONDS = 15.0
 """At least this long between two lines about the same step."""
 
 
-class Progress(Protocol):
+class ProgressReporter(Protocol):
     """Where long work reports to."""
 
     def step(self, text: str) -> None:
@@ -84,7 +84,7 @@ class Bars:
 
 
 @contextmanager
-def shown() -> Iterator[Progress]:
+def shown() -> Iterator[ProgressReporter]:
     """A progress report on standard error, fit for what that is."""
     stream = sys.stderr
     if not stream.isatty():

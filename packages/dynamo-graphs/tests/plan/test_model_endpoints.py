@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from dynamo_graphs.plan.lora_calls import Adapter, Endpoint
+from dynamo_graphs.plan.lora_calls import Endpoint, Lora
 from dynamo_graphs.plan.model_endpoints import endpoints, services
 from kube_runtime.types.core import Pod
 from kube_runtime.types.discovery import EndpointSlice
@@ -86,7 +86,7 @@ def test_slices_of_other_services_count_only_where_the_models_own_is_missing() -
 
 def remembered(*, is_callable: bool = True) -> Endpoint:
     known = Endpoint("http://10.8.0.11:9090", "uid-a", is_callable=is_callable, restarts=0)
-    return replace(known, loaded=Adapter("support", "s3://w"), checked_at=NOW)
+    return replace(known, loaded=Lora("support", "s3://w"), checked_at=NOW)
 
 
 def test_what_is_known_of_a_pod_is_kept_while_it_is_the_same_pod() -> None:

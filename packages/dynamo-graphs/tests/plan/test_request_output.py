@@ -14,7 +14,7 @@ from dynamo_graphs.api.request import (
 from dynamo_graphs.plan.request_graph import completed, config_map
 from dynamo_graphs.plan.request_output import (
     BadOutput,
-    Found,
+    ProfilingResult,
     found,
     named_config_maps,
     progress,
@@ -33,7 +33,7 @@ GRAPH = {
 CURVES = {"kind": "ConfigMap", "metadata": {"name": "curves"}, "data": {"a": "1"}}
 
 
-def read(text: str, **more: bool) -> Found:
+def read(text: str, **more: bool) -> ProfilingResult:
     """What is found in the results."""
     data = {"config_with_planner.yaml": text, "mocker_config_with_planner.yaml": text}
     return found(data, "dgdr-output-r", is_mocked=more.get("is_mocked", False), name="r")

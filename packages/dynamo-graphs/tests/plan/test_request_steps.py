@@ -18,12 +18,12 @@ from dynamo_graphs.api.request import (
 from dynamo_graphs.plan.request import (
     FIXED,
     RETRIED,
-    Act,
-    Facts,
-    Reason,
+    Action,
+    RequestConditionType,
+    RequestFacts,
+    RequestReason,
+    RequestState,
     Stage,
-    State,
-    Type,
     accepted_spec,
     as_accepted,
     next_step,
@@ -70,11 +70,11 @@ def graph(uid: str) -> DynamoGraphDeployment:
     return DynamoGraphDeployment(Metadata(name="r", annotations={labels.REQUEST_UID: uid}))
 
 
-def failed(type_: Type, reason: str, *, said_of: int = 1) -> tuple[Condition, ...]:
+def failed(type_: RequestConditionType, reason: str, *, said_of: int = 1) -> tuple[Condition, ...]:
     """The conditions of a failure, which we told of a generation."""
     return (
         Condition(type_, "False", reason),
-        Condition(Type.SUCCEEDED, "False", reason, observed_generation=said_of),
+        Condition(RequestConditionType.SUCCEEDED, "False", reason, observed_generation=said_of),
     )
 
 
@@ -83,7 +83,7 @@ NOT_CREATED = DeploymentStatus(name="r", namespace="n")
 
 OUTPUT = Output(Metadata(owner_references=(OURS,)), data={"config_with_planner.yaml": "kind: x"})
 FACTS = st.builds(
-    Facts,
+    RequestFacts,
     problems=st.sampled_from(((), ("wrong",))),
     job=st.sampled_from(
         (
@@ -105,13 +105,13 @@ CONDITIONS = st.sampled_from(
     (
         (),
         *(failed(type_, reason) for type_, reason in RETRIED),
-        failed(Type.PROFILING, Reason.PROFILING_FAILED),
-        (Condition(Type.VALIDATION, "False", Reason.VALIDATION_FAILED),),
+        failed(RequestConditionType.PROFILING, RequestReason.PROFILING_FAILED),
+        (Condition(RequestConditionType.VALIDATION, "False", RequestReason.VALIDATION_FAILED),),
     )
 )
 REQUESTS = st.builds(
     request,
-    st.sampled_from((*State, "Unheard")),
+    st.sampled_from((*RequestState, "Unheard")),
     generation=st.integers(1, 3),
     conditions=CONDITIONS,
     deployment=st.sampled_from((None, CREATED, NOT_CREATED)),
@@ -120,34 +120,34 @@ REQUESTS = st.builds(
 
 @given(REQUESTS, FACTS)
 def test_there_is_a_step_for_everything_that_can_be_found(
-    request: DynamoGraphDeploymentRequest, facts: Facts
+    request: DynamoGraphDeploymentRequest, facts: RequestFacts
 ) -> None:
-    assert next_step(request, facts) in Act
+    assert next_step(request, facts) in Action
 
 
 @given(REQUESTS, FACTS)
 def test_a_foreign_graph_is_never_shown_and_a_foreign_job_never_believed(
-    request: DynamoGraphDeploymentRequest, facts: Facts
+    request: DynamoGraphDeploymentRequest, facts: RequestFacts
 ) -> None:
     act = next_step(request, facts)
-    if act is Act.MIRROR:
+    if act is Action.MIRROR:
         assert facts.graph == graph("u")
-    if act in (Act.BEGIN, Act.CLEAR, Act.WATCH, Act.FAIL):
+    if act in (Action.BEGIN, Action.CLEAR, Action.WATCH, Action.FAIL):
         assert facts.job is not None
         assert "u" == facts.job.metadata.owner_references[0].uid
 
 
 @given(REQUESTS, FACTS)
 def test_nothing_is_created_that_was_created_before(
-    request: DynamoGraphDeploymentRequest, facts: Facts
+    request: DynamoGraphDeploymentRequest, facts: RequestFacts
 ) -> None:
     act = next_step(request, facts)
-    if act is Act.CREATE:
+    if act is Action.CREATE:
         assert not (request.status.deployment and request.status.deployment.created)
         assert facts.graph is None
-    if act is Act.START:
+    if act is Action.START:
         assert facts.job is None
-        assert request.status.state in (State.PENDING, State.FAILED)
+        assert request.status.state in (RequestState.PENDING, RequestState.FAILED)
 
 
 @given(
@@ -157,7 +157,7 @@ def test_nothing_is_created_that_was_created_before(
     st.sampled_from((None, CREATED)),
 )
 def test_a_late_change_of_the_spec_changes_no_step(
-    state: State, generation: int, facts: Facts, deployment: DeploymentStatus | None
+    state: RequestState, generation: int, facts: RequestFacts, deployment: DeploymentStatus | None
 ) -> None:
     before = request(state, deployment=deployment)
     other = replace(SPEC, model="other", auto_apply=False, use_mocker=True)
@@ -167,51 +167,53 @@ def test_a_late_change_of_the_spec_changes_no_step(
 
 
 def test_an_edit_before_the_job_counts_and_one_after_it_does_not() -> None:
-    edited = request(State.PENDING, generation=2)
-    assert Act.ACCEPT is next_step(edited, Facts())
-    assert Act.BEGIN is next_step(edited, Facts(job=job()))
+    edited = request(RequestState.PENDING, generation=2)
+    assert Action.ACCEPT is next_step(edited, RequestFacts())
+    assert Action.BEGIN is next_step(edited, RequestFacts(job=job()))
 
 
 def test_the_job_of_an_earlier_spec_goes_first() -> None:
     old = job(annotations={labels.REQUEST_GENERATION: "1"})
-    anew = request(State.PENDING, generation=2, observed_generation=2)
-    assert Act.CLEAR is next_step(anew, Facts(job=old))
-    assert Act.WAIT is next_step(anew, Facts(pods_left=("profile-r-x",)))
+    anew = request(RequestState.PENDING, generation=2, observed_generation=2)
+    assert Action.CLEAR is next_step(anew, RequestFacts(job=old))
+    assert Action.WAIT is next_step(anew, RequestFacts(pods_left=("profile-r-x",)))
     going = replace(old, metadata=replace(old.metadata, deletion_timestamp="2026-01-01T00:00:00Z"))
-    assert Act.WAIT is next_step(anew, Facts(job=going))
-    assert Act.START is next_step(anew, Facts())
+    assert Action.WAIT is next_step(anew, RequestFacts(job=going))
+    assert Action.START is next_step(anew, RequestFacts())
 
 
 def test_only_what_others_can_clear_away_is_tried_again() -> None:
     for (type_, reason), where in RETRIED.items():
-        assert where is stage(request(State.FAILED, conditions=failed(type_, reason)))
+        assert where is stage(request(RequestState.FAILED, conditions=failed(type_, reason)))
     for type_, reason in (
-        (Type.PROFILING, Reason.PROFILING_FAILED),
-        (Type.GENERATED, Reason.GENERATION_FAILED),
+        (RequestConditionType.PROFILING, RequestReason.PROFILING_FAILED),
+        (RequestConditionType.GENERATED, RequestReason.GENERATION_FAILED),
     ):
-        over = request(State.FAILED, conditions=failed(type_, reason))
+        over = request(RequestState.FAILED, conditions=failed(type_, reason))
         assert Stage.NOTHING is stage(over)
 
 
 def test_a_failure_that_an_earlier_operator_told_of_stays() -> None:
-    old = (Condition(Type.VALIDATION, "False", Reason.VALIDATION_FAILED),)
-    left = request(State.FAILED, generation=2, observed_generation=0, conditions=old)
+    old = (Condition(RequestConditionType.VALIDATION, "False", RequestReason.VALIDATION_FAILED),)
+    left = request(RequestState.FAILED, generation=2, observed_generation=0, conditions=old)
     assert Stage.NOTHING is stage(left)
 
 
 def test_a_failed_request_starts_anew_only_if_it_was_changed_after_its_failure() -> None:
-    conditions = failed(Type.PROFILING, Reason.PROFILING_FAILED, said_of=2)
-    assert Stage.NOTHING is stage(request(State.FAILED, generation=2, conditions=conditions))
-    assert Stage.JUDGED is stage(request(State.FAILED, generation=3, conditions=conditions))
+    conditions = failed(RequestConditionType.PROFILING, RequestReason.PROFILING_FAILED, said_of=2)
+    assert Stage.NOTHING is stage(request(RequestState.FAILED, generation=2, conditions=conditions))
+    assert Stage.JUDGED is stage(request(RequestState.FAILED, generation=3, conditions=conditions))
 
 
 def test_a_graph_of_an_earlier_operator_is_known_by_its_labels() -> None:
     marks = {labels.REQUEST: "r", labels.REQUEST_NAMESPACE: "n"}
-    theirs = Facts(graph=DynamoGraphDeployment(Metadata(name="r", labels=marks)))
-    assert Act.MIRROR is next_step(request(State.READY, deployment=CREATED), theirs)
-    assert Act.CONFLICT is next_step(request(State.DEPLOYING, deployment=NOT_CREATED), theirs)
+    theirs = RequestFacts(graph=DynamoGraphDeployment(Metadata(name="r", labels=marks)))
+    assert Action.MIRROR is next_step(request(RequestState.READY, deployment=CREATED), theirs)
+    assert Action.CONFLICT is next_step(
+        request(RequestState.DEPLOYING, deployment=NOT_CREATED), theirs
+    )
 
 
 def test_an_accepted_spec_that_somebody_broke_is_not_used() -> None:
-    broken = request(State.PROFILING, accepted_spec={"model": 1})
+    broken = request(RequestState.PROFILING, accepted_spec={"model": 1})
     assert SPEC == accepted_spec(broken)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from dynamo_graphs.plan.budget import Budget
 from dynamo_graphs.plan.rollout import (
     NOTHING,
-    Side,
-    Step,
+    RevisionScale,
+    RolloutStep,
     is_through,
     recreating_step,
     rolling_step,
@@ -21,7 +21,7 @@ budgets = st.builds(Budget, st.integers(0, 4), st.integers(0, 4)).filter(
 )
 sides = st.integers(0, 6).flatmap(
     lambda replicas: st.builds(
-        Side,
+        RevisionScale,
         st.just(replicas),
         st.integers(0, replicas + 1),
         st.integers(0, replicas + 2),
@@ -29,22 +29,22 @@ sides = st.integers(0, 6).flatmap(
 )
 
 
-def serving(new: Side, old: Sequence[Side]) -> int:
+def serving(new: RevisionScale, old: Sequence[RevisionScale]) -> int:
     return new.serving + sum(each.serving for each in old)
 
 
-def replicas(new: Side, old: Sequence[Side]) -> int:
+def replicas(new: RevisionScale, old: Sequence[RevisionScale]) -> int:
     return new.replicas + sum(each.replicas for each in old)
 
 
-def left_serving(side: Side, asked: int) -> int:
+def left_serving(side: RevisionScale, asked: int) -> int:
     """What still serves when a side is made smaller: pods that do not serve are taken first."""
     return min(side.serving, asked)
 
 
 @given(st.integers(0, 6), budgets, sides, st.lists(sides, max_size=3), st.booleans())
 def test_no_step_exceeds_the_surge_or_adds_to_what_already_does(
-    wanted: int, budget: Budget, new: Side, old: list[Side], is_settled: bool
+    wanted: int, budget: Budget, new: RevisionScale, old: list[RevisionScale], is_settled: bool
 ) -> None:
     step = rolling_step(wanted, budget, new, old, is_settled=is_settled)
     # Whichever of the writes have reached the API server: the new ones, the old ones or both.
@@ -58,7 +58,7 @@ def test_no_step_exceeds_the_surge_or_adds_to_what_already_does(
 
 @given(st.integers(0, 6), budgets, sides, st.lists(sides, max_size=3), st.booleans())
 def test_no_step_takes_more_available_replicas_than_may_be_missing(
-    wanted: int, budget: Budget, new: Side, old: list[Side], is_settled: bool
+    wanted: int, budget: Budget, new: RevisionScale, old: list[RevisionScale], is_settled: bool
 ) -> None:
     step = rolling_step(wanted, budget, new, old, is_settled=is_settled)
     left = left_serving(new, step.new) + sum(map(left_serving, old, step.old))
@@ -67,7 +67,7 @@ def test_no_step_takes_more_available_replicas_than_may_be_missing(
 
 @given(st.integers(0, 6), budgets, sides, st.lists(sides, max_size=3), st.booleans())
 def test_no_available_replica_goes_while_another_could(
-    wanted: int, budget: Budget, new: Side, old: list[Side], is_settled: bool
+    wanted: int, budget: Budget, new: RevisionScale, old: list[RevisionScale], is_settled: bool
 ) -> None:
     step = rolling_step(wanted, budget, new, old, is_settled=is_settled)
     pairs = list(zip(old, step.old, strict=True))
@@ -77,7 +77,7 @@ def test_no_available_replica_goes_while_another_could(
 
 @given(st.integers(0, 6), budgets, sides, st.lists(sides, max_size=3), st.booleans())
 def test_old_generations_never_grow(
-    wanted: int, budget: Budget, new: Side, old: list[Side], is_settled: bool
+    wanted: int, budget: Budget, new: RevisionScale, old: list[RevisionScale], is_settled: bool
 ) -> None:
     step = rolling_step(wanted, budget, new, old, is_settled=is_settled)
     for side, asked in zip(old, step.old, strict=True):
@@ -97,19 +97,19 @@ class World:
     is_settled: bool = False
     is_recreated: bool = False
 
-    def plan(self) -> Step:
-        new = Side(self.new_asked, sum(self.new), len(self.new))
+    def plan(self) -> RolloutStep:
+        new = RevisionScale(self.new_asked, sum(self.new), len(self.new))
         old = self.olds()
         if self.is_recreated:
             is_gone = not any(each.replicas or each.pods for each in old)
             return recreating_step(self.wanted, new, old, is_gone=is_gone)
         return rolling_step(self.wanted, self.budget, new, old, is_settled=self.is_settled)
 
-    def olds(self) -> list[Side]:
+    def olds(self) -> list[RevisionScale]:
         pairs = zip(self.old_asked, self.old, strict=True)
-        return [Side(asked, sum(pods), len(pods)) for asked, pods in pairs]
+        return [RevisionScale(asked, sum(pods), len(pods)) for asked, pods in pairs]
 
-    def writes(self, step: Step) -> list[tuple[int, int]]:
+    def writes(self, step: RolloutStep) -> list[tuple[int, int]]:
         """The writes of a step in their order: where, and how many. -1 is the new generation."""
         olds = [(at, n) for at, n in enumerate(step.old) if n != self.old_asked[at]]
         return [(-1, step.new), *olds]
@@ -135,7 +135,7 @@ class World:
 
     @property
     def is_over(self) -> bool:
-        new = Side(self.new_asked, sum(self.new), len(self.new))
+        new = RevisionScale(self.new_asked, sum(self.new), len(self.new))
         return is_through(self.wanted, new, self.olds())
 
 
@@ -229,7 +229,7 @@ def test_where_pods_must_not_meet_they_never_do(world: World) -> None:
 
 @given(st.integers(1, 6), budgets, sides, sides)
 def test_the_last_replica_that_serves_stays_until_the_new_ones_are_settled(
-    wanted: int, budget: Budget, new: Side, old: Side
+    wanted: int, budget: Budget, new: RevisionScale, old: RevisionScale
 ) -> None:
     assume(wanted + budget.surge > 1)  # with no room beside it, it has to make room
     assume(old.serving)
@@ -238,30 +238,32 @@ def test_the_last_replica_that_serves_stays_until_the_new_ones_are_settled(
 
 
 def test_a_broken_generation_between_goes_before_the_healthy_oldest() -> None:
-    healthy, broken = Side(3, 3, 3), Side(2, 0, 2)
+    healthy, broken = RevisionScale(3, 3, 3), RevisionScale(2, 0, 2)
     step = rolling_step(4, Budget(1, 1), NOTHING, [healthy, broken], is_settled=False)
     assert (3, 0) == step.old
 
 
 def test_after_preemption_emptied_the_old_generation_the_rest_of_it_stays() -> None:
     # Of four, one old pod serves and one new one; three must.
-    step = rolling_step(4, Budget(1, 1), Side(2, 1, 2), [Side(3, 1, 3)], is_settled=False)
+    step = rolling_step(
+        4, Budget(1, 1), RevisionScale(2, 1, 2), [RevisionScale(3, 1, 3)], is_settled=False
+    )
     assert (2,) == step.old
 
 
 def test_a_generation_that_never_comes_up_leaves_what_serves_alone() -> None:
-    new, old = Side(2, 0, 2), [Side(3, 3, 3)]
-    assert Step(2, (3,)) == rolling_step(4, Budget(1, 1), new, old, is_settled=False)
+    new, old = RevisionScale(2, 0, 2), [RevisionScale(3, 3, 3)]
+    assert RolloutStep(2, (3,)) == rolling_step(4, Budget(1, 1), new, old, is_settled=False)
 
 
 def test_room_is_what_pods_have_left_not_what_they_were_asked_to_leave() -> None:
-    step = rolling_step(4, Budget(1, 1), NOTHING, [Side(3, 3, 4)], is_settled=False)
+    step = rolling_step(4, Budget(1, 1), NOTHING, [RevisionScale(3, 3, 4)], is_settled=False)
     assert 1 == step.new
 
 
 def test_it_waits_only_for_the_last_replica() -> None:
-    new = Side(4, 4, 4)
-    first = rolling_step(4, Budget(1, 1), new, [Side(1, 1, 1)], is_settled=False)
-    assert Step(4, (1,), awaits_settling=True) == first
-    then = rolling_step(4, Budget(1, 1), new, [Side(1, 1, 1)], is_settled=True)
-    assert Step(4, (0,)) == then
+    new = RevisionScale(4, 4, 4)
+    first = rolling_step(4, Budget(1, 1), new, [RevisionScale(1, 1, 1)], is_settled=False)
+    assert RolloutStep(4, (1,), awaits_settling=True) == first
+    then = rolling_step(4, Budget(1, 1), new, [RevisionScale(1, 1, 1)], is_settled=True)
+    assert RolloutStep(4, (0,)) == then

@@ -20,7 +20,7 @@ from dynamo_graphs.plan.budget import budget
 from dynamo_graphs.plan.rollout_plan import Rollout
 from dynamo_graphs.render.graph import graph_objects
 from dynamo_graphs.settings import RenderSettings
-from dynamo_operator.rollout.revisions import next_rollout, observed_generations
+from dynamo_operator.rollout.revisions import next_rollout, observed_revisions
 from kube_runtime.kind import Object
 from simulated.caches import a_cache
 from specs import a_graph, a_service
@@ -93,7 +93,7 @@ class World:
     def plan(self) -> Rollout:
         components = [each.read() for each in self.components.values()]
         graph, cache = self.graph(), a_cache([DynamoComponentDeployment], components)
-        found = observed_generations(graph, cache, SETTINGS)
+        found = observed_revisions(graph, cache, SETTINGS)
         return next_rollout(graph, found)
 
     def writes(self) -> Iterator[None]:

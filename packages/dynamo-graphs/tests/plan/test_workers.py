@@ -8,7 +8,7 @@ import msgspec
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.revision import WorkerGeneration
-from dynamo_graphs.plan.revisions import Generations, Member
+from dynamo_graphs.plan.revisions import Member, Revisions
 from dynamo_graphs.plan.rollout_plan import Rollout, plan_rollout
 from kube_runtime.kind import Object
 from specs import a_graph, a_service
@@ -62,7 +62,7 @@ def member(
 def plan(
     graph: DynamoGraphDeployment, new: list[Member], old: list[Member], **more: Any
 ) -> Rollout:
-    return plan_rollout(graph, Generations(NEW, "old", tuple(new), tuple(old)), NOW, **more)
+    return plan_rollout(graph, Revisions(NEW, "old", tuple(new), tuple(old)), NOW, **more)
 
 
 def asked(rollout: Rollout) -> dict[str, int]:

@@ -1,6 +1,6 @@
 """The claims that a graph has made."""
 
-from dynamo_graphs.render.pvcs import claim_objects, retained_claims
+from dynamo_graphs.render.pvcs import pvc_objects, retained_pvcs
 from specs import a_graph, a_service
 
 
@@ -13,7 +13,7 @@ def test_only_claims_to_create_become_objects() -> None:
         "volumeAccessMode": "ReadWriteMany",
     }
     graph = a_graph({"w": a_service()}, pvcs=[{"name": "mine"}, wanted])
-    [claim] = claim_objects(graph)
+    [claim] = pvc_objects(graph)
     assert {"name": "models", "namespace": "prod"} == claim["metadata"]
     assert {
         "accessModes": ["ReadWriteMany"],
@@ -24,4 +24,4 @@ def test_only_claims_to_create_become_objects() -> None:
 
 def test_claims_to_retain_are_named() -> None:
     pvcs = [{"name": "a", "retain": True}, {"name": "b"}]
-    assert frozenset({"a"}) == retained_claims(a_graph({"w": a_service()}, pvcs=pvcs))
+    assert frozenset({"a"}) == retained_pvcs(a_graph({"w": a_service()}, pvcs=pvcs))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dynamo_graphs.api.names import group_name
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.render.component import component_objects
-from dynamo_graphs.render.group import Hosts, Node, Reference
+from dynamo_graphs.render.group import GroupNode, Hosts, Reference
 from dynamo_graphs.render.orchestrators.leaderworkerset import hosts
 from dynamo_graphs.render.plan import component_plan
 from dynamo_graphs.render.pod import pod_spec
@@ -34,7 +34,7 @@ def mains(gpus: str = "8", nodes: int = 2, by: Hosts | None = None, **main: Any)
         extraPodSpec={"mainContainer": {"image": IMAGE, **main}},
     )
     plan = component_plan(component, Facts(), SETTINGS)
-    pods = [pod_spec(plan, Node(leads, by or hosts(nodes))) for leads in (True, False)]
+    pods = [pod_spec(plan, GroupNode(leads, by or hosts(nodes))) for leads in (True, False)]
     return [pod["containers"][-1] for pod in pods]
 
 

@@ -15,9 +15,9 @@ from dynamo_graphs.render.provider import (
     PROVIDERS,
     has_begun,
     is_available,
-    provider,
     runs_on_withheld_grove,
     to_record,
+    workload_provider,
 )
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.types.grove import PodCliqueSet
@@ -37,7 +37,9 @@ def graph(**annotations: str) -> DynamoGraphDeployment:
 @pytest.mark.parametrize("present", [(), (DCD,), (SET,), (DCD, SET)])
 @pytest.mark.parametrize("recorded", [COMPONENT, GROVE, "knative"])
 def test_what_is_recorded_stays(facts: Facts, present: tuple[str, ...], recorded: str) -> None:
-    assert recorded == provider(graph(recorded=recorded, enable_grove="false"), facts, present)
+    assert recorded == workload_provider(
+        graph(recorded=recorded, enable_grove="false"), facts, present
+    )
 
 
 @pytest.mark.parametrize("facts", [WITH_GROVE, WITHOUT])
@@ -47,22 +49,22 @@ def test_what_is_recorded_stays(facts: Facts, present: tuple[str, ...], recorded
 def test_a_graph_without_a_record_keeps_what_it_has(
     facts: Facts, present: tuple[str, ...], expected: str
 ) -> None:
-    assert expected == provider(graph(), facts, present)
+    assert expected == workload_provider(graph(), facts, present)
 
 
 @pytest.mark.parametrize("enable_grove", ["false", "False", "FALSE"])
 def test_a_graph_may_refuse_grove(enable_grove: str) -> None:
-    assert COMPONENT == provider(graph(enable_grove=enable_grove), WITH_GROVE, ())
+    assert COMPONENT == workload_provider(graph(enable_grove=enable_grove), WITH_GROVE, ())
 
 
 def test_without_grove_a_new_graph_has_components() -> None:
-    assert COMPONENT == provider(graph(), WITHOUT, ("ServiceAccount",))
+    assert COMPONENT == workload_provider(graph(), WITHOUT, ("ServiceAccount",))
 
 
 def test_with_grove_a_new_graph_is_groves_if_we_can_render_that() -> None:
     expected = GROVE if GROVE in PROVIDERS else COMPONENT
     for annotations in ({}, {"enable_grove": "true"}, {"enable_grove": "0"}):
-        assert expected == provider(graph(**annotations), WITH_GROVE, ())
+        assert expected == workload_provider(graph(**annotations), WITH_GROVE, ())
 
 
 def test_who_is_unknown_or_not_there_is_unavailable() -> None:
@@ -124,7 +126,7 @@ def test_what_says_that_a_graph_has_begun() -> None:
 def test_who_deletes_all_components_of_a_graph_does_not_move_it(
     kind: Literal["Deployment", "LeaderWorkerSet", "PodClique"], expected: str, facts: Facts
 ) -> None:
-    assert expected == provider(reported(kind), facts, ("Role",))
+    assert expected == workload_provider(reported(kind), facts, ("Role",))
 
 
 WITHHELD = Facts(withheld={GROVE_API: (PodCliqueSet.KIND,)})

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from dynamo_graphs.render.lazily import Together
+from dynamo_graphs.render.lazily import Concatenated
 from kube_runtime.kind import Object
 
 OBJECTS: tuple[Object, ...] = tuple({"kind": f"Kind{number}"} for number in range(5))
-TOGETHER = Together((OBJECTS[:2], (), OBJECTS[2:]))
+TOGETHER = Concatenated((OBJECTS[:2], (), OBJECTS[2:]))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from dynamo_graphs.settings import Field, fields
+from dynamo_graphs.settings import SettingField, fields
 
 FIELDS = {field.key: field for field in fields()}
 
@@ -16,7 +16,7 @@ def test_no_two_settings_share_a_spelling() -> None:
 
 
 @pytest.mark.parametrize("field", FIELDS.values(), ids=FIELDS)
-def test_every_text_is_a_sentence(field: Field) -> None:
+def test_every_text_is_a_sentence(field: SettingField) -> None:
     assert field.setting.text[0].isupper() or field.setting.text[0] == "`"
     assert field.setting.text.endswith(".")
 

@@ -82,4 +82,4 @@ def test_the_first_time_at_which_it_may_be_another_is_told() -> None:
         a_pod("x-1", unplaced(lastTransitionTime="2025-12-31T23:59:40Z"), node=""),
     ]
     found = diagnose(pods, nodes=1, now=NOW)
-    assert ("pods_not_ready", 10.0) == (found.reason, found.again_seconds)
+    assert ("pods_not_ready", 10.0) == (found.reason, found.requeue_after_seconds)

@@ -11,7 +11,7 @@ from dynamo_graphs.api.graph import (
     DynamoGraphDeployment,
     DynamoGraphDeploymentSpec,
     DynamoGraphDeploymentStatus,
-    Progress,
+    ProgressStatus,
 )
 from dynamo_graphs.api.service_status import BlockedPod, ServiceReplicaStatus
 from dynamo_graphs.status.graph import GraphStatus, graph_status
@@ -37,8 +37,8 @@ def a_graph(**status: Any) -> DynamoGraphDeployment:
     return DynamoGraphDeployment(Metadata("chat", generation=2), spec, stored)
 
 
-def reached(ready: int, since: str = "2025-12-31T23:00:00Z") -> Progress:
-    return Progress(ready, since, 2, goal_hash(a_graph(), is_suspending=False))
+def reached(ready: int, since: str = "2025-12-31T23:00:00Z") -> ProgressStatus:
+    return ProgressStatus(ready, since, 2, goal_hash(a_graph(), is_suspending=False))
 
 
 def was(ready: str, reason: str) -> tuple[Condition, ...]:
@@ -146,10 +146,10 @@ def test_gpus_are_those_of_all_nodes_of_all_replicas() -> None:
 
 
 def test_progress_is_stored_and_looked_at_again_at_the_deadline() -> None:
-    status = of(Decode=late(ready=3, again_seconds=900.0))
+    status = of(Decode=late(ready=3, requeue_after_seconds=900.0))
     expected = msgspec.to_builtins(reached(3, "2026-01-01T00:00:00Z"))
     assert expected == status.status["progress"]
-    assert 600.0 == status.again_seconds
+    assert 600.0 == status.requeue_after_seconds
     assert ("True", "updating") == progressing(status)
 
 
@@ -159,14 +159,14 @@ def test_a_graph_that_stands_still_says_so_and_goes_on() -> None:
     assert ("pending", STARTING, None) == (
         status.status["state"],
         reason(status),
-        status.again_seconds,
+        status.requeue_after_seconds,
     )
 
 
 def test_a_graph_that_is_ready_is_complete() -> None:
     status = of(a_graph(progress=reached(3)), Frontend=READY)
     assert ("True", "update_complete") == progressing(status)
-    assert (None, None) == (status.status["progress"], status.again_seconds)
+    assert (None, None) == (status.status["progress"], status.requeue_after_seconds)
 
 
 def test_nothing_is_said_anew_because_time_passes() -> None:
@@ -220,7 +220,7 @@ def test_a_graph_at_zero_has_no_service_that_serves() -> None:
 def test_a_suspension_that_hangs_exceeds_the_deadline() -> None:
     suspended = Condition("Suspended", "Unknown", "suspending", "Replicas are going")
     goal = goal_hash(a_graph(), is_suspending=True)
-    graph = a_graph(progress=Progress(1, "2025-12-31T23:00:00Z", 2, goal))
+    graph = a_graph(progress=ProgressStatus(1, "2025-12-31T23:00:00Z", 2, goal))
     status = graph_status(graph, {"Frontend": READY}, (), now=NOW, suspended=suspended)
     assert ("False", "progress_deadline_exceeded") == progressing(status)
     assert status.status["conditions"][-1].message.endswith(

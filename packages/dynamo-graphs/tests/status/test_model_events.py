@@ -1,7 +1,7 @@
 """Events of a model tell what changed, once."""
 
 from dynamo_graphs.api.model import DynamoModel, DynamoModelSpec, DynamoModelStatus, EndpointInfo
-from dynamo_graphs.status.model_events import model_happenings
+from dynamo_graphs.status.model_events import model_status_events
 from kube_runtime.types.meta import Condition
 
 
@@ -21,7 +21,7 @@ def a_model(reason: str, *, ready: int = 0, total: int = 2, failing: int = 0) ->
 
 
 def told(before: DynamoModel, after: DynamoModel) -> list[str]:
-    return [each.reason for each in model_happenings(before, after)]
+    return [each.reason for each in model_status_events(before, after)]
 
 
 def test_first_loads_and_more_pods_are_no_event() -> None:
@@ -32,7 +32,7 @@ def test_first_loads_and_more_pods_are_no_event() -> None:
 
 def test_the_first_failure_is_told_with_its_cause_and_the_next_is_not() -> None:
     before, after = a_model("NoReadyEndpoints"), a_model("NoReadyEndpoints", failing=1)
-    first, second = model_happenings(before, after)
+    first, second = model_status_events(before, after)
     text = "Some endpoints failed to load LoRA: 1 task(s) failed; 1 of them: no"
     assert ("PartialEndpointFailure", text) == (first.reason, first.message)
     assert "Only 0 of 2 endpoints ready for base model base" == second.message
@@ -49,6 +49,6 @@ def test_a_pod_that_is_lost_and_all_that_are_back_are_told() -> None:
 def test_a_mistake_is_told_once() -> None:
     wrong = Condition("Valid", "False", "ValidationFailed", "Validation failed: no name")
     invalid = DynamoModel(status=DynamoModelStatus(conditions=(wrong,)))
-    (only,) = model_happenings(DynamoModel(), invalid)
+    (only,) = model_status_events(DynamoModel(), invalid)
     assert ("ValidationFailed", "no name", True) == (only.reason, only.message, only.is_warning)
     assert [] == told(invalid, invalid)

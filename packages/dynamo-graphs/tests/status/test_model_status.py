@@ -7,14 +7,14 @@ import msgspec
 import pytest
 
 from dynamo_graphs.api.model import DynamoModel, DynamoModelSpec, EndpointInfo, ModelSource
-from dynamo_graphs.plan.lora_calls import Adapter, Endpoint
-from dynamo_graphs.status.model import Observed, invalid_status, model_status
+from dynamo_graphs.plan.lora_calls import Endpoint, Lora
+from dynamo_graphs.status.model import ObservedModel, invalid_status, model_status
 from dynamo_graphs.validation.model import model_problems
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import Condition, Metadata
 
 BASE = "orion/base-13b"
-LOADED = Adapter("legal-v2", "s3://vault/legal-v2")
+LOADED = Lora("legal-v2", "s3://vault/legal-v2")
 NONE_FOUND = f"No endpoint slices found for base model {BASE}"
 
 
@@ -22,7 +22,7 @@ def spec(type_: Literal["base", "lora", "adapter"] = "lora") -> DynamoModelSpec:
     return DynamoModelSpec(LOADED.name, BASE, type_, ModelSource(LOADED.uri))
 
 
-def worker(name: str, *, loaded: Adapter | None = LOADED) -> Endpoint:
+def worker(name: str, *, loaded: Lora | None = LOADED) -> Endpoint:
     address = f"http://{name}:9090"
     return Endpoint(address, f"uid-{name}", is_callable=True, pod_name=name, loaded=loaded)
 
@@ -30,7 +30,7 @@ def worker(name: str, *, loaded: Adapter | None = LOADED) -> Endpoint:
 def status_of(*endpoints: Endpoint, model: DynamoModelSpec | None = None) -> Object:
     found = DynamoModel(metadata=Metadata(generation=3), spec=model or spec())
     services = ("dynamo-model-52e17085",) if endpoints else ()
-    return model_status(found, model or spec(), Observed(services, endpoints))
+    return model_status(found, model or spec(), ObservedModel(services, endpoints))
 
 
 def ready(status: Object) -> tuple[str, str, str]:
@@ -76,7 +76,7 @@ def test_a_pod_that_is_not_ready_serves_nothing() -> None:
 
 
 def test_old_weights_are_not_the_wanted_ones() -> None:
-    old = worker("a", loaded=Adapter("legal-v2", "s3://vault/old"))
+    old = worker("a", loaded=Lora("legal-v2", "s3://vault/old"))
     text = "Found 0 ready endpoint(s) out of 1 total"
     assert ("False", "NoReadyEndpoints", text) == ready(status_of(old))
 
@@ -111,7 +111,7 @@ def test_an_invalid_model_says_what_is_wrong() -> None:
 
 
 def test_a_status_is_never_too_large_to_be_stored() -> None:
-    long = Adapter("legal-v2", "s3://vault/" + "x" * 900)
+    long = Lora("legal-v2", "s3://vault/" + "x" * 900)
     ends = [
         replace(worker(f"pod-{number}", loaded=long), message="ü" * 250) for number in range(3000)
     ]
@@ -127,7 +127,7 @@ def test_a_status_is_never_too_large_to_be_stored() -> None:
 
 
 def test_where_there_is_no_room_for_all_those_are_kept_that_have_something() -> None:
-    long = Adapter("legal-v2", "s3://vault/" + "x" * 9000)
+    long = Lora("legal-v2", "s3://vault/" + "x" * 9000)
     nothing = [worker(f"a-{number}", loaded=None) for number in range(9000)]
     model = DynamoModelSpec(long.name, BASE, "lora", ModelSource(long.uri))
     status = status_of(*nothing, worker("z", loaded=long), model=model)

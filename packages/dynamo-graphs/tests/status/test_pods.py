@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamo_graphs.status.pods import TEXT_LIMIT, Blockage, Verdict, verdict
+from dynamo_graphs.status.pods import TEXT_LIMIT, Blockage, PodReport, pod_report
 from kube_runtime.kind import Object
 from kube_runtime.types.core import Pod
 
@@ -61,7 +61,7 @@ def a_pod(
 
 
 def blockage(pod: Pod, now: datetime = NOW) -> Blockage:
-    found = verdict(pod, now).blockage
+    found = pod_report(pod, now).blockage
     assert found is not None
     return found
 
@@ -168,10 +168,10 @@ def test_of_a_long_last_message_the_end_is_kept() -> None:
 
 def test_a_pod_that_is_ready_or_over_is_not_held_up() -> None:
     ready = a_condition("Ready", "True")
-    assert Verdict() == verdict(a_pod(RUNNING, conditions=(SCHEDULED, ready)), NOW)
-    assert Verdict() == verdict(a_pod(LOOPING, deletionTimestamp=THEN), NOW)
+    assert PodReport() == pod_report(a_pod(RUNNING, conditions=(SCHEDULED, ready)), NOW)
+    assert PodReport() == pod_report(a_pod(LOOPING, deletionTimestamp=THEN), NOW)
     evicted = msgspec.convert({"status": {"phase": "Failed"}, "spec": {"nodeName": "n1"}}, Pod)
-    assert Verdict() == verdict(evicted, NOW)
+    assert PodReport() == pod_report(evicted, NOW)
 
 
 @pytest.mark.parametrize(
@@ -183,11 +183,11 @@ def test_a_pod_that_is_ready_or_over_is_not_held_up() -> None:
 )
 def test_what_may_pass_by_itself_is_given_its_time(pod: Pod, seconds: float) -> None:
     start = datetime.fromisoformat(THEN)
-    early = verdict(pod, start + timedelta(seconds=seconds - 10))
-    assert 10.0 == early.again_seconds
+    early = pod_report(pod, start + timedelta(seconds=seconds - 10))
+    assert 10.0 == early.requeue_after_seconds
     assert early.blockage is None or "pods_not_ready" == early.blockage.reason
-    late = verdict(pod, start + timedelta(seconds=seconds))
-    assert late.again_seconds is None
+    late = pod_report(pod, start + timedelta(seconds=seconds))
+    assert late.requeue_after_seconds is None
     assert late.blockage is not None
     assert late.blockage.reason in {"insufficient_capacity", "config_error"}
 
@@ -206,8 +206,8 @@ def test_a_pod_that_waits_for_a_node_is_named_at_once() -> None:
 
 def test_a_pod_that_nobody_has_looked_at_yet_is_not_held_up() -> None:
     gated = a_condition("PodScheduled", "False", "SchedulingGated")
-    assert Verdict() == verdict(a_pod(node="", conditions=()), NOW)
-    assert Verdict() == verdict(a_pod(node="", conditions=(gated,)), NOW)
+    assert PodReport() == pod_report(a_pod(node="", conditions=()), NOW)
+    assert PodReport() == pod_report(a_pod(node="", conditions=(gated,)), NOW)
 
 
 EVERY = (
@@ -222,7 +222,7 @@ EVERY = (
 @given(pod=st.sampled_from(EVERY), seconds=st.floats(60, 1e6))
 def test_time_alone_changes_no_word(pod: Pod, seconds: float) -> None:
     later = datetime.fromisoformat(THEN) + timedelta(seconds=seconds)
-    assert verdict(pod, NOW) == verdict(pod, later)
+    assert pod_report(pod, NOW) == pod_report(pod, later)
 
 
 FIELDS: list[tuple[Pod, Pod]] = [
@@ -246,4 +246,4 @@ FIELDS: list[tuple[Pod, Pod]] = [
 
 @pytest.mark.parametrize(("old", "new"), FIELDS)
 def test_each_field_that_is_decoded_makes_a_difference(old: Pod, new: Pod) -> None:
-    assert verdict(old, NOW) != verdict(new, NOW)
+    assert pod_report(old, NOW) != pod_report(new, NOW)

@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynamo_graphs.api.component import ComponentSpec
-from dynamo_graphs.api.graph import DynamoGraphDeployment, DynamoGraphDeploymentSpec, Progress
+from dynamo_graphs.api.graph import DynamoGraphDeployment, DynamoGraphDeploymentSpec, ProgressStatus
 from dynamo_graphs.status.progress import Advance, advance, goal_hash
 from kube_runtime.types.meta import Metadata
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-STORED = Progress(2, "2026-01-01T00:00:00Z", 7, "goal")
+STORED = ProgressStatus(2, "2026-01-01T00:00:00Z", 7, "goal")
 
 
 def after(
@@ -34,24 +34,27 @@ def after(
 
 def test_one_more_ready_replica_begins_a_new_time() -> None:
     found = after(99, ready=3)
-    assert Advance(Progress(3, "2026-01-01T00:01:39Z", 7, "goal"), again_seconds=100.0) == found
+    assert (
+        Advance(ProgressStatus(3, "2026-01-01T00:01:39Z", 7, "goal"), requeue_after_seconds=100.0)
+        == found
+    )
 
 
 def test_another_spec_begins_a_new_time() -> None:
     found = after(99, ready=0, generation=8, goal="other").progress
-    assert Progress(0, "2026-01-01T00:01:39Z", 8, "other") == found
+    assert ProgressStatus(0, "2026-01-01T00:01:39Z", 8, "other") == found
 
 
 def test_a_number_of_replicas_begins_no_new_time() -> None:
-    assert Advance(STORED, again_seconds=1.0) == after(99, generation=8)
+    assert Advance(STORED, requeue_after_seconds=1.0) == after(99, generation=8)
 
 
 def test_without_a_hash_the_generation_tells_the_spec() -> None:
-    stored, now = Progress(2, "2026-01-01T00:00:00Z", 7), START + timedelta(seconds=99)
+    stored, now = ProgressStatus(2, "2026-01-01T00:00:00Z", 7), START + timedelta(seconds=99)
     same = advance(stored, ready=2, generation=7, goal="g", now=now, deadline_seconds=100)
-    assert Advance(stored, again_seconds=1.0) == same
+    assert Advance(stored, requeue_after_seconds=1.0) == same
     other = advance(stored, ready=2, generation=8, goal="g", now=now, deadline_seconds=100)
-    assert Progress(2, "2026-01-01T00:01:39Z", 8, "g") == other.progress
+    assert ProgressStatus(2, "2026-01-01T00:01:39Z", 8, "g") == other.progress
 
 
 def a_goal(replicas: int, *, image: str = "a", is_suspending: bool = False) -> str:
@@ -66,11 +69,11 @@ def test_a_goal_is_another_for_all_but_replicas() -> None:
 
 
 def test_the_best_stays_when_replicas_are_lost() -> None:
-    assert Advance(STORED, again_seconds=50.0) == after(50, ready=0)
+    assert Advance(STORED, requeue_after_seconds=50.0) == after(50, ready=0)
 
 
 def test_the_time_is_up_at_the_deadline() -> None:
-    assert Advance(STORED, again_seconds=1.0) == after(99)
+    assert Advance(STORED, requeue_after_seconds=1.0) == after(99)
     assert Advance(STORED, is_exceeded=True) == after(100)
 
 

@@ -11,10 +11,10 @@ from dynamo_graphs.api.request import (
     DynamoGraphDeploymentRequestStatus,
     ProfilingConfig,
 )
-from dynamo_graphs.plan.request import RETRIED, Reason, State, Type
-from dynamo_graphs.plan.request_output import Found, Progress
+from dynamo_graphs.plan.request import RETRIED, RequestConditionType, RequestReason, RequestState
+from dynamo_graphs.plan.request_output import ProfilingProgress, ProfilingResult
 from dynamo_graphs.status import request as status
-from dynamo_graphs.status.request import Told
+from dynamo_graphs.status.request import RequestReport
 from dynamo_graphs.status.request_catalog import REQUEST_MEANINGS
 from kube_runtime.kind import Key
 from kube_runtime.types.meta import Condition, Metadata
@@ -22,7 +22,7 @@ from kube_runtime.types.meta import Condition, Metadata
 ROWS = {(each.condition, each.status, str(each.reason)) for each in REQUEST_MEANINGS}
 SPEC = DynamoGraphDeploymentRequestSpec("m", "vllm", ProfilingConfig("p:1"), auto_apply=True)
 AT = Key("n", "r")
-GRAPH = Found({"apiVersion": "v", "kind": "k", "metadata": {"name": "g"}, "spec": {}})
+GRAPH = ProfilingResult({"apiVersion": "v", "kind": "k", "metadata": {"name": "g"}, "spec": {}})
 
 
 def a_request(state: str = "", *conditions: Condition) -> DynamoGraphDeploymentRequest:
@@ -37,26 +37,34 @@ def a_graph(state: str) -> DynamoGraphDeployment:
     return DynamoGraphDeployment(Metadata(name="r", namespace="n"), status=said)
 
 
-def everything_told() -> Iterator[Told]:
+def everything_told() -> Iterator[RequestReport]:
     """What is told after each act, from each state."""
-    went_before = [Condition(each, "False", "x") for each in Type if each is not Type.SUCCEEDED]
-    for state in State:
+    went_before = [
+        Condition(each, "False", "x")
+        for each in RequestConditionType
+        if each is not RequestConditionType.SUCCEEDED
+    ]
+    for state in RequestState:
         for conditions in ((), tuple(went_before)):
             request = a_request(state, *conditions)
             yield status.refused(request, ("wrong",))
             yield status.accepted(request, SPEC)
             yield status.waiting(request, "pods")
             yield status.begun(request, "now", is_offline=False)
-            yield status.watched(request, Progress(), "no node")
-            yield status.profiling_failed(request, "crash", Progress(), "now")
-            yield status.not_generated(request, "no graph", Progress(), "now")
+            yield status.watched(request, ProfilingProgress(), "no node")
+            yield status.profiling_failed(request, "crash", ProfilingProgress(), "now")
+            yield status.not_generated(request, "no graph", ProfilingProgress(), "now")
             for target in (None, AT):
                 yield status.generated(
-                    request, GRAPH, Progress(), target=target, warnings=(), now="now"
+                    request, GRAPH, ProfilingProgress(), target=target, warnings=(), now="now"
                 )
             yield status.created(request, AT, ())
             for type_, reason in RETRIED:
-                told = status.not_started if type_ is Type.PROFILING else status.not_created
+                told = (
+                    status.not_started
+                    if type_ is RequestConditionType.PROFILING
+                    else status.not_created
+                )
                 yield told(request, reason, "refused")
             for graph in ("", "pending", "failed", "successful"):
                 yield status.mirrored(request, a_graph(graph))
@@ -64,18 +72,28 @@ def everything_told() -> Iterator[Told]:
             yield status.settled(request)
             yield status.paused(request, "paused")
             yield status.too_expensive(request, "too expensive")
-        yield status.resaid(a_request(state))
+        yield status.restated(a_request(state))
 
 
 def test_every_reason_is_explained_with_advice() -> None:
-    own = {State.PENDING, State.PROFILING, State.DEPLOYING, State.READY, State.FAILED}
-    assert {*map(str, Reason), *map(str, own)} == {reason for _, _, reason in ROWS}
+    own = {
+        RequestState.PENDING,
+        RequestState.PROFILING,
+        RequestState.DEPLOYING,
+        RequestState.READY,
+        RequestState.FAILED,
+    }
+    assert {*map(str, RequestReason), *map(str, own)} == {reason for _, _, reason in ROWS}
     assert all(each.text and each.advice for each in REQUEST_MEANINGS)
     assert len(ROWS) == len(REQUEST_MEANINGS)
 
 
 def test_every_condition_that_is_told_has_its_row() -> None:
-    steps = {(type_, value, reason) for type_, value, reason in ROWS if type_ != Type.SUCCEEDED}
+    steps = {
+        (type_, value, reason)
+        for type_, value, reason in ROWS
+        if type_ != RequestConditionType.SUCCEEDED
+    }
     # `Succeeded` repeats the reason of a step that failed, or that waits.
     repeated = {reason for _, value, reason in steps if value == "False"}
     seen = {
@@ -86,44 +104,58 @@ def test_every_condition_that_is_told_has_its_row() -> None:
     unexplained = {
         (type_, value, reason)
         for type_, value, reason in seen - ROWS
-        if type_ != Type.SUCCEEDED or reason not in repeated
+        if type_ != RequestConditionType.SUCCEEDED or reason not in repeated
     }
-    again = {(each, "Unknown", Reason.STARTED_ANEW) for each in (Type.GENERATED, Type.DEPLOYED)}
+    again = {
+        (each, "Unknown", RequestReason.STARTED_ANEW)
+        for each in (RequestConditionType.GENERATED, RequestConditionType.DEPLOYED)
+    }
     assert again == unexplained
-    unread = (Reason.UNREADABLE, Reason.TOO_LARGE)  # of what cannot be read, or is not
-    untold = {(Type.SUCCEEDED, "False", each) for each in unread}
+    unread = (
+        RequestReason.UNREADABLE,
+        RequestReason.TOO_LARGE,
+    )  # of what cannot be read, or is not
+    untold = {(RequestConditionType.SUCCEEDED, "False", each) for each in unread}
     assert untold == ROWS - seen
 
 
-@pytest.mark.parametrize("held", [Reason.PAUSED, Reason.UNREADABLE])
+@pytest.mark.parametrize("held", [RequestReason.PAUSED, RequestReason.UNREADABLE])
 @pytest.mark.parametrize(
     ("state", "verdict"),
     [
-        (State.READY, ("True", State.READY)),
-        (State.FAILED, ("False", Reason.PROFILING_FAILED)),
-        (State.PENDING, ("Unknown", State.PENDING)),
+        (RequestState.READY, ("True", RequestState.READY)),
+        (RequestState.FAILED, ("False", RequestReason.PROFILING_FAILED)),
+        (RequestState.PENDING, ("Unknown", RequestState.PENDING)),
     ],
 )
 def test_what_was_true_before_is_said_again_when_nothing_holds_a_request_any_more(
-    held: Reason, state: State, verdict: tuple[str, str]
+    held: RequestReason, state: RequestState, verdict: tuple[str, str]
 ) -> None:
-    value = "Unknown" if held is Reason.PAUSED else "False"
+    value = "Unknown" if held is RequestReason.PAUSED else "False"
     profiling = {
-        State.READY: Condition(Type.PROFILING, "True", Reason.PROFILING_COMPLETED),
-        State.FAILED: Condition(Type.PROFILING, "False", Reason.PROFILING_FAILED),
-        State.PENDING: Condition(Type.PROFILING, "Unknown", Reason.STARTED_ANEW),
+        RequestState.READY: Condition(
+            RequestConditionType.PROFILING, "True", RequestReason.PROFILING_COMPLETED
+        ),
+        RequestState.FAILED: Condition(
+            RequestConditionType.PROFILING, "False", RequestReason.PROFILING_FAILED
+        ),
+        RequestState.PENDING: Condition(
+            RequestConditionType.PROFILING, "Unknown", RequestReason.STARTED_ANEW
+        ),
     }
-    request = a_request(state, profiling[state], Condition(Type.SUCCEEDED, value, held))
-    assert status.has_to_be_resaid(request)
-    (last,) = status.resaid(request).status["conditions"]
-    assert (Type.SUCCEEDED, *verdict) == (last.type, last.status, last.reason)
+    request = a_request(
+        state, profiling[state], Condition(RequestConditionType.SUCCEEDED, value, held)
+    )
+    assert status.has_to_be_restated(request)
+    (last,) = status.restated(request).status["conditions"]
+    assert (RequestConditionType.SUCCEEDED, *verdict) == (last.type, last.status, last.reason)
 
 
 def test_a_wait_for_an_earlier_job_is_told_in_every_place_that_is_looked_at() -> None:
-    told = status.waiting(a_request(State.FAILED), "Job profile-r is being deleted").status
+    told = status.waiting(a_request(RequestState.FAILED), "Job profile-r is being deleted").status
     text = "Profiling waits for an earlier Job to terminate: Job profile-r is being deleted"
-    assert (State.PENDING, text) == (told["state"], told["message"])
+    assert (RequestState.PENDING, text) == (told["state"], told["message"])
     assert [
-        (Type.PROFILING, "False", Reason.WAITING, text),
-        (Type.SUCCEEDED, "Unknown", Reason.WAITING, text),
+        (RequestConditionType.PROFILING, "False", RequestReason.WAITING, text),
+        (RequestConditionType.SUCCEEDED, "Unknown", RequestReason.WAITING, text),
     ] == [(each.type, each.status, each.reason, each.message) for each in told["conditions"]]

@@ -13,7 +13,7 @@ from dynamo_graphs.api.graph import (
     RollingUpdateStatus,
 )
 from dynamo_graphs.api.revision import WorkerGeneration
-from dynamo_graphs.plan.revisions import Generations, Member
+from dynamo_graphs.plan.revisions import Member, Revisions
 from dynamo_graphs.plan.rollout_plan import Rollout
 from dynamo_graphs.status.rollout import rolling_update
 from dynamo_graphs.status.rollout_results import RolloutResult, rollout_results
@@ -69,7 +69,7 @@ def seen(target: str, *, is_made: bool, has_old: bool) -> Rollout:
     generation = WorkerGeneration(target, f"1:{target}" if target else "")
     new = (Member(a_component(), target, f"1:{target}"),) if is_made and target else ()
     old = (Member(a_component("old"), "old", "1:old"),) if has_old else ()
-    return Rollout(Generations(generation, "old", new, old), generation)
+    return Rollout(Revisions(generation, "old", new, old), generation)
 
 
 def with_rollout(

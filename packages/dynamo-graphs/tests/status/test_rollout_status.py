@@ -8,7 +8,7 @@ from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment, RollingUpdateStatus
 from dynamo_graphs.api.revision import WorkerGeneration
 from dynamo_graphs.api.service_status import ServiceReplicaStatus
-from dynamo_graphs.plan.revisions import Generations, Member
+from dynamo_graphs.plan.revisions import Member, Revisions
 from dynamo_graphs.plan.rollout_plan import Rollout
 from dynamo_graphs.status.rollout import replacing, rolling_update, with_old_generations
 from specs import a_graph, a_service
@@ -40,7 +40,7 @@ def member(suffix: str, counts: dict[str, Any] | None = None) -> Member:
 def rollout(
     *, current: str = "aaaaaaaa", new: bool = True, old: str = "aaaaaaaa", through: bool = False
 ) -> Rollout:
-    found = Generations(
+    found = Revisions(
         NEW,
         current,
         (member("bbbbbbbb"),) if new else (),
@@ -112,7 +112,7 @@ def test_a_service_of_one_generation_counts_as_ever() -> None:
 
 
 def why(old: Member, **more: Any) -> str:
-    found = Generations(NEW, "aaaaaaaa", old=(old,), successors=more.pop("successors", ()))
+    found = Revisions(NEW, "aaaaaaaa", old=(old,), successors=more.pop("successors", ()))
     (text,) = replacing(Rollout(found, found.target, **more)).values()
     return text
 
@@ -147,7 +147,7 @@ def test_an_old_component_that_is_paused_says_so_while_it_has_pods() -> None:
 
 def test_a_rollout_ends_when_there_are_no_generations_any_more() -> None:
     stored = RollingUpdateStatus("InProgress", BEFORE, None, ("Decode",), "aaaaaaaa", "bbbbbbbb")
-    nothing = Rollout(Generations(WorkerGeneration("", "")), WorkerGeneration("", ""))
+    nothing = Rollout(Revisions(WorkerGeneration("", "")), WorkerGeneration("", ""))
     found = rolling_update(graph(stored), nothing, NOW)
     assert found is not None
     assert RollingUpdateStatus("Completed", BEFORE, NOW, (), "aaaaaaaa", "") == found

@@ -8,7 +8,7 @@ from dynamo_graphs.api.graph import (
     RestartStatus,
     RollingUpdateStatus,
 )
-from dynamo_graphs.status.events import happenings
+from dynamo_graphs.status.events import status_events
 from kube_runtime.types.meta import Condition
 
 
@@ -56,5 +56,5 @@ def test_what_is_told(
     before: DynamoGraphDeploymentStatus, after: DynamoGraphDeploymentStatus, reasons: list[str]
 ) -> None:
     old, new = DynamoGraphDeployment(status=before), DynamoGraphDeployment(status=after)
-    assert reasons == [each.reason for each in happenings(old, new)]
-    assert () == happenings(new, new)
+    assert reasons == [each.reason for each in status_events(old, new)]
+    assert () == status_events(new, new)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dynamo_graphs.validation.cluster_context import Surroundings
+from dynamo_graphs.validation.cluster_context import ClusterContext
 from kube_runtime.kind import Object
 from reviews.asking import verdict
 from reviews.rows import POD, component, graph, with_service, worker
@@ -14,7 +14,7 @@ W = "spec.services.w"
 
 
 def warned(new: Object, **known: Any) -> tuple[str, ...]:
-    found = verdict(new, surroundings=Surroundings(**known))
+    found = verdict(new, surroundings=ClusterContext(**known))
     assert found.allowed, found.problems
     return found.warnings
 

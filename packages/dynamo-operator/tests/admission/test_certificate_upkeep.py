@@ -11,13 +11,13 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from dynamo_operator.admission.ca_bundle import Configuration
-from dynamo_operator.admission.certificate_store import FileKeeper, Kept, SecretKeeper
+from dynamo_operator.admission.certificate_store import FileStore, SecretStore, StoredCertificates
 from dynamo_operator.admission.certificates import Stored, Terms
-from dynamo_operator.admission.decision_pool import Judges
-from dynamo_operator.admission.identity import Identity
+from dynamo_operator.admission.decision_pool import DecisionPool
+from dynamo_operator.admission.identity import OperatorIdentity
 from dynamo_operator.admission.metrics import WebhookMetrics
 from dynamo_operator.admission.registration import Registration, registration
-from dynamo_operator.admission.rotation import Upkeep
+from dynamo_operator.admission.rotation import CertificateRotation
 from dynamo_operator.admission.rules import Circumstances
 from dynamo_operator.admission.server import WebhookServer
 from kube_runtime.cache.cache import Cache
@@ -39,20 +39,20 @@ CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigu
 
 
 @asynccontextmanager
-async def a_keeper(server: Server) -> AsyncIterator[SecretKeeper]:
+async def a_keeper(server: Server) -> AsyncIterator[SecretStore]:
     """A replica with a cache of its own."""
     client, informer = Client(server), Informer(ServingSecret, namespace="dyn")
     task = asyncio.create_task(informer.run(client))
     await informer.synced.wait()
     try:
-        yield SecretKeeper(client, Cache([informer.store]), KEY, HOSTS, TERMS)
+        yield SecretStore(client, Cache([informer.store]), KEY, HOSTS, TERMS)
     finally:
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
 
 
-async def kept_by(keeper: SecretKeeper) -> Kept:
+async def kept_by(keeper: SecretStore) -> StoredCertificates:
     """What it has in the end."""
     async with asyncio.timeout(10):
         while (found := await keeper.step(timedelta())) is None:  # noqa: ASYNC110  # each step acts
@@ -81,7 +81,7 @@ async def test_a_secret_of_others_is_taken_over_key_by_key() -> None:
 
 
 async def test_files_are_read_again(tmp_path: Path) -> None:
-    keeper = FileKeeper(tmp_path)
+    keeper = FileStore(tmp_path)
     with pytest.raises(ConfigError, match=r"tls\.crt: No such file"):
         await keeper.step(timedelta())
     for _ in range(2):
@@ -105,21 +105,23 @@ def configured(server: Server, stored: Stored) -> None:
 
 
 @asynccontextmanager
-async def upkeep(server: Server, folder: Path) -> AsyncIterator[Upkeep]:
+async def upkeep(server: Server, folder: Path) -> AsyncIterator[CertificateRotation]:
     """A whole replica, with its certificate in files."""
     client = Client(server)
     informer = Informer(ValidatingWebhookConfiguration)
-    cache, certificate, identity = Cache([informer.store]), Certificate(), Identity(client)
+    cache, certificate, identity = Cache([informer.store]), Certificate(), OperatorIdentity(client)
     identity.user = "operator"
     webhooks = WebhookServer(
         ("127.0.0.1", 0),
         certificate,
-        Judges(in_a_thread, lambda _: Circumstances(SETTINGS), lambda _: False),
+        DecisionPool(in_a_thread, lambda _: Circumstances(SETTINGS), lambda _: False),
         WebhookMetrics(CollectorRegistry()),
         drain_seconds=0,
     )
     configuration = Configuration(client, cache, NAME)
-    found = Upkeep(identity, FileKeeper(folder), configuration, webhooks, certificate, (informer,))
+    found = CertificateRotation(
+        identity, FileStore(folder), configuration, webhooks, certificate, (informer,)
+    )
     runs = (informer.run(client), webhooks.run(), found.run())
     tasks: list[asyncio.Task[None]] = [asyncio.create_task(each) for each in runs]
     await informer.synced.wait()
@@ -132,14 +134,14 @@ async def upkeep(server: Server, folder: Path) -> AsyncIterator[Upkeep]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def until(found: Upkeep, problem: str) -> None:
+async def until(found: CertificateRotation, problem: str) -> None:
     """Return when readiness says that, or nothing if it is ""."""
     async with asyncio.timeout(15):
         while not _says(found, problem):  # noqa: ASYNC110  # a probe is asked again and again, too
             await asyncio.sleep(0.02)
 
 
-def _says(found: Upkeep, problem: str) -> bool:
+def _says(found: CertificateRotation, problem: str) -> bool:
     said = " ".join(found.ready().problems)
     return problem in said if problem else not said
 

@@ -14,10 +14,10 @@ from dynamo_operator.admission.access_reviews import (
     KEPT_SECONDS,
     MOST_REMEMBERED,
     REFILL_SECONDS,
-    Questions,
-    TooManyQuestions,
+    AccessReviews,
+    TooManyAccessReviews,
 )
-from dynamo_operator.admission.cross_namespace import PATH, Elsewhere
+from dynamo_operator.admission.cross_namespace import PATH, CrossNamespace
 from dynamo_operator.admission.registration import path_of
 from dynamo_operator.admission.review import request_in
 from kube_runtime.client.requests import Client
@@ -55,7 +55,9 @@ async def told(reviews: Reviews, namespace: str | None, before: str | None = Non
     new = asked_for(deploymentOverrides={"namespace": namespace})
     old = asked_for(deploymentOverrides={"namespace": before}) if before else None
     found = request_in(review(new, old))
-    return [str(each) for each in await Elsewhere(Questions(Client(reviews))).problems(found)]
+    return [
+        str(each) for each in await CrossNamespace(AccessReviews(Client(reviews))).problems(found)
+    ]
 
 
 async def test_a_namespace_of_others_is_refused_and_one_where_he_may_create_graphs_is_not() -> None:
@@ -84,7 +86,7 @@ async def test_a_namespace_that_was_stored_may_stay_and_not_be_changed() -> None
 async def test_who_changes_what_will_run_over_there_is_asked_about_like_its_author() -> None:
     old = asked_for(deploymentOverrides={"namespace": "team-b"})
     labelled = {**old, "metadata": {**old["metadata"], "labels": {"a": "b"}}}
-    elsewhere = Elsewhere(Questions(Client(Reviews())))
+    elsewhere = CrossNamespace(AccessReviews(Client(Reviews())))
     assert () == await elsewhere.problems(request_in(review(labelled, old)))
     new = asked_for(deploymentOverrides={"namespace": "team-b", "workersImage": "evil:1"})
     (problem,) = await elsewhere.problems(request_in(review(new, old)))
@@ -94,8 +96,10 @@ async def test_who_changes_what_will_run_over_there_is_asked_about_like_its_auth
 async def test_a_namespace_marked_by_its_tenant_is_no_way_round() -> None:
     path = path_of(DynamoGraphDeploymentRequest.KIND)
     wanted = review(asked_for(deploymentOverrides={"namespace": "team-b"}))
-    elsewhere = Elsewhere(Questions(Client(Reviews())))
-    async with running(skips=lambda namespace: namespace == "lab", elsewhere=elsewhere) as there:
+    elsewhere = CrossNamespace(AccessReviews(Client(Reviews())))
+    async with running(
+        is_excluded=lambda namespace: namespace == "lab", elsewhere=elsewhere
+    ) as there:
         _, body = await there.post(path, wanted)
     assert not json.loads(body)["response"]["allowed"]
 
@@ -113,10 +117,10 @@ def spec(user: str, namespace: str = "team-b") -> dict[str, Any]:
 @on_simulated_clock
 async def test_a_stranger_has_few_questions_and_takes_none_from_others() -> None:
     reviews = Reviews()
-    questions = Questions(Client(reviews))
+    questions = AccessReviews(Client(reviews))
     for number in range(BURST):
         assert not await questions.allowed(spec(f"u{number}"), "10.0.0.9")
-    with pytest.raises(TooManyQuestions):
+    with pytest.raises(TooManyAccessReviews):
         await questions.allowed(spec("next"), "10.0.0.9")
     assert await questions.allowed(spec("alice", "open"), "10.0.0.1"), "another address"
     await asyncio.sleep(REFILL_SECONDS)
@@ -127,7 +131,7 @@ async def test_a_stranger_has_few_questions_and_takes_none_from_others() -> None
 @on_simulated_clock
 async def test_an_answer_counts_for_a_moment_and_is_of_one_user() -> None:
     reviews = Reviews()
-    questions = Questions(Client(reviews))
+    questions = AccessReviews(Client(reviews))
     for _ in range(50):
         assert await questions.allowed(spec("alice", "open"), "10.0.0.1")
     assert not await questions.allowed(spec("bob", "open"), "10.0.0.1")
@@ -140,7 +144,7 @@ async def test_an_answer_counts_for_a_moment_and_is_of_one_user() -> None:
 @on_simulated_clock
 async def test_clients_that_are_known_ask_as_much_as_they_need() -> None:
     reviews = Reviews()
-    questions = Questions(Client(reviews), are_clients_known=True)
+    questions = AccessReviews(Client(reviews), are_clients_known=True)
     for number in range(3 * BURST):
         assert not await questions.allowed(spec(f"u{number}"), "10.0.0.9")
 
@@ -150,7 +154,7 @@ async def test_320_reviews_of_a_stranger_are_at_most_20_questions() -> None:
     path = path_of(DynamoGraphDeploymentRequest.KIND)
     wanted = asked_for(deploymentOverrides={"namespace": "open"})
     started = asyncio.get_running_loop().time()
-    async with running(elsewhere=Elsewhere(Questions(Client(reviews)))) as there:
+    async with running(elsewhere=CrossNamespace(AccessReviews(Client(reviews)))) as there:
         bodies = [review(wanted, user=f"u{number}") for number in range(320)]
         answers = await asyncio.gather(*(there.post(path, each) for each in bodies))
     refused = [body for status, body in answers if status == 200 and b'"allowed":true' in body]
@@ -163,7 +167,7 @@ async def test_nothing_is_asked_about_a_request_that_is_refused_anyway() -> None
     reviews = Reviews()
     path = path_of(DynamoGraphDeploymentRequest.KIND)
     wanted = asked_for(backend="none", deploymentOverrides={"namespace": "open"})
-    async with running(elsewhere=Elsewhere(Questions(Client(reviews)))) as there:
+    async with running(elsewhere=CrossNamespace(AccessReviews(Client(reviews)))) as there:
         _, body = await there.post(path, review(wanted, user="alice"))
     assert not json.loads(body)["response"]["allowed"]
     assert [] == reviews.asked
@@ -172,7 +176,7 @@ async def test_nothing_is_asked_about_a_request_that_is_refused_anyway() -> None
 @on_simulated_clock
 async def test_answers_and_clients_are_remembered_within_bounds() -> None:
     reviews = Reviews()
-    questions = Questions(Client(reviews))
+    questions = AccessReviews(Client(reviews))
     for number in range(MOST_REMEMBERED + 10):
         assert not await questions.allowed(
             spec(f"u{number}"), f"10.0.{number // 250}.{number % 250}"

@@ -7,7 +7,7 @@ import pytest
 
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.validation import lines
-from dynamo_operator.admission.decision import judged
+from dynamo_operator.admission.decision import decide
 from dynamo_operator.admission.json_path import scalars_at
 from dynamo_operator.admission.rules import Circumstances
 from kube_runtime.kind import Object
@@ -109,7 +109,7 @@ def test_what_does_not_fit_its_type_is_told_in_words(new: Object, expected: str)
 @pytest.mark.parametrize("text", [b"null", b"5", b'"x"', b"[]", b"{}", b'{"metadata":[]}'])
 def test_what_is_no_object_of_ours_is_judged_all_the_same(text: bytes) -> None:
     at = Circumstances(RenderSettings())
-    assert not judged(rules_of(graph()), msgspec.Raw(text), None, at).allowed
+    assert not decide(rules_of(graph()), msgspec.Raw(text), None, at).allowed
 
 
 def test_an_old_state_that_cannot_be_read_is_not_compared_with() -> None:
@@ -139,7 +139,7 @@ def test_a_restart_after_a_rolling_update_is_fine(phase: str | None) -> None:
 def test_an_operator_that_does_not_know_itself_takes_nobody_for_itself() -> None:
     at = Circumstances(RenderSettings(), user="", operator="")
     old, new = (msgspec.Raw(msgspec.json.encode(adapted(count))) for count in (1, 3))
-    assert not judged(rules_of(graph()), new, old, at).allowed
+    assert not decide(rules_of(graph()), new, old, at).allowed
 
 
 def test_a_request_that_runs_keeps_its_spec() -> None:
@@ -168,7 +168,7 @@ def large(letters: int) -> Object:
 def sized(new: Object, old: Object | None = None) -> Any:
     texts = [msgspec.Raw(msgspec.json.encode(each)) if each else None for each in (new, old)]
     assert texts[0] is not None
-    return judged(rules_of(new), texts[0], texts[1], Circumstances(SMALL))
+    return decide(rules_of(new), texts[0], texts[1], Circumstances(SMALL))
 
 
 def test_an_object_over_the_limit_is_refused_with_its_size_and_the_limit() -> None:

@@ -5,13 +5,13 @@ import itertools
 
 import pytest
 
-from dynamo_operator.admission.backoff import RepairPace
+from dynamo_operator.admission.backoff import PatchBackoff
 from simulated.clock import on_simulated_clock
 
 
 @on_simulated_clock
 async def test_the_first_repair_is_made_at_once_and_the_others_wait_longer_and_longer() -> None:
-    pace, loop = RepairPace(), asyncio.get_running_loop()
+    pace, loop = PatchBackoff(), asyncio.get_running_loop()
     made = []
     for _ in range(10):
         await pace.turn()
@@ -22,7 +22,7 @@ async def test_the_first_repair_is_made_at_once_and_the_others_wait_longer_and_l
 
 @on_simulated_clock
 async def test_after_a_calm_time_the_next_is_the_first_again() -> None:
-    pace, loop = RepairPace(), asyncio.get_running_loop()
+    pace, loop = PatchBackoff(), asyncio.get_running_loop()
     for _ in range(4):
         await pace.turn()
     await asyncio.sleep(700)

@@ -3,7 +3,7 @@
 import pytest
 
 from dynamo_graphs.validation import lines
-from dynamo_graphs.validation.cluster_context import Surroundings
+from dynamo_graphs.validation.cluster_context import ClusterContext
 from reviews.asking import SETTINGS, verdict
 from reviews.rows import ROWS, Row
 
@@ -12,7 +12,7 @@ from reviews.rows import ROWS, Row
 def test_a_row_is_judged_in_these_words(row: Row) -> None:
     restricted = "lab" if row.restricted else ""
     settings = type(SETTINGS)(epp_cluster_role_name="epp", restricted_namespace=restricted)
-    around = Surroundings(pools_served=row.pools_served)
+    around = ClusterContext(pools_served=row.pools_served)
     found = verdict(row.new, row.old, user=row.user, settings=settings, surroundings=around)
     assert row.refused == lines(found.problems)
     assert row.warnings == found.warnings

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.validation.cluster_context import Surroundings
+from dynamo_graphs.validation.cluster_context import ClusterContext
 from dynamo_operator.admission.shared_names import shared_names
 from kube_runtime.cache.cache import Cache
 from kube_runtime.types.meta import Metadata
@@ -32,8 +32,8 @@ class World:
         self.graphs, self.ingresses = a_store(DynamoGraphDeployment), a_store(Ingress)
         self.names = shared_names(Cache([self.graphs, self.ingresses]))
 
-    def around(self, namespace: str) -> Surroundings:
-        return Surroundings(
+    def around(self, namespace: str) -> ClusterContext:
+        return ClusterContext(
             foreign_graphs=self.names.graphs.outside(namespace),
             foreign_hosts=self.names.hosts.outside(namespace),
         )
@@ -51,7 +51,7 @@ def warned(document: Any, world: World, namespace: str = "lab") -> tuple[str, ..
 
 def test_a_dynamo_namespace_that_another_namespace_has_is_told() -> None:
     world = World()
-    world.graphs.hear(Present(a_graph({}, name="b-chat", namespace="lab-a")))
+    world.graphs.on_watch_event(Present(a_graph({}, name="b-chat", namespace="lab-a")))
     clash = {**graph(), "metadata": {"name": "a-b-chat", "namespace": "lab"}}
     (told,) = warned(clash, world)
     assert (
@@ -64,18 +64,18 @@ def test_a_dynamo_namespace_that_another_namespace_has_is_told() -> None:
 
 def test_a_graph_is_no_rival_of_itself_and_one_that_is_gone_of_nobody() -> None:
     world = World()
-    world.graphs.hear(Present(a_graph({}, name="chat", namespace="lab")))
+    world.graphs.on_watch_event(Present(a_graph({}, name="chat", namespace="lab")))
     assert () == warned(graph(), world)
     other = a_graph({}, name="b-chat", namespace="lab-a")
-    world.graphs.hear(Present(other))
-    world.graphs.hear(Removed(other.key, other.metadata.uid))
+    world.graphs.on_watch_event(Present(other))
+    world.graphs.on_watch_event(Removed(other.key, other.metadata.uid))
     clash = {**graph(), "metadata": {"name": "a-b-chat", "namespace": "lab"}}
     assert () == warned(clash, world)
 
 
 def test_a_host_that_another_namespace_has_is_told() -> None:
     world = World()
-    world.ingresses.hear(Present(ingress("prod", "chat.example.com")))
+    world.ingresses.on_watch_event(Present(ingress("prod", "chat.example.com")))
     (told,) = warned(with_service(ingress=HOST), world)
     assert 'an Ingress in another namespace uses the same host "chat.example.com"' in told
     assert () == warned(with_service(ingress=HOST), world, "prod")
@@ -84,5 +84,5 @@ def test_a_host_that_another_namespace_has_is_told() -> None:
 @pytest.mark.parametrize("spec", [b"{}", b'{"rules":5}', b'{"rules":[{"host":null}]}'])
 def test_an_ingress_without_hosts_claims_none(spec: bytes) -> None:
     world = World()
-    world.ingresses.hear(Present(ingress("prod", spec=spec)))
+    world.ingresses.on_watch_event(Present(ingress("prod", spec=spec)))
     assert "chat.example.com" not in world.names.hosts.outside("lab")

@@ -86,7 +86,7 @@ async def test_subresources_are_not_judged() -> None:
 
 
 async def test_a_namespace_that_another_operator_looks_after_is_left_to_it() -> None:
-    async with running(skips=lambda namespace: namespace == "lab") as there:
+    async with running(is_excluded=lambda namespace: namespace == "lab") as there:
         assert (await reviewed(there, GRAPHS, BAD))["allowed"]
         assert not (await reviewed(there, GRAPHS, BAD, namespace="other"))["allowed"]
         counted = sample(

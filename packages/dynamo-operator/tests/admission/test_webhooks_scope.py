@@ -5,7 +5,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from dynamo_graphs.settings import RenderSettings, Settings, WebhookSettings
-from dynamo_operator.admission.identity import Identity, account_of
+from dynamo_operator.admission.identity import OperatorIdentity, account_of
 from dynamo_operator.admission.review import request_in
 from dynamo_operator.admission.rules import RULES
 from dynamo_operator.admission.server import WebhookServer
@@ -26,13 +26,13 @@ def server(**chosen: str) -> WebhookServer:
         webhooks=msgspec.convert(chosen, WebhookSettings),
     )
     found = webhooks(
-        Identity(Client(Server()), "us"),
+        OperatorIdentity(Client(Server()), "us"),
         Cache(),
         CollectorRegistry(),
         ("127.0.0.1", 0),
         "dyn",
         settings,
-        skips=lambda _: False,
+        is_excluded=lambda _: False,
     )
     (only,) = (each for each in found.servers if isinstance(each, WebhookServer))
     return only

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamo_graphs.settings import Field, fields
+from dynamo_graphs.settings import SettingField, fields
 from dynamo_operator.cli.configuration import read_settings
 from dynamo_operator.cli.values import boolean, duration_seconds, from_text, from_yaml
 
@@ -103,7 +103,7 @@ TEXTS = {key: field for key, field in FIELDS.items() if field.type_ is str}
 
 
 @pytest.mark.parametrize("field", TEXTS.values(), ids=TEXTS)
-def test_a_text_may_be_empty(field: Field) -> None:
+def test_a_text_may_be_empty(field: SettingField) -> None:
     assert from_text(field, "") == ""
 
 
@@ -111,7 +111,7 @@ OTHERS = {key: field for key, field in FIELDS.items() if field.type_ is not str}
 
 
 @pytest.mark.parametrize("field", OTHERS.values(), ids=OTHERS)
-def test_no_other_setting_may_be_empty(field: Field) -> None:
+def test_no_other_setting_may_be_empty(field: SettingField) -> None:
     with pytest.raises(ValueError, match="expected"):
         from_text(field, "")
 

@@ -8,20 +8,20 @@ from contextlib import ExitStack, asynccontextmanager
 
 import pytest
 
-from dynamo_graphs.plan.lora_calls import Call, Ending, Reply, Verb
-from dynamo_operator.lora.lora_api import AdapterApi, adapter_session, understood
+from dynamo_graphs.plan.lora_calls import Call, Ending, LoraVerb, Reply
+from dynamo_operator.lora.lora_api import LoraApi, lora_session, understood
 from simulated.lora_worker import LoraWorker, Trouble
 
 ADDRESS = "http://10.0.0.1:9090"
-LOAD = Call(Verb.LOAD, "org/support", "s3://weights/support")
-UNLOAD = Call(Verb.UNLOAD, "org/support")
-LIST = Call(Verb.LIST)
+LOAD = Call(LoraVerb.LOAD, "org/support", "s3://weights/support")
+UNLOAD = Call(LoraVerb.UNLOAD, "org/support")
+LIST = Call(LoraVerb.LIST)
 
 
 @asynccontextmanager
-async def reaching(worker: LoraWorker, *, timeout_seconds: float = 5) -> AsyncIterator[AdapterApi]:
-    async with worker.serving(), adapter_session() as session:
-        yield AdapterApi(session, timeout_seconds=timeout_seconds, dial=lambda _: worker.base)
+async def reaching(worker: LoraWorker, *, timeout_seconds: float = 5) -> AsyncIterator[LoraApi]:
+    async with worker.serving(), lora_session() as session:
+        yield LoraApi(session, timeout_seconds=timeout_seconds, dial=lambda _: worker.base)
 
 
 async def test_an_adapter_is_loaded_listed_and_unloaded() -> None:
@@ -58,7 +58,7 @@ async def test_without_the_route_nothing_can_be_there_to_unload() -> None:
 async def test_what_a_url_would_misread_is_encoded(name: str, path: str) -> None:
     worker = LoraWorker()
     async with reaching(worker) as api:
-        await api.call(ADDRESS, Call(Verb.UNLOAD, name))
+        await api.call(ADDRESS, Call(LoraVerb.UNLOAD, name))
     assert [f"DELETE {path}"] == worker.asked
 
 
@@ -66,7 +66,7 @@ async def test_what_a_url_would_misread_is_encoded(name: str, path: str) -> None
 async def test_a_name_that_would_lead_elsewhere_is_not_sent(name: str) -> None:
     worker = LoraWorker()
     async with reaching(worker) as api:
-        for verb in (Verb.LOAD, Verb.UNLOAD):
+        for verb in (LoraVerb.LOAD, LoraVerb.UNLOAD):
             assert Ending.FAILED is (await api.call(ADDRESS, Call(verb, name))).ending
     assert [] == worker.asked
 
@@ -104,8 +104,8 @@ async def test_a_worker_that_is_not_there_is_a_failure() -> None:
     worker = LoraWorker()
     async with worker.serving():
         pass
-    async with adapter_session() as session:
-        reply = await AdapterApi(session, dial=lambda _: worker.base).call(ADDRESS, LOAD)
+    async with lora_session() as session:
+        reply = await LoraApi(session, dial=lambda _: worker.base).call(ADDRESS, LOAD)
     assert Ending.FAILED is reply.ending
     assert reply.message.startswith("no answer: ")
 
@@ -121,8 +121,8 @@ async def test_a_host_that_takes_no_connection_is_told_from_one_that_does_not_an
                 each = waiting.enter_context(socket.socket())
                 each.settimeout(0)
                 each.connect_ex((host, port))
-            async with adapter_session(connect_seconds=0.2) as session:
-                api = AdapterApi(session, dial=lambda _: f"http://{host}:{port}")
+            async with lora_session(connect_seconds=0.2) as session:
+                api = LoraApi(session, dial=lambda _: f"http://{host}:{port}")
                 reply = await api.call(ADDRESS, LOAD)
     assert Ending.FAILED is reply.ending
     assert "connection refused or unreachable" in reply.message
@@ -132,7 +132,7 @@ async def test_a_host_that_takes_no_connection_is_told_from_one_that_does_not_an
 def test_what_a_worker_says_of_a_404_of_its_own_is_told() -> None:
     said = b'{"status": "error", "message": "no such weights"}'
     assert "cannot manage LoRAs: status 404: no such weights" == (
-        understood(Verb.LOAD, 404, said).message
+        understood(LoraVerb.LOAD, 404, said).message
     )
 
 
@@ -149,7 +149,7 @@ def test_what_a_worker_says_of_a_404_of_its_own_is_told() -> None:
 def test_what_a_worker_says_is_told_without_credentials(said: str) -> None:
     body = json.dumps({"status": "error", "message": said}).encode()
     for status in (200, 500, 404):
-        message = understood(Verb.LOAD, status, body).message
+        message = understood(LoraVerb.LOAD, status, body).message
         assert "secret" not in message
         assert message
 
@@ -157,5 +157,5 @@ def test_what_a_worker_says_is_told_without_credentials(said: str) -> None:
 def test_an_endless_text_of_a_worker_is_read_in_no_time() -> None:
     started = time.monotonic()
     for text in ("a://b:", "http://", "x", "?", "s3://:@"):
-        understood(Verb.LOAD, 500, (text * 200_000).encode())
+        understood(LoraVerb.LOAD, 500, (text * 200_000).encode())
     assert time.monotonic() - started < 5

@@ -4,15 +4,15 @@ import asyncio
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 
-from dynamo_graphs.plan.lora_calls import Adapter, Endpoint, Work, after, plan
-from dynamo_operator.lora.lora_api import AdapterApi, adapter_session
+from dynamo_graphs.plan.lora_calls import Endpoint, Lora, Work, after, plan
+from dynamo_operator.lora.lora_api import LoraApi, lora_session
 from simulated.lora_worker import LoraWorker, Trouble
 
-WANTED = Adapter("support", "s3://weights/support")
+WANTED = Lora("support", "s3://weights/support")
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-async def work_at(api: AdapterApi, work: Work, now: datetime) -> Endpoint:
+async def work_at(api: LoraApi, work: Work, now: datetime) -> Endpoint:
     known = work.endpoint
     for call in work.calls:
         known = after(known, call, await api.call(known.address, call), now=now)
@@ -27,8 +27,8 @@ async def test_the_good_are_loaded_in_one_round_and_only_the_others_are_asked_ag
     async with AsyncExitStack() as stack:
         for each in workers.values():
             await stack.enter_async_context(each.serving())
-        session = await stack.enter_async_context(adapter_session())
-        api = AdapterApi(session, timeout_seconds=5, dial=lambda each: workers[of[each]].base)
+        session = await stack.enter_async_context(lora_session())
+        api = LoraApi(session, timeout_seconds=5, dial=lambda each: workers[of[each]].base)
         first = plan(WANTED, ends, now=START)
         known = await asyncio.gather(*(work_at(api, each, START) for each in first.work))
     assert 70 == sum(each.loaded == WANTED for each in known)

@@ -193,4 +193,4 @@ def test_a_change_wakes_the_graph_that_is_named_and_the_one_that_controls() -> N
         ),
         DynamoGraphDeploymentScalingAdapterSpec(1, ServiceReference("other", "decode")),
     )
-    assert {Key(NAMESPACE, "other"), GRAPH} == set(adapter_watch().keys(found))
+    assert {Key(NAMESPACE, "other"), GRAPH} == set(adapter_watch().map_to(found))

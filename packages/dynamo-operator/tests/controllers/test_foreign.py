@@ -2,7 +2,7 @@
 
 import msgspec
 
-from dynamo_operator.reconcile.transforms import reduced_unless_ours
+from dynamo_operator.reconcile.transforms import strip_unowned
 from kube_runtime.types.core import Service
 from kube_runtime.types.meta import Metadata, OwnerReference
 
@@ -17,26 +17,26 @@ def service(owner: str = "", **labels: str) -> Service:
 
 def test_what_belongs_to_one_of_our_kinds_is_kept_whole() -> None:
     ours = service("nvidia.com/v1alpha1")
-    assert ours is reduced_unless_ours(ours)
+    assert ours is strip_unowned(ours)
 
 
 def test_what_carries_our_marker_is_kept_whole() -> None:
     shared = service(**{"nvidia.com/managed-by": "dynamo-operator"})
-    assert shared is reduced_unless_ours(shared)
+    assert shared is strip_unowned(shared)
 
 
 def test_of_others_the_metadata_stay() -> None:
     for theirs in (service(), service("apps/v1"), service("notnvidia.com/v1")):
-        assert Service(theirs.metadata) == reduced_unless_ours(theirs)
+        assert Service(theirs.metadata) == strip_unowned(theirs)
 
 
 def test_a_change_of_what_is_not_read_is_no_change() -> None:
     theirs = service("apps/v1")
     other = msgspec.structs.replace(theirs, spec=msgspec.Raw(b"{}"))
-    assert reduced_unless_ours(theirs) == reduced_unless_ours(other)
+    assert strip_unowned(theirs) == strip_unowned(other)
 
 
 def test_the_copy_that_kubectl_leaves_in_an_annotation_is_not_kept() -> None:
     copy = {"kubectl.kubernetes.io/last-applied-configuration": '{"spec":{}}'}
     theirs = Service(Metadata("s", annotations={**copy, "kept": "yes"}), SPEC)
-    assert {"kept": "yes"} == reduced_unless_ours(theirs).metadata.annotations
+    assert {"kept": "yes"} == strip_unowned(theirs).metadata.annotations

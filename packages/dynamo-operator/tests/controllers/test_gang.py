@@ -8,11 +8,11 @@ import pytest
 
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.provider import COMPONENT, GROVE, recorded
-from dynamo_graphs.facts import InUse
-from dynamo_graphs.status.grove import GangMember
+from dynamo_graphs.facts import LiveTemplate
+from dynamo_graphs.status.grove import GroveMember
 from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet, ReplicasSpec
 from dynamo_graphs.types.kai import Queue
-from dynamo_operator.reconcile.grove import gang_watches, in_use, members
+from dynamo_operator.reconcile.grove import grove_watches, live_templates, members
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches
 from kube_runtime.kind import Key
@@ -55,33 +55,33 @@ def cache(*objects: Resource) -> Cache:
 
 def woken(watches: Iterable[Watches], changed: Resource) -> list[Key]:
     return [
-        key for each in watches if isinstance(changed, each.type_) for key in each.keys(changed)
+        key for each in watches if isinstance(changed, each.type_) for key in each.map_to(changed)
     ]
 
 
 def test_without_a_set_nothing_is_in_use() -> None:
-    assert {} == in_use(GRAPH, cache())
-    assert {} == in_use(GRAPH, cache(a_set(deletion_timestamp="2026-01-01T00:00:00Z")))
+    assert {} == live_templates(GRAPH, cache())
+    assert {} == live_templates(GRAPH, cache(a_set(deletion_timestamp="2026-01-01T00:00:00Z")))
 
 
 def test_sizes_are_in_use_once_something_lives_and_minima_and_restarts_at_once() -> None:
-    rest = {name: InUse(None, 1, scheduler="") for name in ("w-ldr", "w-wkr")}
-    expected = {"f": InUse(None, 1, "r1", "kai-scheduler"), **rest}
-    assert expected == in_use(GRAPH, cache(a_set()))
+    rest = {name: LiveTemplate(None, 1, scheduler="") for name in ("w-ldr", "w-wkr")}
+    expected = {"f": LiveTemplate(None, 1, "r1", "kai-scheduler"), **rest}
+    assert expected == live_templates(GRAPH, cache(a_set()))
     living = (
         PodClique(Metadata("chat-0-f", "prod"), ReplicasSpec(9)),
         PodCliqueScalingGroup(Metadata("chat-0-w", "prod"), ReplicasSpec(9)),
     )
-    expected |= {"f": InUse(4, 1, "r1", "kai-scheduler"), "w": InUse(2)}
-    assert expected == in_use(GRAPH, cache(a_set(), *living))
+    expected |= {"f": LiveTemplate(4, 1, "r1", "kai-scheduler"), "w": LiveTemplate(2)}
+    assert expected == live_templates(GRAPH, cache(a_set(), *living))
 
 
 def test_a_service_is_run_by_a_clique_or_by_a_group() -> None:
     clique = PodClique(Metadata("chat-0-f", "prod"))
     found = members(GRAPH, cache(clique))
     assert {
-        "F": GangMember("chat-0-f", is_group=False, live=clique, wanted=5),
-        "W": GangMember("chat-0-w", is_group=True, live=None, wanted=None),
+        "F": GroveMember("chat-0-f", is_group=False, live=clique, wanted=5),
+        "W": GroveMember("chat-0-w", is_group=True, live=None, wanted=None),
     } == found
 
 
@@ -98,7 +98,7 @@ def test_a_service_is_run_by_a_clique_or_by_a_group() -> None:
 def test_what_grove_made_wakes_the_graph_of_its_set(
     type_: type[Resource], name: str, expected: list[Key]
 ) -> None:
-    watches = gang_watches(cache(a_set()))
+    watches = grove_watches(cache(a_set()))
     assert expected == woken(watches, type_(Metadata(name, "prod")))
 
 
@@ -111,7 +111,7 @@ def test_a_queue_wakes_the_graphs_that_wait_in_it() -> None:
         recorded(a_graph({"w": a_service()}, "elsewhere"), COMPONENT),
         queued,
     )
-    watches = gang_watches(cache(*graphs))
+    watches = grove_watches(cache(*graphs))
     assert [Key("prod", "new"), Key("prod", "on-grove")] == woken(
         watches, Queue(Metadata("dynamo"))
     )

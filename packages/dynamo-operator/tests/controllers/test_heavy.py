@@ -12,9 +12,9 @@ from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.status.component import expensive_status
 from dynamo_graphs.validation.graph import graph_problems
 from dynamo_graphs.validation.size import weight_bytes
-from dynamo_operator.reconcile.offload import AGAIN_SECONDS, IN_PLACE_BYTES, Heavy
-from kube_runtime.controller.controller import DONE, Again, Outcome
-from kube_runtime.controller.worker import Workers
+from dynamo_operator.reconcile.offload import AGAIN_SECONDS, IN_PLACE_BYTES, Offload
+from kube_runtime.controller.controller import DONE, Result
+from kube_runtime.controller.worker import WorkerPool
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.meta import Metadata, condition
 
@@ -28,8 +28,8 @@ def graph(letters: int = 0) -> DynamoGraphDeployment:
 
 def test_small_objects_are_worked_on_at_once_and_large_ones_in_another_process() -> None:
     async def scenario() -> None:
-        workers = Workers()
-        heavy = Heavy(workers)
+        workers = WorkerPool()
+        heavy = Offload(workers)
         try:
             assert ("a", "b") == await heavy.do(graph(), sorted, "ba")
             assert workers.processes == 0
@@ -43,12 +43,12 @@ def test_small_objects_are_worked_on_at_once_and_large_ones_in_another_process()
 
 def test_work_that_was_ended_is_reported_and_not_begun_again_until_the_object_changes() -> None:
     async def scenario() -> None:
-        workers, metrics = Workers(), RuntimeMetrics()
-        heavy = Heavy(workers, metrics, seconds=0.2)
+        workers, metrics = WorkerPool(), RuntimeMetrics()
+        heavy = Offload(workers, metrics, seconds=0.2)
         begun: list[int] = []
         reported: list[str] = []
 
-        async def reconcile(found: DynamoGraphDeployment) -> Outcome:
+        async def reconcile(found: DynamoGraphDeployment) -> Result:
             begun.append(len(str(found.spec.backend_framework)))
             if begun[-1] > IN_PLACE_BYTES:
                 await heavy.do(found, re.findall, *EVIL)
@@ -61,9 +61,9 @@ def test_work_that_was_ended_is_reported_and_not_begun_again_until_the_object_ch
         try:
             first = await heavy.reconciled(large, reconcile, report)
             again = await heavy.reconciled(large, reconcile, report)
-            assert Again(AGAIN_SECONDS) == first
-            assert isinstance(again, Again)
-            assert again.after_seconds <= AGAIN_SECONDS
+            assert Result(AGAIN_SECONDS) == first
+            assert isinstance(again, Result)
+            assert again.requeue_after_seconds or 0 <= AGAIN_SECONDS
             assert len(begun) == len(reported) == 1
             assert "0.2 s of processor time" in reported[0]
             count = metrics.registry.get_sample_value(
@@ -99,10 +99,10 @@ def test_what_services_share_counts_once_for_each_of_them() -> None:
 
 def test_an_error_in_the_other_process_is_raised_here() -> None:
     async def scenario() -> None:
-        workers = Workers()
+        workers = WorkerPool()
         try:
             with pytest.raises(TypeError):
-                await Heavy(workers).do(graph(IN_PLACE_BYTES), sorted, 3)
+                await Offload(workers).do(graph(IN_PLACE_BYTES), sorted, 3)
         finally:
             await workers.close()
 

@@ -12,23 +12,23 @@ from dynamo_graphs.api.request import (
     DynamoGraphDeploymentRequestSpec,
     ProfilingConfig,
 )
-from dynamo_graphs.plan.request_output import BadOutput, Progress, progress
+from dynamo_graphs.plan.request_output import BadOutput, ProfilingProgress, progress
 from dynamo_graphs.settings import RenderSettings
-from dynamo_operator.reconcile.offload import IN_PLACE_BYTES, Heavy
-from dynamo_operator.requests.actions import RequestActs
+from dynamo_operator.reconcile.offload import IN_PLACE_BYTES, Offload
+from dynamo_operator.requests.actions import RequestActions
 from dynamo_operator.requests.controller import RequestController, read_output
 from dynamo_operator.requests.cross_namespace import Grants
-from dynamo_operator.requests.gpu_discovery_rbac import NodeReaders
-from dynamo_operator.requests.inputs import RequestFacts
+from dynamo_operator.requests.gpu_discovery_rbac import GpuDiscoveryRbac
+from dynamo_operator.requests.inputs import RequestInputs
 from kube_runtime.apply.shared_ownership import SharedApplier
-from kube_runtime.apply.status_patch import StatusPace
+from kube_runtime.apply.status_patch import StatusRateLimit
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Informer
 from kube_runtime.client.requests import Client
-from kube_runtime.controller.controller import Again
+from kube_runtime.controller.controller import Result
 from kube_runtime.controller.events import EventWriter
-from kube_runtime.controller.worker import WorkEnded, Workers
+from kube_runtime.controller.worker import WorkEnded, WorkerPool
 from kube_runtime.kind import Key, Object
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.meta import Metadata, condition
@@ -39,8 +39,8 @@ REQUESTS = DynamoGraphDeploymentRequest.KIND
 
 
 @pytest.fixture
-async def workers() -> AsyncIterator[Workers]:
-    found = Workers()
+async def workers() -> AsyncIterator[WorkerPool]:
+    found = WorkerPool()
     yield found
     await found.close()
 
@@ -56,12 +56,12 @@ def wide(values: int) -> Object:
 
 
 async def test_the_rules_of_a_large_request_are_checked_in_another_process(
-    workers: Workers,
+    workers: WorkerPool,
 ) -> None:
     client = Client(Server())
     cache = Cache([Informer(DynamoGraphDeployment).store])
     grants = Grants(client, accepts_all=False)
-    facts = RequestFacts(client, cache, RenderSettings(), grants, Heavy(workers))
+    facts = RequestInputs(client, cache, RenderSettings(), grants, Offload(workers))
     assert () == await facts.problems(a_request(wide(10)))
     assert workers.processes == 0
     large = a_request({**wide(3_000), "sla": "wrong"})
@@ -71,7 +71,7 @@ async def test_the_rules_of_a_large_request_are_checked_in_another_process(
     assert workers.processes == 1
 
 
-async def test_large_results_are_read_in_another_process(workers: Workers) -> None:
+async def test_large_results_are_read_in_another_process(workers: WorkerPool) -> None:
     """The loop would stand still for seconds, which fails every test."""
     services = {f"s{number}": {"componentType": "worker"} for number in range(10_000)}
     graph = {"kind": "DynamoGraphDeployment", "spec": {"services": services}}
@@ -80,21 +80,21 @@ async def test_large_results_are_read_in_another_process(workers: Workers) -> No
     size = len(data[RESULTS_FILE])
     assert size > 300_000
     args = (request, request.spec, data)
-    output = await Heavy(workers).one(request, read_output, *args, more_bytes=size)
+    output = await Offload(workers).one(request, read_output, *args, more_bytes=size)
     assert len(output.graph["spec"]["services"]) == len(services)
     assert workers.processes == 1
     broken = {RESULTS_FILE: "[" * size}
     args = (request, request.spec, broken)
     with pytest.raises(BadOutput, match="invalid YAML"):
-        await Heavy(workers).one(request, read_output, *args, more_bytes=size)
+        await Offload(workers).one(request, read_output, *args, more_bytes=size)
 
 
 def test_what_a_profiler_says_at_length_is_not_read() -> None:
-    assert progress({STATUS_FILE: "phase: a"}) == Progress(phase="a")
-    assert progress({STATUS_FILE: "phase: a\n" + "x: y\n" * 100_000}) == Progress()
+    assert progress({STATUS_FILE: "phase: a"}) == ProfilingProgress(phase="a")
+    assert progress({STATUS_FILE: "phase: a\n" + "x: y\n" * 100_000}) == ProfilingProgress()
 
 
-class Ends(Heavy):
+class Ends(Offload):
     """Has all work ended."""
 
     async def do(self, *_: object, **__: object) -> tuple[object, ...]:  # type: ignore[override]
@@ -110,14 +110,14 @@ async def test_a_request_that_is_too_expensive_says_so_and_is_left_alone() -> No
     server.storage.create(REQUESTS.path(), {**body, "metadata": metadata, "spec": spec})
     client, cache = Client(server), Cache([Informer(DynamoGraphDeploymentRequest).store])
     found = await client.get(DynamoGraphDeploymentRequest, Key("n", "r"))
-    cache.store(DynamoGraphDeploymentRequest).hear(Changed(found))
+    cache.store(DynamoGraphDeploymentRequest).on_watch_event(Changed(found))
     writer, settings = Writer(client, cache), RenderSettings()
-    facts = RequestFacts(client, cache, settings, Grants(client, accepts_all=False), Ends())
-    nodes = NodeReaders(client, writer, cache, "")
-    acts = RequestActs(writer, facts, SharedApplier(writer, cache, ("a", "b")), settings, nodes)
+    facts = RequestInputs(client, cache, settings, Grants(client, accepts_all=False), Ends())
+    nodes = GpuDiscoveryRbac(client, writer, cache, "")
+    acts = RequestActions(writer, facts, SharedApplier(writer, cache, ("a", "b")), settings, nodes)
     recorder = EventWriter(client, instance="i", metrics=RuntimeMetrics()).recorder("requests")
-    controller = RequestController(cache, acts, recorder, StatusPace())
-    assert isinstance(await controller.reconcile(Key("n", "r")), Again)
+    controller = RequestController(cache, acts, recorder, StatusRateLimit())
+    assert isinstance(await controller.reconcile(Key("n", "r")), Result)
     stored = await client.get(DynamoGraphDeploymentRequest, Key("n", "r"))
     said = condition(stored.status.conditions, "Succeeded")
     assert said is not None

@@ -3,7 +3,7 @@
 import asyncio
 
 from dynamo_graphs.api import labels
-from dynamo_graphs.plan.lora_calls import Call, Ending, Reply, Verb
+from dynamo_graphs.plan.lora_calls import Call, Ending, LoraVerb, Reply
 from kube_runtime.kind import Key
 from simulated.clock import on_simulated_clock
 from simulated.models import NAMESPACE, PODS, SLICES, UNABLE, URI, Cluster, Worker, loaded
@@ -16,7 +16,7 @@ class WithoutList(Worker):
 
     async def call(self, call: Call) -> Reply:
         reply = await super().call(call)
-        return UNABLE if call.verb is Verb.LIST else reply
+        return UNABLE if call.verb is LoraVerb.LIST else reply
 
 
 class Stubborn(Worker):
@@ -25,7 +25,7 @@ class Stubborn(Worker):
     kept = "legal-v2"
 
     async def call(self, call: Call) -> Reply:
-        if (call.verb, call.name) == (Verb.UNLOAD, self.kept):
+        if (call.verb, call.name) == (LoraVerb.UNLOAD, self.kept):
             self.asked.append(f"unload {call.name}")
             return FAILED
         return await super().call(call)

@@ -27,7 +27,7 @@ from kube_runtime.types.apps import Deployment
 from kube_runtime.types.core import Pod
 from kube_runtime.types.meta import Metadata, OwnerReference, Resource
 from kube_runtime.watch.events import Changed, Present, Removed
-from kube_runtime.watch.selector import Selection
+from kube_runtime.watch.selector import Selector
 from simulated.caches import a_store
 from specs import a_graph, a_service
 
@@ -55,7 +55,7 @@ def stores(*objects: Resource) -> dict[type[Resource], Store[Any]]:
 
 
 def woken(watch: Watches, pod: Pod) -> list[Key]:
-    keys: Iterable[Key] = watch.keys(pod)
+    keys: Iterable[Key] = watch.map_to(pod)
     return list(keys)
 
 
@@ -89,7 +89,7 @@ def test_of_a_pod_that_is_not_ready_all_is_kept_that_tells_why() -> None:
 
 
 def test_what_is_kept_is_still_selected_by_the_watch() -> None:
-    assert Selection(labels=SELECTOR).covers(reduced(a_pod()), is_watched=True)
+    assert Selector(labels=SELECTOR).covers(reduced(a_pod()), is_watched=True)
 
 
 def test_ten_thousand_pods_need_little_memory() -> None:
@@ -120,10 +120,12 @@ def test_pods_are_found_by_workload_and_by_service_until_they_go() -> None:
     assert ["w-0"] == names(index.of_workload(NAMESPACE, "the-graph-decode-0"))
     assert ["w-0", "x-0"] == names(index.of_service(NAMESPACE, "the-graph", "Decode"))
     assert [] == names(index.of_service(NAMESPACE, "the-graph", "Prefill"))
-    found[Pod].hear(Changed(a_pod(labels={"nvidia.com/selector": "other"}, resourceVersion="2")))
+    found[Pod].on_watch_event(
+        Changed(a_pod(labels={"nvidia.com/selector": "other"}, resourceVersion="2"))
+    )
     assert [] == names(index.of_workload(NAMESPACE, "the-graph-decode"))
     assert ["x-0"] == names(index.of_workload(NAMESPACE, "other"))
-    found[Pod].hear(Removed(Key(NAMESPACE, "x-0"), "x-0"))
+    found[Pod].on_watch_event(Removed(Key(NAMESPACE, "x-0"), "x-0"))
     assert ["w-0"] == names(index.of_service(NAMESPACE, "the-graph", "Decode"))
 
 
@@ -159,6 +161,6 @@ def test_a_graph_whose_name_does_not_fit_a_label_is_woken_too() -> None:
     index = PodIndex(cache)
     shortened = "nvidia.com/dynamo-graph-deployment-name"
     pod = a_pod(labels={shortened: label_value(graph.metadata.name)})
-    cache.store(Pod).hear(Present(pod))
+    cache.store(Pod).on_watch_event(Present(pod))
     assert [graph.key] == woken(graph_pod_watch(cache), pod)
     assert ["x-0"] == names(index.of_service(NAMESPACE, graph.metadata.name, "Decode"))

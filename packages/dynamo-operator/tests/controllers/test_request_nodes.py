@@ -10,8 +10,8 @@ from dynamo_graphs.api.request import (
     DynamoGraphDeploymentRequestStatus,
     ProfilingConfig,
 )
-from dynamo_graphs.plan.request import Reason, Type
-from dynamo_operator.requests.gpu_discovery_rbac import NodeReaders
+from dynamo_graphs.plan.request import RequestConditionType, RequestReason
+from dynamo_operator.requests.gpu_discovery_rbac import GpuDiscoveryRbac
 from kube_runtime.apply.writer import Writer
 from kube_runtime.client.requests import Client
 from kube_runtime.kind import Key
@@ -40,8 +40,8 @@ def a_request(
 def could_not_start(namespace: str) -> DynamoGraphDeploymentRequest:
     """A request whose Job was refused, and is tried again from time to time."""
     conditions = (
-        Condition(Type.PROFILING, "False", Reason.JOB_CREATION_FAILED),
-        Condition(Type.SUCCEEDED, "False", observed_generation=1),
+        Condition(RequestConditionType.PROFILING, "False", RequestReason.JOB_CREATION_FAILED),
+        Condition(RequestConditionType.SUCCEEDED, "False", observed_generation=1),
     )
     status = DynamoGraphDeploymentRequestStatus(
         state="Failed", observed_generation=1, conditions=conditions
@@ -60,7 +60,7 @@ class World:
                 PATH, {"metadata": {"name": NAME}, "roleRef": {"name": NAME}}
             )
         cache, client = a_cache([DynamoGraphDeploymentRequest], requests), Client(self.server)
-        self.readers = NodeReaders(client, Writer(client, cache), cache, NAME)
+        self.readers = GpuDiscoveryRbac(client, Writer(client, cache), cache, NAME)
 
     def listed(self) -> list[str]:
         body: Any = self.server.storage.read(PATH, Key("", NAME))
@@ -79,7 +79,7 @@ async def test_who_has_found_what_he_looked_for_is_taken_out() -> None:
     await world.readers.admit(a_request("a"))
     ended = World(a_request("a", "Ready"), a_request("b", "Failed"))
     ended.server = world.server
-    ended.readers = NodeReaders(
+    ended.readers = GpuDiscoveryRbac(
         world.readers.client, world.readers.writer, ended.readers.cache, NAME
     )
     await ended.readers.admit(a_request("d"))

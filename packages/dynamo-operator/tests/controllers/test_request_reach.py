@@ -14,10 +14,10 @@ from dynamo_graphs.api.request import (
     ProfilingConfig,
 )
 from dynamo_graphs.settings import RenderSettings
-from dynamo_operator.requests.actions import Hindered, RequestActs
+from dynamo_operator.requests.actions import ActionBlocked, RequestActions
 from dynamo_operator.requests.cross_namespace import Grants
-from dynamo_operator.requests.gpu_discovery_rbac import NodeReaders
-from dynamo_operator.requests.inputs import RequestFacts
+from dynamo_operator.requests.gpu_discovery_rbac import GpuDiscoveryRbac
+from dynamo_operator.requests.inputs import RequestInputs
 from kube_runtime.apply.shared_ownership import SharedApplier
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
@@ -63,9 +63,9 @@ def a_request(namespace: str | None) -> DynamoGraphDeploymentRequest:
     return DynamoGraphDeploymentRequest(Metadata(name="r", namespace="lab", uid="u"), spec)
 
 
-def some_facts(reviews: Reviews, *, accepts_all: bool = False) -> RequestFacts:
+def some_facts(reviews: Reviews, *, accepts_all: bool = False) -> RequestInputs:
     cache, client = Cache([Informer(DynamoGraphDeployment).store]), Client(reviews)
-    return RequestFacts(client, cache, RenderSettings(), Grants(client, accepts_all))
+    return RequestInputs(client, cache, RenderSettings(), Grants(client, accepts_all))
 
 
 async def test_a_namespace_that_does_not_accept_requests_is_refused_with_what_to_do() -> None:
@@ -114,11 +114,11 @@ async def test_a_forged_status_leads_nowhere() -> None:
     facts = some_facts(Reviews(), accepts_all=True)
     writer = Writer(facts.client, facts.cache)
     shared = SharedApplier(writer, facts.cache, ("a", "b"))
-    nodes = NodeReaders(facts.client, writer, facts.cache, "")
-    acts = RequestActs(writer, facts, shared, RenderSettings(), nodes)
+    nodes = GpuDiscoveryRbac(facts.client, writer, facts.cache, "")
+    acts = RequestActions(writer, facts, shared, RenderSettings(), nodes)
     request = a_request(None)
     assert request.spec is not None
-    with pytest.raises(Hindered, match="status names namespace team-b, but the spec does not"):
+    with pytest.raises(ActionBlocked, match="status names namespace team-b, but the spec does not"):
         await acts.create(request, request.spec, Key("team-b", "r"))
     (problem,) = await acts.config_maps(request, [CURVES], "team-b", None)
     assert "status names namespace team-b" in problem
@@ -128,11 +128,11 @@ async def test_a_grant_that_was_withdrawn_counts_no_more_when_the_graph_is_creat
     facts = some_facts(Reviews(frozenset()))
     writer = Writer(facts.client, facts.cache)
     shared = SharedApplier(writer, facts.cache, ("a", "b"))
-    nodes = NodeReaders(facts.client, writer, facts.cache, "")
-    acts = RequestActs(writer, facts, shared, RenderSettings(), nodes)
+    nodes = GpuDiscoveryRbac(facts.client, writer, facts.cache, "")
+    acts = RequestActions(writer, facts, shared, RenderSettings(), nodes)
     request = a_request("open")
     assert request.spec is not None
-    with pytest.raises(Hindered, match="does not accept graphs"):
+    with pytest.raises(ActionBlocked, match="does not accept graphs"):
         await acts.create(request, request.spec, Key("open", "r"))
     (problem,) = await acts.config_maps(request, [CURVES], "open", None)
     assert "does not accept graphs" in problem

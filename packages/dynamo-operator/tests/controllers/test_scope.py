@@ -57,7 +57,7 @@ async def test_a_restricted_operator_marks_its_namespace_for_as_long_as_it_runs(
     operator = await Operator(server, RESTRICTED).start()
     lease = server.storage.read(LEASES, Key("team-a", LEASE))
     assert "namespace-restricted-operator-v2" == lease["spec"]["holderIdentity"]
-    assert operator.scope.may_write()
+    assert operator.scope.holds_lease()
     await operator.end()
     assert {} == server.storage.objects[LEASES]
 
@@ -73,13 +73,16 @@ async def test_a_restricted_operator_reads_no_lease_of_anybody() -> None:
 async def test_a_cluster_wide_operator_leaves_a_namespace_to_its_own_operator() -> None:
     server = Server()
     wide = await Operator(server, WIDE).start()
-    assert (False, 0) == (wide.scope.skips("team-a"), wide.excluded())
+    assert (False, 0) == (wide.scope.is_excluded("team-a"), wide.excluded())
     restricted = await Operator(server, RESTRICTED).start()
-    assert (True, False) == (wide.scope.skips("team-a"), restricted.scope.skips("team-a"))
+    assert (True, False) == (
+        wide.scope.is_excluded("team-a"),
+        restricted.scope.is_excluded("team-a"),
+    )
     assert 1 == wide.excluded()
     await restricted.end()
     await asyncio.sleep(0.1)
-    assert (False, 0) == (wide.scope.skips("team-a"), wide.excluded())
+    assert (False, 0) == (wide.scope.is_excluded("team-a"), wide.excluded())
     await wide.end()
 
 

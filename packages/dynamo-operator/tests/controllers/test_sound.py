@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.validation import Problem
-from dynamo_operator.reconcile.validation_cache import Sound
+from dynamo_operator.reconcile.validation_cache import ValidationCache
 from kube_runtime.types.meta import OwnerReference
 from specs import a_component
 
@@ -32,7 +32,7 @@ def component(
 
 
 def test_what_had_no_mistakes_is_not_looked_through_again() -> None:
-    sound, find = Sound(), Negative()
+    sound, find = ValidationCache(), Negative()
     for version in ("1", "2", "3"):
         found = component(resource_version=version, generation=7)
         assert () == sound.problems(found, find)
@@ -50,13 +50,13 @@ def test_what_had_no_mistakes_is_not_looked_through_again() -> None:
     ],
 )
 def test_every_other_content_is_looked_through(changed: DynamoComponentDeployment) -> None:
-    sound, find = Sound(), Negative()
+    sound, find = ValidationCache(), Negative()
     sound.problems(component(), find)
     sound.problems(changed, find)
     assert 2 == find.looks
 
 
 def test_a_mistake_is_told_each_time_also_after_the_content_was_right() -> None:
-    sound, find = Sound(), Negative()
+    sound, find = ValidationCache(), Negative()
     told = [bool(sound.problems(component(each), find)) for each in (1, -1, -1, 1, -1)]
     assert [False, True, True, False, True] == told

@@ -107,7 +107,7 @@ def test_what_is_missing_is_named() -> None:
 def test_the_source_wakes_the_graphs_that_need_it() -> None:
     needy, other = graph(), graph("vllm", name="other")
     watches = ssh_key_watches(cache(needy, other))
-    woken = {key for each in watches if each.type_ is SshKeys for key in each.keys(source())}
+    woken = {key for each in watches if each.type_ is SshKeys for key in each.map_to(source())}
     assert {Key("prod", "g")} == woken
     assert () == ssh_key_watches(a_cache((DynamoGraphDeployment,)))
 

@@ -13,7 +13,7 @@ from dynamo_graphs.api.optional_apis import (
 from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
 from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
 from dynamo_graphs.types.volcano import PodGroup
-from dynamo_graphs.validation.cluster_context import Surroundings, surroundings_problems
+from dynamo_graphs.validation.cluster_context import ClusterContext, context_problems
 from dynamo_operator.reconcile.read import withheld
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.store import Store
@@ -28,10 +28,10 @@ def a_cache(forbidden: tuple[type[Resource], ...], served: tuple[type[Resource],
         for each in (LeaderWorkerSet, PodGroup, PodCliqueSet, PodClique, PodCliqueScalingGroup)
     }
     for each in forbidden:
-        stores[each].hear_that_kind_is_forbidden()
+        stores[each].mark_kind_forbidden()
     for each in served:
-        stores[each].hear(Started())
-        stores[each].hear(Synced())
+        stores[each].on_watch_event(Started())
+        stores[each].on_watch_event(Synced())
     return Cache(stores.values())
 
 
@@ -48,7 +48,7 @@ def test_what_is_installed_and_forbidden_is_withheld_and_what_is_absent_is_not()
 
 def test_what_was_read_before_the_right_was_withdrawn_is_served_and_not_withheld() -> None:
     cache = a_cache((), (LeaderWorkerSet, PodGroup))
-    cache.store(LeaderWorkerSet).hear_that_kind_is_forbidden()
+    cache.store(LeaderWorkerSet).mark_kind_forbidden()
     assert cache.forbids(LeaderWorkerSet)
     assert cache.serves(LeaderWorkerSet)
     assert {} == withheld(cache)
@@ -57,8 +57,8 @@ def test_what_was_read_before_the_right_was_withdrawn_is_served_and_not_withheld
 def test_admission_says_that_pools_are_forbidden_and_not_that_they_are_not_installed() -> None:
     graph = a_graph({"e": a_service("epp")})
     withheld_pools = withheld_text({INFERENCE_POOL: INFERENCE_POOL.kinds})
-    [found] = surroundings_problems(
-        graph, Surroundings(pools_served=False, pools_withheld=withheld_pools)
+    [found] = context_problems(
+        graph, ClusterContext(pools_served=False, pools_withheld=withheld_pools)
     )
     assert "may not read inferencepools.inference.networking.k8s.io" in found.message
     assert "install" not in found.message.replace("is installed", "")

@@ -8,23 +8,23 @@ import pytest
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.revision import WorkerGeneration
-from dynamo_graphs.plan.revisions import Generations
+from dynamo_graphs.plan.revisions import Revisions
 from dynamo_graphs.plan.rollout_plan import Rollout
 from dynamo_graphs.render.graph import component_object
 from dynamo_graphs.settings import RenderSettings
-from dynamo_operator.reconcile.events import soonest
+from dynamo_operator.reconcile.events import earliest
 from dynamo_operator.reconcile.pods import PodIndex
 from dynamo_operator.rollout.revisions import (
     carry_out,
     leaving_pod_watch,
     next_rollout,
-    observed_generations,
+    observed_revisions,
 )
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.store import Store
 from kube_runtime.client.requests import Client
-from kube_runtime.controller.controller import DONE, Again
+from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.errors import Conflict
 from kube_runtime.kind import Key, Object
 from kube_runtime.types.core import Pod
@@ -82,14 +82,14 @@ def a_cache(*objects: Resource) -> tuple[Cache, PodIndex]:
 
 def test_workers_that_say_what_the_graph_says_are_adopted() -> None:
     cache, _ = a_cache(component())
-    found = observed_generations(GRAPH, cache, SETTINGS)
+    found = observed_revisions(GRAPH, cache, SETTINGS)
     assert "" == found.target.suffix
     assert not found.is_rolling_out
 
 
 def test_workers_that_say_something_else_are_not() -> None:
     cache, _ = a_cache(component(envFromSecret="old"))
-    assert observed_generations(GRAPH, cache, SETTINGS).is_rolling_out
+    assert observed_revisions(GRAPH, cache, SETTINGS).is_rolling_out
 
 
 @pytest.mark.parametrize(("pods", "expected"), [((GOING,), 0), ((), 1)])
@@ -97,22 +97,22 @@ def test_new_pods_of_a_recreated_service_wait_for_those_on_their_way_out(
     pods: tuple[Pod, ...], expected: int
 ) -> None:
     cache, index = a_cache(component(envFromSecret="old"), *pods)
-    found = observed_generations(GRAPH, cache, SETTINGS)
+    found = observed_revisions(GRAPH, cache, SETTINGS)
     assert expected == next_rollout(GRAPH, found, index).workers.replicas["W"]
 
 
 @pytest.mark.parametrize("each", [GOING, pod()], ids=["on its way out", "vanished with its node"])
 def test_a_pod_of_a_component_that_is_to_have_none_wakes_the_managed_graph(each: Pod) -> None:
     cache, _ = a_cache(GRAPH, component(annotations={}))
-    assert [Key("prod", "chat")] == list(leaving_pod_watch(cache).keys(each))
+    assert [Key("prod", "chat")] == list(leaving_pod_watch(cache).map_to(each))
 
 
 def test_pods_of_components_that_serve_and_of_native_graphs_wake_no_graph() -> None:
     cache, _ = a_cache(GRAPH, component(replicas=1))
-    assert [] == list(leaving_pod_watch(cache).keys(GOING))
+    assert [] == list(leaving_pod_watch(cache).map_to(GOING))
     native = a_graph({"W": a_service(annotations=RECREATE)}, metadata={"uid": "uid"})
     cache, _ = a_cache(native, component())
-    assert [] == list(leaving_pod_watch(cache).keys(GOING))
+    assert [] == list(leaving_pod_watch(cache).map_to(GOING))
 
 
 @pytest.mark.parametrize(("pods", "expected"), [((GOING,), False), ((), True)])
@@ -121,24 +121,24 @@ def test_an_old_generation_is_gone_when_its_pods_are_gone(
 ) -> None:
     rolling = a_graph({"W": a_service(replicas=0)}, metadata=MANAGED)
     cache, index = a_cache(component(envFromSecret="old", annotations={}), *pods)
-    first = observed_generations(rolling, cache, SETTINGS)
+    first = observed_revisions(rolling, cache, SETTINGS)
     wanted = component_object(rolling, "W", SETTINGS, first.target)
     wanted["metadata"] |= {"ownerReferences": [OWNER]}
     new = msgspec.convert({**wanted, "status": {"conditions": []}}, DynamoComponentDeployment)
     cache, index = a_cache(component(envFromSecret="old", annotations={}), new, *pods)
-    found = observed_generations(rolling, cache, SETTINGS)
+    found = observed_revisions(rolling, cache, SETTINGS)
     rollout = next_rollout(rolling, found, index)
     assert expected == (not rollout.spared)
     assert expected == (rollout.through == ("W",))
 
 
 def test_a_rollout_that_may_go_on_by_itself_is_looked_at_in_time() -> None:
-    found = Generations()
+    found = Revisions()
     waiting = Rollout(found, found.target, wait_seconds=5)
-    assert Again(5) == soonest(DONE, waiting.wait_seconds)
-    assert Again(5) == soonest(Again(60), waiting.wait_seconds)
-    assert Again(1) == soonest(Again(1), waiting.wait_seconds)
-    assert DONE == soonest(DONE, Rollout(found, found.target).wait_seconds)
+    assert Result(5) == earliest(DONE, waiting.wait_seconds)
+    assert Result(5) == earliest(Result(60), waiting.wait_seconds)
+    assert Result(1) == earliest(Result(1), waiting.wait_seconds)
+    assert DONE == earliest(DONE, Rollout(found, found.target).wait_seconds)
 
 
 @on_simulated_clock
@@ -150,6 +150,6 @@ async def test_what_serves_is_not_noted_on_a_spec_that_it_was_not_made_for() -> 
     client, key = Client(server), Key("prod", "chat")
     graph = await client.get(DynamoGraphDeployment, key)
     server.storage.merge(kind.path(), key, {"spec": {"backendFramework": "sglang"}})
-    rollout = Rollout(Generations(), WorkerGeneration("new", "v1.0123456789abcdef"))
+    rollout = Rollout(Revisions(), WorkerGeneration("new", "v1.0123456789abcdef"))
     with pytest.raises(Conflict):
         await carry_out(graph, rollout, Writer(client, Cache()))

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from prometheus_client import CollectorRegistry
 
 from dynamo_graphs.api.model import DynamoModel, DynamoModelStatus, EndpointInfo
-from dynamo_graphs.plan.lora_calls import Call, Ending, Reply, Verb
+from dynamo_graphs.plan.lora_calls import Call, Ending, LoraVerb, Reply
 from dynamo_operator.observability.metrics import register
 from dynamo_operator.observability.models import CallMetrics
 from kube_runtime.types.meta import Condition, Metadata, R
@@ -43,7 +43,7 @@ def test_the_endpoints_of_a_model_are_counted_by_state() -> None:
 def test_a_call_is_counted_with_its_result_and_its_time() -> None:
     registry = CollectorRegistry()
     metrics = CallMetrics(registry)
-    metrics.called(Call(Verb.LOAD, "a", "s3://a"), Reply(Ending.FAILED), 3.0)
+    metrics.called(Call(LoraVerb.LOAD, "a", "s3://a"), Reply(Ending.FAILED), 3.0)
     labels = {"verb": "load", "result": "failed"}
     assert 1 == registry.get_sample_value("dynamo_operator_adapter_calls_total", labels)
     sum_ = registry.get_sample_value("dynamo_operator_adapter_call_seconds_sum", {"verb": "load"})

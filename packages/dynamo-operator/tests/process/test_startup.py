@@ -12,7 +12,12 @@ import pytest
 from devcluster.ports import free_ports
 from dynamo_graphs.settings import HealthSettings, RenderSettings, Settings
 from dynamo_operator.admission.identity import subject_of
-from dynamo_operator.process.startup import PATIENCE_SECONDS, patiently, prepared, until_stopped
+from dynamo_operator.process.startup import (
+    PATIENCE_SECONDS,
+    prepared,
+    retried_until_reachable,
+    until_stopped,
+)
 from kube_runtime.client.requests import Client
 from kube_runtime.client.transport import Answer, Request
 from kube_runtime.errors import ConfigError, Forbidden, Unreachable, Untrusted
@@ -74,7 +79,7 @@ async def test_a_refusal_is_not_waited_out() -> None:
         raise Forbidden(403, "Forbidden", "no")
 
     with pytest.raises(Forbidden):
-        await patiently(refused)
+        await retried_until_reachable(refused)
     assert 0 == asyncio.get_running_loop().time()
 
 
@@ -146,5 +151,5 @@ async def test_a_certificate_that_is_not_trusted_is_not_waited_for() -> None:
 
     began = asyncio.get_running_loop().time()
     with pytest.raises(Untrusted):
-        await patiently(refused)
+        await retried_until_reachable(refused)
     assert began == asyncio.get_running_loop().time()

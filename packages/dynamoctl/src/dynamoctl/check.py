@@ -11,7 +11,7 @@ from dynamo_graphs.api.optional_apis import OPTIONAL_APIS
 from dynamoctl.check_options import Options
 from dynamoctl.installation import checks, kinds, leaders, reviews, upgrade, webhooks
 from dynamoctl.installation import quota as room
-from dynamoctl.installation.checks import Finding, Verdict
+from dynamoctl.installation.checks import CheckResult, Finding
 from dynamoctl.installation.cluster_reader import Reading
 from dynamoctl.installation.dry_run import images_of_graphs, registries, tried_mistake
 from dynamoctl.installation.inventory import Definition, Pod, ResourceQuota, StorageClass
@@ -54,13 +54,13 @@ async def _findings(options: Options) -> tuple[list[Finding], ExitCode]:
             found = [each async for each in _checked(Reading(transport), options)]
     except Unreachable as error:
         return checks.unreachable(str(error)), ExitCode.UNREACHABLE
-    has_failed = any(each.verdict is Verdict.FAIL for each in found)
+    has_failed = any(each.verdict is CheckResult.FAIL for each in found)
     return found, ExitCode.PROBLEMS if has_failed else ExitCode.OK
 
 
 async def _checked(reading: Reading, options: Options) -> AsyncIterator[Finding]:
     version = (await reading.client.get_json("/version"))["gitVersion"]
-    yield Finding(checks.CONNECTIVITY, Verdict.OK, "the API server answers")
+    yield Finding(checks.CONNECTIVITY, CheckResult.OK, "the API server answers")
     if not options.is_self:
         async for finding in _equipment(reading):
             yield finding
@@ -90,7 +90,7 @@ async def _seen(name: str, finding: Awaitable[Finding]) -> Finding:
         text = f"cannot read it: {error.message}"
         return Finding(
             name,
-            Verdict.WARNING,
+            CheckResult.WARNING,
             text,
             ("run it with an account that can, or ask an administrator"),
         )
@@ -116,7 +116,7 @@ async def _definitions(reading: Reading, options: Options) -> AsyncIterator[Find
         present = {each.metadata.name: each for each in await reading.all(Definition)}
     except Forbidden as error:
         text = f"cannot read it: {error.message}"
-        yield Finding(kinds.DEFINITIONS, Verdict.WARNING, text)
+        yield Finding(kinds.DEFINITIONS, CheckResult.WARNING, text)
         return
     ours = [each.KIND for each in RESOURCES]
     yield kinds.definitions(ours, present, is_before=options.is_before)

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.tree import Tree
 
 from devcluster.instance import Instance
-from devcluster.progress import Progress, shown
+from devcluster.progress import ProgressReporter, shown
 from dynamo_graphs.api.crd import custom_resource_definitions
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.files.yaml_depth import ShallowLoader
@@ -78,13 +78,13 @@ def _graph(path: Path) -> Object:
     return document
 
 
-def _up(instance: Instance, definitions: Path, progress: Progress) -> None:
+def _up(instance: Instance, definitions: Path, progress: ProgressReporter) -> None:
     kinds = {"apiVersion": "v1", "kind": "List", "items": custom_resource_definitions()}
     definitions.write_bytes(msgspec.json.encode(kinds))
     instance.up(crd_files=(definitions,), progress=progress)
 
 
-async def _show(instance: Instance, wanted: Object, log: Path, progress: Progress) -> Tree:
+async def _show(instance: Instance, wanted: Object, log: Path, progress: ProgressReporter) -> Tree:
     progress.step("starting the operator")
     async with _operator(instance, log), await connect(instance.kubeconfig) as transport:
         client = Client(transport, field_manager="dynamoctl")
@@ -126,7 +126,9 @@ async def _must_not_end(process: asyncio.subprocess.Process, log: Path) -> None:
     raise DemoError(f"the operator exited with code {code}: {lines[-1] if lines else 'no output'}")
 
 
-async def _ready(client: Client, wanted: Object, progress: Progress) -> DynamoGraphDeployment:
+async def _ready(
+    client: Client, wanted: Object, progress: ProgressReporter
+) -> DynamoGraphDeployment:
     """The graph, once it is applied and ready.
 
     Raises:
@@ -164,7 +166,7 @@ def _is_ready(graph: DynamoGraphDeployment) -> bool:
     return is_current and ready is not None and ready.status == "True"
 
 
-def _advance(graph: DynamoGraphDeployment, progress: Progress) -> None:
+def _advance(graph: DynamoGraphDeployment, progress: ProgressReporter) -> None:
     counts = graph.status.services.values()
     progress.advance(
         sum(bool(each.available_replicas) for each in counts), len(graph.spec.services)

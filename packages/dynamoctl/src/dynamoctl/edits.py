@@ -2,7 +2,7 @@
 
 A person could do so with kubectl; what follows is the operator's work.
 
-A write is for the very object that was read, and a wish that is fulfilled already is not written.
+A write is for the very object that was read, and a edit that is fulfilled already is not written.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from dynamo_graphs.status.readiness import Stated
 from dynamoctl.cluster_options import Where
 from dynamoctl.installation.cluster_reader import Reading
 from dynamoctl.patches import (
-    Wish,
+    Edit,
     adapter_of,
     marked,
     obstacles,
@@ -96,15 +96,15 @@ async def _scale_as_read(
     reading: Reading, graph: DynamoGraphDeployment, service: str, replicas: int
 ) -> None:
     if not has_adapter(service_of(graph, service)):
-        wish = replicas_by_graph(graph, service, replicas)
-        await _fulfil(reading.client, graph, wish)
-        _tell(graph, wish)
+        edit = replicas_by_graph(graph, service, replicas)
+        await _fulfil(reading.client, graph, edit)
+        _tell(graph, edit)
         return
     kind, namespace = DynamoGraphDeploymentScalingAdapter, graph.metadata.namespace
     adapter = adapter_of(graph, service, await reading.all(kind, namespace=namespace))
-    wish = replicas_by_adapter(adapter, replicas)
-    await _fulfil(reading.client, adapter, wish)
-    _tell(graph, wish)
+    edit = replicas_by_adapter(adapter, replicas)
+    await _fulfil(reading.client, adapter, edit)
+    _tell(graph, edit)
     _tell_obstacles(adapter)
 
 
@@ -113,31 +113,31 @@ async def _mark(
 ) -> None:
     async with place(name, where, types) as at:
         stated = await at.found()
-        wish = marked(stated, key, is_on=is_on)
-        await _fulfil(at.reading.client, stated, wish)
-    _tell(stated, wish, besides=(key,) if key == labels.SUSPEND else (key, labels.SUSPEND))
+        edit = marked(stated, key, is_on=is_on)
+        await _fulfil(at.reading.client, stated, edit)
+    _tell(stated, edit, besides=(key,) if key == labels.SUSPEND else (key, labels.SUSPEND))
 
 
 async def _restart(name: str, where: Where) -> None:
     async with place(name, where, GRAPHS) as at:
         graph = await at.found()
-        wish = restarted(graph, datetime.now(UTC))
-        await _fulfil(at.reading.client, graph, wish)
-    _tell(graph, wish)
+        edit = restarted(graph, datetime.now(UTC))
+        await _fulfil(at.reading.client, graph, edit)
+    _tell(graph, edit)
 
 
-async def _fulfil(client: Client, stated: Stated, wish: Wish) -> None:
-    """Write what is wished for, unless it is so already."""
-    if wish.patch is not None:
+async def _fulfil(client: Client, stated: Stated, edit: Edit) -> None:
+    """Write the edit, unless the object already has it."""
+    if edit.patch is not None:
         uid = stated.metadata.uid
         await client.merge_patch(
-            type(stated), stated.key, wish.patch, uid=uid, field_manager=MANAGER
+            type(stated), stated.key, edit.patch, uid=uid, field_manager=MANAGER
         )
 
 
-def _tell(stated: Stated, wish: Wish, besides: Collection[str] = ()) -> None:
+def _tell(stated: Stated, edit: Edit, besides: Collection[str] = ()) -> None:
     """Print what was done, and what blocks it, except these annotations."""
-    print(visible(f"{wish.said}."))
+    print(visible(f"{edit.said}."))
     _tell_obstacles(stated, besides)
 
 

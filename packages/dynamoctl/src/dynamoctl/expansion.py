@@ -15,7 +15,7 @@ from dynamo_graphs.facts import Facts
 from dynamo_graphs.render.component import component_objects, component_shared_objects
 from dynamo_graphs.render.graph import graph_model_objects, graph_objects, graph_shared_objects
 from dynamo_graphs.render.provider import on_record
-from dynamo_graphs.render.pvcs import claim_objects
+from dynamo_graphs.render.pvcs import pvc_objects
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.status.groups import NO_ORCHESTRATOR
 from dynamo_graphs.validation import Problem, ProblemKind
@@ -60,7 +60,7 @@ def _graph(graph: DynamoGraphDeployment, facts: Facts, settings: RenderSettings)
     if problems := (*graph_problems(graph, settings), *exposed):
         return Expansion(problems=problems)
     objects: list[Object] = [
-        *claim_objects(graph),
+        *pvc_objects(graph),
         *graph_shared_objects(graph, facts, settings),
         *graph_model_objects(graph, facts, settings),
     ]

@@ -15,8 +15,7 @@ from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.model import DynamoModel
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
-from dynamo_graphs.plan.request import Reason as RequestReason
-from dynamo_graphs.plan.request import Type as RequestType
+from dynamo_graphs.plan.request import RequestConditionType, RequestReason
 from dynamo_graphs.status import configuration
 from dynamo_graphs.status.pause import PauseReason, is_paused
 from dynamo_graphs.status.readiness import (
@@ -50,7 +49,9 @@ _PAUSED = {
     DynamoComponentDeployment: Condition("Paused", "True", PauseReason.COMPONENT_PAUSED),
     DynamoGraphDeploymentScalingAdapter: Condition("Ready", "Unknown", ScalingReason.PAUSED),
     DynamoModel: Condition("Paused", "True", PauseReason.COMPONENT_PAUSED),
-    DynamoGraphDeploymentRequest: Condition(RequestType.SUCCEEDED, "Unknown", RequestReason.PAUSED),
+    DynamoGraphDeploymentRequest: Condition(
+        RequestConditionType.SUCCEEDED, "Unknown", RequestReason.PAUSED
+    ),
 }
 """What a paused object says of itself, once the operator has seen that it is paused."""
 

@@ -15,7 +15,7 @@ from dynamoctl.cluster_options import Where
 from dynamoctl.explanation import changed_at, explanation
 from dynamoctl.overview import overview, overview_json
 from dynamoctl.resource_args import GRAPHS, STATED
-from dynamoctl.target import Place, place
+from dynamoctl.target import Target, place
 from dynamoctl.watching import states
 from kube_runtime.commandline.errors import ExitCode, visible
 from kube_runtime.kind import Object
@@ -100,7 +100,7 @@ async def _why(name: str, where: Where, output: str) -> ExitCode:
     return _code(is_ready(stated))
 
 
-async def _once_ready(at: Place[Stated], before: Stated, output: str) -> Stated:
+async def _once_ready(at: Target[Stated], before: Stated, output: str) -> Stated:
     """The object once it is ready; each of its changes has been printed."""
     async with aclosing(states(at.reading.client, at.type_, at.key)) as found:
         async for stated in found:

@@ -16,7 +16,7 @@ import msgspec
 from dynamo_graphs.api.component import GROUP
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.validation import Problem
-from dynamo_graphs.validation.cluster_context import UNKNOWN, Surroundings
+from dynamo_graphs.validation.cluster_context import UNKNOWN, ClusterContext
 from dynamo_graphs.validation.schema import defaulted, schema_problems, without
 from dynamo_operator.admission.rules import RULES, Circumstances
 from dynamoctl.installed import rendering_settings
@@ -80,7 +80,7 @@ def findings_of(
     manifest: Manifest,
     namespace: str,
     settings: RenderSettings,
-    known: Mapping[str, Surroundings] | None = None,
+    known: Mapping[str, ClusterContext] | None = None,
 ) -> Iterator[Finding]:
     """What is wrong with one object, and what is odd about it. `known` is by namespace."""
     if not _is_checked(manifest):

@@ -4,12 +4,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from dynamo_graphs.validation.cluster_context import Surroundings
+from dynamo_graphs.validation.cluster_context import ClusterContext
 from dynamoctl.manifests import Manifest
 from kube_runtime.kind import Object
 
 
-def neighbours(found: Sequence[Manifest], namespace: str) -> dict[str, Surroundings]:
+def neighbours(found: Sequence[Manifest], namespace: str) -> dict[str, ClusterContext]:
     """By namespace, the PersistentVolumeClaims and ConfigMaps of files.
 
     `namespace` is that of objects that name none. What else is in the cluster stays unknown.
@@ -27,7 +27,7 @@ def neighbours(found: Sequence[Manifest], namespace: str) -> dict[str, Surroundi
             keys = (_mapping(value, field) for field in ("data", "binaryData"))
             maps[place][name] = frozenset(str(key) for each in keys for key in each)
     return {
-        place: Surroundings(written_claims=claims[place], config_maps=maps[place])
+        place: ClusterContext(written_claims=claims[place], config_maps=maps[place])
         for place in {*claims, *maps}
     }
 

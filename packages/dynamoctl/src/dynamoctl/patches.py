@@ -33,7 +33,7 @@ class Unwritable(OperatorError):
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class Edit:
     """A merge patch of one object (None: nothing to change), and a sentence for the user without its dot."""
 
     patch: Object | None
@@ -77,7 +77,7 @@ def adapter_of(
     )
 
 
-def replicas_by_adapter(adapter: DynamoGraphDeploymentScalingAdapter, replicas: int) -> Wish:
+def replicas_by_adapter(adapter: DynamoGraphDeploymentScalingAdapter, replicas: int) -> Edit:
     """So many replicas, asked of the adapter."""
     before = None if adapter.spec is None else adapter.spec.replicas
     ref = None if adapter.spec is None else adapter.spec.dgd_ref
@@ -85,11 +85,11 @@ def replicas_by_adapter(adapter: DynamoGraphDeploymentScalingAdapter, replicas: 
     service = f"{place}{ref.name}/{ref.service_name}" if ref else f"{place}{adapter.metadata.name}"
     by = f" through scaling adapter {adapter.metadata.name}"
     if before == replicas:
-        return Wish(None, f"{service} is already set to {_count(replicas)}{by}")
-    return Wish({"spec": {"replicas": replicas}}, _scaling(service, before, replicas, by))
+        return Edit(None, f"{service} is already set to {_count(replicas)}{by}")
+    return Edit({"spec": {"replicas": replicas}}, _scaling(service, before, replicas, by))
 
 
-def replicas_by_graph(graph: DynamoGraphDeployment, service: str, replicas: int) -> Wish:
+def replicas_by_graph(graph: DynamoGraphDeployment, service: str, replicas: int) -> Edit:
     """So many replicas in all, asked of the graph.
 
     Raises:
@@ -100,7 +100,7 @@ def replicas_by_graph(graph: DynamoGraphDeployment, service: str, replicas: int)
     has_number = as_configured(graph, service).replicas is not None
     before = base_replicas(graph, service) * factor
     if before == replicas and (has_number or factor != 1):
-        return Wish(None, f"{graph.key}/{service} is already set to {_count(replicas)}")
+        return Edit(None, f"{graph.key}/{service} is already set to {_count(replicas)}")
     own, rest = divmod(replicas, factor) if factor else (0, 1)
     if rest:
         raise Unwritable(
@@ -112,22 +112,22 @@ def replicas_by_graph(graph: DynamoGraphDeployment, service: str, replicas: int)
     version = {"resourceVersion": graph.metadata.resource_version}
     # The version keeps a service that is gone by now from being made again, of nothing but a number.
     patch = {"metadata": version, "spec": {"services": {service: {"replicas": own}}}}
-    return Wish(patch, _scaling(f"{graph.key}/{service}", was, replicas, by))
+    return Edit(patch, _scaling(f"{graph.key}/{service}", was, replicas, by))
 
 
-def marked(stated: Stated, key: str, *, is_on: bool) -> Wish:
+def marked(stated: Stated, key: str, *, is_on: bool) -> Edit:
     """The annotation with the value `true`, or no such annotation."""
     word, _, verb = _MARKS[key]
     subject = f"{NOUNS[type(stated)]} {stated.key}"
     present = stated.metadata.annotations.get(key)
     wanted = "true" if is_on else None
     if present == wanted:
-        return Wish(None, f"{subject.capitalize()} is {'already' if is_on else 'not'} {word}")
+        return Edit(None, f"{subject.capitalize()} is {'already' if is_on else 'not'} {word}")
     patch = {"metadata": {"annotations": {key: wanted}}}
-    return Wish(patch, f"{verb if is_on else 'Resuming'} {subject}")
+    return Edit(patch, f"{verb if is_on else 'Resuming'} {subject}")
 
 
-def restarted(graph: DynamoGraphDeployment, now: datetime) -> Wish:
+def restarted(graph: DynamoGraphDeployment, now: datetime) -> Edit:
     """A restart whose id is the time; the order of the one before stays.
 
     Raises:
@@ -141,11 +141,11 @@ def restarted(graph: DynamoGraphDeployment, now: datetime) -> Wish:
         )
     identity = now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     said = f"Restarting graph {graph.key} (spec.restart.id {identity})"
-    return Wish({"spec": {"restart": {"id": identity}}}, said)
+    return Edit({"spec": {"restart": {"id": identity}}}, said)
 
 
 def obstacles(stated: Stated, besides: Collection[str] = ()) -> Iterator[str]:
-    """Why nothing will come of a wish for now. `besides` are annotations that do not count."""
+    """Why nothing will come of a edit for now. `besides` are annotations that do not count."""
     noun, name = NOUNS[type(stated)], stated.metadata.name
     kind = type(stated).DEFINITION.short_names[0]
     if stated.metadata.deletion_timestamp:

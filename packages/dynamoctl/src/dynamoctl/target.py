@@ -19,7 +19,7 @@ class Missing(OperatorError):
 
 
 @dataclass(frozen=True, slots=True)
-class Place(Generic[S]):
+class Target(Generic[S]):
     """The object, and how it is read."""
 
     reading: Reading
@@ -48,7 +48,7 @@ class Place(Generic[S]):
 
 
 @asynccontextmanager
-async def place(name: str, where: Where, types: tuple[type[S], ...]) -> AsyncIterator[Place[S]]:
+async def place(name: str, where: Where, types: tuple[type[S], ...]) -> AsyncIterator[Target[S]]:
     """Where the object of that name is, with a connection that is closed afterwards.
 
     Raises: CycloptsError; OperatorError.
@@ -56,4 +56,4 @@ async def place(name: str, where: Where, types: tuple[type[S], ...]) -> AsyncIte
     type_, plain = named(name, types)
     async with await connect(where.kubeconfig, where.context or None) as transport:
         namespace = where.namespace or await default_namespace(transport)
-        yield Place(Reading(transport), type_, Key(namespace, plain))
+        yield Target(Reading(transport), type_, Key(namespace, plain))

@@ -25,7 +25,7 @@ from kube_runtime.types.meta import Resource
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class TreeNode:
     """One object, and those under it.
 
     None means: `is_ready` is None for what is as it is, such as a Role.
@@ -35,22 +35,22 @@ class Node:
     name: str
     is_ready: bool | None
     note: str
-    children: tuple["Node", ...]
+    children: tuple["TreeNode", ...]
 
 
-def grown(root: Resource, by_owner: Mapping[str, Sequence[Resource]], *, now: datetime) -> Node:
+def grown(root: Resource, by_owner: Mapping[str, Sequence[Resource]], *, now: datetime) -> TreeNode:
     """`root` and everything under it."""
     return _grown(root, by_owner, now, frozenset())
 
 
-def drawn(node: Node) -> Tree:
+def drawn(node: TreeNode) -> Tree:
     """The tree, ready for printing."""
     found = Tree(_line(node), guide_style="dim")
     _draw(found, node)
     return found
 
 
-def tree_json(node: Node) -> Object:
+def tree_json(node: TreeNode) -> Object:
     """The same for machines."""
     return {
         "kind": node.kind,
@@ -66,12 +66,12 @@ def _grown(
     by_owner: Mapping[str, Sequence[Resource]],
     now: datetime,
     above: frozenset[str],
-) -> Node:
+) -> TreeNode:
     uid = root.metadata.uid
     # Anybody may write owners: two objects that own each other must not be an endless tree.
     below = () if uid in above else by_owner.get(uid, ())
     ordered = sorted(below, key=lambda each: (ORDER[type(each)], each.metadata.name))
-    return Node(
+    return TreeNode(
         kind=root.KIND.name,
         name=root.metadata.name,
         is_ready=_is_ready(root),
@@ -80,12 +80,12 @@ def _grown(
     )
 
 
-def _draw(parent: Tree, node: Node) -> None:
+def _draw(parent: Tree, node: TreeNode) -> None:
     for child in node.children:
         _draw(parent.add(_line(child)), child)
 
 
-def _line(node: Node) -> Text:
+def _line(node: TreeNode) -> Text:
     mark = {True: ("✔ ", "green"), False: ("✘ ", "red"), None: ("  ", "")}[node.is_ready]
     line = Text.assemble(mark, (visible(node.kind), "bold"), " ", visible(node.name))
     if node.note:
@@ -153,7 +153,7 @@ def _state(each: Resource, now: datetime) -> str:
 
 def _pod(pod: Pod, now: datetime) -> str:
     """What a pod does, and what holds it up, in the words that a graph's status has for it."""
-    blockage = pods.verdict(pod, now).blockage
+    blockage = pods.pod_report(pod, now).blockage
     if blockage is None:
         return pod.status.phase
     container = f"container {blockage.container}: " if blockage.container else ""

@@ -14,7 +14,7 @@ from kube_runtime.rate_limits import Backoff
 from kube_runtime.types.meta import R
 from kube_runtime.watch.events import Broken, Changed, Present, Removed, Started, Synced
 from kube_runtime.watch.machine import Watch
-from kube_runtime.watch.selector import Selection
+from kube_runtime.watch.selector import Selector
 
 _OUTAGE = Backoff(first_seconds=0.5, limit_seconds=30)
 _TRIES = 6
@@ -28,7 +28,7 @@ async def states(client: Client, type_: type[R], key: Key) -> AsyncGenerator[R, 
         DecodeError: it does not fit its type.
         OperatorError: it may not be watched, or the API server has not answered for half a minute.
     """
-    selection = Selection(key.namespace, fields=f"metadata.name={key.name}")
+    selection = Selector(key.namespace, fields=f"metadata.name={key.name}")
     watch = Watch(client, type_, selection)
     failures, is_there = 0, False
     try:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dynamoctl.installation import checks
-from dynamoctl.installation.checks import Finding, Verdict
+from dynamoctl.installation.checks import CheckResult, Finding
 from dynamoctl.installation.inventory import Pod, PodStatus, StorageClass
 from dynamoctl.main import app
 from kube_runtime.types.core import Node, NodeStatus
@@ -34,18 +34,18 @@ def pods(*phases: str) -> list[Pod]:
 @pytest.mark.parametrize(
     ("classes", "verdict", "words"),
     [
-        ([], Verdict.FAIL, "no StorageClass found"),
-        ([storage("b"), storage("a")], Verdict.FAIL, "none of a, b"),
-        ([storage("a", is_default=True), storage("b")], Verdict.OK, "a"),
+        ([], CheckResult.FAIL, "no StorageClass found"),
+        ([storage("b"), storage("a")], CheckResult.FAIL, "none of a, b"),
+        ([storage("a", is_default=True), storage("b")], CheckResult.OK, "a"),
         (
             [storage("a", is_default=True), storage("b", is_default=True)],
-            Verdict.WARNING,
+            CheckResult.WARNING,
             "there are several: a, b",
         ),
     ],
 )
 def test_there_must_be_one_default_class(
-    classes: list[StorageClass], verdict: Verdict, words: str
+    classes: list[StorageClass], verdict: CheckResult, words: str
 ) -> None:
     found = checks.default_storage(classes)
     assert (verdict, words) == (found.verdict, found.text)
@@ -61,13 +61,13 @@ def test_the_remedy_for_no_default_class_can_be_pasted() -> None:
 @pytest.mark.parametrize(
     ("nodes", "verdict", "words"),
     [
-        ([], Verdict.FAIL, "no node reports GPUs"),
-        ([node("8", is_labelled=False)], Verdict.FAIL, "no node reports GPUs"),
-        ([node("8"), node("4"), node()], Verdict.OK, "12 GPUs on 3 nodes"),
+        ([], CheckResult.FAIL, "no node reports GPUs"),
+        ([node("8", is_labelled=False)], CheckResult.FAIL, "no node reports GPUs"),
+        ([node("8"), node("4"), node()], CheckResult.OK, "12 GPUs on 3 nodes"),
     ],
 )
 def test_gpus_are_counted_on_nodes_that_are_labelled(
-    nodes: list[Node], verdict: Verdict, words: str
+    nodes: list[Node], verdict: CheckResult, words: str
 ) -> None:
     found = checks.gpus(nodes)
     assert (verdict, words) == (found.verdict, found.text)
@@ -76,30 +76,32 @@ def test_gpus_are_counted_on_nodes_that_are_labelled(
 @pytest.mark.parametrize(
     ("phases", "verdict"),
     [
-        ((), Verdict.FAIL),
-        (("Pending", "Failed"), Verdict.FAIL),
-        (("Running", "Pending"), Verdict.WARNING),
-        (("Running", "Running"), Verdict.OK),
+        ((), CheckResult.FAIL),
+        (("Pending", "Failed"), CheckResult.FAIL),
+        (("Running", "Pending"), CheckResult.WARNING),
+        (("Running", "Running"), CheckResult.OK),
     ],
 )
 def test_a_gpu_operator_that_partly_runs_is_a_warning(
-    phases: tuple[str, ...], verdict: Verdict
+    phases: tuple[str, ...], verdict: CheckResult
 ) -> None:
     assert verdict == checks.gpu_operator(pods(*phases)).verdict
 
 
 @pytest.mark.parametrize(
     ("version", "verdict"),
-    [("v1.36.3", Verdict.OK), ("v1.27.0-eks-1", Verdict.OK), ("v1.26.9", Verdict.FAIL)],
+    [("v1.36.3", CheckResult.OK), ("v1.27.0-eks-1", CheckResult.OK), ("v1.26.9", CheckResult.FAIL)],
 )
-def test_an_old_api_server_is_refused(version: str, verdict: Verdict) -> None:
+def test_an_old_api_server_is_refused(version: str, verdict: CheckResult) -> None:
     assert verdict == checks.kubernetes_version(version).verdict
 
 
 def test_the_summary_counts_a_warning_as_passed() -> None:
-    found = [Finding("a", Verdict.OK, ""), Finding("b", Verdict.WARNING, "")]
+    found = [Finding("a", CheckResult.OK, ""), Finding("b", CheckResult.WARNING, "")]
     assert "Summary: 2 passed, 0 failed" == checks.summary(found)
-    assert "Summary: 2 passed, 1 failed" == checks.summary([*found, Finding("c", Verdict.FAIL, "")])
+    assert "Summary: 2 passed, 1 failed" == checks.summary(
+        [*found, Finding("c", CheckResult.FAIL, "")]
+    )
 
 
 def test_a_cluster_that_does_not_answer_fails_all_four(

@@ -7,7 +7,7 @@ import pytest
 
 from dynamoctl.installation import kinds, leaders, webhooks
 from dynamoctl.installation import quota as room
-from dynamoctl.installation.checks import Verdict, default_storage
+from dynamoctl.installation.checks import CheckResult, default_storage
 from dynamoctl.installation.inventory import (
     DefinedVersion,
     Definition,
@@ -40,36 +40,40 @@ def definition(kind: Kind, *served: str, stored: tuple[str, ...] = ()) -> dict[s
 
 
 def test_definitions_may_all_be_missing_before_an_installation_only() -> None:
-    assert Verdict.OK == kinds.definitions([A, B], {}, is_before=True).verdict
-    assert Verdict.FAIL == kinds.definitions([A, B], {}, is_before=False).verdict
+    assert CheckResult.OK == kinds.definitions([A, B], {}, is_before=True).verdict
+    assert CheckResult.FAIL == kinds.definitions([A, B], {}, is_before=False).verdict
     found = kinds.definitions([A, B], definition(A, "v1"), is_before=True)
-    assert (Verdict.FAIL, "missing: bs.x.io") == (found.verdict, found.text)
+    assert (CheckResult.FAIL, "missing: bs.x.io") == (found.verdict, found.text)
     both = definition(A, "v1") | definition(B, "v1")
-    assert Verdict.OK == kinds.definitions([A, B], both, is_before=False).verdict
+    assert CheckResult.OK == kinds.definitions([A, B], both, is_before=False).verdict
 
 
 def test_a_kind_must_be_served_in_our_version() -> None:
     found = kinds.definitions([A], definition(A, "v2"), is_before=False)
-    assert (Verdict.FAIL, "not served in v1: as.x.io") == (found.verdict, found.text)
+    assert (CheckResult.FAIL, "not served in v1: as.x.io") == (found.verdict, found.text)
 
 
 def test_objects_in_a_version_that_is_gone_are_told() -> None:
     present = definition(A, "v1", stored=("v1alpha1", "v1"))
     found = kinds.definitions([A], present, is_before=False)
-    assert Verdict.WARNING == found.verdict
+    assert CheckResult.WARNING == found.verdict
     assert "as.x.io in v1alpha1" in found.text
 
 
 @pytest.mark.parametrize(
     ("present", "verdict", "words"),
     [
-        (definition(A, "v1") | definition(B, "v1"), Verdict.OK, "installed; set p.on"),
-        (definition(A, "v1"), Verdict.WARNING, "partly installed; missing: bs.x.io"),
-        (definition(A, "v1") | definition(B, "v2"), Verdict.WARNING, "bs.x.io is not served in v1"),
+        (definition(A, "v1") | definition(B, "v1"), CheckResult.OK, "installed; set p.on"),
+        (definition(A, "v1"), CheckResult.WARNING, "partly installed; missing: bs.x.io"),
+        (
+            definition(A, "v1") | definition(B, "v2"),
+            CheckResult.WARNING,
+            "bs.x.io is not served in v1",
+        ),
     ],
 )
 def test_another_project_is_there_whole_and_in_a_known_version(
-    present: dict[str, Definition], verdict: Verdict, words: str
+    present: dict[str, Definition], verdict: CheckResult, words: str
 ) -> None:
     [found] = kinds.other_projects(present, [Project("P", (A, B), "set p.on")])
     assert verdict == found.verdict
@@ -83,13 +87,18 @@ def test_a_project_that_is_not_there_is_not_mentioned() -> None:
 @pytest.mark.parametrize(
     ("forbidden", "verdict", "words", "remedy"),
     [
-        (None, Verdict.OK, "installed; used unless p.on is false", ""),
-        ({}, Verdict.OK, "installed, and the operator may use it", ""),
-        ({B: ["ns/operator"]}, Verdict.WARNING, "ns/operator may not read bs.x.io", "p.on=true"),
+        (None, CheckResult.OK, "installed; used unless p.on is false", ""),
+        ({}, CheckResult.OK, "installed, and the operator may use it", ""),
+        (
+            {B: ["ns/operator"]},
+            CheckResult.WARNING,
+            "ns/operator may not read bs.x.io",
+            "p.on=true",
+        ),
     ],
 )
 def test_a_project_that_the_operator_may_not_read_is_named_with_the_value_that_grants_it(
-    forbidden: dict[Kind, list[str]] | None, verdict: Verdict, words: str, remedy: str
+    forbidden: dict[Kind, list[str]] | None, verdict: CheckResult, words: str, remedy: str
 ) -> None:
     present = definition(A, "v1") | definition(B, "v1")
     project = Project("P", (A, B), "used unless p.on is false", granted_by="p.on=true")
@@ -115,9 +124,9 @@ def bundle(days: int) -> str:
 
 
 @pytest.mark.parametrize(
-    ("days", "verdict"), [(30, Verdict.OK), (3, Verdict.WARNING), (-1, Verdict.FAIL)]
+    ("days", "verdict"), [(30, CheckResult.OK), (3, CheckResult.WARNING), (-1, CheckResult.FAIL)]
 )
-def test_an_authority_that_ends_is_told_in_time(days: int, verdict: Verdict) -> None:
+def test_an_authority_that_ends_is_told_in_time(days: int, verdict: CheckResult) -> None:
     assert verdict == webhooks.authorities([configuration(bundle(days))], NOW).verdict
 
 
@@ -126,21 +135,23 @@ def test_an_authority_that_ends_is_told_in_time(days: int, verdict: Verdict) -> 
 )
 def test_a_webhook_without_an_authority_is_a_fault(text: str, words: str) -> None:
     found = webhooks.authorities([configuration(text)], NOW)
-    assert Verdict.FAIL == found.verdict
+    assert CheckResult.FAIL == found.verdict
     assert words in found.text
 
 
 @pytest.mark.parametrize(
     ("trial", "is_expected", "verdict"),
     [
-        ("failed calling webhook: x509: unknown authority", False, Verdict.FAIL),
-        ("admission webhook v.kb.io denied the request: …", True, Verdict.OK),
-        ("", True, Verdict.FAIL),
-        ("", False, Verdict.OK),
-        ("graphs is forbidden", True, Verdict.WARNING),
+        ("failed calling webhook: x509: unknown authority", False, CheckResult.FAIL),
+        ("admission webhook v.kb.io denied the request: …", True, CheckResult.OK),
+        ("", True, CheckResult.FAIL),
+        ("", False, CheckResult.OK),
+        ("graphs is forbidden", True, CheckResult.WARNING),
     ],
 )
-def test_what_came_of_the_trial_is_judged(trial: str, is_expected: bool, verdict: Verdict) -> None:
+def test_what_came_of_the_trial_is_judged(
+    trial: str, is_expected: bool, verdict: CheckResult
+) -> None:
     assert verdict == webhooks.admission(trial, is_expected=is_expected).verdict
 
 
@@ -153,14 +164,14 @@ def lease(seconds_ago: int) -> Lease:
 @pytest.mark.parametrize(
     ("found", "is_before", "verdict", "words"),
     [
-        (None, True, Verdict.OK, "no operator leads"),
-        (lease(5), True, Verdict.WARNING, "pod-1 leads, by Lease n/l"),
-        (lease(5), False, Verdict.OK, "pod-1 leads, by Lease n/l"),
-        (lease(60), True, Verdict.OK, "pod-1 did until its Lease expired"),
+        (None, True, CheckResult.OK, "no operator leads"),
+        (lease(5), True, CheckResult.WARNING, "pod-1 leads, by Lease n/l"),
+        (lease(5), False, CheckResult.OK, "pod-1 leads, by Lease n/l"),
+        (lease(60), True, CheckResult.OK, "pod-1 did until its Lease expired"),
     ],
 )
 def test_a_second_operator_is_told_before_it_is_installed(
-    found: Lease | None, is_before: bool, verdict: Verdict, words: str
+    found: Lease | None, is_before: bool, verdict: CheckResult, words: str
 ) -> None:
     judged = leaders.leader(found, NOW, is_before=is_before)
     assert verdict == judged.verdict
@@ -174,16 +185,16 @@ def quota(hard: str, used: str) -> ResourceQuota:
 
 def test_what_is_left_of_a_quota_is_counted() -> None:
     found = room.quota([quota("8", "3")])
-    assert (Verdict.OK, "q/requests.nvidia.com/gpu: 5 left") == (found.verdict, found.text)
-    assert Verdict.WARNING == room.quota([quota("8", "8")]).verdict
+    assert (CheckResult.OK, "q/requests.nvidia.com/gpu: 5 left") == (found.verdict, found.text)
+    assert CheckResult.WARNING == room.quota([quota("8", "8")]).verdict
     assert "no quota found" == room.quota([]).text
 
 
 def test_a_registry_without_a_pull_secret_is_named() -> None:
     images = ("reg.example.com:5000/a:1", "python:3.12")
     found = room.pull_secrets(images, {"reg.example.com:5000"})
-    assert (Verdict.WARNING, "missing for docker.io (as in python:3.12)") == (
+    assert (CheckResult.WARNING, "missing for docker.io (as in python:3.12)") == (
         found.verdict,
         found.text,
     )
-    assert Verdict.OK == room.pull_secrets(images[:1], {"reg.example.com:5000"}).verdict
+    assert CheckResult.OK == room.pull_secrets(images[:1], {"reg.example.com:5000"}).verdict

@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector
 Reading: TypeAlias = Callable[[], float]
 
 
-class Readings(Collector):
+class CallbackMetrics(Collector):
     """One metric by one label, whose values are the sums of readings."""
 
     def __init__(
@@ -25,7 +25,7 @@ class Readings(Collector):
         self._label = "resource_type"
         self._readings: dict[str, list[Reading]] = {}
 
-    def labelled(self, label: str) -> "Readings":
+    def labelled(self, label: str) -> "CallbackMetrics":
         """This metric, by another label than `resource_type`."""
         self._label = label
         return self

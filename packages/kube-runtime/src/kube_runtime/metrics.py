@@ -9,7 +9,7 @@ from typing import Final
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-from kube_runtime.callback_metrics import Reading, Readings
+from kube_runtime.callback_metrics import CallbackMetrics, Reading
 from kube_runtime.errors import ApiError, Unreachable
 
 _PREFIX: Final = "dynamo_operator"
@@ -163,13 +163,13 @@ class RuntimeMetrics:
         """Count what a failed reconcile died of."""
         self._reconcile_errors.labels(kind, namespace, error_label(error)).inc()
 
-    def _read_counter(self, name: str, text: str) -> Readings:
-        found = Readings(CounterMetricFamily, f"{_PREFIX}_{name}", text)
+    def _read_counter(self, name: str, text: str) -> CallbackMetrics:
+        found = CallbackMetrics(CounterMetricFamily, f"{_PREFIX}_{name}", text)
         self.registry.register(found)
         return found
 
-    def _read_gauge(self, name: str, text: str) -> Readings:
-        found = Readings(GaugeMetricFamily, f"{_PREFIX}_{name}", text)
+    def _read_gauge(self, name: str, text: str) -> CallbackMetrics:
+        found = CallbackMetrics(GaugeMetricFamily, f"{_PREFIX}_{name}", text)
         self.registry.register(found)
         return found
 

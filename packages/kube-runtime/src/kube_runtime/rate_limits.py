@@ -31,7 +31,7 @@ class Backoff:
         return min(doubled, self.limit_seconds) * (0.5 + 0.5 * jitter)
 
 
-class WritePace:
+class WriteRate:
     """Allows one write for each uid in so many seconds. Forgets each after that time."""
 
     def __init__(self, seconds: float = 1.0) -> None:
@@ -60,7 +60,7 @@ class WritePace:
         return left if left > _GRAIN_SECONDS else 0.0
 
 
-class FirstLook:
+class Debounce:
     """Puts off what is first seen of each uid, however often it is seen."""
 
     def __init__(self) -> None:
@@ -86,7 +86,7 @@ class FirstLook:
         self._since.pop(uid, None)
 
 
-class Bustle:
+class WriteActivity:
     """Distinguishes busy from quiet times, by how many reconciles have written within a second."""
 
     def __init__(self, many: int = MANY_A_SECOND) -> None:

@@ -176,7 +176,7 @@ async def test_a_server_that_insists_costs_one_write_and_no_loop() -> None:
 @on_simulated_clock
 async def test_an_object_of_a_kind_that_is_not_served_does_not_stop_the_others() -> None:
     async with a_scene() as scene:
-        scene.world.cache.store(Gadget).hear_that_kind_is_gone()
+        scene.world.cache.store(Gadget).mark_kind_gone()
         applied = await scene.apply(gadget("a", 1))
         assert [Obstacle.NOT_SERVED] == [each.obstacle for each in applied.blocked]
         assert "is not served" in applied.blocked[0].message
@@ -190,8 +190,8 @@ async def test_an_object_of_a_kind_that_may_not_be_read_is_not_written_and_says_
     async with a_scene() as scene:
         store = scene.world.cache.store(Gadget)
         store.granted_by = "the chart value gadgets=true"
-        store.hear_that_kind_is_gone()
-        store.hear_that_kind_is_forbidden()
+        store.mark_kind_gone()
+        store.mark_kind_forbidden()
         applied = await scene.apply(gadget("a", 1))
         assert [Obstacle.FORBIDDEN] == [each.obstacle for each in applied.blocked]
         said = (

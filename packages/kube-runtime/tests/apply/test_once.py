@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from kube_runtime.apply.create_only import OnceCreator
+from kube_runtime.apply.create_only import CreateOnlyApplier
 from kube_runtime.apply.result import Applied, Obstacle, Verb
 from kube_runtime.apply.writer import Writer
 from kube_runtime.errors import Conflict
@@ -19,13 +19,13 @@ OWNER = Gadget(Metadata("owner", NAMESPACE, "owner-uid"))
 
 
 @asynccontextmanager
-async def a_scene() -> AsyncIterator[tuple[World, OnceCreator]]:
+async def a_scene() -> AsyncIterator[tuple[World, CreateOnlyApplier]]:
     world = a_world()
     async with world.synced():
-        yield world, OnceCreator(Writer(world.client, world.cache), world.cache)
+        yield world, CreateOnlyApplier(Writer(world.client, world.cache), world.cache)
 
 
-async def create(creator: OnceCreator, size: int) -> Applied:
+async def create(creator: CreateOnlyApplier, size: int) -> Applied:
     return await creator.create(OWNER, wanted=[gadget("a", size)], types=(Gadget,))
 
 

@@ -6,9 +6,14 @@ from typing import Any
 import msgspec
 
 from dynamo_graphs.api.graph import DynamoGraphDeployment, DynamoGraphDeploymentStatus
-from kube_runtime.apply.status_patch import BUSY_SECONDS, SETTLE_SECONDS, StatusPace, difference
+from kube_runtime.apply.status_patch import (
+    BUSY_SECONDS,
+    SETTLE_SECONDS,
+    StatusRateLimit,
+    difference,
+)
 from kube_runtime.kind import Object
-from kube_runtime.rate_limits import MANY_A_SECOND, Bustle
+from kube_runtime.rate_limits import MANY_A_SECOND, WriteActivity
 from kube_runtime.types.meta import Condition, Metadata
 from simulated.clock import on_simulated_clock
 
@@ -31,7 +36,7 @@ def stored(wanted: Object, uid: str = "u") -> DynamoGraphDeployment:
     )
 
 
-def waited(pace: StatusPace, graph: DynamoGraphDeployment, wanted: Object) -> float:
+def waited(pace: StatusRateLimit, graph: DynamoGraphDeployment, wanted: Object) -> float:
     """How long to wait for the write; if that is now, it is done."""
     wait = pace.wait(graph, wanted)
     if not wait and difference(graph, wanted):
@@ -41,7 +46,7 @@ def waited(pace: StatusPace, graph: DynamoGraphDeployment, wanted: Object) -> fl
 
 @on_simulated_clock
 async def test_progress_waits_for_the_rest_of_a_second() -> None:
-    pace, graph = StatusPace(), stored(status())
+    pace, graph = StatusRateLimit(), stored(status())
     assert 0.0 == waited(pace, DynamoGraphDeployment(graph.metadata), status())
     await asyncio.sleep(0.25)
     assert 0.75 == waited(pace, graph, status(message="1 of 2"))
@@ -51,14 +56,14 @@ async def test_progress_waits_for_the_rest_of_a_second() -> None:
 
 @on_simulated_clock
 async def test_a_condition_that_flips_never_waits() -> None:
-    pace, graph = StatusPace(), stored(status())
+    pace, graph = StatusRateLimit(), stored(status())
     waited(pace, DynamoGraphDeployment(graph.metadata), status())
     assert 0.0 == waited(pace, graph, status("True", "All resources are ready"))
 
 
 @on_simulated_clock
 async def test_a_newer_generation_never_waits() -> None:
-    pace, graph = StatusPace(), stored(status())
+    pace, graph = StatusRateLimit(), stored(status())
     waited(pace, DynamoGraphDeployment(graph.metadata), status())
     assert 0.0 == waited(pace, graph, status(observedGeneration=2))
     assert 0.0 == waited(pace, graph, status(state="failed"))
@@ -66,14 +71,14 @@ async def test_a_newer_generation_never_waits() -> None:
 
 @on_simulated_clock
 async def test_a_status_that_says_the_same_does_not_count() -> None:
-    pace, graph = StatusPace(), stored(status())
+    pace, graph = StatusRateLimit(), stored(status())
     assert 0.0 == waited(pace, graph, status())
     assert 0.0 == waited(pace, graph, status(message="1 of 2"))
 
 
 @on_simulated_clock
 async def test_objects_do_not_wait_for_each_other_and_are_forgotten() -> None:
-    pace = StatusPace()
+    pace = StatusRateLimit()
     for number in range(100):
         fresh = DynamoGraphDeployment(Metadata("g", uid=str(number), generation=1))
         assert 0.0 == waited(pace, fresh, status())
@@ -93,7 +98,7 @@ MOVING, THERE = status(observedGeneration=2), status("True", observedGeneration=
 
 @on_simulated_clock
 async def test_the_first_word_on_a_new_spec_waits_for_the_last_one() -> None:
-    pace = StatusPace(goal="Ready")
+    pace = StatusRateLimit(goal="Ready")
     assert SETTLE_SECONDS == waited(pace, edited(), MOVING)
     await asyncio.sleep(SETTLE_SECONDS / 2)
     assert 0.0 == waited(pace, edited(), THERE)
@@ -103,7 +108,7 @@ async def test_the_first_word_on_a_new_spec_waits_for_the_last_one() -> None:
 async def test_the_first_word_is_written_if_the_last_one_does_not_come_however_often_it_is_asked() -> (
     None
 ):
-    pace = StatusPace(goal="Ready")
+    pace = StatusRateLimit(goal="Ready")
     for _ in range(4):
         assert waited(pace, edited(), MOVING) > 0
         await asyncio.sleep(SETTLE_SECONDS / 4)
@@ -114,14 +119,14 @@ async def test_the_first_word_is_written_if_the_last_one_does_not_come_however_o
 @on_simulated_clock
 async def test_an_object_without_a_status_gets_one_at_once_where_users_look_at_it() -> None:
     fresh = DynamoGraphDeployment(Metadata("g", uid="u", generation=1))
-    assert 0.0 == waited(StatusPace(goal="Ready", greets=True), fresh, status())
-    assert SETTLE_SECONDS == waited(StatusPace(goal="Ready"), fresh, status())
-    assert SETTLE_SECONDS == waited(StatusPace(goal="Ready", greets=True), edited(), MOVING)
+    assert 0.0 == waited(StatusRateLimit(goal="Ready", greets=True), fresh, status())
+    assert SETTLE_SECONDS == waited(StatusRateLimit(goal="Ready"), fresh, status())
+    assert SETTLE_SECONDS == waited(StatusRateLimit(goal="Ready", greets=True), edited(), MOVING)
 
 
 @on_simulated_clock
 async def test_what_later_steps_are_decided_by_never_waits() -> None:
-    pace = StatusPace(goal="Ready", records=("restart",))
+    pace = StatusRateLimit(goal="Ready", records=("restart",))
     assert SETTLE_SECONDS == waited(pace, edited(), MOVING)
     restart = {"observedID": "one", "phase": "Restarting"}
     assert 0.0 == waited(pace, edited(), {**MOVING, "restart": restart})
@@ -129,13 +134,13 @@ async def test_what_later_steps_are_decided_by_never_waits() -> None:
 
 @on_simulated_clock
 async def test_a_ready_graph_that_fails_without_an_edit_is_told_of_at_once() -> None:
-    pace = StatusPace(goal="Ready")
+    pace = StatusRateLimit(goal="Ready")
     assert 0.0 == waited(pace, stored(status("True")), status("False"))
 
 
 @on_simulated_clock
 async def test_objects_that_vanish_while_they_settle_are_forgotten() -> None:
-    pace = StatusPace(goal="Ready")
+    pace = StatusRateLimit(goal="Ready")
     for number in range(100):
         waited(pace, edited(str(number)), MOVING)
     assert 100 == pace.remembered
@@ -146,7 +151,7 @@ async def test_objects_that_vanish_while_they_settle_are_forgotten() -> None:
 
 @on_simulated_clock
 async def test_a_record_does_not_wait_for_the_rest_of_a_second_either() -> None:
-    pace, graph = StatusPace(goal="Ready", records=("restart",)), stored(status())
+    pace, graph = StatusRateLimit(goal="Ready", records=("restart",)), stored(status())
     assert 0.0 == waited(pace, graph, status(message="1 of 2"))
     restart = {"observedID": "one", "phase": "Restarting", "inProgress": ["b"]}
     assert 0.0 == waited(pace, graph, status(restart=restart))
@@ -155,7 +160,7 @@ async def test_a_record_does_not_wait_for_the_rest_of_a_second_either() -> None:
 
 @on_simulated_clock
 async def test_a_condition_that_later_steps_are_decided_by_does_not_settle() -> None:
-    pace = StatusPace(goal="Ready", records=("Suspended",))
+    pace = StatusRateLimit(goal="Ready", records=("Suspended",))
     suspended = Condition("Suspended", "Unknown", "suspending", "Scaling to zero")
     assert SETTLE_SECONDS == waited(pace, edited(), MOVING)
     told = {**MOVING, "conditions": [*MOVING["conditions"], suspended]}
@@ -164,24 +169,24 @@ async def test_a_condition_that_later_steps_are_decided_by_does_not_settle() -> 
 
 @on_simulated_clock
 async def test_from_one_state_on_the_way_to_the_next_is_progress() -> None:
-    pace, graph = StatusPace(passing=("initializing", "pending")), stored(status())
+    pace, graph = StatusRateLimit(passing=("initializing", "pending")), stored(status())
     assert 0.0 == waited(pace, graph, status(message="1 of 2"))
     assert 1.0 == waited(pace, graph, status(state="initializing"))
     assert 0.0 == waited(pace, graph, status(state="failed"))
 
 
-def busy() -> Bustle:
+def busy() -> WriteActivity:
     """A time at which much begins."""
-    bustle = Bustle()
+    write_activity = WriteActivity()
     for _ in range(MANY_A_SECOND):
-        bustle.note()
-    return bustle
+        write_activity.note()
+    return write_activity
 
 
 @on_simulated_clock
 async def test_in_busy_times_progress_waits_for_more_of_it_and_what_decides_does_not() -> None:
-    bustle = busy()
-    pace, graph = StatusPace(goal="Ready", bustle=bustle), stored(status())
+    write_activity = busy()
+    pace, graph = StatusRateLimit(goal="Ready", activity=write_activity), stored(status())
     assert BUSY_SECONDS == waited(pace, graph, status(message="1 of 2"))
     assert 0.0 == waited(pace, graph, status("True", "All resources are ready"))
     assert BUSY_SECONDS == waited(pace, stored(status(), "other"), status(message="1 of 2"))
@@ -193,14 +198,14 @@ async def test_in_busy_times_progress_waits_for_more_of_it_and_what_decides_does
 
 @on_simulated_clock
 async def test_in_busy_times_progress_is_told_all_the_same_in_the_end() -> None:
-    bustle, graph = busy(), stored(status())
-    pace = StatusPace(goal="Ready", bustle=bustle)
+    write_activity, graph = busy(), stored(status())
+    pace = StatusRateLimit(goal="Ready", activity=write_activity)
     waits = []
     for _ in range(7):
         waits.append(waited(pace, graph, status(message="1 of 2")))
         await asyncio.sleep(0.5)
         for _ in range(MANY_A_SECOND):
-            bustle.note()
+            write_activity.note()
     assert [3.0, 2.5, 2.0, 1.5, 1.0, 0.5, 0.0] == waits
 
 
@@ -209,7 +214,7 @@ async def test_in_busy_times_a_new_object_waits_for_its_first_status_and_an_edit
     None
 ):
     fresh = DynamoGraphDeployment(Metadata("g", uid="u", generation=1))
-    pace = StatusPace(goal="Ready", greets=True, bustle=busy())
+    pace = StatusRateLimit(goal="Ready", greets=True, activity=busy())
     assert BUSY_SECONDS == waited(pace, fresh, status())
     assert 0.0 == waited(pace, fresh, status("True"))
     assert BUSY_SECONDS == waited(pace, edited("other"), MOVING)
@@ -217,19 +222,19 @@ async def test_in_busy_times_a_new_object_waits_for_its_first_status_and_an_edit
 
 @on_simulated_clock
 async def test_times_are_busy_while_so_many_reconciles_wrote_within_a_second() -> None:
-    bustle = Bustle(many=3)
+    write_activity = WriteActivity(many=3)
     for _ in range(3):
-        assert not bustle.is_high
-        bustle.note()
+        assert not write_activity.is_high
+        write_activity.note()
         await asyncio.sleep(0.25)
-    assert bustle.is_high
+    assert write_activity.is_high
     await asyncio.sleep(0.25)
-    assert not bustle.is_high
+    assert not write_activity.is_high
 
 
 @on_simulated_clock
 async def test_a_write_that_failed_does_not_make_the_next_one_wait() -> None:
-    pace, graph = StatusPace(), stored(status())
+    pace, graph = StatusRateLimit(), stored(status())
     for _ in range(3):  # each of them failed
         assert 0.0 == pace.wait(graph, status(message="1 of 2"))
     pace.wrote(graph)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kube_runtime.apply.applier import Applier
-from kube_runtime.apply.managed_fields import TakeOver, with_manager
+from kube_runtime.apply.managed_fields import ManagedFieldsUpgrade, with_manager
 from kube_runtime.apply.writer import Writer
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import Metadata
@@ -142,7 +142,7 @@ async def test_an_object_is_taken_over_once_with_one_read_and_one_patch_before_t
     world.server.storage.create(GADGETS, earlier("a", 1))
     async with world.synced():
         writer = Writer(world.client, world.cache)
-        take_over = TakeOver(world.client, writer, MARK)
+        take_over = ManagedFieldsUpgrade(world.client, writer, MARK)
         applier = Applier(world.client, writer, world.cache, HASH, GENERATION, take_over)
         world.server.requests.clear()
         for size in (1, 1, 2):
@@ -168,7 +168,7 @@ async def test_what_we_made_ourselves_is_not_read_first() -> None:
     world = a_world()
     async with world.synced():
         writer = Writer(world.client, world.cache)
-        take_over = TakeOver(world.client, writer, MARK)
+        take_over = ManagedFieldsUpgrade(world.client, writer, MARK)
         applier = Applier(world.client, writer, world.cache, HASH, GENERATION, take_over)
         world.server.requests.clear()
         for size in (1, 2):

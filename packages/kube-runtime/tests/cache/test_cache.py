@@ -10,7 +10,7 @@ from kube_runtime.kind import Key
 from kube_runtime.types.core import Service
 from kube_runtime.types.meta import Metadata, OwnerReference, Resource
 from kube_runtime.watch.events import Changed, Removed
-from kube_runtime.watch.selector import Selection
+from kube_runtime.watch.selector import Selector
 from simulated.caches import a_store
 from simulated.gadget import Gadget, GadgetSpec
 
@@ -50,10 +50,10 @@ def test_objects_are_found_by_each_of_their_owners() -> None:
     assert [shared, single] == cache.owned_by("x", [Gadget])
     assert [shared] == cache.owned_by("y", [Gadget])
     left = a_gadget("shared", version="2", owners=("y",))
-    store.hear(Changed(left))
+    store.on_watch_event(Changed(left))
     assert [single] == cache.owned_by("x", [Gadget])
     assert [left] == cache.owned_by("y", [Gadget])
-    store.hear(Removed(left.key, left.metadata.uid))
+    store.on_watch_event(Removed(left.key, left.metadata.uid))
     assert [] == cache.owned_by("y", [Gadget])
 
 
@@ -62,7 +62,7 @@ def test_a_reader_may_go_on_reading_while_the_cache_changes() -> None:
     seen = []
     for each in cache.list(Gadget):
         seen.append(each.metadata.name)
-        store.hear(Changed(a_gadget(f"{each.metadata.name}-child")))
+        store.on_watch_event(Changed(a_gadget(f"{each.metadata.name}-child")))
     assert ["a", "b"] == seen
 
 
@@ -95,8 +95,8 @@ def test_an_object_is_reduced_before_it_is_stored() -> None:
     def without_spec(gadget: Gadget) -> Gadget:
         return Gadget(metadata=gadget.metadata)
 
-    store = Store(Gadget, keep=without_spec)
-    store.hear(Changed(a_gadget("a")))
+    store = Store(Gadget, transform=without_spec)
+    store.on_watch_event(Changed(a_gadget("a")))
     kept = store.shown.get(Key("default", "a"))
     assert kept is not None
     assert GadgetSpec() == kept.spec
@@ -121,21 +121,21 @@ def test_a_label_selector_says_what_its_watch_will_bring(
     selector: str, labels: dict[str, str], expected: bool
 ) -> None:
     resource = Resource(metadata=Metadata(labels=labels))
-    assert expected is Selection(labels=selector).covers(resource, is_watched=False)
+    assert expected is Selector(labels=selector).covers(resource, is_watched=False)
 
 
 @pytest.mark.parametrize("selector", ["a in (1,2)", "a notin (b)", "a>1 b", ",", "=a"])
 def test_a_label_selector_that_is_not_understood_is_refused(selector: str) -> None:
     with pytest.raises(ValueError, match="is not understood"):
-        Selection(labels=selector)
+        Selector(labels=selector)
 
 
 def test_a_namespace_and_a_field_selector_bound_what_a_watch_will_bring() -> None:
     resource = Resource(metadata=Metadata(namespace="one"))
-    assert Selection(namespace="one").covers(resource, is_watched=False)
-    assert not Selection(namespace="two").covers(resource, is_watched=False)
-    assert not Selection(fields="type=x").covers(resource, is_watched=False)
-    assert Selection(fields="type=x").covers(resource, is_watched=True)
+    assert Selector(namespace="one").covers(resource, is_watched=False)
+    assert not Selector(namespace="two").covers(resource, is_watched=False)
+    assert not Selector(fields="type=x").covers(resource, is_watched=False)
+    assert Selector(fields="type=x").covers(resource, is_watched=True)
 
 
 def test_what_is_derived_from_all_objects_is_computed_when_one_has_changed_and_only_then() -> None:
@@ -150,12 +150,12 @@ def test_what_is_derived_from_all_objects_is_computed_when_one_has_changed_and_o
         return cache.derived("names", (Gadget,), names)
 
     assert (("a",), ("a",)) == (derived(), derived())
-    store.hear(Changed(a_gadget("a", version="2")))
+    store.on_watch_event(Changed(a_gadget("a", version="2")))
     assert ("a",) == derived()
     assert 1 == len(looks), "a version alone is no change"
-    store.hear(Changed(a_gadget("b")))
+    store.on_watch_event(Changed(a_gadget("b")))
     assert ("a", "b") == derived()
-    store.hear(Removed(Key("default", "a"), "uid-of-a"))
+    store.on_watch_event(Removed(Key("default", "a"), "uid-of-a"))
     assert ("b",) == derived()
 
 
@@ -167,7 +167,7 @@ def test_what_was_derived_from_objects_that_have_changed_is_not_kept() -> None:
     names = [f"namespace-{number}" for number in range(100)]
     kept = [weakref.ref(cache.derived(each, (Gadget,), Value)) for each in names]
     assert all(each() for each in kept)
-    store.hear(Changed(a_gadget("b")))
+    store.on_watch_event(Changed(a_gadget("b")))
     cache.derived(names[0], (Gadget,), Value)
     assert not any(each() for each in kept)
 

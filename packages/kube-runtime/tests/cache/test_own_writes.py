@@ -340,7 +340,7 @@ async def test_a_write_outside_the_selection_is_not_shown() -> None:
 
 @on_simulated_clock
 async def test_an_own_write_is_reduced_like_everything_else() -> None:
-    world = a_world(keep=lambda each: Gadget(metadata=each.metadata))
+    world = a_world(transform=lambda each: Gadget(metadata=each.metadata))
     async with world.synced():
         world.server.lag_seconds = 1
         assert 7 == (await write(world, "a", 7)).spec.size
@@ -353,8 +353,8 @@ async def test_an_own_write_is_reduced_like_everything_else() -> None:
 async def test_nothing_is_sent_by_a_process_that_does_not_lead_any_more() -> None:
     world = a_world()
     world.has("a", 1)
-    may_write = iter((True, False, False, False, False)).__next__
-    writer = Writer(world.client, world.cache, may_write=may_write)
+    holds_lease = iter((True, False, False, False, False)).__next__
+    writer = Writer(world.client, world.cache, holds_lease=holds_lease)
     async with world.synced():
         await writer.merge_patch(Gadget, key("a"), {"spec": {"size": 2}})
         sent = len(world.server.requests)

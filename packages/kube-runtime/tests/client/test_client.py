@@ -21,7 +21,7 @@ from kube_runtime.kind import Key, Object
 from kube_runtime.types.apps import Deployment
 from kube_runtime.watch.events import Broken, Changed
 from kube_runtime.watch.machine import Listed, Watch, Watching
-from kube_runtime.watch.selector import Selection
+from kube_runtime.watch.selector import Selector
 from scripted.transport import Script
 
 UID = "uid-1"
@@ -304,7 +304,7 @@ async def test_a_delete_may_be_refused(code: int, error: type[Exception]) -> Non
 
 def a_watch(script: Script, resource_version: str) -> Watch[Deployment]:
     """A watch that has listed everything up to that version."""
-    watch = Watch(Client(script), Deployment, Selection())
+    watch = Watch(Client(script), Deployment, Selector())
     watch.state = Listed(resource_version)
     return watch
 

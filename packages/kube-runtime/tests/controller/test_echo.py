@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kube_runtime.cache.informer import Watches
-from kube_runtime.controller.controller import DONE, Outcome, Pace, Runner
+from kube_runtime.controller.controller import DONE, Controller, ControllerOptions, Result
 from kube_runtime.kind import Key
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.meta import Resource
@@ -18,7 +18,7 @@ from simulated.clock import on_simulated_clock
 from simulated.gadget import GADGETS, Gadget, key
 from simulated.world import World, a_world
 
-DEAF = Pace(workers=2, resync_seconds=10**6, hears_itself=False)
+DEAF = ControllerOptions(workers=2, resync_seconds=10**6, hears_itself=False)
 
 
 @dataclass
@@ -37,7 +37,7 @@ class Readiness:
     def watches(self) -> tuple[Watches, ...]:
         return ()
 
-    async def reconcile(self, key: Key) -> Outcome:
+    async def reconcile(self, key: Key) -> Result:
         found = self.world.cache.get(Gadget, key)
         if found is None:
             return DONE
@@ -53,10 +53,14 @@ class Readiness:
 
 
 async def seen_by(
-    world: World, controller: Readiness, act: Callable[[], object], *, pace: Pace = DEAF
+    world: World,
+    controller: Readiness,
+    act: Callable[[], object],
+    *,
+    pace: ControllerOptions = DEAF,
 ) -> list[int]:
     """The sizes that the controller saw after `act`, one for each reconcile."""
-    runner = Runner(controller, world.cache, metrics=RuntimeMetrics(), pace=pace)
+    runner = Controller(controller, world.cache, metrics=RuntimeMetrics(), pace=pace)
     runner.subscribe()
     async with world.synced():
         working = asyncio.create_task(runner.run())
@@ -87,7 +91,7 @@ def test_its_own_status_wakes_nobody_whether_the_watch_or_the_answer_is_sooner(
 async def test_a_controller_that_hears_itself_looks_again() -> None:
     world = a_world()
     world.has("a", size=1)
-    pace = Pace(workers=2, resync_seconds=10**6)
+    pace = ControllerOptions(workers=2, resync_seconds=10**6)
     seen = await seen_by(world, Readiness(world), lambda: world.has("a", size=2), pace=pace)
     assert [2, 2] == seen
 
@@ -163,7 +167,7 @@ def test_whoever_changes_it_when_the_status_is_that_of_the_last_state(
         world.server.lag_seconds, world.server.answer_seconds = lag, answer
         world.server.request_seconds = answer
         world.has("a", size=1)
-        runner = Runner(Readiness(world), world.cache, metrics=RuntimeMetrics(), pace=DEAF)
+        runner = Controller(Readiness(world), world.cache, metrics=RuntimeMetrics(), pace=DEAF)
         runner.subscribe()
         async with world.synced():
             working = asyncio.create_task(runner.run())

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from kube_runtime.cache.informer import Watches
-from kube_runtime.controller.controller import DONE, Again, Outcome, Pace, Runner
+from kube_runtime.controller.controller import DONE, Controller, ControllerOptions, Result
 from kube_runtime.errors import Conflict, Invalid, Unreachable
 from kube_runtime.kind import Key
 from kube_runtime.metrics import RuntimeMetrics
@@ -42,7 +42,7 @@ class Sizes:
     owns: ClassVar[tuple[type[Resource], ...]] = ()
     watches: tuple[Watches, ...] = ()
 
-    async def reconcile(self, key: Key) -> Outcome:
+    async def reconcile(self, key: Key) -> Result:
         assert key not in self.active
         self.active.add(key)
         try:
@@ -50,7 +50,7 @@ class Sizes:
         finally:
             self.active.remove(key)
 
-    async def _reconcile(self, key: Key) -> Outcome:
+    async def _reconcile(self, key: Key) -> Result:
         found = self.world.cache.get(Gadget, key)
         mood = self.moods[self.runs % len(self.moods)] if self.runs < 30 else "quick"
         self.runs += 1
@@ -60,7 +60,7 @@ class Sizes:
             failure = FAILURES[mood]()
             raise failure
         self.seen[key] = found.spec.size if found else None
-        return Again(after_seconds=5) if mood == "again" else DONE
+        return Result(requeue_after_seconds=5) if mood == "again" else DONE
 
 
 @dataclass(frozen=True)
@@ -97,8 +97,8 @@ async def _reconciles_the_last_state(steps: list[Step], moods: list[str], seed: 
     world.server.lag_seconds = 0.3
     controller = Sizes(world, moods)
     # No resync within the test: nothing may depend on it.
-    pace = Pace(workers=2, resync_seconds=10**6)
-    runner = Runner(controller, world.cache, metrics=RuntimeMetrics(), pace=pace)
+    pace = ControllerOptions(workers=2, resync_seconds=10**6)
+    runner = Controller(controller, world.cache, metrics=RuntimeMetrics(), pace=pace)
     runner.subscribe()
     async with world.running():
         working = asyncio.create_task(runner.run())

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from msgspec import structs
 
-from kube_runtime.controller.controller import AHEAD, DONE, Outcome, Pace
+from kube_runtime.controller.controller import AHEAD, DONE, ControllerOptions, Result
 from kube_runtime.kind import Key
 from kube_runtime.types.apps import Deployment
 from kube_runtime.types.meta import Metadata, OwnerReference
@@ -18,10 +18,10 @@ from simulated.widgets import Script, World, running, widget
 pytestmark = pytest.mark.looptime
 
 WORKERS = 8
-PACE = Pace(workers=WORKERS, resync_seconds=100_000, timeout_seconds=50_000)
+PACE = ControllerOptions(workers=WORKERS, resync_seconds=100_000, timeout_seconds=50_000)
 
 
-def above(below: World) -> Pace:
+def above(below: World) -> ControllerOptions:
     """How a controller works that makes what is controlled `below`."""
     return replace(PACE, is_ahead=below.runner.has_backlog)
 
@@ -31,12 +31,12 @@ NEW = [Key("ns", f"new-{number}") for number in range(20)]
 OLD = Key("ns", "old")
 
 
-async def long() -> Outcome:
+async def long() -> Result:
     await asyncio.sleep(LINE_SECONDS)
     return DONE
 
 
-async def short() -> Outcome:
+async def short() -> Result:
     await asyncio.sleep(1)
     return DONE
 
@@ -45,7 +45,7 @@ def come(world: World, *script: Script) -> None:
     """Have the new ones created, each reconcile of which does what comes next in the script."""
     for key in NEW:
         world.controller.script[key] = iter(script)
-        world.widgets.hear(Changed(widget(key)))
+        world.widgets.on_watch_event(Changed(widget(key)))
 
 
 @asynccontextmanager
@@ -74,7 +74,7 @@ async def test_few_are_begun_while_what_was_made_waits(lines: int, at_once: int)
 
 async def test_what_is_worked_on_and_is_to_be_looked_at_again_is_no_line() -> None:
     async with made(0) as below, running(world=World(above(below))) as world:
-        below.widgets.hear(Changed(widget(Key("ns", "made-0"), 2)))
+        below.widgets.on_watch_event(Changed(widget(Key("ns", "made-0"), 2)))
         world.list(widget(OLD))
         await asyncio.sleep(1)
         come(world, short)
@@ -89,7 +89,7 @@ async def test_an_edit_of_what_there_is_is_not_held_back() -> None:
         await asyncio.sleep(10)
         world.controller.runs.clear()
         edited = structs.replace(widget(OLD, 2).metadata, generation=2)
-        world.widgets.hear(Changed(structs.replace(widget(OLD, 2), metadata=edited)))
+        world.widgets.on_watch_event(Changed(structs.replace(widget(OLD, 2), metadata=edited)))
         await asyncio.sleep(1)
         assert [OLD] == world.controller.keys()
 
@@ -114,6 +114,6 @@ async def test_what_is_reported_of_those_that_have_begun_is_heard_meanwhile() ->
             *("Widget", "old", "uid-old"), api_version="example.com/v1", controller=True
         )
         child = Deployment(Metadata("child", "ns", "uid-c", "1", 1, owner_references=(owner,)))
-        world.children.hear(Changed(child))
+        world.children.on_watch_event(Changed(child))
         await asyncio.sleep(1)
         assert [OLD] == world.controller.keys()

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from kube_runtime.cache.informer import Watches
-from kube_runtime.controller.controller import DONE, Outcome, Pace, Runner
-from kube_runtime.controller.places import place_given_up
+from kube_runtime.controller.controller import DONE, Controller, ControllerOptions, Result
+from kube_runtime.controller.places import worker_slot_released
 from kube_runtime.kind import Key
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.meta import Resource
@@ -29,9 +29,9 @@ class Waiting:
     def watches(self) -> tuple[Watches, ...]:
         return ()
 
-    async def reconcile(self, key: Key) -> Outcome:
+    async def reconcile(self, key: Key) -> Result:
         if key.name.startswith("slow"):
-            with place_given_up():
+            with worker_slot_released():
                 await self.go_on.wait()
         self.done.append(key.name)
         return DONE
@@ -42,7 +42,9 @@ async def test_who_waits_for_a_bounded_worker_gives_its_place_to_others_meanwhil
     world, controller = a_world(), Waiting()
     for name in ("slow-1", "slow-2", "slow-3", "a", "b", "c"):
         world.has(name)
-    runner = Runner(controller, world.cache, metrics=RuntimeMetrics(), pace=Pace(workers=1))
+    runner = Controller(
+        controller, world.cache, metrics=RuntimeMetrics(), pace=ControllerOptions(workers=1)
+    )
     async with world.synced():
         runner.subscribe()
         working = asyncio.create_task(runner.run())

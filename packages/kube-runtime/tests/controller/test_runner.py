@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
-from kube_runtime.controller.controller import DONE, Again, Outcome, Pace
+from kube_runtime.controller.controller import DONE, ControllerOptions, Result
 from kube_runtime.errors import DecodeError
 from kube_runtime.kind import Key
 from kube_runtime.types.apps import Deployment
@@ -46,8 +46,8 @@ async def test_a_changed_object_is_reconciled() -> None:
     async with running() as world:
         world.list(widget(A))
         await asyncio.sleep(1)
-        world.widgets.hear(Changed(widget(B)))
-        world.widgets.hear(Changed(widget(A, 2)))
+        world.widgets.on_watch_event(Changed(widget(B)))
+        world.widgets.on_watch_event(Changed(widget(A, 2)))
         await asyncio.sleep(1)
     assert [A, B, A] == world.controller.keys()
 
@@ -56,18 +56,18 @@ async def test_a_removed_object_is_reconciled_once_more() -> None:
     async with running() as world:
         world.list(widget(A))
         await asyncio.sleep(1)
-        world.widgets.hear(Removed(A, "uid-a"))
+        world.widgets.on_watch_event(Removed(A, "uid-a"))
         await asyncio.sleep(1)
     assert [A, A] == world.controller.keys()
 
 
 async def test_a_child_wakes_the_object_that_controls_it_before_and_after_the_change() -> None:
     async with running() as world:
-        world.children.hear(Changed(deployment(controlled_by(A))))
+        world.children.on_watch_event(Changed(deployment(controlled_by(A))))
         await asyncio.sleep(1)
-        world.children.hear(Changed(deployment(controlled_by(B), 2)))
+        world.children.on_watch_event(Changed(deployment(controlled_by(B), 2)))
         await asyncio.sleep(1)
-        world.children.hear(Removed(Key("ns", "child"), "uid-c"))
+        world.children.on_watch_event(Removed(Key("ns", "child"), "uid-c"))
         await asyncio.sleep(1)
     assert [A, A, B, B] == world.controller.keys()
 
@@ -77,14 +77,14 @@ async def test_a_kind_that_comes_or_goes_wakes_everything_that_may_need_it() -> 
         world.list(widget(A), widget(B))
         await asyncio.sleep(1)
         world.controller.runs.clear()
-        world.children.hear(Started())
-        world.children.hear(Synced())
+        world.children.on_watch_event(Started())
+        world.children.on_watch_event(Synced())
         await asyncio.sleep(1)
         assert [A, B] == sorted(world.controller.keys())
-        world.accounts.hear_that_kind_is_gone()  # was not there before
+        world.accounts.mark_kind_gone()  # was not there before
         await asyncio.sleep(1)
         assert [A, B] == sorted(world.controller.keys())
-        world.children.hear_that_kind_is_gone()
+        world.children.mark_kind_gone()
         await asyncio.sleep(1)
     assert [A, A, B, B] == sorted(world.controller.keys())
 
@@ -101,7 +101,7 @@ async def test_a_kind_that_comes_or_goes_wakes_everything_that_may_need_it() -> 
 )
 async def test_a_child_of_others_wakes_nobody(owner: OwnerReference | None) -> None:
     async with running() as world:
-        world.children.hear(Changed(deployment(owner)))
+        world.children.on_watch_event(Changed(deployment(owner)))
         await asyncio.sleep(1)
     assert [] == world.controller.keys()
 
@@ -109,7 +109,7 @@ async def test_a_child_of_others_wakes_nobody(owner: OwnerReference | None) -> N
 async def test_many_changes_of_a_child_in_a_moment_are_one_reconcile() -> None:
     async with running() as world:
         for number in range(10):
-            world.children.hear(Changed(deployment(controlled_by(A), number)))
+            world.children.on_watch_event(Changed(deployment(controlled_by(A), number)))
             await asyncio.sleep(0.005)
         await asyncio.sleep(1)
     assert [A] == world.controller.keys()
@@ -118,16 +118,16 @@ async def test_many_changes_of_a_child_in_a_moment_are_one_reconcile() -> None:
 async def test_a_watched_object_wakes_the_keys_that_it_names() -> None:
     async with running() as world:
         labels = {"a": "", "b": ""}
-        world.accounts.hear(Changed(ServiceAccount(Metadata("sa", "ns", labels=labels))))
+        world.accounts.on_watch_event(Changed(ServiceAccount(Metadata("sa", "ns", labels=labels))))
         await asyncio.sleep(1)
     assert {A, B} == set(world.controller.keys())
 
 
 async def test_a_change_overtakes_the_first_list() -> None:
-    world = World(Pace(workers=1))
+    world = World(ControllerOptions(workers=1))
     backlog = [Key("ns", f"old-{number}") for number in range(5)]
     world.list(*map(widget, backlog))
-    world.widgets.hear(Changed(widget(A)))
+    world.widgets.on_watch_event(Changed(widget(A)))
     async with running(world=world):
         await asyncio.sleep(1)
     assert [A, *backlog] == world.controller.keys()
@@ -135,13 +135,17 @@ async def test_a_change_overtakes_the_first_list() -> None:
 
 async def test_an_edit_overtakes_what_children_report() -> None:
     keys = [Key("ns", str(number)) for number in range(5)]
-    async with running(Pace(workers=1, resync_seconds=100_000, coalesce_seconds=0.0)) as world:
+    async with running(
+        ControllerOptions(workers=1, resync_seconds=100_000, coalesce_seconds=0.0)
+    ) as world:
         world.list(*map(widget, (*keys, B)))
         await asyncio.sleep(1)
         world.controller.runs.clear()
         for each in keys:
-            world.children.hear(Changed(named(deployment(controlled_by(each)), each.name)))
-        world.widgets.hear(Changed(edited(B)))
+            world.children.on_watch_event(
+                Changed(named(deployment(controlled_by(each)), each.name))
+            )
+        world.widgets.on_watch_event(Changed(edited(B)))
         await asyncio.sleep(1)
     assert B in world.controller.keys()[:2], "one was under way already"
 
@@ -159,13 +163,13 @@ async def test_many_settled_objects_in_a_row_let_others_have_their_turn() -> Non
 async def test_a_change_during_a_reconcile_runs_it_once_more_and_never_twice_at_once() -> None:
     async with running() as world:
 
-        async def slow() -> Outcome:
+        async def slow() -> Result:
             await asyncio.sleep(10)
             return DONE
 
         world.controller.script[A] = iter([slow])
         for size in range(5):
-            world.widgets.hear(Changed(widget(A, size)))
+            world.widgets.on_watch_event(Changed(widget(A, size)))
             await asyncio.sleep(1)
         await asyncio.sleep(30)
     assert [A, A] == world.controller.keys()
@@ -175,7 +179,7 @@ async def test_a_change_during_a_reconcile_runs_it_once_more_and_never_twice_at_
 async def test_no_more_reconciles_run_at_once_than_there_are_workers() -> None:
     async with running() as world:
 
-        async def slow() -> Outcome:
+        async def slow() -> Result:
             await asyncio.sleep(1)
             return DONE
 
@@ -190,7 +194,7 @@ async def test_no_more_reconciles_run_at_once_than_there_are_workers() -> None:
 
 async def test_again_looks_again_after_its_time() -> None:
     async with running() as world:
-        world.controller.script[A] = iter([Again(after_seconds=30), DONE])
+        world.controller.script[A] = iter([Result(requeue_after_seconds=30), DONE])
         world.list(widget(A))
         await asyncio.sleep(1000)
     assert [30] == pytest.approx(world.controller.gaps())
@@ -203,9 +207,9 @@ async def test_an_object_that_becomes_unreadable_is_reconciled_and_when_readable
     async with running() as world:
         world.list(widget(A))
         await asyncio.sleep(1)
-        world.widgets.hear(Broken(DecodeError(Widget.KIND, A, "no")))
+        world.widgets.on_watch_event(Broken(DecodeError(Widget.KIND, A, "no")))
         await asyncio.sleep(1)
-        world.widgets.hear(Changed(widget(A)))
+        world.widgets.on_watch_event(Changed(widget(A)))
         await asyncio.sleep(1)
     assert [A, A, A] == world.controller.keys()
 
@@ -215,10 +219,10 @@ async def test_what_was_counted_for_a_namespace_goes_with_its_last_object() -> N
     async with running() as world:
         world.list(widget(A), widget(B))
         await asyncio.sleep(1)
-        world.widgets.hear(Removed(A, "uid-a"))
+        world.widgets.on_watch_event(Removed(A, "uid-a"))
         await asyncio.sleep(1)
         assert 3 == world.sample("reconcile_total", **labels)
-        world.widgets.hear(Removed(B, "uid-b"))
+        world.widgets.on_watch_event(Removed(B, "uid-b"))
         await asyncio.sleep(1)
         assert 0 == world.sample("reconcile_total", **labels)
 
@@ -226,7 +230,7 @@ async def test_what_was_counted_for_a_namespace_goes_with_its_last_object() -> N
 async def test_a_runner_that_begins_late_has_the_keys_of_what_exists_only() -> None:
     world = World(PACE, is_subscribed=False)
     world.list(widget(A), widget(B))
-    world.widgets.hear(Removed(A, "uid-a"))
+    world.widgets.on_watch_event(Removed(A, "uid-a"))
     world.runner.subscribe()
     async with running(world=world):
         await asyncio.sleep(1)
@@ -234,7 +238,7 @@ async def test_a_runner_that_begins_late_has_the_keys_of_what_exists_only() -> N
 
 
 async def test_a_resync_wakes_every_object_once_per_period_and_not_all_at_once() -> None:
-    async with running(Pace(resync_seconds=600)) as world:
+    async with running(ControllerOptions(resync_seconds=600)) as world:
         keys = [Key("ns", str(number)) for number in range(50)]
         world.list(*map(widget, keys))
         await asyncio.sleep(599)
@@ -248,12 +252,12 @@ async def test_a_resync_wakes_every_object_once_per_period_and_not_all_at_once()
 async def test_closing_lets_running_reconciles_end_and_starts_no_more() -> None:
     ended: list[str] = []
 
-    async def slow() -> Outcome:
+    async def slow() -> Result:
         await asyncio.sleep(5)
         ended.append("slow")
         return DONE
 
-    world = World(Pace(workers=1))
+    world = World(ControllerOptions(workers=1))
     world.controller.script[A] = iter([slow])
     world.list(widget(A), widget(B))
     async with running(world=world):

@@ -6,7 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
-from kube_runtime.controller.controller import DONE, Outcome, Pace
+from kube_runtime.controller.controller import DONE, ControllerOptions, Result
 from kube_runtime.errors import (
     ApiError,
     Conflict,
@@ -109,7 +109,7 @@ async def test_a_refusal_is_retried_in_minutes_but_a_change_at_once(error: Excep
         world.list(widget(A))
         await asyncio.sleep(29)
         assert 1 == len(world.controller.runs)
-        world.widgets.hear(Changed(widget(A, 2)))
+        world.widgets.on_watch_event(Changed(widget(A, 2)))
         await asyncio.sleep(1)
         assert 2 == len(world.controller.runs)
         await asyncio.sleep(3600)
@@ -138,7 +138,7 @@ async def test_an_object_that_is_nested_too_deeply_fails_alone_and_in_one_line()
 
 
 async def test_a_reconcile_that_hangs_is_cut_and_counted() -> None:
-    async def hang() -> Outcome:
+    async def hang() -> Result:
         await asyncio.Event().wait()
         return DONE
 
@@ -153,7 +153,7 @@ async def test_a_reconcile_that_hangs_is_cut_and_counted() -> None:
 
 
 async def test_a_reconcile_that_will_not_end_is_reported_as_stuck() -> None:
-    async def stubborn() -> Outcome:
+    async def stubborn() -> Result:
         for _ in range(10):
             try:
                 await asyncio.sleep(100)
@@ -169,13 +169,13 @@ async def test_a_reconcile_that_will_not_end_is_reported_as_stuck() -> None:
 
 
 async def test_a_cancellation_inside_a_reconcile_does_not_end_its_worker() -> None:
-    async def cancelled() -> Outcome:
+    async def cancelled() -> Result:
         task = asyncio.create_task(asyncio.sleep(100))
         task.cancel()
         await task
         return DONE
 
-    async with running(Pace(workers=1)) as world:
+    async with running(ControllerOptions(workers=1)) as world:
         world.controller.script[A] = iter([cancelled])
         world.list(widget(A))
         await asyncio.sleep(10)

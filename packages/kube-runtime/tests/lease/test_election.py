@@ -48,13 +48,13 @@ async def test_only_one_of_many_candidates_leads() -> None:
 async def test_a_leader_may_write_until_another_may_lead() -> None:
     async with a_world() as world:
         election = world.candidate("a").election
-        assert election.may_write(), "nobody has been elected"
+        assert election.holds_lease(), "nobody has been elected"
         await until_leading(world.candidates[0])
         await asyncio.sleep(60)
-        assert election.may_write()
+        assert election.holds_lease()
         world.server.faults.append(Fault(0, times=10**6))
         await asyncio.sleep(15)
-        assert not election.may_write()
+        assert not election.holds_lease()
 
 
 async def test_a_leader_renews_with_one_request_every_two_seconds() -> None:

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Informer, Watches
 from kube_runtime.client.requests import Client
-from kube_runtime.controller.controller import DONE, Outcome, Pace, Runner
+from kube_runtime.controller.controller import DONE, Controller, ControllerOptions, Result
 from kube_runtime.controller.events import EventWriter
 from kube_runtime.controller.manager import Limits, Manager, first_cause
 from kube_runtime.coordination.leader_election import Election, LeadershipLost
@@ -41,7 +41,7 @@ class GadgetController:
     owns: ClassVar[tuple[type[Resource], ...]] = ()
     watches: tuple[Watches, ...] = ()
 
-    async def reconcile(self, key: Key) -> Outcome:
+    async def reconcile(self, key: Key) -> Result:
         self.world.log.append(f"begin {key.name}")
         found = self.world.cache.get(Gadget, key)
         if found and self.tells:
@@ -95,7 +95,7 @@ class World:
         self.controller = GadgetController(self)
         self.probe = Probe(self)
         self.manager.inform(self.informer)
-        self.manager.control(self.controller, Pace(workers=1))
+        self.manager.control(self.controller, ControllerOptions(workers=1))
         self.manager.serve(self.probe)
         self.manager.on_synced(self.hook)
 
@@ -322,7 +322,7 @@ async def test_what_fails_beside_the_cause_is_a_line_and_a_bug_a_traceback() -> 
 
 async def test_a_probe_names_no_object_and_the_log_does(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(Server())
-    monkeypatch.setattr(Runner, "stuck", lambda _: [Key("team-a", "secret-plan")])
+    monkeypatch.setattr(Controller, "stuck", lambda _: [Key("team-a", "secret-plan")])
     with capture_logs() as logs:
         health = [world.manager.alive() for _ in range(3)][-1]
     assert not health

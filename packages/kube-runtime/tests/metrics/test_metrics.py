@@ -6,9 +6,9 @@ from math import inf
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from kube_runtime.client.instrumented import Measured
+from kube_runtime.client.instrumented import InstrumentedTransport
 from kube_runtime.client.requests import Client
-from kube_runtime.controller.work_queue import Queue
+from kube_runtime.controller.work_queue import WorkQueue
 from kube_runtime.errors import ApiError, OperatorError, Unreachable, error_type
 from kube_runtime.kind import Key
 from kube_runtime.metrics import RuntimeMetrics, error_label
@@ -50,7 +50,7 @@ def test_every_error_has_one_label(label: str, error: Exception) -> None:
 
 async def test_requests_are_counted_by_what_they_do_and_to_what() -> None:
     server, metrics = Server(), RuntimeMetrics()
-    client = Client(Measured(server, metrics))
+    client = Client(InstrumentedTransport(server, metrics))
     await client.create(Gadget, gadget("g"))
     await client.get(Gadget, key("g"))
     await client.merge_patch(Gadget, key("g"), {"status": {"ready": 1}}, subresource="status")
@@ -127,7 +127,7 @@ def test_watches_of_one_kind_are_counted_together() -> None:
 
 
 async def test_a_queue_tells_what_was_added_and_what_of_it_was_tried_again() -> None:
-    metrics, queue = RuntimeMetrics(), Queue()
+    metrics, queue = RuntimeMetrics(), WorkQueue()
     metrics.observe_queue(
         "Gadget",
         depth=lambda: queue.depth,

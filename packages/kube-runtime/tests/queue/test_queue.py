@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from kube_runtime.controller.work_queue import FAIR_TURN, Priority, Queue
+from kube_runtime.controller.work_queue import FAIR_INTERVAL, Priority, WorkQueue
 from kube_runtime.kind import Key
 from kube_runtime.rate_limits import Backoff
 
@@ -18,14 +18,14 @@ def now() -> float:
     return asyncio.get_running_loop().time()
 
 
-async def take(queue: Queue) -> Key:
+async def take(queue: WorkQueue) -> Key:
     async with asyncio.timeout(10_000):
         taken = await queue.take()
     assert taken is not None
     return taken.key
 
 
-async def is_empty(queue: Queue) -> bool:
+async def is_empty(queue: WorkQueue) -> bool:
     try:
         async with asyncio.timeout(0.001):
             await queue.take()
@@ -35,14 +35,14 @@ async def is_empty(queue: Queue) -> bool:
 
 
 async def test_keys_come_out_in_the_order_they_came_in() -> None:
-    queue = Queue()
+    queue = WorkQueue()
     for key in (B, A, C):
         queue.add(key)
     assert [B, A, C] == [await take(queue) for _ in range(3)]
 
 
 async def test_a_key_added_twice_comes_out_once() -> None:
-    queue = Queue()
+    queue = WorkQueue()
     queue.add(A)
     queue.add(A)
     queue.add(A, after_seconds=5)
@@ -53,14 +53,14 @@ async def test_a_key_added_twice_comes_out_once() -> None:
 
 
 async def test_a_change_overtakes_the_backlog() -> None:
-    queue = Queue()
+    queue = WorkQueue()
     queue.add(A, priority=Priority.BACKLOG)
     queue.add(B)
     assert [B, A] == [await take(queue) for _ in range(2)]
 
 
 async def test_an_edit_overtakes_changes_and_is_not_put_back_by_one() -> None:
-    queue = Queue()
+    queue = WorkQueue()
     queue.add(A)
     queue.add(B, priority=Priority.BACKLOG)
     queue.add(B, priority=Priority.EDIT)
@@ -70,7 +70,7 @@ async def test_an_edit_overtakes_changes_and_is_not_put_back_by_one() -> None:
 
 
 async def test_only_new_keys_are_held_back_when_no_more_may_be_begun() -> None:
-    queue = Queue(begin_at_most=lambda: 1)
+    queue = WorkQueue(begin_at_most=lambda: 1)
     for each in (A, B):
         queue.add(each, priority=Priority.NEW)
     assert A == await take(queue)
@@ -85,7 +85,7 @@ async def test_only_new_keys_are_held_back_when_no_more_may_be_begun() -> None:
 
 
 async def test_a_new_key_that_failed_has_begun_and_is_not_held_back() -> None:
-    queue = Queue(begin_at_most=lambda: 1)
+    queue = WorkQueue(begin_at_most=lambda: 1)
     for each in (A, B, C):
         queue.add(each, priority=Priority.NEW)
     assert A == await take(queue)
@@ -97,7 +97,7 @@ async def test_a_new_key_that_failed_has_begun_and_is_not_held_back() -> None:
 
 
 async def test_a_worker_that_waits_takes_up_what_was_held_back_when_another_is_done() -> None:
-    queue = Queue(begin_at_most=lambda: 1)
+    queue = WorkQueue(begin_at_most=lambda: 1)
     for each in (A, B):
         queue.add(each, priority=Priority.NEW)
     await take(queue)
@@ -118,7 +118,7 @@ async def test_that_more_may_be_begun_is_asked_when_that_may_have_changed_and_no
         asked += 1
         return limit
 
-    queue = Queue(begin_at_most=begin_at_most)
+    queue = WorkQueue(begin_at_most=begin_at_most)
     for each in (A, B):
         queue.add(each, priority=Priority.NEW)
     await take(queue)
@@ -133,9 +133,9 @@ async def test_that_more_may_be_begun_is_asked_when_that_may_have_changed_and_no
 
 
 async def test_who_waits_for_the_last_key_of_another_queue_is_told() -> None:
-    behind = Queue()
+    behind = WorkQueue()
     behind.add(A)
-    queue = Queue(begin_at_most=lambda: 1 if behind.waiting else 2)
+    queue = WorkQueue(begin_at_most=lambda: 1 if behind.waiting else 2)
     behind.on_drained = queue.look_again
     for each in (A, B):
         queue.add(each, priority=Priority.NEW)
@@ -149,14 +149,14 @@ async def test_who_waits_for_the_last_key_of_another_queue_is_told() -> None:
 
 
 async def test_a_change_of_what_there_is_overtakes_what_is_new() -> None:
-    queue = Queue()
+    queue = WorkQueue()
     queue.add(A, priority=Priority.NEW)
     queue.add(B, priority=Priority.EDIT)
     assert [B, A] == [await take(queue) for _ in range(2)]
 
 
 async def test_no_priority_keeps_another_out_for_good() -> None:
-    queue = Queue()
+    queue = WorkQueue()
     queue.add(A, priority=Priority.BACKLOG)
     await asyncio.sleep(1)
     taken: list[Key] = []
@@ -164,11 +164,11 @@ async def test_no_priority_keeps_another_out_for_good() -> None:
         queue.add(B, priority=Priority.EDIT)
         taken.append(await take(queue))
         queue.done(taken[-1])
-    assert FAIR_TURN == len(taken)
+    assert FAIR_INTERVAL == len(taken)
 
 
 async def test_a_change_lifts_a_key_out_of_the_backlog() -> None:
-    queue = Queue()
+    queue = WorkQueue()
     queue.add(A, priority=Priority.BACKLOG)
     queue.add(B, priority=Priority.BACKLOG)
     queue.add(B, after_seconds=3)
@@ -177,7 +177,7 @@ async def test_a_change_lifts_a_key_out_of_the_backlog() -> None:
 
 
 async def test_a_key_in_work_is_not_handed_out_again_until_it_is_done() -> None:
-    queue = Queue()
+    queue = WorkQueue()
     queue.add(A)
     await take(queue)
     queue.add(A)
@@ -190,7 +190,7 @@ async def test_a_key_in_work_is_not_handed_out_again_until_it_is_done() -> None:
 
 
 async def test_a_delay_that_ends_during_the_work_counts_as_a_change_during_it() -> None:
-    queue = Queue()
+    queue = WorkQueue()
     queue.add(A)
     await take(queue)
     queue.add(A, after_seconds=1)
@@ -201,7 +201,7 @@ async def test_a_delay_that_ends_during_the_work_counts_as_a_change_during_it() 
 
 
 async def test_of_two_delays_the_shorter_counts() -> None:
-    queue = Queue()
+    queue = WorkQueue()
     start = now()
     queue.add(A, after_seconds=10)
     queue.add(A, after_seconds=3)
@@ -214,7 +214,7 @@ async def test_of_two_delays_the_shorter_counts() -> None:
 
 
 async def test_a_change_does_not_wait_for_a_backoff() -> None:
-    queue = Queue()
+    queue = WorkQueue()
     queue.add(A)
     await take(queue)
     queue.failed(A, Backoff(first_seconds=300, limit_seconds=300))
@@ -227,7 +227,7 @@ async def test_a_change_does_not_wait_for_a_backoff() -> None:
 
 
 async def test_the_backoff_doubles_to_its_limit_and_a_success_resets_it() -> None:
-    queue = Queue(random.Random(0))  # noqa: S311  # reproducible
+    queue = WorkQueue(random.Random(0))  # noqa: S311  # reproducible
     backoff = Backoff(first_seconds=1, limit_seconds=6)
     for bound in (1, 2, 4, 6, 6):
         queue.add(A)
@@ -240,7 +240,7 @@ async def test_the_backoff_doubles_to_its_limit_and_a_success_resets_it() -> Non
 
 
 async def test_a_wait_that_the_server_asks_for_exceeds_the_limit() -> None:
-    queue = Queue()
+    queue = WorkQueue()
     backoff = Backoff(first_seconds=1, limit_seconds=6)
     assert 90 == queue.failed(A, backoff, at_least_seconds=90)
     start = now()
@@ -249,7 +249,7 @@ async def test_a_wait_that_the_server_asks_for_exceeds_the_limit() -> None:
 
 
 async def test_a_retry_keeps_the_priority_of_its_key() -> None:
-    queue = Queue()
+    queue = WorkQueue()
     queue.add(A, priority=Priority.BACKLOG)
     await take(queue)
     queue.failed(A, Backoff(first_seconds=1, limit_seconds=1))
@@ -266,7 +266,7 @@ def test_a_backoff_does_not_overflow() -> None:
 
 
 async def test_the_waited_time_of_a_key_starts_when_it_is_due() -> None:
-    queue = Queue()
+    queue = WorkQueue()
     queue.add(A, priority=Priority.BACKLOG, after_seconds=5)
     await asyncio.sleep(7)
     queue.add(A)
@@ -276,7 +276,7 @@ async def test_the_waited_time_of_a_key_starts_when_it_is_due() -> None:
 
 
 async def test_closing_wakes_every_worker_with_nothing() -> None:
-    queue = Queue()
+    queue = WorkQueue()
     workers = [asyncio.create_task(queue.take()) for _ in range(3)]
     await asyncio.sleep(0)
     queue.close()
@@ -284,7 +284,7 @@ async def test_closing_wakes_every_worker_with_nothing() -> None:
 
 
 async def test_a_closed_queue_keeps_what_it_has() -> None:
-    queue = Queue()
+    queue = WorkQueue()
     queue.add(A)
     queue.add(B, after_seconds=1)
     queue.close()
@@ -294,7 +294,7 @@ async def test_a_closed_queue_keeps_what_it_has() -> None:
 
 
 async def test_a_cancelled_taker_loses_no_key() -> None:
-    queue = Queue()
+    queue = WorkQueue()
     taker = asyncio.create_task(queue.take())
     await asyncio.sleep(0)
     queue.add(A)
@@ -304,7 +304,7 @@ async def test_a_cancelled_taker_loses_no_key() -> None:
 
 
 async def test_reports_have_a_share_while_edits_that_are_older_wait() -> None:
-    queue = Queue()
+    queue = WorkQueue()
     edits = [Key("ns", f"edit-{number}") for number in range(20)]
     for each in edits:
         queue.add(each, priority=Priority.EDIT)

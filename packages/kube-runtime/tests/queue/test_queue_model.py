@@ -12,7 +12,7 @@ import looptime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kube_runtime.controller.work_queue import Priority, Queue
+from kube_runtime.controller.work_queue import Priority, WorkQueue
 from kube_runtime.kind import Key
 from kube_runtime.rate_limits import Backoff
 
@@ -50,7 +50,7 @@ works = st.builds(Work, seconds=st.sampled_from([0.0, 0.25, 2.0]), fails=st.bool
 class World:
     """What users of the queue can see."""
 
-    queue: Queue
+    queue: WorkQueue
     works: Sequence[Work]
     done_until: dict[Key, float] = field(default_factory=dict[Key, float])
     wanted_at: dict[Key, float] = field(default_factory=dict[Key, float])
@@ -83,7 +83,7 @@ class World:
 
 
 async def run(steps: list[Add], works: list[Work], workers: int, limits: list[int]) -> World:
-    world = World(Queue(begin_at_most=lambda: limits[world.runs % len(limits)]), works)
+    world = World(WorkQueue(begin_at_most=lambda: limits[world.runs % len(limits)]), works)
     tasks = [asyncio.create_task(world.work()) for _ in range(workers)]
     for step in steps:
         await world.add(step)
@@ -119,7 +119,7 @@ def test_due_keys_come_out_by_priority_with_a_report_after_each_edit_and_then_by
     steps: list[Add],
 ) -> None:
     async def taken_in_order() -> list[tuple[Priority, float]]:
-        queue, loop = Queue(), asyncio.get_running_loop()
+        queue, loop = WorkQueue(), asyncio.get_running_loop()
         due: dict[Key, Due] = {}
         for step in steps:
             await asyncio.sleep(step.pause)

@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from kube_runtime.cache.informer import Informer
 from kube_runtime.client.requests import Client
 from kube_runtime.coordination.excluded_namespaces import Exclusions
-from kube_runtime.coordination.namespace_lease import Marker
+from kube_runtime.coordination.namespace_lease import NamespaceLease
 from kube_runtime.kind import Key, Object
 from kube_runtime.types.coordination import Lease
 from simulated.clock import on_simulated_clock
@@ -97,8 +97,8 @@ async def test_a_marked_namespace_is_skipped_and_no_other() -> None:
         world.has(Key("team-b", "some-other-lease"))
         await asyncio.sleep(0.1)
         assert ["team-a"] == world.skipped
-        assert world.exclusions.skips("team-a")
-        assert not world.exclusions.skips("team-b")
+        assert world.exclusions.is_excluded("team-a")
+        assert not world.exclusions.is_excluded("team-b")
 
 
 async def test_a_marker_that_is_there_at_the_start_counts_before_anything_is_done() -> None:
@@ -228,7 +228,7 @@ async def _plays(renewed: str, seconds: int, error: float) -> None:
         world.has(renewed=renewed, seconds=seconds)
         await asyncio.sleep(1)
         assert {*world.skipped} <= {"team-a"}
-        assert not world.exclusions.skips("team-b")
+        assert not world.exclusions.is_excluded("team-b")
         world.server.storage.delete(LEASES, TEAM, {})
         await asyncio.sleep(1)
         assert [] == world.skipped
@@ -249,12 +249,14 @@ async def test_a_restricted_operator_and_a_cluster_wide_one_never_own_a_namespac
     world = World()
     async with world.watching():
         client = Client(world.server)
-        marker = Marker(client, TEAM, holder="v1", replicas="replica.test", wall_clock=wall_clock)
+        marker = NamespaceLease(
+            client, TEAM, holder="v1", replicas="replica.test", wall_clock=wall_clock
+        )
         await marker.claim()
         running = asyncio.create_task(marker.run())
         await asyncio.sleep(0.001)
         for _ in range(100):
-            assert world.exclusions.skips("team-a")
+            assert world.exclusions.is_excluded("team-a")
             await asyncio.sleep(0.9)
         running.cancel()
         await marker.release()

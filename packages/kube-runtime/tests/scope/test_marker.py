@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from kube_runtime.client.requests import Client
-from kube_runtime.coordination.namespace_lease import Marker, MarkerTerms
+from kube_runtime.coordination.namespace_lease import MarkerTerms, NamespaceLease
 from kube_runtime.errors import Forbidden
 from kube_runtime.kind import Key, Object
 from kube_runtime.types.coordination import Lease
@@ -27,7 +27,7 @@ class Replica:
 
     def __init__(self, server: Server, holder: str = "v1") -> None:
         self.line = Line(server)
-        self.marker = Marker(
+        self.marker = NamespaceLease(
             *(Client(self.line), KEY), holder=holder, replicas="replica.test", wall_clock=wall_clock
         )
 
@@ -170,16 +170,16 @@ async def test_who_cannot_renew_writes_nothing_until_the_lease_is_held_again(han
     replica.line.is_cut, replica.line.hangs = True, hangs
     with capture_logs() as logs:
         await asyncio.sleep(24)
-        assert replica.marker.may_write()
+        assert replica.marker.holds_lease()
         await asyncio.sleep(1.1)
-        assert not replica.marker.may_write(), "before the Lease has run out"
+        assert not replica.marker.holds_lease(), "before the Lease has run out"
         await asyncio.sleep(900)
-        assert not replica.marker.may_write()
+        assert not replica.marker.holds_lease()
         assert not replica.task.done()
         assert [] == regained
         replica.line.is_cut = replica.line.hangs = False
         await asyncio.sleep(11)
-    assert replica.marker.may_write()
+    assert replica.marker.holds_lease()
     assert ["team-a"] == regained
     told = [each["event"] for each in logs]
     assert 1 == sum("nothing is written until" in each for each in told)
@@ -209,10 +209,10 @@ async def test_a_success_makes_failures_forgotten() -> None:
 async def test_nothing_is_written_any_more_once_the_lease_may_have_run_out() -> None:
     replica = await Replica(Server()).start()
     replica.line.hangs = True
-    assert replica.marker.may_write()
+    assert replica.marker.holds_lease()
     await replica.die()
     await asyncio.sleep(30)
-    assert not replica.marker.may_write()
+    assert not replica.marker.holds_lease()
 
 
 async def test_a_release_that_fails_is_borne() -> None:

@@ -12,7 +12,7 @@ from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Informer, Watches
 from kube_runtime.client.requests import Client
-from kube_runtime.controller.controller import DONE, Again, Outcome
+from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.controller.events import EventWriter
 from kube_runtime.controller.manager import Manager
 from kube_runtime.coordination.excluded_namespaces import NamespaceExcluded
@@ -37,7 +37,7 @@ class Copier:
     owns: ClassVar[tuple[type[Resource], ...]] = ()
     watches: tuple[Watches, ...] = ()
 
-    async def reconcile(self, key: Key) -> Outcome:
+    async def reconcile(self, key: Key) -> Result:
         found = self.operator.cache.get(Gadget, key)
         if found is None:
             return DONE
@@ -45,7 +45,7 @@ class Copier:
         await asyncio.sleep(1)
         patch = {"metadata": {"labels": {"size": str(found.spec.size)}}}
         await self.operator.writer.merge_patch(Gadget, key, patch)
-        return Again(5)
+        return Result(5)
 
 
 @dataclass
@@ -59,7 +59,7 @@ class Operator:
 
     def __post_init__(self) -> None:
         client, self.cache, self.metrics = Client(self.server), Cache(), RuntimeMetrics()
-        self.writer = Writer(client, self.cache, skips=self.skips)
+        self.writer = Writer(client, self.cache, is_excluded=self.is_excluded)
         lease = Key("kube-system", "lease")
         self.manager = Manager(
             client,
@@ -67,12 +67,12 @@ class Operator:
             metrics=self.metrics,
             events=EventWriter(client, instance="a", metrics=self.metrics),
             election=Election(client, lease, identity="a") if self.elects else None,
-            skips=self.skips,
+            is_excluded=self.is_excluded,
         )
         self.manager.inform(Informer(Gadget))
         self.runner = self.manager.control(Copier(self))
 
-    def skips(self, namespace: str) -> bool:
+    def is_excluded(self, namespace: str) -> bool:
         return namespace in self.excluded
 
     def ends(self, namespace: str) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from structlog.testing import capture_logs
 
 from kube_runtime.cache.cache import Cache
-from kube_runtime.cache.crd_informer import Definitions, OptionalInformer
+from kube_runtime.cache.crd_informer import CrdInformer, OptionalInformer
 from kube_runtime.client.requests import Client
 from kube_runtime.client.transport import Answer, Request
 from kube_runtime.kind import Key
@@ -29,7 +29,7 @@ class World:
     """A server on which gadgets are optional, and who watches them."""
 
     server: Server = field(default_factory=Server)
-    definitions: Definitions = field(default_factory=Definitions)
+    definitions: CrdInformer = field(default_factory=CrdInformer)
     informer: OptionalInformer[Gadget] = field(init=False)
     cache: Cache = field(init=False)
     served: list[bool] = field(default_factory=list)

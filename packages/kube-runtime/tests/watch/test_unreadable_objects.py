@@ -57,7 +57,7 @@ def refusing_negative(each: Gadget) -> Gadget:
 
 @on_simulated_clock
 async def test_an_object_that_cannot_be_reduced_is_broken_and_the_others_go_on() -> None:
-    world = a_world(keep=refusing_negative)
+    world = a_world(transform=refusing_negative)
     world.has("good", 4)
     world.has("bad", -1)
     async with world.synced():

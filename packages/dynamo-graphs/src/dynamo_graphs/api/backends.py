@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Backend:
+class BackendName:
     """What is known of a framework outside of rendering.
 
     `cache_path` is where a compilation cache is mounted when the user names no path; empty means that
@@ -21,9 +21,9 @@ class Backend:
 
 
 BACKENDS = (
-    Backend("sglang"),
-    Backend("vllm", cache_path="/root/.cache/vllm"),
-    Backend("trtllm", needs_ssh_keys=True),
+    BackendName("sglang"),
+    BackendName("vllm", cache_path="/root/.cache/vllm"),
+    BackendName("trtllm", needs_ssh_keys=True),
 )
 """In the order in which messages name them."""
 

@@ -198,7 +198,7 @@ class RollingUpdateStatus(Struct):
     to_hash: Annotated[str | None, Field("Generation of the workers that is rolled out.")] = None
 
 
-class Progress(Struct):
+class ProgressStatus(Struct):
     """The best that the graph has reached on its way to the present spec."""
 
     ready_replicas: Annotated[
@@ -236,7 +236,7 @@ class DynamoGraphDeploymentStatus(Struct):
         RollingUpdateStatus | None, Field("How far the newest rolling update of the workers is.")
     ] = None
     progress: Annotated[
-        Progress | None, Field("What was reached so far; gone once the graph is ready.")
+        ProgressStatus | None, Field("What was reached so far; gone once the graph is ready.")
     ] = None
     replicas: Annotated[
         int | None,

@@ -17,7 +17,7 @@ class Use(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LabelEntry:
     """One key of the reference page."""
 
     key: str
@@ -26,11 +26,11 @@ class Entry:
     text: str
 
 
-ENTRIES: list[Entry] = []
+ENTRIES: list[LabelEntry] = []
 
 
 def _key(key: str, use: Use, on: str, text: str) -> str:
-    ENTRIES.append(Entry(key, use, on, text))
+    ENTRIES.append(LabelEntry(key, use, on, text))
     return key
 
 

@@ -21,7 +21,7 @@ import msgspec
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.component import ComponentSpec
 from dynamo_graphs.plan.templates import WORKLOADS, are_same, mapped, units, with_units
-from kube_runtime.apply.merge_schema import Field, identity, type_field
+from kube_runtime.apply.merge_schema import FieldSchema, identity, type_field
 from kube_runtime.kind import Object
 
 _UNDECIDED = "undecided"
@@ -135,7 +135,7 @@ def _selecting(template: Object) -> dict[str, str]:
     return {name: value for name, value in found.items() if name in _SELECTING}
 
 
-def _has_twice(value: Any, field: Field) -> bool:
+def _has_twice(value: Any, field: FieldSchema) -> bool:
     """Whether a list names one thing twice, which a PUT may and a server-side apply may not."""
     if isinstance(value, dict):
         return any(_has_twice(each, field.child(name)) for name, each in value.items())

@@ -30,7 +30,7 @@ AT_ONCE = 20
 _JITTER = 0.2
 
 
-class Verb(StrEnum):
+class LoraVerb(StrEnum):
     """What a worker can be asked."""
 
     LOAD = "load"
@@ -42,7 +42,7 @@ class Verb(StrEnum):
 class Call:
     """One request to a worker. `uri` is for a load only, `name` for all but a list."""
 
-    verb: Verb
+    verb: LoraVerb
     name: str = ""
     uri: str = ""
 
@@ -65,7 +65,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Adapter:
+class Lora:
     """What shall be loaded."""
 
     name: str
@@ -89,8 +89,8 @@ class Endpoint:
     pod_uid: str
     is_callable: bool
     pod_name: str = ""
-    loaded: Adapter | None = None
-    tried: Adapter | None = None
+    loaded: Lora | None = None
+    tried: Lora | None = None
     leftovers: tuple[str, ...] = ()
     is_reloading: bool = False
     is_unable: bool = False
@@ -128,21 +128,21 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CallPlan:
     """What to do now, and when to look again. None means: nothing will come due by time alone."""
 
     work: tuple[Work, ...]
-    again_seconds: float | None
+    requeue_after_seconds: float | None
 
 
 def plan(
-    wanted: Adapter | None,
+    wanted: Lora | None,
     endpoints: Iterable[Endpoint],
     *,
     now: datetime,
     busy: Container[Place] = frozenset(),
     room: int = AT_ONCE,
-) -> Plan:
+) -> CallPlan:
     """The calls that are due at each endpoint that can be called. `wanted` None means: nothing is.
 
     Those that never failed come first. Endpoints in `busy` are being called, and are left alone. `room`
@@ -165,16 +165,16 @@ def plan(
             if budget < 1:
                 continue  # the end of a reload elsewhere wakes us
             budget -= 1
-        work.append(Work(each, calls or (Call(Verb.LIST),)))
-    return Plan(tuple(work), min(waits, default=None))
+        work.append(Work(each, calls or (Call(LoraVerb.LIST),)))
+    return CallPlan(tuple(work), min(waits, default=None))
 
 
-def needed(wanted: Adapter | None, endpoint: Endpoint) -> tuple[Call, ...]:
+def needed(wanted: Lora | None, endpoint: Endpoint) -> tuple[Call, ...]:
     """The calls that bring an endpoint from what it has to what is wanted; none if it has that."""
     if wanted is None:
-        return tuple(Call(Verb.UNLOAD, each) for each in endpoint.names)
+        return tuple(Call(LoraVerb.UNLOAD, each) for each in endpoint.names)
     had, tried = endpoint.loaded, endpoint.tried
-    old = tuple(Call(Verb.UNLOAD, each) for each in endpoint.names if each != wanted.name)
+    old = tuple(Call(LoraVerb.UNLOAD, each) for each in endpoint.names if each != wanted.name)
     if had == wanted:
         return old
     # A worker that has an adapter of that name answers a load with success, and keeps the old weights.
@@ -182,14 +182,14 @@ def needed(wanted: Adapter | None, endpoint: Endpoint) -> tuple[Call, ...]:
         each is not None and each.name == wanted.name and each.uri != wanted.uri
         for each in (had, tried)
     )
-    first = (Call(Verb.UNLOAD, wanted.name),) if is_stale else ()
-    return (*first, Call(Verb.LOAD, wanted.name, wanted.uri), *old)
+    first = (Call(LoraVerb.UNLOAD, wanted.name),) if is_stale else ()
+    return (*first, Call(LoraVerb.LOAD, wanted.name, wanted.uri), *old)
 
 
 def pending(endpoint: Endpoint, calls: Sequence[Call]) -> Endpoint:
     """What is to be remembered of the endpoint before these calls: the least that holds whatever comes."""
     for call in calls:
-        if call.verb is not Verb.LIST:
+        if call.verb is not LoraVerb.LIST:
             endpoint = _unsure(endpoint, call)
     return endpoint
 
@@ -207,7 +207,7 @@ def forgetting(endpoint: Endpoint, names: Container[str]) -> Endpoint:
     )
 
 
-def doubting(endpoint: Endpoint, wanted: Adapter) -> Endpoint:
+def doubting(endpoint: Endpoint, wanted: Lora) -> Endpoint:
     """The endpoint of a model whose adapter was another model's: it may have other weights of that name."""
     if endpoint.loaded == wanted or wanted.name in endpoint.leftovers:
         return endpoint
@@ -220,13 +220,13 @@ def after(endpoint: Endpoint, call: Call, reply: Reply, *, now: datetime) -> End
         return _failed(endpoint, call, reply, now)
     had, tried = endpoint.loaded, endpoint.tried
     well = replace(endpoint, failures=0, attempted_at=now, is_unable=False, message="")
-    if call.verb is Verb.LOAD:
+    if call.verb is LoraVerb.LOAD:
         names = (*(each.name for each in (had, tried) if each), *endpoint.leftovers)
         left = tuple(each for each in dict.fromkeys(names) if each != call.name)
         well = replace(well, is_reloading=False, is_doubted=False)
-        loaded = Adapter(call.name, call.uri)
+        loaded = Lora(call.name, call.uri)
         return replace(well, loaded=loaded, tried=None, leftovers=left, checked_at=now)
-    if call.verb is Verb.UNLOAD:
+    if call.verb is LoraVerb.UNLOAD:
         left = tuple(name for name in endpoint.leftovers if name != call.name)
         tried = None if tried is not None and tried.name == call.name else tried
         well = replace(well, leftovers=left, tried=tried)
@@ -237,7 +237,7 @@ def after(endpoint: Endpoint, call: Call, reply: Reply, *, now: datetime) -> End
 
 
 def _failed(endpoint: Endpoint, call: Call, reply: Reply, now: datetime) -> Endpoint:
-    if call.verb is Verb.LIST:
+    if call.verb is LoraVerb.LIST:
         return _untold(endpoint, now)
     is_unable = reply.ending is Ending.UNABLE
     failed = replace(
@@ -247,7 +247,7 @@ def _failed(endpoint: Endpoint, call: Call, reply: Reply, now: datetime) -> Endp
         attempted_at=now,
         message=reply.message,
     )
-    return failed if is_unable and call.verb is Verb.UNLOAD else _unsure(failed, call)
+    return failed if is_unable and call.verb is LoraVerb.UNLOAD else _unsure(failed, call)
 
 
 def _told(endpoint: Endpoint, loaded: Container[str], now: datetime) -> Endpoint:
@@ -269,27 +269,27 @@ def _untold(endpoint: Endpoint, now: datetime) -> Endpoint:
     if had is None or not endpoint.is_doubted:
         return endpoint
     without = replace(endpoint, loaded=None, is_doubted=False)
-    return _unsure(without, Call(Verb.LOAD, had.name, had.uri))
+    return _unsure(without, Call(LoraVerb.LOAD, had.name, had.uri))
 
 
 def _unsure(endpoint: Endpoint, call: Call) -> Endpoint:
     """The endpoint when it is not known whether a load or an unload has taken place."""
     had, tried = endpoint.loaded, endpoint.tried
-    if call.verb is Verb.LOAD:
-        unsure = Adapter(call.name, call.uri)
+    if call.verb is LoraVerb.LOAD:
+        unsure = Lora(call.name, call.uri)
     elif had is not None and had.name == call.name:
         unsure = had
         endpoint = replace(endpoint, loaded=None, is_reloading=True, checked_at=None)
     else:
         return endpoint
     names = [tried.name] if tried is not None and tried.name != unsure.name else []
-    if call.verb is Verb.LOAD and tried is not None and tried.uri != unsure.uri:
+    if call.verb is LoraVerb.LOAD and tried is not None and tried.uri != unsure.uri:
         names.append(tried.name)  # of one name and two addresses it is not known which came first
     leftovers = tuple(dict.fromkeys((*endpoint.leftovers, *names)))
     return replace(endpoint, tried=unsure, leftovers=leftovers)
 
 
-def _interrupts(wanted: Adapter | None, endpoint: Endpoint) -> bool:
+def _interrupts(wanted: Lora | None, endpoint: Endpoint) -> bool:
     """Whether the calls take the adapter away from requests for a while."""
     had = endpoint.loaded
     return (

@@ -26,7 +26,7 @@ from kube_runtime.types.batch import Job, Output
 from kube_runtime.types.meta import Condition, Resource, condition
 
 
-class State(StrEnum):
+class RequestState(StrEnum):
     """Values of `status.state`."""
 
     NEW = ""
@@ -38,7 +38,7 @@ class State(StrEnum):
     FAILED = "Failed"
 
 
-class Type(StrEnum):
+class RequestConditionType(StrEnum):
     """Types of conditions."""
 
     VALIDATION = "Validation"
@@ -48,7 +48,7 @@ class Type(StrEnum):
     SUCCEEDED = "Succeeded"
 
 
-class Reason(StrEnum):
+class RequestReason(StrEnum):
     """Reasons of conditions."""
 
     ACCEPTED = "ValidationPassed"
@@ -85,7 +85,7 @@ class Stage(Enum):
     NOTHING = "nothing"
 
 
-class Act(Enum):
+class Action(Enum):
     """What is done next."""
 
     REST = "nothing"
@@ -107,29 +107,31 @@ class Act(Enum):
     SETTLE = "record that there is nothing to deploy"
 
 
-FIXED = frozenset((State.PROFILING, State.DEPLOYING, State.READY, State.DELETED))
+FIXED = frozenset(
+    (RequestState.PROFILING, RequestState.DEPLOYING, RequestState.READY, RequestState.DELETED)
+)
 """In these states a change of the spec has no effect."""
 
-RETRIED: dict[tuple[Type, Reason], Stage] = {
-    (Type.PROFILING, Reason.JOB_CREATION_FAILED): Stage.STARTED,
-    (Type.PROFILING, Reason.NAME_CONFLICT): Stage.STARTED,
-    (Type.DEPLOYED, Reason.DEPLOYMENT_CREATION_FAILED): Stage.DEPLOYED,
-    (Type.DEPLOYED, Reason.NAME_CONFLICT): Stage.DEPLOYED,
+RETRIED: dict[tuple[RequestConditionType, RequestReason], Stage] = {
+    (RequestConditionType.PROFILING, RequestReason.JOB_CREATION_FAILED): Stage.STARTED,
+    (RequestConditionType.PROFILING, RequestReason.NAME_CONFLICT): Stage.STARTED,
+    (RequestConditionType.DEPLOYED, RequestReason.DEPLOYMENT_CREATION_FAILED): Stage.DEPLOYED,
+    (RequestConditionType.DEPLOYED, RequestReason.NAME_CONFLICT): Stage.DEPLOYED,
 }
 """Failures that somebody else may clear away, and where the request goes on when he has."""
 
 
 _STAGES: dict[str, Stage] = {
-    State.PENDING: Stage.STARTED,
-    State.PROFILING: Stage.PROFILED,
-    State.DEPLOYING: Stage.DEPLOYED,
-    State.READY: Stage.DEPLOYED,
-    State.DELETED: Stage.NOTHING,
+    RequestState.PENDING: Stage.STARTED,
+    RequestState.PROFILING: Stage.PROFILED,
+    RequestState.DEPLOYING: Stage.DEPLOYED,
+    RequestState.READY: Stage.DEPLOYED,
+    RequestState.DELETED: Stage.NOTHING,
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class RequestFacts:
     """What there is, as far as the stage asks for it.
 
     `problems` are of the spec, or of what it names. `pods_left` are the names of pods of an earlier
@@ -167,20 +169,23 @@ def as_accepted(spec: DynamoGraphDeploymentRequestSpec) -> dict[str, Any]:
 def stage(request: DynamoGraphDeploymentRequest) -> Stage:
     """What the request is waiting for."""
     status = request.status
-    state = status.state or State.NEW
-    if state == State.FAILED:
+    state = status.state or RequestState.NEW
+    if state == RequestState.FAILED:
         is_edited = request.metadata.generation != status.observed_generation
         return Stage.JUDGED if is_edited and _is_new(request) else _retried(status)
-    if state in (State.DEPLOYING, State.READY) and not accepted_spec(request).auto_apply:
+    if (
+        state in (RequestState.DEPLOYING, RequestState.READY)
+        and not accepted_spec(request).auto_apply
+    ):
         return Stage.NOTHING
     return _STAGES.get(state, Stage.JUDGED)  # nobody knows what another state means
 
 
-def next_step(request: DynamoGraphDeploymentRequest, facts: Facts) -> Act:
+def next_step(request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Action:
     """What is to be done now. It is total: there is an act for everything that can be found."""
     match stage(request):
         case Stage.JUDGED:
-            return Act.REFUSE if facts.problems else Act.ACCEPT
+            return Action.REFUSE if facts.problems else Action.ACCEPT
         case Stage.STARTED:
             return _start(request, facts)
         case Stage.PROFILED:
@@ -188,8 +193,8 @@ def next_step(request: DynamoGraphDeploymentRequest, facts: Facts) -> Act:
         case Stage.DEPLOYED:
             return _deploy(request, facts)
         case Stage.NOTHING:
-            is_stuck = request.status.state == State.DEPLOYING
-            return Act.SETTLE if is_stuck else Act.REST
+            is_stuck = request.status.state == RequestState.DEPLOYING
+            return Action.SETTLE if is_stuck else Action.REST
 
 
 def is_of_request(request: DynamoGraphDeploymentRequest, found: Resource) -> bool:
@@ -213,12 +218,12 @@ def end_of(job: Job) -> Condition | None:
 
 def _is_new(request: DynamoGraphDeploymentRequest) -> bool:
     """Whether the spec was changed after the request has failed, by what we said of it then."""
-    said = condition(request.status.conditions, Type.SUCCEEDED)
+    said = condition(request.status.conditions, RequestConditionType.SUCCEEDED)
     return said is not None and said.observed_generation != request.metadata.generation
 
 
 def _retried(status: DynamoGraphDeploymentRequestStatus) -> Stage:
-    if condition(status.conditions, Type.SUCCEEDED) is None:
+    if condition(status.conditions, RequestConditionType.SUCCEEDED) is None:
         return Stage.NOTHING  # an earlier operator gave up, and nobody expects it to go on
     if status.observed_generation == 0:
         return Stage.JUDGED
@@ -229,18 +234,18 @@ def _retried(status: DynamoGraphDeploymentRequestStatus) -> Stage:
     return Stage.NOTHING
 
 
-def _start(request: DynamoGraphDeploymentRequest, facts: Facts) -> Act:
+def _start(request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Action:
     if facts.job is not None:
         if not controls(request, facts.job):
-            return Act.FAIL_START
+            return Action.FAIL_START
         if facts.job.metadata.deletion_timestamp:
-            return Act.WAIT  # its removal wakes the request
-        return Act.BEGIN if _is_current(request, facts.job) else Act.CLEAR
+            return Action.WAIT  # its removal wakes the request
+        return Action.BEGIN if _is_current(request, facts.job) else Action.CLEAR
     if facts.pods_left:
-        return Act.WAIT  # or they would write over what the next ones find
+        return Action.WAIT  # or they would write over what the next ones find
     if request.metadata.generation != request.status.observed_generation:
-        return Act.REFUSE if facts.problems else Act.ACCEPT
-    return Act.START
+        return Action.REFUSE if facts.problems else Action.ACCEPT
+    return Action.START
 
 
 def _is_current(request: DynamoGraphDeploymentRequest, job: Job) -> bool:
@@ -248,14 +253,14 @@ def _is_current(request: DynamoGraphDeploymentRequest, job: Job) -> bool:
     return made_for is None or made_for == str(request.status.observed_generation)
 
 
-def _profile(request: DynamoGraphDeploymentRequest, facts: Facts) -> Act:
+def _profile(request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Action:
     job = facts.job
     if job is None or not controls(request, job):
-        return Act.HARVEST if _has_results(request, facts.output) else Act.VANISHED
+        return Action.HARVEST if _has_results(request, facts.output) else Action.VANISHED
     end = end_of(job)
     if end is None:
-        return Act.WATCH
-    return Act.HARVEST if end.type == "Complete" else Act.FAIL
+        return Action.WATCH
+    return Action.HARVEST if end.type == "Complete" else Action.FAIL
 
 
 def _has_results(request: DynamoGraphDeploymentRequest, output: Output | None) -> bool:
@@ -266,11 +271,11 @@ def _has_results(request: DynamoGraphDeploymentRequest, output: Output | None) -
     return is_own and bool({RESULTS_FILE, MOCKED_RESULTS_FILE} & output.data.keys())
 
 
-def _deploy(request: DynamoGraphDeploymentRequest, facts: Facts) -> Act:
+def _deploy(request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Action:
     deployment, graph = request.status.deployment, facts.graph
     was_created = deployment is not None and deployment.created
     if graph is None:
-        return Act.LOSE if was_created else Act.CREATE
+        return Action.LOSE if was_created else Action.CREATE
     if is_of_request(request, graph):
-        return Act.MIRROR
-    return Act.LOSE if was_created else Act.CONFLICT
+        return Action.MIRROR
+    return Action.LOSE if was_created else Action.CONFLICT

@@ -40,18 +40,18 @@ class BadOutput(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ProfilingResult:
     """A graph, ConfigMaps for it, and what else was there and is left out, as `Kind name`."""
 
     graph: Object
     config_maps: tuple[Object, ...] = ()
     ignored: tuple[str, ...] = ()
 
-    def completed(self, graph: Object) -> "Found":
+    def completed(self, graph: Object) -> "ProfilingResult":
         """The same with another graph in it."""
         return replace(self, graph=graph)
 
-    def renamed(self, graph: Object, names: Mapping[str, str]) -> "Found":
+    def renamed(self, graph: Object, names: Mapping[str, str]) -> "ProfilingResult":
         """The same with new names of ConfigMaps, and with the graph that refers to them so."""
         maps = tuple(
             each | {"metadata": each["metadata"] | {"name": names[_name(each)]}}
@@ -71,7 +71,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class ProfilingProgress:
     """How far the profiler says it is. Empty texts mean: it does not say."""
 
     phase: str = ""
@@ -79,7 +79,9 @@ class Progress:
     has_failed: bool = False
 
 
-def found(data: Mapping[str, str], config_map: str, *, is_mocked: bool, name: str) -> Found:
+def found(
+    data: Mapping[str, str], config_map: str, *, is_mocked: bool, name: str
+) -> ProfilingResult:
     """What the output says; `name` is what a graph without a name is called.
 
     Raises:
@@ -103,21 +105,21 @@ def found(data: Mapping[str, str], config_map: str, *, is_mocked: bool, name: st
             config_maps.append(each)
         else:
             ignored.append(f"{each['kind']} {_name(each)}".strip())
-    return Found(_graph(file, graphs[-1], name), tuple(config_maps), tuple(ignored))
+    return ProfilingResult(_graph(file, graphs[-1], name), tuple(config_maps), tuple(ignored))
 
 
-def progress(data: Mapping[str, str]) -> Progress:
+def progress(data: Mapping[str, str]) -> ProfilingProgress:
     """What the profiler says of itself; nothing if it does not, or not in a form that can be read."""
     text = data.get(STATUS_FILE, "")
     if len(text) > _STATUS_LIMIT:  # it is read again and again, in the event loop
-        return Progress()
+        return ProfilingProgress()
     try:
         said: Any = yaml.load(text, Loader=_Loader)  # noqa: S506  a safe loader
     except _UNREADABLE:
-        return Progress()
+        return ProfilingProgress()
     if not isinstance(said, dict):
-        return Progress()
-    return Progress(
+        return ProfilingProgress()
+    return ProfilingProgress(
         phase=_line(said.get("phase")),
         message=_line(said.get("message")),
         has_failed=said.get("status") == "failed",

@@ -26,7 +26,7 @@ from dynamo_graphs.api.revision import (
     version_of,
     worker_content,
 )
-from dynamo_graphs.plan.rollout import Side
+from dynamo_graphs.plan.rollout import RevisionScale
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,24 +48,24 @@ class Member:
         return self.component.spec.service_name or ""
 
     @property
-    def side(self) -> Side:
+    def side(self) -> RevisionScale:
         """Its numbers for the plan. What has not been reported yet may be as much as was asked for."""
         spec, status = self.component.spec, self.component.status
         replicas = 1 if spec.replicas is None else spec.replicas
         counts = status.service
         if counts is None:
-            return Side(replicas, 0, replicas)
+            return RevisionScale(replicas, 0, replicas)
         pods = counts.replicas
         if status.observed_generation < self.component.metadata.generation:
             pods = max(pods, replicas)
         # Groups of pods have no number of available replicas; then those that are ready serve.
         serving = counts.available_replicas
         serving = counts.ready_replicas if serving is None else serving
-        return Side(replicas, serving or 0, pods)
+        return RevisionScale(replicas, serving or 0, pods)
 
 
 @dataclass(frozen=True, slots=True)
-class Generations:
+class Revisions:
     """The workers of a graph: how new ones are to be made, what there is, what was current so far.
 
     `current` is the hash of the generation that serves, as digits; "" when there is none. `new` and `old`
@@ -112,24 +112,24 @@ def members(
     return tuple(sorted(found, key=_age))
 
 
-def generations(
+def revisions(
     graph: DynamoGraphDeployment,
     components: Collection[DynamoComponentDeployment],
     *,
     unchanged: Collection[str] = (),
-) -> Generations:
+) -> Revisions:
     """The generations of a graph that has these components.
 
     `unchanged` are the names of components under plain names that say already what the graph says now. It
     is asked for those that note no content, such as were made before rollouts were managed.
     """
     if is_on_grove(graph):
-        return Generations()
+        return Revisions()
     found = members(graph, components)
     if not is_managed(graph) and not any(each.suffix for each in found):
-        return Generations()
+        return Revisions()
     if not found:
-        return Generations(first_generation(graph))
+        return Revisions(first_generation(graph))
     groups: dict[str, list[Member]] = {}
     for each in found:
         groups.setdefault(each.suffix, []).append(each)
@@ -147,7 +147,7 @@ def generations(
         target = replace(target, suffix="", content="")
     left = frozenset(graph.spec.services.keys() - services.keys())
     old = tuple(each for each in found if each.suffix != suffix or each.service in left)
-    return Generations(
+    return Revisions(
         target,
         digits(contents[current]) or current,
         tuple(each for each in found if each.suffix == suffix and each.service not in left),

@@ -20,7 +20,7 @@ from dynamo_graphs.plan.budget import Budget
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class RevisionScale:
     """One generation of a service.
 
     `replicas` are asked for, `available` of them serve, and so many `pods` exist that are not on their way
@@ -37,11 +37,11 @@ class Side:
         return min(self.available, self.replicas)
 
 
-NOTHING = Side(0)
+NOTHING = RevisionScale(0)
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RolloutStep:
     """The replicas to ask for: of the new generation, and of the old ones in the order given.
 
     `awaits_settling` is whether the last old replica only stays until the new ones are settled.
@@ -53,8 +53,13 @@ class Step:
 
 
 def rolling_step(
-    wanted: int, budget: Budget, new: Side, old: Sequence[Side], *, is_settled: bool
-) -> Step:
+    wanted: int,
+    budget: Budget,
+    new: RevisionScale,
+    old: Sequence[RevisionScale],
+    *,
+    is_settled: bool,
+) -> RolloutStep:
     """The next step of a rolling replacement; `old` from the oldest generation to the newest.
 
     `is_settled` is whether all replicas of the new generation have been available for so long that the
@@ -76,28 +81,30 @@ def rolling_step(
         left[index] -= cut
         may_go -= cut
     awaits = is_held and sum(left) == 1 and spare >= serving
-    return Step(_grown(wanted, cap, new, old), tuple(left), awaits)
+    return RolloutStep(_grown(wanted, cap, new, old), tuple(left), awaits)
 
 
-def recreating_step(wanted: int, new: Side, old: Sequence[Side], *, is_gone: bool) -> Step:
+def recreating_step(
+    wanted: int, new: RevisionScale, old: Sequence[RevisionScale], *, is_gone: bool
+) -> RolloutStep:
     """The next step where old and new pods must not meet; `is_gone` is whether no old one is left."""
     replicas = wanted if is_gone else min(new.replicas, wanted)
-    return Step(replicas, (0,) * len(old))
+    return RolloutStep(replicas, (0,) * len(old))
 
 
-def is_through(wanted: int, new: Side, old: Sequence[Side]) -> bool:
+def is_through(wanted: int, new: RevisionScale, old: Sequence[RevisionScale]) -> bool:
     """Whether the new generation has taken over."""
     is_there = new.replicas == wanted and new.serving >= wanted
     return is_there and not any(each.replicas or each.pods for each in old)
 
 
-def _is_taken_up(wanted: int, cap: int, new: Side, *, is_settled: bool) -> bool:
+def _is_taken_up(wanted: int, cap: int, new: RevisionScale, *, is_settled: bool) -> bool:
     """Whether frontends know as many new replicas as there can be beside one old one."""
     beside_one = min(wanted, cap - 1)
     return beside_one <= 0 or (new.serving >= beside_one and is_settled)
 
 
-def _grown(wanted: int, cap: int, new: Side, old: Sequence[Side]) -> int:
+def _grown(wanted: int, cap: int, new: RevisionScale, old: Sequence[RevisionScale]) -> int:
     """The replicas of the new generation; room is only what the old ones have left already."""
     if new.replicas >= wanted:
         return wanted

@@ -14,8 +14,14 @@ from dynamo_graphs.api.component import ComponentSpec, DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.revision import WorkerGeneration, digits, generation_services
 from dynamo_graphs.plan.budget import budget, is_recreated
-from dynamo_graphs.plan.revisions import Generations, Member
-from dynamo_graphs.plan.rollout import NOTHING, Step, is_through, recreating_step, rolling_step
+from dynamo_graphs.plan.revisions import Member, Revisions
+from dynamo_graphs.plan.rollout import (
+    NOTHING,
+    RolloutStep,
+    is_through,
+    recreating_step,
+    rolling_step,
+)
 from kube_runtime.kind import Key
 from kube_runtime.types.meta import condition
 
@@ -35,7 +41,7 @@ class Rollout:
     the plan may change without an event; 0 for never.
     """
 
-    generations: Generations
+    generations: Revisions
     workers: WorkerGeneration
     resized: tuple[tuple[DynamoComponentDeployment, int], ...] = ()
     spared: frozenset[tuple[str, Key]] = frozenset()
@@ -58,7 +64,7 @@ class Rollout:
 class _Planned:
     """One service: its step, whether it has arrived, when to look again without an event (0: never)."""
 
-    step: Step
+    step: RolloutStep
     old: tuple[Member, ...]
     is_through: bool
     wait_seconds: float = 0.0
@@ -66,7 +72,7 @@ class _Planned:
 
 def plan_rollout(
     graph: DynamoGraphDeployment,
-    found: Generations,
+    found: Revisions,
     now: datetime,
     *,
     leaving: Mapping[str, int] | None = None,
@@ -98,7 +104,7 @@ def plan_rollout(
     )
 
 
-def _replaced(graph: DynamoGraphDeployment, found: Generations) -> dict[str, ComponentSpec]:
+def _replaced(graph: DynamoGraphDeployment, found: Revisions) -> dict[str, ComponentSpec]:
     """The services whose pods are replaced: those with generations, and those that have just left them."""
     services, old = generation_services(graph), {each.service for each in found.old}
     return {
@@ -125,7 +131,7 @@ class _Clock:
 def _planned(
     key: str,
     service: ComponentSpec,
-    found: Generations,
+    found: Revisions,
     leaving: Mapping[str, int],
     clock: _Clock,
 ) -> _Planned:

@@ -6,7 +6,7 @@ from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.render.canonical import canonical
 from dynamo_graphs.render.disruption import component_disruption_budgets
-from dynamo_graphs.render.lazily import Together
+from dynamo_graphs.render.lazily import Concatenated
 from dynamo_graphs.render.leader_wait import wait_config_maps
 from dynamo_graphs.render.network import ingresses, model_services, services, virtual_services
 from dynamo_graphs.render.plan import component_plan
@@ -18,7 +18,7 @@ def component_objects(
     component: DynamoComponentDeployment, facts: Facts, settings: RenderSettings
 ) -> Sequence[Object]:
     """The objects that the component controls, without owner references, in order of creation."""
-    return Together(component_parts(component, facts, settings))
+    return Concatenated(component_parts(component, facts, settings))
 
 
 def component_parts(

@@ -1,6 +1,6 @@
 """The main container: the role's default, the user's override, then what the spec adds."""
 
-from dynamo_graphs.render.group import Node
+from dynamo_graphs.render.group import GroupNode
 from dynamo_graphs.render.interfaces import ComponentPlan
 from dynamo_graphs.render.merge import (
     has_handler,
@@ -15,7 +15,7 @@ from dynamo_graphs.render.volumes import mounts
 from kube_runtime.kind import Object
 
 
-def main_container(plan: ComponentPlan, node: Node | None) -> Object:
+def main_container(plan: ComponentPlan, node: GroupNode | None) -> Object:
     """The container that runs the component; as one of a group if `node` says which one."""
     default = plan.role.container(plan)
     container: Object = dict(merged(default, plan.main_container))

@@ -10,7 +10,7 @@ from dynamo_graphs.facts import Facts
 from dynamo_graphs.render.component import component_objects, component_shared_objects
 from dynamo_graphs.render.graph import graph_model_objects, graph_objects, graph_shared_objects
 from dynamo_graphs.render.provider import on_record
-from dynamo_graphs.render.pvcs import claim_objects
+from dynamo_graphs.render.pvcs import pvc_objects
 from dynamo_graphs.render.services import component_of
 from dynamo_graphs.settings import RenderSettings
 from kube_runtime.kind import Object, key_of
@@ -22,7 +22,7 @@ def graph_tree(
     """All objects of a graph down to its workloads; one that components share appears once."""
     graph = on_record(graph, facts)
     own = (
-        *claim_objects(graph),
+        *pvc_objects(graph),
         *graph_shared_objects(graph, facts, settings),
         *graph_model_objects(graph, facts, settings),
         *graph_objects(graph, facts, settings),

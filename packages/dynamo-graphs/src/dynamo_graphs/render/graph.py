@@ -10,11 +10,11 @@ from dynamo_graphs.render.canonical import canonical
 from dynamo_graphs.render.deployment_config import with_port
 from dynamo_graphs.render.disruption import graph_disruption_budgets
 from dynamo_graphs.render.endpoint_picker import picker_objects
-from dynamo_graphs.render.grove import gang_model_objects, gang_objects
+from dynamo_graphs.render.grove import grove_model_objects, grove_objects
 from dynamo_graphs.render.metadata import with_graph_metadata
 from dynamo_graphs.render.plan import discovery_backend
 from dynamo_graphs.render.rbac import cluster_role_objects, discovery_objects
-from dynamo_graphs.render.services import service_object
+from dynamo_graphs.render.services import component_resource
 from dynamo_graphs.settings import RenderSettings
 from kube_runtime.kind import Object
 
@@ -35,7 +35,7 @@ def graph_objects(
     if discovery_backend(graph.metadata.annotations, settings) == "kubernetes":
         discovery = discovery_objects(namespace, name)
     workloads = (
-        gang_objects(graph, facts, settings)
+        grove_objects(graph, facts, settings)
         if is_on_grove(graph)
         else (
             component_object(graph, key, settings, generation)
@@ -75,7 +75,7 @@ def graph_model_objects(
     """The Services of models, which every user owns and none controls; without Grove the components'."""
     if not is_on_grove(graph):
         return ()
-    return tuple(map(canonical, gang_model_objects(graph, facts, settings)))
+    return tuple(map(canonical, grove_model_objects(graph, facts, settings)))
 
 
 def component_object(
@@ -86,7 +86,7 @@ def component_object(
 ) -> Object:
     """A service's DynamoComponentDeployment, as its own controller shall read it."""
     service = as_configured(graph, key)
-    wanted = service_object(graph, key, service, settings, generation)
+    wanted = component_resource(graph, key, service, settings, generation)
     spec: Object = wanted["spec"]
     if service.component_type == "planner":
         account = {"serviceAccountName": names.PLANNER_SERVICE_ACCOUNT}

@@ -49,7 +49,7 @@ class Hosts:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class GroupNode:
     """For which pod of a group a template is: the leader, or any of the workers."""
 
     is_leader: bool

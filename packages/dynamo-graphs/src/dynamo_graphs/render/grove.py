@@ -19,12 +19,12 @@ from dynamo_graphs.render.leader_wait import wait_config_maps
 from dynamo_graphs.render.network import ingresses, model_services, services, virtual_services
 from dynamo_graphs.render.orchestrators.grove import Gang, Member, pod_clique_set
 from dynamo_graphs.render.plan import component_plan, discovery_backend
-from dynamo_graphs.render.services import component_of, service_object
+from dynamo_graphs.render.services import component_of, component_resource
 from dynamo_graphs.settings import RenderSettings
 from kube_runtime.kind import Object
 
 
-def gang_objects(
+def grove_objects(
     graph: DynamoGraphDeployment, facts: Facts, settings: RenderSettings
 ) -> tuple[Object, ...]:
     """The Services of a graph, what leads to them from outside, then its PodCliqueSet."""
@@ -50,7 +50,7 @@ def gang_objects(
     return (*found, pod_clique_set(gang))
 
 
-def gang_model_objects(
+def grove_model_objects(
     graph: DynamoGraphDeployment, facts: Facts, settings: RenderSettings
 ) -> tuple[Object, ...]:
     """The Services of the graph's models, one for each model."""
@@ -79,7 +79,7 @@ def _plan(
     facts: Facts,
     settings: RenderSettings,
 ) -> ComponentPlan:
-    wanted = service_object(graph, key, service, settings)
+    wanted = component_resource(graph, key, service, settings)
     discovery = {labels.DISCOVERY_BACKEND: discovery_backend(graph.metadata.annotations, settings)}
     spec = wanted["spec"]
     spec["annotations"] = spec.get("annotations", {}) | discovery

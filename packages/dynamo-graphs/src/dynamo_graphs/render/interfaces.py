@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from dynamo_graphs.api.component import IngressSpec
-from dynamo_graphs.render.group import Node
+from dynamo_graphs.render.group import GroupNode
 from dynamo_graphs.settings import RenderSettings
 from kube_runtime.kind import Object
 
@@ -56,7 +56,7 @@ class ComponentPlan:
     model: str
     replicas: int
     nodes: int
-    role: "Role"
+    role: "ComponentRole"
     backend: "Backend"
     orchestrator: "Orchestrator"
     labels: dict[str, str]
@@ -99,7 +99,7 @@ class LeaderService:
     is_ray: bool = False
 
 
-class Role(Protocol):
+class ComponentRole(Protocol):
     """What a kind of component is by default."""
 
     def container(self, plan: ComponentPlan) -> Object:
@@ -127,7 +127,7 @@ class Backend(Protocol):
         """The main container, with all of the user's settings in it, as this framework wants it."""
         ...
 
-    def launch(self, container: Object, plan: ComponentPlan, node: Node) -> Object:
+    def launch(self, container: Object, plan: ComponentPlan, node: GroupNode) -> Object:
         """That container as one of a group that spans several nodes."""
         ...
 

@@ -33,7 +33,7 @@ class OnDemand(Sequence[Object]):
 
 
 @dataclass(frozen=True, slots=True)
-class Together(OnDemand):
+class Concatenated(OnDemand):
     """The objects of all parts, one after the other."""
 
     parts: tuple[Sequence[Object], ...]

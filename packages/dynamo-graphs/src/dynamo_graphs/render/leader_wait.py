@@ -9,7 +9,7 @@ class of service and costs nothing, because init containers run before the other
 from functools import cache
 
 from dynamo_graphs.api import names
-from dynamo_graphs.render.group import Node
+from dynamo_graphs.render.group import GroupNode
 from dynamo_graphs.render.interfaces import ComponentPlan, LeaderService, metadata
 from kube_runtime.kind import Object
 from kube_runtime.types.core import ConfigMap
@@ -27,14 +27,14 @@ _COPIED = ("image", "imagePullPolicy", "securityContext", "env", "envFrom")
 _SHARED_RESOURCES = frozenset(("cpu", "ephemeral-storage", "memory"))
 
 
-def wait_volumes(plan: ComponentPlan, node: Node | None) -> list[Object]:
+def wait_volumes(plan: ComponentPlan, node: GroupNode | None) -> list[Object]:
     """The volume with the script, on workers that wait."""
     if node is None or _service(plan, node) is None:
         return []
     return [{"name": NAME, "configMap": {"name": names.leader_wait_config_map(plan.name)}}]
 
 
-def wait_containers(plan: ComponentPlan, node: Node | None, main: Object) -> list[Object]:
+def wait_containers(plan: ComponentPlan, node: GroupNode | None, main: Object) -> list[Object]:
     """The init container, on workers that wait. `main` is the main container."""
     if node is None or (service := _service(plan, node)) is None:
         return []
@@ -79,7 +79,7 @@ def script() -> str:
     return files("dynamo_graphs.render").joinpath(f"scripts/{_FILE}").read_text("utf-8")
 
 
-def _service(plan: ComponentPlan, node: Node) -> LeaderService | None:
+def _service(plan: ComponentPlan, node: GroupNode) -> LeaderService | None:
     return None if node.is_leader else plan.backend.leader_service(plan)
 
 

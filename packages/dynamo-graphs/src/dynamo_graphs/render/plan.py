@@ -26,10 +26,10 @@ from dynamo_graphs.render.components import epp, frontend, plain, planner, worke
 from dynamo_graphs.render.interfaces import (
     Backend,
     ComponentPlan,
+    ComponentRole,
     ConfigKey,
     Mount,
     Orchestrator,
-    Role,
 )
 from dynamo_graphs.render.merge import pruned
 from dynamo_graphs.render.metadata import (
@@ -44,7 +44,7 @@ from dynamo_graphs.render.resources import resources
 from dynamo_graphs.settings import RenderSettings
 from kube_runtime.kind import Object
 
-ROLES: dict[str, Role] = {
+ROLES: dict[str, ComponentRole] = {
     "frontend": frontend,
     "worker": worker,
     "prefill": worker,

@@ -9,7 +9,7 @@ from typing import Any
 from dynamo_graphs.api import labels
 from dynamo_graphs.render.components.plain import TERMINATION_GRACE_SECONDS
 from dynamo_graphs.render.container import main_container
-from dynamo_graphs.render.group import Node
+from dynamo_graphs.render.group import GroupNode
 from dynamo_graphs.render.interfaces import ComponentPlan
 from dynamo_graphs.render.leader_wait import wait_containers, wait_volumes
 from dynamo_graphs.render.merge import merged
@@ -20,7 +20,7 @@ _FS_GROUP = 1000
 
 
 def pod_template(
-    plan: ComponentPlan, workload: str, *, node: Node | None = None, is_debug: bool = False
+    plan: ComponentPlan, workload: str, *, node: GroupNode | None = None, is_debug: bool = False
 ) -> Object:
     """The template of the pods that `workload` runs; `is_debug` is the copy to step through."""
     own = {labels.TARGET_TYPE: "debug"} if is_debug else {}
@@ -30,7 +30,7 @@ def pod_template(
     return {"metadata": found, "spec": pod_spec(plan, node, is_debug=is_debug)}
 
 
-def pod_spec(plan: ComponentPlan, node: Node | None, *, is_debug: bool = False) -> Object:
+def pod_spec(plan: ComponentPlan, node: GroupNode | None, *, is_debug: bool = False) -> Object:
     """The spec of the component's pods; as one of a group if `node` says which one."""
     roles = plan.role.pod(plan)
     account = {"serviceAccountName": plan.service_account} if plan.service_account else {}

@@ -34,7 +34,7 @@ _MAKES = {
 """Kinds that only one provider makes, for graphs without a record."""
 
 
-def provider(graph: DynamoGraphDeployment, facts: Facts, present: Collection[str]) -> str:
+def workload_provider(graph: DynamoGraphDeployment, facts: Facts, present: Collection[str]) -> str:
     """The provider of a graph: the recorded one, else that of what exists, else the best there is.
 
     `present` are the kinds of the objects that the graph controls. Where a user has deleted what only one
@@ -73,7 +73,7 @@ def runs_on_withheld_grove(
     if GROVE_API not in facts.withheld or refuses or labels.WORKLOAD_PROVIDER in annotations:
         return False
     if not _MAKES.keys().isdisjoint({*present, *_reported(graph)}):
-        return provider(graph, facts, present) == GROVE
+        return workload_provider(graph, facts, present) == GROVE
     return has_foreign_finalizer or _has_foreign_status(graph)
 
 
@@ -118,4 +118,4 @@ def is_available(name: str, facts: Facts) -> bool:
 
 def on_record(graph: DynamoGraphDeployment, facts: Facts) -> DynamoGraphDeployment:
     """The graph as it will be once its provider is recorded, where there is nothing of it yet."""
-    return recorded(graph, provider(graph, facts, ()))
+    return recorded(graph, workload_provider(graph, facts, ()))

@@ -7,7 +7,7 @@ from kube_runtime.kind import Object
 from kube_runtime.types.core import PersistentVolumeClaim
 
 
-def claim_objects(graph: DynamoGraphDeployment) -> tuple[Object, ...]:
+def pvc_objects(graph: DynamoGraphDeployment) -> tuple[Object, ...]:
     """A PVC for each entry with `create: true`, in the user's order.
 
     They are created once and never changed: what is on a volume is the user's.
@@ -17,7 +17,7 @@ def claim_objects(graph: DynamoGraphDeployment) -> tuple[Object, ...]:
     return tuple(canonical(with_graph_metadata(graph, each)) for each in wanted)
 
 
-def retained_claims(graph: DynamoGraphDeployment) -> frozenset[str]:
+def retained_pvcs(graph: DynamoGraphDeployment) -> frozenset[str]:
     """Names of the PVCs that stay when the graph is deleted."""
     return frozenset(each.name for each in graph.spec.pvcs if each.retain)
 

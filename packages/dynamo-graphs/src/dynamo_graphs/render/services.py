@@ -36,7 +36,7 @@ _FINDS_WORKERS = ("frontend", "epp")
 """Types of components that look for workers by a prefix of their Dynamo namespace."""
 
 
-def service_object(
+def component_resource(
     graph: DynamoGraphDeployment,
     key: str,
     service: ComponentSpec,

@@ -1,7 +1,7 @@
 """Every setting of the operator, in one frozen struct, read once at start.
 
 Each field carries its one text and every spelling that it has outside: its flags, its key in the
-settings file (`Field.key`), its environment variable. `--help`, the settings file and
+settings file (`SettingField.key`), its environment variable. `--help`, the settings file and
 `docs/settings.md` all come from here, so the three cannot disagree.
 """
 
@@ -18,7 +18,6 @@ from dynamo_graphs.settings.servers import HealthSettings, MetricsSettings, Webh
 from dynamo_graphs.settings.sharing import LeaderElectionSettings, NamespaceScopeSettings
 
 __all__ = [
-    "Field",
     "HealthSettings",
     "LeaderElectionSettings",
     "LogFormat",
@@ -29,6 +28,7 @@ __all__ = [
     "RenderSettings",
     "Section",
     "Setting",
+    "SettingField",
     "Settings",
     "TimeFormat",
     "WebhookSettings",
@@ -71,7 +71,7 @@ class Settings(Section, frozen=True, kw_only=True):
     ] = ""
 
 
-class Field(NamedTuple):
+class SettingField(NamedTuple):
     """One setting: where it is in `Settings`, what it takes, and its default."""
 
     path: tuple[str, ...]
@@ -94,7 +94,7 @@ class Field(NamedTuple):
         return ".".join(_camel(part.removesuffix("_seconds")) for part in parts)
 
 
-def fields(section: type[Section] = Settings) -> Iterator[Field]:
+def fields(section: type[Section] = Settings) -> Iterator[SettingField]:
     """Every setting, in the order of the structs."""
     hints = get_type_hints(section, include_extras=True)
     for info in msgspec.structs.fields(section):
@@ -103,7 +103,7 @@ def fields(section: type[Section] = Settings) -> Iterator[Field]:
             yield from (field._replace(path=(info.name, *field.path)) for field in fields(hint))
         else:
             type_, setting = get_args(hint)
-            yield Field((info.name,), type_, info.default, setting)
+            yield SettingField((info.name,), type_, info.default, setting)
 
 
 def _camel(name: str) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from dynamo_graphs.api.service_status import BlockedPod
-from dynamo_graphs.status.pods import Blockage, is_over, verdict
+from dynamo_graphs.status.pods import Blockage, is_over, pod_report
 from dynamo_graphs.status.reasons import GraphReason
 from dynamo_graphs.types.grove import REPLICA_INDEX
 from dynamo_graphs.types.leaderworkerset import SET_NAME
@@ -32,16 +32,16 @@ _WORST_FIRST = (
 class Diagnosis:
     """Why a service is not ready, as far as its pods show it.
 
-    `again_seconds` is when it may be another one although no pod has changed.
+    `requeue_after_seconds` is when it may be another one although no pod has changed.
 
-    None means: not known; and of `again_seconds`, never.
+    None means: not known; and of `requeue_after_seconds`, never.
     """
 
     reason: GraphReason | None = None
     message: str | None = None
     blocked_pods: tuple[BlockedPod, ...] = ()
     scheduled_replicas: int | None = None
-    again_seconds: float | None = None
+    requeue_after_seconds: float | None = None
 
 
 UNKNOWN = Diagnosis()
@@ -51,18 +51,20 @@ UNKNOWN = Diagnosis()
 def diagnose(pods: Iterable[Pod], *, nodes: int, now: datetime) -> Diagnosis:
     """What the pods of a service say. `nodes` is how many pods one replica has."""
     live = [each for each in pods if not is_over(each)]
-    verdicts = [(each.metadata.name, verdict(each, now)) for each in live]
+    verdicts = [(each.metadata.name, pod_report(each, now)) for each in live]
     blocked = sorted(
         ((name, each.blockage) for name, each in verdicts if each.blockage),
         key=lambda found: (_WORST_FIRST.index(found[1].reason), found[0]),
     )
-    times = [each.again_seconds for _, each in verdicts if each.again_seconds is not None]
+    times = [
+        each.requeue_after_seconds for _, each in verdicts if each.requeue_after_seconds is not None
+    ]
     return Diagnosis(
         reason=blocked[0][1].reason if blocked else None,
         message=_message(*blocked[0], others=len(blocked) - 1) if blocked else None,
         blocked_pods=tuple(_blocked(name, each) for name, each in blocked[:BLOCKED_LIMIT]),
         scheduled_replicas=_scheduled(live, nodes),
-        again_seconds=min(times, default=None),
+        requeue_after_seconds=min(times, default=None),
     )
 
 

@@ -13,7 +13,7 @@ from kube_runtime.types.meta import Condition, condition
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
+class StatusEvent:
     """The reason and the message of an event, and whether it is a warning."""
 
     reason: str
@@ -21,9 +21,9 @@ class Happening:
     is_warning: bool = False
 
 
-def happenings(
+def status_events(
     before: DynamoGraphDeployment, after: DynamoGraphDeployment
-) -> tuple[Happening, ...]:
+) -> tuple[StatusEvent, ...]:
     """What changed from one status of a graph to the next; empty when nothing of note did."""
     return (
         *_restart(before, after),
@@ -33,7 +33,7 @@ def happenings(
     )
 
 
-def _restart(before: DynamoGraphDeployment, after: DynamoGraphDeployment) -> Iterator[Happening]:
+def _restart(before: DynamoGraphDeployment, after: DynamoGraphDeployment) -> Iterator[StatusEvent]:
     old, new = before.status.restart, after.status.restart
     if new is None:
         return
@@ -41,26 +41,26 @@ def _restart(before: DynamoGraphDeployment, after: DynamoGraphDeployment) -> Ite
     if was == (new.observed_id, new.phase):
         return
     if new.phase == "Restarting":
-        yield Happening("RestartStarted", f'Restart "{new.observed_id}" started')
+        yield StatusEvent("RestartStarted", f'Restart "{new.observed_id}" started')
     elif new.phase == "Superseded":
         text = f'Restart "{new.observed_id}" is superseded by the rolling update of the workers'
-        yield Happening("RestartSuperseded", text, is_warning=True)
+        yield StatusEvent("RestartSuperseded", text, is_warning=True)
     elif new.phase == "Completed" and was[1] == "Restarting":
-        yield Happening("RestartCompleted", f'Restart "{new.observed_id}" completed')
+        yield StatusEvent("RestartCompleted", f'Restart "{new.observed_id}" completed')
 
 
 def _rolling_update(
     before: DynamoGraphDeployment, after: DynamoGraphDeployment
-) -> Iterator[Happening]:
+) -> Iterator[StatusEvent]:
     old, new = before.status.rolling_update, after.status.rolling_update
     if new is None or (old and (old.phase, old.to_hash) == (new.phase, new.to_hash)):
         return
     none = "without a revision"
     change = f"workers {new.from_hash or none} with {new.to_hash or f'those {none}'}"
     if new.phase == "InProgress":
-        yield Happening("RollingUpdateStarted", f"Replacing {change}")
+        yield StatusEvent("RollingUpdateStarted", f"Replacing {change}")
     elif new.phase == "Completed" and old is not None:
-        yield Happening("RollingUpdateCompleted", f"Replaced {change}")
+        yield StatusEvent("RollingUpdateCompleted", f"Replaced {change}")
 
 
 _TOLD = {
@@ -70,20 +70,24 @@ _TOLD = {
 """Conditions whose flip is an event."""
 
 
-def _conditions(before: DynamoGraphDeployment, after: DynamoGraphDeployment) -> Iterator[Happening]:
+def _conditions(
+    before: DynamoGraphDeployment, after: DynamoGraphDeployment
+) -> Iterator[StatusEvent]:
     for (type_, status), (reason, is_warning) in _TOLD.items():
         new = condition(after.status.conditions, type_)
         old = condition(before.status.conditions, type_)
         if new is not None and new.status == status and not _is(old, status):
-            yield Happening(reason, new.message, is_warning)
+            yield StatusEvent(reason, new.message, is_warning)
 
 
-def _standstill(before: DynamoGraphDeployment, after: DynamoGraphDeployment) -> Iterator[Happening]:
+def _standstill(
+    before: DynamoGraphDeployment, after: DynamoGraphDeployment
+) -> Iterator[StatusEvent]:
     new = condition(after.status.conditions, "Progressing")
     old = condition(before.status.conditions, "Progressing")
     late = GraphReason.DEADLINE_EXCEEDED
     if new is not None and new.reason == late and (old is None or old.reason != late):
-        yield Happening("ProgressDeadlineExceeded", new.message, is_warning=True)
+        yield StatusEvent("ProgressDeadlineExceeded", new.message, is_warning=True)
 
 
 def _is(found: Condition | None, status: str) -> bool:

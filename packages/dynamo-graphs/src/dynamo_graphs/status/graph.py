@@ -40,7 +40,7 @@ _AT_ZERO = frozenset((SuspensionReason.SUSPENDING, SuspensionReason.SUSPENDED))
 """A graph that resumes is like any other that is not ready yet."""
 
 
-class State(StrEnum):
+class GraphState(StrEnum):
     """`status.state`."""
 
     INITIALIZING = "initializing"
@@ -53,7 +53,7 @@ def refused_status(graph: DynamoGraphDeployment, problems: Sequence[Problem]) ->
     """The status of a graph whose spec cannot be used; service counts stay as they were."""
     begins = "Validation failed: "
     text = begins + fitted([str(each) for each in problems], _MESSAGE_LIMIT - len(begins))
-    return stopped_status(graph, State.FAILED, GraphReason.VALIDATION_FAILED, text)
+    return stopped_status(graph, GraphState.FAILED, GraphReason.VALIDATION_FAILED, text)
 
 
 def unavailable_status(graph: DynamoGraphDeployment, provider: str, forbidden: str = "") -> Object:
@@ -63,11 +63,11 @@ def unavailable_status(graph: DynamoGraphDeployment, provider: str, forbidden: s
     """
     text = f'The workload provider "{provider}" of this graph is not available'
     text = f"{text}: {forbidden}" if forbidden else text
-    return stopped_status(graph, State.FAILED, GraphReason.PROVIDER_UNAVAILABLE, text)
+    return stopped_status(graph, GraphState.FAILED, GraphReason.PROVIDER_UNAVAILABLE, text)
 
 
 def stopped_status(
-    graph: DynamoGraphDeployment, state: State, reason: GraphReason, text: str
+    graph: DynamoGraphDeployment, state: GraphState, reason: GraphReason, text: str
 ) -> Object:
     """The status of a graph for which nothing is done until a user acts.
 
@@ -88,7 +88,7 @@ class GraphStatus:
     """
 
     status: Object
-    again_seconds: float | None = None
+    requeue_after_seconds: float | None = None
 
 
 def graph_status(
@@ -111,7 +111,7 @@ def graph_status(
     late = {key: each for key, each in seen.items() if not each.is_ready}
     state, reason, text = _verdict(graph, seen, late, blocked)
     if suspended and zeroed:
-        state, reason, text = State.PENDING, GraphReason.SUSPENDED, suspended.message
+        state, reason, text = GraphState.PENDING, GraphReason.SUSPENDED, suspended.message
     said = graph_condition(graph, state, reason, text)
     serving = 0 if zeroed == SuspensionReason.SUSPENDED else len(seen) - len(late)
     status: Object = {
@@ -128,7 +128,7 @@ def graph_status(
     }
     if not is_hindered:  # it shows that nothing blocked that spec
         status["observedGeneration"] = graph.metadata.generation
-    times = [done.again_seconds, *(each.again_seconds for each in seen.values())]
+    times = [done.requeue_after_seconds, *(each.requeue_after_seconds for each in seen.values())]
     return GraphStatus(status, min((each for each in times if each is not None), default=None))
 
 
@@ -159,22 +159,22 @@ def _verdict(
     services: Mapping[str, ServiceView],
     late: Mapping[str, ServiceView],
     blocked: Sequence[Blocked],
-) -> tuple[State, GraphReason, str]:
+) -> tuple[GraphState, GraphReason, str]:
     """State, and reason and message of `Ready`."""
     if hard := [each for each in blocked if not each.passes_by_itself]:
         text = "; ".join(each.message for each in hard)
-        return State.FAILED, _OBSTACLE_REASONS[hard[0].obstacle], text
-    waiting = State.INITIALIZING if _is_new(graph, services) else State.PENDING
+        return GraphState.FAILED, _OBSTACLE_REASONS[hard[0].obstacle], text
+    waiting = GraphState.INITIALIZING if _is_new(graph, services) else GraphState.PENDING
     if blocked:
         return waiting, GraphReason.SOME_NOT_READY, "; ".join(each.message for each in blocked)
     if late:
         return waiting, *_why(late)
-    return State.SUCCESSFUL, GraphReason.ALL_READY, "All resources are ready"
+    return GraphState.SUCCESSFUL, GraphReason.ALL_READY, "All resources are ready"
 
 
 def _is_new(graph: DynamoGraphDeployment, services: Mapping[str, ServiceView]) -> bool:
     """Whether nothing has been seen of any workload, now or before."""
-    is_first = graph.status.state in (None, State.INITIALIZING)
+    is_first = graph.status.state in (None, GraphState.INITIALIZING)
     return is_first and bool(services) and not any(each.exists for each in services.values())
 
 
@@ -256,12 +256,12 @@ _MESSAGE_LIMIT = 1024
 
 
 def graph_condition(
-    graph: DynamoGraphDeployment, state: State, reason: GraphReason, message: str
+    graph: DynamoGraphDeployment, state: GraphState, reason: GraphReason, message: str
 ) -> Object:
     """The part of the status that says how the graph is: its state and `Ready`."""
     generation = graph.metadata.generation
     text = cut(message, _MESSAGE_LIMIT)
-    ready = "True" if state is State.SUCCESSFUL else "False"
+    ready = "True" if state is GraphState.SUCCESSFUL else "False"
     return {
         "state": str(state),
         "conditions": [Condition("Ready", ready, reason, text, observed_generation=generation)],

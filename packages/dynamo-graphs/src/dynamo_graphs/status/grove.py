@@ -18,7 +18,7 @@ from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqu
 
 
 @dataclass(frozen=True, slots=True)
-class GangMember:
+class GroveMember:
     """A service on Grove: the live object that runs it, and how many replicas the user wants.
 
     None means: `live` does not exist yet; `wanted` is not said, so that any number is right.
@@ -30,10 +30,10 @@ class GangMember:
     wanted: int | None
 
 
-def gang_views(
+def grove_views(
     graph: DynamoGraphDeployment,
     clique_set: PodCliqueSet | None,
-    members: Mapping[str, GangMember],
+    members: Mapping[str, GroveMember],
     diagnoses: Mapping[str, Diagnosis] | None = None,
 ) -> dict[str, ServiceView]:
     """The services as Grove runs them; `members` and `diagnoses` are by their keys."""
@@ -48,7 +48,7 @@ def _view(
     graph: DynamoGraphDeployment,
     key: str,
     clique_set: PodCliqueSet | None,
-    member: GangMember,
+    member: GroveMember,
     diagnosis: Diagnosis,
 ) -> ServiceView:
     service, live, name = graph.spec.services[key], member.live, graph.metadata.name
@@ -71,11 +71,11 @@ def _view(
         or live.status.updated_replicas < desired
         or _behind(live.metadata.generation, live.status.observed_generation) is not None,
         has_older=has_older,
-        again_seconds=diagnosis.again_seconds,
+        requeue_after_seconds=diagnosis.requeue_after_seconds,
     )
 
 
-def _obstacles(clique_set: PodCliqueSet | None, member: GangMember) -> Iterator[str]:
+def _obstacles(clique_set: PodCliqueSet | None, member: GroveMember) -> Iterator[str]:
     """Why a service is not ready: because of what all share, and for itself."""
     if clique_set is None:
         yield "it is being created"
@@ -86,7 +86,7 @@ def _obstacles(clique_set: PodCliqueSet | None, member: GangMember) -> Iterator[
         yield f"{'pcsg' if member.is_group else 'podclique'}/{member.name}: {own}"
 
 
-def _obstacle(member: GangMember) -> str | None:
+def _obstacle(member: GroveMember) -> str | None:
     """Why a service is not ready. None means: it is."""
     live = member.live
     if live is None:
@@ -118,7 +118,7 @@ def _obstacle(member: GangMember) -> str | None:
     return next((text for stands, text in checks if stands), None)
 
 
-def is_settled(clique_set: PodCliqueSet, member: GangMember) -> bool:
+def is_settled(clique_set: PodCliqueSet, member: GroveMember) -> bool:
     """Whether a service runs the newest template of its set only, in the wanted number.
 
     Grove records in a hash which template a clique is made of. Without it, counts from before the newest
@@ -140,7 +140,7 @@ def _behind(generation: int, observed: int | None) -> str | None:
     return f"spec not yet processed: generation={generation}, observedGeneration={observed}"
 
 
-def _replicas(member: GangMember) -> ServiceReplicaStatus:
+def _replicas(member: GroveMember) -> ServiceReplicaStatus:
     """The counts of a service; before there are any, its kind and name with zeros.
 
     The schema requires both.

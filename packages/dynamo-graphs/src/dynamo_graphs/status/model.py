@@ -14,7 +14,7 @@ from enum import StrEnum
 import msgspec
 
 from dynamo_graphs.api.model import DynamoModel, DynamoModelSpec, EndpointInfo
-from dynamo_graphs.plan.lora_calls import Adapter, Endpoint, Place
+from dynamo_graphs.plan.lora_calls import Endpoint, Lora, Place
 from dynamo_graphs.status.pause import pause_over
 from dynamo_graphs.validation import Problem
 from kube_runtime.kind import Object
@@ -50,7 +50,7 @@ class ModelReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class ObservedModel:
     """What is seen of a valid model now.
 
     `services` are those that the endpoints were found through. `former` are pods that still have to
@@ -69,14 +69,14 @@ class Observed:
     silence: str = ""
 
 
-def adapter_of(spec: DynamoModelSpec | None) -> Adapter | None:
+def adapter_of(spec: DynamoModelSpec | None) -> Lora | None:
     """What is to be loaded into the endpoints. None means: nothing, it is not a LoRA."""
     if spec is None or spec.model_type != "lora" or spec.source is None:
         return None
-    return Adapter(spec.model_name, spec.source.uri)
+    return Lora(spec.model_name, spec.source.uri)
 
 
-def is_ready(adapter: Adapter | None, endpoint: Endpoint) -> bool:
+def is_ready(adapter: Lora | None, endpoint: Endpoint) -> bool:
     """Whether requests for the adapter can go to the endpoint."""
     if adapter is None or endpoint.is_doubted:
         return False
@@ -90,9 +90,9 @@ def remembered(model: DynamoModel) -> dict[Place, Endpoint]:
     return {each.place: each for each in found}
 
 
-def _remembered(info: EndpointInfo, adapter: Adapter | None) -> Endpoint:
-    tried = Adapter(info.tried_name, info.tried_uri) if info.tried_name else None
-    loaded = Adapter(info.loaded_name, info.loaded_uri) if info.loaded_name else None
+def _remembered(info: EndpointInfo, adapter: Lora | None) -> Endpoint:
+    tried = Lora(info.tried_name, info.tried_uri) if info.tried_name else None
+    loaded = Lora(info.loaded_name, info.loaded_uri) if info.loaded_name else None
     if info.ready and loaded is None:
         tried = adapter  # noted by an earlier operator, which did not say what it had loaded
     at = info.last_attempt_time
@@ -125,7 +125,7 @@ def invalid_status(model: DynamoModel, problems: Sequence[Problem]) -> Object:
     }
 
 
-def model_status(model: DynamoModel, spec: DynamoModelSpec, seen: Observed) -> Object:
+def model_status(model: DynamoModel, spec: DynamoModelSpec, seen: ObservedModel) -> Object:
     """The status of a valid model."""
     adapter = None if seen.holder else adapter_of(spec)
     able = {each.graph for each in seen.endpoints if is_ready(adapter, each)} - {""}
@@ -187,7 +187,7 @@ def _shortened(infos: Sequence[EndpointInfo]) -> tuple[EndpointInfo, ...]:
 
 
 def _info(
-    adapter: Adapter | None, each: Endpoint, seen: Observed, able: Container[str]
+    adapter: Lora | None, each: Endpoint, seen: ObservedModel, able: Container[str]
 ) -> EndpointInfo:
     message, is_adapters = each.message, adapter is not None
     if not each.is_callable and is_adapters:
@@ -219,7 +219,7 @@ def _is_covered(each: Endpoint, able: Container[str]) -> bool:
     return each.is_unable and each.is_prefill and each.graph in able
 
 
-def _services_found(model: DynamoModel, spec: DynamoModelSpec, seen: Observed) -> Condition:
+def _services_found(model: DynamoModel, spec: DynamoModelSpec, seen: ObservedModel) -> Condition:
     if seen.services and seen.endpoints:
         text = f"Found {len(seen.services)} service(s)"
         return _condition(model, "ServicesFound", "True", ModelReason.SERVICES_FOUND, text)
@@ -231,9 +231,9 @@ def _services_found(model: DynamoModel, spec: DynamoModelSpec, seen: Observed) -
 def _endpoints_ready(
     model: DynamoModel,
     spec: DynamoModelSpec,
-    adapter: Adapter | None,
+    adapter: Lora | None,
     infos: Sequence[EndpointInfo],
-    seen: Observed,
+    seen: ObservedModel,
     left_out: int,
 ) -> Condition:
     total, ready = len(infos), sum(each.ready for each in infos)

@@ -7,12 +7,12 @@ An event is for what users search for later.
 from collections.abc import Iterator
 
 from dynamo_graphs.api.model import DynamoModel, EndpointInfo
-from dynamo_graphs.status.events import Happening
+from dynamo_graphs.status.events import StatusEvent
 from dynamo_graphs.status.model import ModelReason
 from kube_runtime.types.meta import Condition, condition
 
 
-def model_happenings(before: DynamoModel, after: DynamoModel) -> Iterator[Happening]:
+def model_status_events(before: DynamoModel, after: DynamoModel) -> Iterator[StatusEvent]:
     """What changed from one status of a model to the next."""
     yield from _validity(before, after)
     old, new = (_ready(each) for each in (before, after))
@@ -23,38 +23,38 @@ def model_happenings(before: DynamoModel, after: DynamoModel) -> Iterator[Happen
         cause = new.message.partition("; ")[2]
         text = f"Some endpoints failed to load LoRA: {failing[1]} task(s) failed"
         text = f"{text}; {cause}" if cause else text
-        yield Happening("PartialEndpointFailure", text, is_warning=True)
+        yield StatusEvent("PartialEndpointFailure", text, is_warning=True)
     has_lost = old.reason == ModelReason.ALL_READY and ready < (before.status.ready_endpoints or 0)
     if new.reason in (ModelReason.NOT_READY, ModelReason.NONE_READY):
         if has_lost or (failing[1] and not failing[0]):  # one more pod is not a loss
             text = f"Only {ready} of {total} endpoints ready for base model {base}"
-            yield Happening("NotReady", text, is_warning=True)
+            yield StatusEvent("NotReady", text, is_warning=True)
     elif new.reason != old.reason:
         yield from _of_reason(new, base, total)
 
 
-def _of_reason(new: Condition, base: str, total: int) -> Iterator[Happening]:
+def _of_reason(new: Condition, base: str, total: int) -> Iterator[StatusEvent]:
     match new.reason:
         case ModelReason.ALL_READY:
             text = f"All {total} endpoints ready for base model {base}"
-            yield Happening("EndpointsReady", text)
+            yield StatusEvent("EndpointsReady", text)
         case ModelReason.DISCOVERED:
-            yield Happening(
+            yield StatusEvent(
                 "EndpointsDiscovered", f"Discovered {total} endpoints for base model {base}"
             )
         case ModelReason.NO_ENDPOINTS:
-            yield Happening("NoEndpointsFound", new.message, is_warning=True)
+            yield StatusEvent("NoEndpointsFound", new.message, is_warning=True)
         case ModelReason.CONFLICT | ModelReason.NOT_CALLED:
-            yield Happening(new.reason, new.message, is_warning=True)
+            yield StatusEvent(new.reason, new.message, is_warning=True)
         case _:
             pass
 
 
-def _validity(before: DynamoModel, after: DynamoModel) -> Iterator[Happening]:
+def _validity(before: DynamoModel, after: DynamoModel) -> Iterator[StatusEvent]:
     old, new = (condition(each.status.conditions, "Valid") for each in (before, after))
     if new is None or new.status == "True" or (old is not None and old.message == new.message):
         return
-    yield Happening(new.reason, new.message.removeprefix("Validation failed: "), is_warning=True)
+    yield StatusEvent(new.reason, new.message.removeprefix("Validation failed: "), is_warning=True)
 
 
 def _ready(model: DynamoModel) -> Condition:

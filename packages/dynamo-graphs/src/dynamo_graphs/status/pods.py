@@ -49,14 +49,14 @@ class Blockage:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class PodReport:
     """What can be said of a pod now.
 
     None means: no known cause; nothing will change by time alone.
     """
 
     blockage: Blockage | None = None
-    again_seconds: float | None = None
+    requeue_after_seconds: float | None = None
 
 
 def is_ready(pod: Pod) -> bool:
@@ -71,30 +71,32 @@ def is_over(pod: Pod) -> bool:
     return is_finished or pod.metadata.deletion_timestamp is not None
 
 
-def verdict(pod: Pod, now: datetime) -> Verdict:
+def pod_report(pod: Pod, now: datetime) -> PodReport:
     """Why the pod is not ready: the first cause that fits."""
     if is_over(pod) or is_ready(pod):
-        return Verdict()
+        return PodReport()
     if not pod.spec.node_name:
         return _unplaced(pod, now)
     found = next(_image(pod), None) or next(_config(pod), None)
     if found is not None:
-        return Verdict(found)
+        return PodReport(found)
     unstarted = _unstarted(pod, now)
     if unstarted.blockage is not None:
         return unstarted
-    return Verdict(next(_crashes(pod), None) or _not_ready(pod), unstarted.again_seconds)
+    return PodReport(next(_crashes(pod), None) or _not_ready(pod), unstarted.requeue_after_seconds)
 
 
-def _unplaced(pod: Pod, now: datetime) -> Verdict:
+def _unplaced(pod: Pod, now: datetime) -> PodReport:
     found = condition(pod.status.conditions, SCHEDULED)
     if found is None or found.reason != "Unschedulable":
-        return Verdict()
+        return PodReport()
     since = found.last_transition_time
     left = _left(since, UNSCHEDULABLE_SECONDS, now)
     # The pod is named at once; that no node fits is reported when it has waited.
     reason = GraphReason.PODS_NOT_READY if left else GraphReason.INSUFFICIENT_CAPACITY
-    return Verdict(Blockage(reason, found.reason, _head(found.message), since=since), left or None)
+    return PodReport(
+        Blockage(reason, found.reason, _head(found.message), since=since), left or None
+    )
 
 
 def _image(pod: Pod) -> Iterator[Blockage]:
@@ -116,7 +118,7 @@ def _config(pod: Pod) -> Iterator[Blockage]:
             yield _of(each, GraphReason.CONFIG_ERROR, waiting.reason, text)
 
 
-def _unstarted(pod: Pod, now: datetime) -> Verdict:
+def _unstarted(pod: Pod, now: datetime) -> PodReport:
     """That a node cannot set the pod up. A node of before Kubernetes 1.29 does not report it itself."""
     startable = condition(pod.status.conditions, STARTABLE)
     if startable is not None:
@@ -126,14 +128,14 @@ def _unstarted(pod: Pod, now: datetime) -> Verdict:
         is_unstarted = _is_creating(pod)
         text = "the node has been mounting its volumes, setting up its network or pulling images"
     if not is_unstarted:
-        return Verdict()
+        return PodReport()
     scheduled = condition(pod.status.conditions, SCHEDULED)
     since = scheduled.last_transition_time if scheduled else None
     if left := _left(since, UNSTARTED_SECONDS, now):
-        return Verdict(again_seconds=left)
+        return PodReport(requeue_after_seconds=left)
     said = _head(startable.message) if startable and startable.message else ""
     text = f"{text}{_since(since)}{f': {said}' if said else ''}"
-    return Verdict(Blockage(GraphReason.CONFIG_ERROR, "ContainerCreating", text, since=since))
+    return PodReport(Blockage(GraphReason.CONFIG_ERROR, "ContainerCreating", text, since=since))
 
 
 def _is_creating(pod: Pod) -> bool:

@@ -11,7 +11,7 @@ from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.optional_apis import GROVE, INFERENCE_POOL, LEADER_WORKER_SET, withheld_text
 from dynamo_graphs.api.provider import is_on_grove, kai_queue
 from dynamo_graphs.facts import Facts
-from dynamo_graphs.status.graph import State, stopped_status
+from dynamo_graphs.status.graph import GraphState, stopped_status
 from dynamo_graphs.status.groups import NO_ORCHESTRATOR
 from dynamo_graphs.status.reasons import GraphReason
 from dynamo_graphs.types.inference import InferencePool
@@ -23,7 +23,7 @@ from kube_runtime.kind import Object
 class Missing:
     """Something that is not there, and how bad that is."""
 
-    state: State
+    state: GraphState
     reason: GraphReason
     message: str
 
@@ -45,17 +45,17 @@ def _apis(graph: DynamoGraphDeployment, facts: Facts) -> Iterator[Missing]:
         forbidden = withheld_text(facts.withheld, (LEADER_WORKER_SET, GROVE))
         text = f"failed to reconcile Dynamo components deployments: {forbidden or NO_ORCHESTRATOR}"
         reason = GraphReason.API_FORBIDDEN if forbidden else GraphReason.NO_ORCHESTRATOR
-        yield Missing(State.FAILED, reason, text)
+        yield Missing(GraphState.FAILED, reason, text)
     has_picker = any(each.component_type == "epp" for each in services)
     if has_picker and not facts.inference_pools_served:
         if forbidden := withheld_text(facts.withheld, (INFERENCE_POOL,)):
-            yield Missing(State.FAILED, GraphReason.API_FORBIDDEN, forbidden)
+            yield Missing(GraphState.FAILED, GraphReason.API_FORBIDDEN, forbidden)
             return
         text = (
             f"the API of InferencePools ({InferencePool.KIND.group}) is not served: an endpoint "
             "picker requires the Gateway API inference extension"
         )
-        yield Missing(State.FAILED, GraphReason.FAILED, text)
+        yield Missing(GraphState.FAILED, GraphReason.FAILED, text)
 
 
 def _keys(facts: Facts) -> Iterator[Missing]:
@@ -64,7 +64,7 @@ def _keys(facts: Facts) -> Iterator[Missing]:
             f"Secret {facts.missing_ssh_keys} not found or not readable: it holds the SSH keys "
             "for multinode TensorRT-LLM"
         )
-        yield Missing(State.FAILED, GraphReason.FAILED, text)
+        yield Missing(GraphState.FAILED, GraphReason.FAILED, text)
 
 
 def _queue(graph: DynamoGraphDeployment, facts: Facts) -> Iterator[Missing]:
@@ -74,11 +74,11 @@ def _queue(graph: DynamoGraphDeployment, facts: Facts) -> Iterator[Missing]:
             f"queue '{queue}' not found in cluster. "
             "Ensure the queue exists before using kai-scheduler"
         )
-        yield Missing(State.FAILED, GraphReason.FAILED, text)
+        yield Missing(GraphState.FAILED, GraphReason.FAILED, text)
 
 
 def _claims(graph: DynamoGraphDeployment, facts: Facts) -> Iterator[Missing]:
     for claim in graph.spec.pvcs:
         if not claim.create and claim.name not in facts.claims:
             text = f"PersistentVolumeClaim {claim.name} not found: create it, or set create: true"
-            yield Missing(State.PENDING, GraphReason.SOME_NOT_READY, text)
+            yield Missing(GraphState.PENDING, GraphReason.SOME_NOT_READY, text)

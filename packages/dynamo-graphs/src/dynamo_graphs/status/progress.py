@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from dynamo_graphs.api import names
-from dynamo_graphs.api.graph import DynamoGraphDeployment, Progress
+from dynamo_graphs.api.graph import DynamoGraphDeployment, ProgressStatus
 
 DEADLINE_SECONDS = 7800
 """What a graph has that says nothing: more than the two hours that a model may take to load."""
@@ -21,16 +21,16 @@ DEADLINE_SECONDS = 7800
 class Advance:
     """How far a graph has come, and whether its time is up.
 
-    None means: of `progress`, there is nothing left to reach; of `again_seconds`, time changes nothing.
+    No `progress`: nothing is left to reach. No `requeue_after_seconds`: time alone changes nothing.
     """
 
-    progress: Progress | None = None
+    progress: ProgressStatus | None = None
     is_exceeded: bool = False
-    again_seconds: float | None = None
+    requeue_after_seconds: float | None = None
 
 
 def advance(
-    stored: Progress | None,
+    stored: ProgressStatus | None,
     *,
     ready: int | None,
     generation: int,
@@ -47,14 +47,16 @@ def advance(
     deadline = DEADLINE_SECONDS if deadline_seconds is None else deadline_seconds
     if stored is None or not _is_about(stored, goal, generation) or ready > stored.ready_replicas:
         time = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        return Advance(Progress(ready, time, generation, goal), again_seconds=float(deadline))
+        return Advance(
+            ProgressStatus(ready, time, generation, goal), requeue_after_seconds=float(deadline)
+        )
     left = deadline - (now - datetime.fromisoformat(stored.since)).total_seconds()
     if left <= 0:
         return Advance(stored, is_exceeded=True)
-    return Advance(stored, again_seconds=left)
+    return Advance(stored, requeue_after_seconds=left)
 
 
-def _is_about(stored: Progress, goal: str, generation: int) -> bool:
+def _is_about(stored: ProgressStatus, goal: str, generation: int) -> bool:
     """Whether it was the same that was to be reached. Older CRDs drop the hash; the generation is left."""
     if stored.spec_hash is None:
         return stored.observed_generation == generation

@@ -10,9 +10,15 @@ from typing import Any, TypeAlias
 from dynamo_graphs.api import names
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest, DynamoGraphDeploymentRequestSpec
-from dynamo_graphs.plan.request import FIXED, Reason, State, Type, as_accepted
-from dynamo_graphs.plan.request_output import Found, Progress
-from dynamo_graphs.status.graph import State as GraphState
+from dynamo_graphs.plan.request import (
+    FIXED,
+    RequestConditionType,
+    RequestReason,
+    RequestState,
+    as_accepted,
+)
+from dynamo_graphs.plan.request_output import ProfilingProgress, ProfilingResult
+from dynamo_graphs.status.graph import GraphState
 from dynamo_graphs.status.reasons import GraphReason
 from kube_runtime.kind import Key, Object
 from kube_runtime.types.meta import Condition, condition
@@ -21,7 +27,12 @@ MESSAGE_LIMIT = 4096
 """Characters of a condition's message. The API server takes eight times as many."""
 
 _RUNNING = "Profiling is in progress"
-_HELD = (Reason.PAUSED, Reason.UNREADABLE, Reason.TOO_LARGE, Reason.TOO_EXPENSIVE)
+_HELD = (
+    RequestReason.PAUSED,
+    RequestReason.UNREADABLE,
+    RequestReason.TOO_LARGE,
+    RequestReason.TOO_EXPENSIVE,
+)
 """Nothing is done for a request of which `Succeeded` says this, and it is said anew when that is over."""
 _EXPLAINING = frozenset(GraphReason) - {
     GraphReason.ALL_READY,
@@ -38,33 +49,47 @@ Events: TypeAlias = tuple[tuple[str, str, bool], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class RequestReport:
     """A status to write, and the events to queue once it is written."""
 
     status: Object
     events: Events = ()
 
 
-def refused(request: DynamoGraphDeploymentRequest, problems: tuple[str, ...]) -> Told:
+def refused(request: DynamoGraphDeploymentRequest, problems: tuple[str, ...]) -> RequestReport:
     """The spec cannot be carried out."""
     text = "\n".join(problems)
-    failed = _condition(request, Type.VALIDATION, "False", Reason.VALIDATION_FAILED, text)
-    status = _status(request, State.FAILED, failed, message=text, observedGeneration=None)
-    return Told(status, (("ValidationFailed", text, True),))
+    failed = _condition(
+        request, RequestConditionType.VALIDATION, "False", RequestReason.VALIDATION_FAILED, text
+    )
+    status = _status(request, RequestState.FAILED, failed, message=text, observedGeneration=None)
+    return RequestReport(status, (("ValidationFailed", text, True),))
 
 
-def accepted(request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec) -> Told:
+def accepted(
+    request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec
+) -> RequestReport:
     """The spec counts from now on; what was found for an earlier one is forgotten."""
     text = "DGDR initialized successfully"
-    valid = _condition(request, Type.VALIDATION, "True", Reason.ACCEPTED, "The spec is valid")
+    valid = _condition(
+        request,
+        RequestConditionType.VALIDATION,
+        "True",
+        RequestReason.ACCEPTED,
+        "The spec is valid",
+    )
     again = [
-        _condition(request, each, "Unknown", Reason.STARTED_ANEW, "The spec has changed")
-        for each in (Type.PROFILING, Type.GENERATED, Type.DEPLOYED)
+        _condition(request, each, "Unknown", RequestReason.STARTED_ANEW, "The spec has changed")
+        for each in (
+            RequestConditionType.PROFILING,
+            RequestConditionType.GENERATED,
+            RequestConditionType.DEPLOYED,
+        )
         if condition(request.status.conditions, each)
     ]
     status = _status(
         request,
-        State.PENDING,
+        RequestState.PENDING,
         *(valid, *again),
         message="Profiling is about to start",
         observedGeneration=request.metadata.generation,
@@ -79,95 +104,116 @@ def accepted(request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentR
         startTime=None,
         completionTime=None,
     )
-    return Told(status, (("Initialized", text, False),))
+    return RequestReport(status, (("Initialized", text, False),))
 
 
-def waiting(request: DynamoGraphDeploymentRequest, text: str) -> Told:
+def waiting(request: DynamoGraphDeploymentRequest, text: str) -> RequestReport:
     """The Job is not made yet, because something is left of an earlier one."""
     text = f"Profiling waits for an earlier Job to terminate: {text}"
-    held = _condition(request, Type.PROFILING, "False", Reason.WAITING, text)
-    return Told(_status(request, State.PENDING, held, message=text))
+    held = _condition(request, RequestConditionType.PROFILING, "False", RequestReason.WAITING, text)
+    return RequestReport(_status(request, RequestState.PENDING, held, message=text))
 
 
-def begun(request: DynamoGraphDeploymentRequest, now: str, *, is_offline: bool) -> Told:
+def begun(request: DynamoGraphDeploymentRequest, now: str, *, is_offline: bool) -> RequestReport:
     """The Job is there."""
     text = f"{'AIC profiling' if is_offline else 'Profiling'} job created"
-    running = _condition(request, Type.PROFILING, "False", Reason.PROFILING_RUNNING, _RUNNING)
+    running = _condition(
+        request, RequestConditionType.PROFILING, "False", RequestReason.PROFILING_RUNNING, _RUNNING
+    )
     status = _status(
         request,
-        State.PROFILING,
+        RequestState.PROFILING,
         running,
         message=_RUNNING,
         profilingJobName=names.profiling_job(request.metadata.name),
         startTime=now,
     )
-    return Told(status, (("ProfilingJobCreated", text, False),))
+    return RequestReport(status, (("ProfilingJobCreated", text, False),))
 
 
-def watched(request: DynamoGraphDeploymentRequest, said: Progress, obstacle: str) -> Told:
+def watched(
+    request: DynamoGraphDeploymentRequest, said: ProfilingProgress, obstacle: str
+) -> RequestReport:
     """The Job runs, or waits for something."""
     text = f"{_RUNNING}: {obstacle}" if obstacle else _RUNNING
-    running = _condition(request, Type.PROFILING, "False", Reason.PROFILING_RUNNING, text)
+    running = _condition(
+        request, RequestConditionType.PROFILING, "False", RequestReason.PROFILING_RUNNING, text
+    )
     message = f"{_RUNNING}: {obstacle or said.message}" if obstacle or said.message else _RUNNING
     phase = {"profilingPhase": said.phase} if said.phase else {}
-    return Told(_status(request, State.PROFILING, running, message=message, **phase))
+    return RequestReport(
+        _status(request, RequestState.PROFILING, running, message=message, **phase)
+    )
 
 
-def not_started(request: DynamoGraphDeploymentRequest, reason: Reason, text: str) -> Told:
+def not_started(
+    request: DynamoGraphDeploymentRequest, reason: RequestReason, text: str
+) -> RequestReport:
     """The Job could not be made."""
-    failed = _condition(request, Type.PROFILING, "False", reason, text)
-    status = _status(request, State.FAILED, failed, message=text)
-    return Told(status, (("ProfilingJobFailed", text, True),))
+    failed = _condition(request, RequestConditionType.PROFILING, "False", reason, text)
+    status = _status(request, RequestState.FAILED, failed, message=text)
+    return RequestReport(status, (("ProfilingJobFailed", text, True),))
 
 
 def profiling_failed(
-    request: DynamoGraphDeploymentRequest, text: str, said: Progress, now: str
-) -> Told:
+    request: DynamoGraphDeploymentRequest, text: str, said: ProfilingProgress, now: str
+) -> RequestReport:
     """The Job has come to a bad end, or is gone."""
-    failed = _condition(request, Type.PROFILING, "False", Reason.PROFILING_FAILED, text)
-    phase = {"profilingPhase": said.phase} if said.phase else {}
-    status = _status(
-        request, State.FAILED, failed, message=text, completionTime=_end(request, now), **phase
+    failed = _condition(
+        request, RequestConditionType.PROFILING, "False", RequestReason.PROFILING_FAILED, text
     )
-    return Told(status, (("ProfilingCheckFailed", text, True),))
-
-
-def not_generated(
-    request: DynamoGraphDeploymentRequest, text: str, said: Progress, now: str
-) -> Told:
-    """The Job has ended well, and what it left cannot be used."""
-    failed = _condition(request, Type.GENERATED, "False", Reason.GENERATION_FAILED, text)
     phase = {"profilingPhase": said.phase} if said.phase else {}
     status = _status(
         request,
-        State.FAILED,
+        RequestState.FAILED,
+        failed,
+        message=text,
+        completionTime=_end(request, now),
+        **phase,
+    )
+    return RequestReport(status, (("ProfilingCheckFailed", text, True),))
+
+
+def not_generated(
+    request: DynamoGraphDeploymentRequest, text: str, said: ProfilingProgress, now: str
+) -> RequestReport:
+    """The Job has ended well, and what it left cannot be used."""
+    failed = _condition(
+        request, RequestConditionType.GENERATED, "False", RequestReason.GENERATION_FAILED, text
+    )
+    phase = {"profilingPhase": said.phase} if said.phase else {}
+    status = _status(
+        request,
+        RequestState.FAILED,
         *(_completed(request), failed),
         message=text,
         completionTime=_end(request, now),
         **phase,
     )
-    return Told(status, (("GenerationFailed", text, True),))
+    return RequestReport(status, (("GenerationFailed", text, True),))
 
 
 def generated(
     request: DynamoGraphDeploymentRequest,
-    found: Found,
-    said: Progress,
+    found: ProfilingResult,
+    said: ProfilingProgress,
     *,
     target: Key | None,
     warnings: tuple[tuple[str, str], ...],
     now: str,
-) -> Told:
+) -> RequestReport:
     """There is a graph. `target` None means: its creation was not requested."""
     event = "DynamoGraphDeployment spec generated successfully"
     text = event if target else "Generated spec is available in status.generatedDeployment"
-    done = _condition(request, Type.GENERATED, "True", Reason.GENERATED, text)
+    done = _condition(
+        request, RequestConditionType.GENERATED, "True", RequestReason.GENERATED, text
+    )
     more: Object = {"profilingPhase": said.phase} if said.phase else {}
     if target is not None:
         more["deployment"] = {"name": target.name, "namespace": target.namespace}
     status = _status(
         request,
-        State.DEPLOYING if target else State.READY,
+        RequestState.DEPLOYING if target else RequestState.READY,
         *(_completed(request), done),
         message="; ".join((text, *(each for _, each in warnings))),
         generatedDeployment=found.graph,
@@ -177,16 +223,20 @@ def generated(
         **more,
     )
     odd = tuple((reason, each, True) for reason, each in warnings)
-    return Told(status, (("SpecGenerated", event, False), *odd))
+    return RequestReport(status, (("SpecGenerated", event, False), *odd))
 
 
-def created(request: DynamoGraphDeploymentRequest, at: Key, warnings: tuple[str, ...]) -> Told:
+def created(
+    request: DynamoGraphDeploymentRequest, at: Key, warnings: tuple[str, ...]
+) -> RequestReport:
     """The graph was created."""
     text = f"DGD {at.name} created, waiting for Ready"
-    waiting = _condition(request, Type.DEPLOYED, "False", Reason.DEPLOYMENT_CREATED, text)
+    waiting = _condition(
+        request, RequestConditionType.DEPLOYED, "False", RequestReason.DEPLOYMENT_CREATED, text
+    )
     status = _status(
         request,
-        State.DEPLOYING,
+        RequestState.DEPLOYING,
         waiting,
         message="; ".join((text, *warnings)),
         deployment={
@@ -198,17 +248,19 @@ def created(request: DynamoGraphDeploymentRequest, at: Key, warnings: tuple[str,
     )
     event = ("DeploymentCreated", f"DynamoGraphDeployment {at.name} created successfully", False)
     odd = tuple(("ConfigMapCreationFailed", each, True) for each in warnings)
-    return Told(status, (event, *odd))
+    return RequestReport(status, (event, *odd))
 
 
-def not_created(request: DynamoGraphDeploymentRequest, reason: Reason, text: str) -> Told:
+def not_created(
+    request: DynamoGraphDeploymentRequest, reason: RequestReason, text: str
+) -> RequestReport:
     """The graph could not be created."""
-    failed = _condition(request, Type.DEPLOYED, "False", reason, text)
-    status = _status(request, State.FAILED, failed, message=text)
-    return Told(status, (("DeploymentCreationFailed", text, True),))
+    failed = _condition(request, RequestConditionType.DEPLOYED, "False", reason, text)
+    status = _status(request, RequestState.FAILED, failed, message=text)
+    return RequestReport(status, (("DeploymentCreationFailed", text, True),))
 
 
-def mirrored(request: DynamoGraphDeploymentRequest, graph: DynamoGraphDeployment) -> Told:
+def mirrored(request: DynamoGraphDeploymentRequest, graph: DynamoGraphDeployment) -> RequestReport:
     """The graph as it is now."""
     name, found = graph.metadata.name, graph.status.state or ""
     deployment = {
@@ -219,25 +271,30 @@ def mirrored(request: DynamoGraphDeploymentRequest, graph: DynamoGraphDeployment
     }
     if found == GraphState.SUCCESSFUL:
         text = f"DynamoGraphDeployment {name} is ready"
-        ready = _condition(request, Type.DEPLOYED, "True", Reason.DEPLOYMENT_READY, text)
-        status = _status(request, State.READY, ready, message=text, deployment=deployment)
+        ready = _condition(
+            request, RequestConditionType.DEPLOYED, "True", RequestReason.DEPLOYMENT_READY, text
+        )
+        status = _status(request, RequestState.READY, ready, message=text, deployment=deployment)
         event = ("DeploymentReady", text, False)
-        return Told(status, () if request.status.state == State.READY else (event,))
+        return RequestReport(status, () if request.status.state == RequestState.READY else (event,))
     why = _why(graph)
     reason, text, events = _unready(request, name, found)
     text = f"{text}: {why}" if why else text
-    waiting = _condition(request, Type.DEPLOYED, "False", reason, text)
-    return Told(
-        _status(request, State.DEPLOYING, waiting, message=text, deployment=deployment), events
+    waiting = _condition(request, RequestConditionType.DEPLOYED, "False", reason, text)
+    return RequestReport(
+        _status(request, RequestState.DEPLOYING, waiting, message=text, deployment=deployment),
+        events,
     )
 
 
-def lost(request: DynamoGraphDeploymentRequest) -> Told:
+def lost(request: DynamoGraphDeploymentRequest) -> RequestReport:
     """A user deleted the graph, and the operator does not recreate it."""
     deployment = request.status.deployment
     name = deployment.name if deployment and deployment.name else request.metadata.name
     text = "Deployment was deleted by user. Create a new DGDR to redeploy."
-    gone = _condition(request, Type.DEPLOYED, "False", Reason.DEPLOYMENT_DELETED, text)
+    gone = _condition(
+        request, RequestConditionType.DEPLOYED, "False", RequestReason.DEPLOYMENT_DELETED, text
+    )
     kept = {
         "name": name,
         "namespace": deployment.namespace if deployment else None,
@@ -248,25 +305,29 @@ def lost(request: DynamoGraphDeploymentRequest) -> Told:
         f"DGD {name} was deleted. DGDR will not recreate it. Delete this DGDR and create a new one to "
         "redeploy."
     )
-    status = _status(request, State.DELETED, gone, message=text, deployment=kept)
-    return Told(status, (("DeploymentDeleted", event, True),))
+    status = _status(request, RequestState.DELETED, gone, message=text, deployment=kept)
+    return RequestReport(status, (("DeploymentDeleted", event, True),))
 
 
-def settled(request: DynamoGraphDeploymentRequest) -> Told:
+def settled(request: DynamoGraphDeploymentRequest) -> RequestReport:
     """There is nothing to deploy."""
-    return Told(_status(request, State.READY, message=request.status.message or ""))
+    return RequestReport(_status(request, RequestState.READY, message=request.status.message or ""))
 
 
-def paused(request: DynamoGraphDeploymentRequest, text: str) -> Told:
+def paused(request: DynamoGraphDeploymentRequest, text: str) -> RequestReport:
     """Nothing is done until a user asks for it."""
-    held = _condition(request, Type.SUCCEEDED, "Unknown", Reason.PAUSED, text)
-    return Told({"conditions": [held]}, (("Paused", text, False),))
+    held = _condition(
+        request, RequestConditionType.SUCCEEDED, "Unknown", RequestReason.PAUSED, text
+    )
+    return RequestReport({"conditions": [held]}, (("Paused", text, False),))
 
 
-def too_expensive(request: DynamoGraphDeploymentRequest, text: str) -> Told:
+def too_expensive(request: DynamoGraphDeploymentRequest, text: str) -> RequestReport:
     """Nothing is done until the spec changes, or after a while."""
-    held = _condition(request, Type.SUCCEEDED, "False", Reason.TOO_EXPENSIVE, text)
-    return Told({"conditions": [held]}, (("TooExpensive", text, True),))
+    held = _condition(
+        request, RequestConditionType.SUCCEEDED, "False", RequestReason.TOO_EXPENSIVE, text
+    )
+    return RequestReport({"conditions": [held]}, (("TooExpensive", text, True),))
 
 
 def change_rejected(
@@ -274,7 +335,7 @@ def change_rejected(
 ) -> Events:
     """The event about a change of the spec that comes too late; once for each change."""
     status = request.status
-    said = condition(status.conditions, Type.SUCCEEDED)
+    said = condition(status.conditions, RequestConditionType.SUCCEEDED)
     generation = request.metadata.generation
     if status.state not in FIXED or generation == status.observed_generation:
         return ()
@@ -287,9 +348,9 @@ def change_rejected(
     return (("SpecChangeRejected", text, True),)
 
 
-def has_to_be_resaid(request: DynamoGraphDeploymentRequest) -> bool:
+def has_to_be_restated(request: DynamoGraphDeploymentRequest) -> bool:
     """Whether a pause is over, or the spec was changed too late, and the status does not show it."""
-    said = condition(request.status.conditions, Type.SUCCEEDED)
+    said = condition(request.status.conditions, RequestConditionType.SUCCEEDED)
     was_held = said is not None and said.reason in _HELD
     return was_held or bool(change_rejected(request))
 
@@ -299,20 +360,24 @@ def output_name(request: DynamoGraphDeploymentRequest) -> str:
     return names.profiling_output(request.metadata.name)
 
 
-def resaid(request: DynamoGraphDeploymentRequest) -> Told:
+def restated(request: DynamoGraphDeploymentRequest) -> RequestReport:
     """The same as before, said about the newest generation of the spec."""
-    said = condition(request.status.conditions, Type.SUCCEEDED)
+    said = condition(request.status.conditions, RequestConditionType.SUCCEEDED)
     if said is None or said.reason in _HELD:
         status = request.status
-        last = _verdict(request, State(status.state or ""), status.conditions, status.message or "")
-        return Told({"conditions": [last]})
-    again = _condition(request, Type.SUCCEEDED, said.status, said.reason, said.message)
-    return Told({"conditions": [again]})
+        last = _verdict(
+            request, RequestState(status.state or ""), status.conditions, status.message or ""
+        )
+        return RequestReport({"conditions": [last]})
+    again = _condition(
+        request, RequestConditionType.SUCCEEDED, said.status, said.reason, said.message
+    )
+    return RequestReport({"conditions": [again]})
 
 
 def _status(
     request: DynamoGraphDeploymentRequest,
-    state: State,
+    state: RequestState,
     *conditions: Condition,
     message: str,
     **more: Any,
@@ -329,35 +394,44 @@ def _status(
 
 def _verdict(
     request: DynamoGraphDeploymentRequest,
-    state: State,
+    state: RequestState,
     conditions: tuple[Condition, ...],
     message: str,
 ) -> Condition:
     """The condition that sums the others up."""
     match state:
-        case State.READY:
-            return _condition(request, Type.SUCCEEDED, "True", "Ready", message)
-        case State.FAILED | State.DELETED:
-            steps = (each for each in conditions if each.type != Type.SUCCEEDED)
+        case RequestState.READY:
+            return _condition(request, RequestConditionType.SUCCEEDED, "True", "Ready", message)
+        case RequestState.FAILED | RequestState.DELETED:
+            steps = (each for each in conditions if each.type != RequestConditionType.SUCCEEDED)
             failed = [each for each in steps if each.status == "False"]
             reason = failed[-1].reason if failed else str(state)
-            return _condition(request, Type.SUCCEEDED, "False", reason, message)
+            return _condition(request, RequestConditionType.SUCCEEDED, "False", reason, message)
         case _:
-            held = (each.reason for each in conditions if each.reason == Reason.WAITING)
-            reason = next(held, str(state) or Reason.NEW)
-            return _condition(request, Type.SUCCEEDED, "Unknown", reason, message)
+            held = (each.reason for each in conditions if each.reason == RequestReason.WAITING)
+            reason = next(held, str(state) or RequestReason.NEW)
+            return _condition(request, RequestConditionType.SUCCEEDED, "Unknown", reason, message)
 
 
 def _completed(request: DynamoGraphDeploymentRequest) -> Condition:
     text = "Profiling job completed successfully"
-    return _condition(request, Type.PROFILING, "True", Reason.PROFILING_COMPLETED, text)
+    return _condition(
+        request, RequestConditionType.PROFILING, "True", RequestReason.PROFILING_COMPLETED, text
+    )
 
 
 def _condition(
-    request: DynamoGraphDeploymentRequest, type_: Type, value: str, reason: str, text: str
+    request: DynamoGraphDeploymentRequest,
+    type_: RequestConditionType,
+    value: str,
+    reason: str,
+    text: str,
 ) -> Condition:
-    generation = None if type_ is Type.DEPLOYED else request.metadata.generation
-    if type_ in (Type.PROFILING, Type.GENERATED) and request.status.observed_generation:
+    generation = None if type_ is RequestConditionType.DEPLOYED else request.metadata.generation
+    if (
+        type_ in (RequestConditionType.PROFILING, RequestConditionType.GENERATED)
+        and request.status.observed_generation
+    ):
         generation = request.status.observed_generation  # of the spec that it is about
     return Condition(
         type_, value, str(reason), text[:MESSAGE_LIMIT], observed_generation=generation
@@ -379,18 +453,18 @@ def _why(graph: DynamoGraphDeployment) -> str:
 
 def _unready(
     request: DynamoGraphDeploymentRequest, name: str, found: str
-) -> tuple[Reason, str, Events]:
+) -> tuple[RequestReason, str, Events]:
     """Reason, text and event for a graph that is not ready."""
-    before = condition(request.status.conditions, Type.DEPLOYED)
+    before = condition(request.status.conditions, RequestConditionType.DEPLOYED)
     if found == GraphState.FAILED:
         event = ("DeploymentFailed", f"DynamoGraphDeployment {name} failed", True)
-        is_known = before is not None and before.reason == Reason.DEPLOYMENT_FAILED
-        return Reason.DEPLOYMENT_FAILED, f"DGD {name} failed", () if is_known else (event,)
-    if request.status.state == State.READY:
+        is_known = before is not None and before.reason == RequestReason.DEPLOYMENT_FAILED
+        return RequestReason.DEPLOYMENT_FAILED, f"DGD {name} failed", () if is_known else (event,)
+    if request.status.state == RequestState.READY:
         text = f"DynamoGraphDeployment {name} degraded from Ready to {found}"
         event = ("DeploymentDegraded", text, True)
-        return Reason.DEPLOYMENT_DEGRADED, f"Deployment degraded to {found}", (event,)
-    if before is not None and before.reason == Reason.DEPLOYMENT_DEGRADED:
-        return Reason.DEPLOYMENT_DEGRADED, f"Deployment degraded to {found}", ()
+        return RequestReason.DEPLOYMENT_DEGRADED, f"Deployment degraded to {found}", (event,)
+    if before is not None and before.reason == RequestReason.DEPLOYMENT_DEGRADED:
+        return RequestReason.DEPLOYMENT_DEGRADED, f"Deployment degraded to {found}", ()
     text = f"DGD {name} created, waiting for Ready"
-    return Reason.DEPLOYMENT_CREATED, text, ()
+    return RequestReason.DEPLOYMENT_CREATED, text, ()

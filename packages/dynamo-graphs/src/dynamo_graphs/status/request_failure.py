@@ -7,8 +7,8 @@ condition of the Job; the message distinguishes them.
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
-from dynamo_graphs.plan.request_output import Progress
-from dynamo_graphs.status.pods import verdict
+from dynamo_graphs.plan.request_output import ProfilingProgress
+from dynamo_graphs.status.pods import pod_report
 from dynamo_graphs.status.reasons import GraphReason
 from kube_runtime.text import fitted
 from kube_runtime.types.batch import Job, JobPod
@@ -30,7 +30,7 @@ _BLOCKED = frozenset(
 )
 
 
-def failure(end: Condition, pods: Iterable[JobPod], said: Progress) -> str:
+def failure(end: Condition, pods: Iterable[JobPod], said: ProfilingProgress) -> str:
     """Why the Job has failed: its own words, then those of the pod that failed last."""
     text = f"profiling job failed: {end.message or end.reason}"
     newest = sorted(pods, key=_age, reverse=True)
@@ -42,7 +42,7 @@ def failure(end: Condition, pods: Iterable[JobPod], said: Progress) -> str:
     return text
 
 
-def unread(reason: str, said: Progress) -> str:
+def unread(reason: str, said: ProfilingProgress) -> str:
     """Why there is no result although the Job has ended well."""
     return f"{reason}. The profiler reports: {said.message}" if said.message else reason
 
@@ -62,9 +62,9 @@ def obstacle(pods: Iterable[JobPod], now: datetime) -> tuple[str, float | None]:
     """
     again: list[float] = []
     for pod in sorted(pods, key=_age, reverse=True):
-        found = verdict(pod, now)
-        if found.again_seconds is not None:
-            again.append(found.again_seconds)
+        found = pod_report(pod, now)
+        if found.requeue_after_seconds is not None:
+            again.append(found.requeue_after_seconds)
         blockage = found.blockage
         if blockage is not None and blockage.reason in _BLOCKED:
             container = f" container {blockage.container}" if blockage.container else ""

@@ -12,7 +12,7 @@ from dynamo_graphs.api import labels
 from dynamo_graphs.api.graph import DynamoGraphDeployment, RollingUpdateStatus
 from dynamo_graphs.api.revision import digits
 from dynamo_graphs.api.service_status import ServiceReplicaStatus
-from dynamo_graphs.plan.revisions import Generations, Member
+from dynamo_graphs.plan.revisions import Member, Revisions
 from dynamo_graphs.plan.rollout_plan import Rollout
 from dynamo_graphs.status.pause import is_paused
 
@@ -98,7 +98,7 @@ def _sum(new: ServiceReplicaStatus, old: Iterable[Member]) -> ServiceReplicaStat
     )
 
 
-def _left(found: Generations, to: str) -> str:
+def _left(found: Revisions, to: str) -> str:
     """The generation that is left behind: what is on record, or the newest of those that go."""
     if found.current != to or not found.old:
         return found.current

@@ -45,7 +45,7 @@ class ScalingReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class ScalingHold:
     """Why an adapter does not change the graph now."""
 
     reason: ScalingReason
@@ -61,7 +61,7 @@ def hold(
     adapter: DynamoGraphDeploymentScalingAdapter,
     spec: DynamoGraphDeploymentScalingAdapterSpec,
     graph: DynamoGraphDeployment | None,
-) -> Hold | None:
+) -> ScalingHold | None:
     """What keeps the adapter from acting. None means: nothing.
 
     Of several adapters for one service, the one that the graph made acts.
@@ -87,7 +87,7 @@ def hold(
         found = ScalingReason.PAUSED, f"{labels.PAUSED} is true on graph {name}"
     elif _says(graph, labels.SUSPEND):
         found = ScalingReason.SUSPENDED, f"Graph {name} is suspended; the adapter keeps its number"
-    return Hold(*found) if found else None
+    return ScalingHold(*found) if found else None
 
 
 def is_made_by(graph: DynamoGraphDeployment, adapter: DynamoGraphDeploymentScalingAdapter) -> bool:
@@ -106,7 +106,7 @@ def held_status(
     adapter: DynamoGraphDeploymentScalingAdapter,
     spec: DynamoGraphDeploymentScalingAdapterSpec,
     graph: DynamoGraphDeployment | None,
-    why: Hold,
+    why: ScalingHold,
 ) -> Object:
     """The status of an adapter that does not act; what it did last stays there."""
     is_paused = why.reason is ScalingReason.PAUSED
@@ -134,11 +134,11 @@ def acting_status(
     whole = f"Service {key} of graph {graph.metadata.name}"
     # A status from before the change may name the same number by chance.
     if graph.status.observed_generation >= graph.metadata.generation and present == wanted:
-        why = Hold(ScalingReason.SCALED, f"{whole} has {_replicas(wanted)}")
+        why = ScalingHold(ScalingReason.SCALED, f"{whole} has {_replicas(wanted)}")
         ready = _condition(adapter, "True", why)
     else:
         # No count here: it is in `replicas`, and each new text would be one more write.
-        why = Hold(ScalingReason.SCALING, f"{whole} is scaling to {_replicas(wanted)}")
+        why = ScalingHold(ScalingReason.SCALING, f"{whole} is scaling to {_replicas(wanted)}")
         ready = _condition(adapter, "False", why)
     status |= {"desiredReplicas": wanted, "conditions": [ready]}
     return status | ({"lastScaleTime": scaled_at} if scaled_at else {})
@@ -219,7 +219,9 @@ def _cliques(
     return (f"{group}-{index}-{name}" for index in range(min(max(1, replicas), MAX_GROUPS)))
 
 
-def _condition(adapter: DynamoGraphDeploymentScalingAdapter, status: str, why: Hold) -> Condition:
+def _condition(
+    adapter: DynamoGraphDeploymentScalingAdapter, status: str, why: ScalingHold
+) -> Condition:
     generation, text = adapter.metadata.generation, cut(why.message, _MESSAGE_LIMIT)
     return Condition("Ready", status, why.reason, text, observed_generation=generation)
 

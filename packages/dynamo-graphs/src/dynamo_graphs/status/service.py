@@ -35,7 +35,7 @@ class ServiceView:
     exists: bool = True
     is_rolling: bool = False
     has_older: bool = False
-    again_seconds: float | None = None
+    requeue_after_seconds: float | None = None
     newest: ServiceReplicaStatus | None = None
 
     @property

@@ -21,7 +21,7 @@ _NOT_INSTALLED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ClusterContext:
     """The namespace of an object: its volume claims and the base models of its DynamoModels, by name.
 
     `foreign_graphs` are the Dynamo namespaces and `foreign_hosts` the hosts of Ingresses of all other
@@ -40,11 +40,11 @@ class Surroundings:
     config_maps: Mapping[str, Container[str]] = field(default_factory=dict)
 
 
-UNKNOWN = Surroundings()
+UNKNOWN = ClusterContext()
 
 
-def surroundings_problems(
-    graph: DynamoGraphDeployment, surroundings: Surroundings
+def context_problems(
+    graph: DynamoGraphDeployment, surroundings: ClusterContext
 ) -> Iterator[Problem]:
     """What the graph needs and the cluster does not serve."""
     if surroundings.pools_served is not False:

@@ -25,7 +25,7 @@ from dynamo_graphs.validation.disruption import disruption_problems
 from dynamo_graphs.validation.endpoint_picker import lone_picker_problems, picker_problems
 from dynamo_graphs.validation.environment import environment_problems
 from dynamo_graphs.validation.multinode import multinode_problems
-from dynamo_graphs.validation.paths import shown
+from dynamo_graphs.validation.paths import component_path
 from dynamo_graphs.validation.pod import pod_problems
 from dynamo_graphs.validation.probes import probe_problems
 from dynamo_graphs.validation.quantities import resource_problems
@@ -97,7 +97,7 @@ def _misfits(spec: DynamoComponentDeploymentSpec, path: str) -> Iterator[Problem
 
 def _size_problems(spec: DynamoComponentDeploymentSpec, path: str) -> Iterator[Problem]:
     if spec.replicas is not None and spec.replicas < 0:
-        yield Problem(f"{path}.replicas", f"{shown(path)}.replicas must be non-negative")
+        yield Problem(f"{path}.replicas", f"{component_path(path)}.replicas must be non-negative")
     elif spec.replicas is not None and spec.replicas > _MAX_REPLICAS:
         yield Problem(f"{path}.replicas", f"must be between 0 and {_MAX_REPLICAS}")
     if spec.model_ref is not None and not spec.model_ref.name:
@@ -111,7 +111,7 @@ def _ingress_problems(wanted: IngressSpec | None, component: str) -> Iterator[Pr
         return
     path = f"{component}.ingress"
     if not wanted.host:
-        message = f"{shown(component)}.ingress.host is required when ingress is enabled"
+        message = f"{component_path(component)}.ingress.host is required when ingress is enabled"
         yield Problem(f"{path}.host", message, ProblemKind.REQUIRED)
     else:
         yield from host_problems(wanted, f"{path}.host")

@@ -6,7 +6,7 @@ from dynamo_graphs.api.component import ComponentSpec, DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.validation import Problem, ProblemKind
-from dynamo_graphs.validation.paths import shown
+from dynamo_graphs.validation.paths import component_path
 from dynamo_graphs.validation.syntax import name_problems
 
 TYPE = "epp"
@@ -18,19 +18,19 @@ def picker_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
         return
     if spec.multinode is not None and spec.multinode.node_count > 1:
         message = (
-            f"{shown(path)}: EPP component cannot be multinode (multinode field must be nil or "
+            f"{component_path(path)}: EPP component cannot be multinode (multinode field must be nil or "
             "nodeCount must be 1)"
         )
         yield Problem(f"{path}.multinode.nodeCount", message, ProblemKind.FORBIDDEN)
     if spec.replicas not in (None, 1):
         found = f"(found {spec.replicas} replicas)"
-        message = f"{shown(path)}: EPP component must have exactly 1 replica {found}"
+        message = f"{component_path(path)}: EPP component must have exactly 1 replica {found}"
         yield Problem(f"{path}.replicas", message)
     yield from _config_problems(spec, path)
 
 
 def _config_problems(spec: ComponentSpec, component: str) -> Iterator[Problem]:
-    path, words = f"{component}.eppConfig", f"{shown(component)}.eppConfig"
+    path, words = f"{component}.eppConfig", f"{component_path(component)}.eppConfig"
     config = spec.epp_config
     if config is None:
         message = f"{words} is required for EPP components"

@@ -33,7 +33,7 @@ from dynamo_graphs.validation.component import host_problems, spec_problems
 from dynamo_graphs.validation.deployment_config import deployment_config_problems
 from dynamo_graphs.validation.endpoint_picker import graph_picker_problems
 from dynamo_graphs.validation.environment import environment_problems
-from dynamo_graphs.validation.grove import gang_problems
+from dynamo_graphs.validation.grove import grove_problems
 from dynamo_graphs.validation.multinode import MAX_GROUPS
 from dynamo_graphs.validation.quantities import quantity_problems
 from dynamo_graphs.validation.shape import ENVIRONMENT, shape_problems
@@ -74,7 +74,7 @@ def _problems(graph: DynamoGraphDeployment, settings: RenderSettings) -> Iterato
     yield from _name_problems(graph)
     yield from graph_picker_problems(graph, settings)
     if is_on_grove(graph):
-        yield from gang_problems(graph)
+        yield from grove_problems(graph)
     for key, service in sorted(spec.services.items()):
         path = service_path(key)
         yield from spec_problems(as_component(graph, service), path, settings)

@@ -3,7 +3,7 @@
 _SERVICES = "spec.services."
 
 
-def shown(component: str) -> str:
+def component_path(component: str) -> str:
     """The path of a component in such a sentence: `spec.services[w]`, or `spec` of one that stands alone."""
     if not component.startswith(_SERVICES):
         return component

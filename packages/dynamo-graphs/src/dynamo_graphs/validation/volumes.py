@@ -8,7 +8,7 @@ from dynamo_graphs.api.component import DynamoComponentDeploymentSpec, SharedMem
 from dynamo_graphs.api.framework import cache_path
 from dynamo_graphs.api.names import SUBDOMAIN_LIMIT, volume_name
 from dynamo_graphs.validation import Problem, ProblemKind
-from dynamo_graphs.validation.paths import shown
+from dynamo_graphs.validation.paths import component_path
 from dynamo_graphs.validation.quantities import quantity_problems
 from dynamo_graphs.validation.syntax import is_dns_label, name_problems
 from kube_runtime.quantity import amount
@@ -43,7 +43,9 @@ def _shared_memory_problems(wanted: SharedMemory | None, component: str) -> Iter
         return
     path = f"{component}.sharedMemory.size"
     if wanted.size is None or amount(wanted.size) == 0:
-        message = f"{shown(component)}.sharedMemory.size is required when disabled is false"
+        message = (
+            f"{component_path(component)}.sharedMemory.size is required when disabled is false"
+        )
         yield Problem(path, message, ProblemKind.REQUIRED)
     else:
         yield from quantity_problems(wanted.size, path)
@@ -66,7 +68,7 @@ def _mount_problems(
         message = (
             f"missing mount point, because {_named(framework)} has no default"
             if is_cache
-            else f"{shown(component)}.volumeMounts[{index}].mountPoint is required when "
+            else f"{component_path(component)}.volumeMounts[{index}].mountPoint is required when "
             "useAsCompilationCache is false"
         )
         yield Problem(at, message, ProblemKind.REQUIRED)

@@ -15,7 +15,7 @@ from dynamo_graphs.api.graph import DynamoGraphDeployment, PersistentVolumeClaim
 from dynamo_graphs.api.resources import ResourceItem, Resources
 from dynamo_graphs.validation import Problem
 from dynamo_graphs.validation.annotations import update_warnings
-from dynamo_graphs.validation.cluster_context import UNKNOWN, Surroundings
+from dynamo_graphs.validation.cluster_context import UNKNOWN, ClusterContext
 from dynamo_graphs.validation.graph import service_path
 from dynamo_graphs.validation.inoperative import component_inoperative, graph_inoperative
 from dynamo_graphs.validation.syntax import nearest
@@ -36,7 +36,7 @@ _OVERRIDDEN = {
 
 
 def graph_warnings(
-    graph: DynamoGraphDeployment, surroundings: Surroundings = UNKNOWN
+    graph: DynamoGraphDeployment, surroundings: ClusterContext = UNKNOWN
 ) -> Iterator[Problem]:
     """What is odd about a graph. The graph has no problems."""
     at = graph.metadata
@@ -52,7 +52,7 @@ def graph_warnings(
 
 
 def component_warnings(
-    component: DynamoComponentDeployment, surroundings: Surroundings = UNKNOWN
+    component: DynamoComponentDeployment, surroundings: ClusterContext = UNKNOWN
 ) -> Iterator[Problem]:
     """What is odd about a component. The component has no problems.
 
@@ -100,7 +100,9 @@ def _type_warnings(kind: str | None, path: str) -> Iterator[Problem]:
         )
 
 
-def _spec_warnings(spec: ComponentSpec, path: str, surroundings: Surroundings) -> Iterator[Problem]:
+def _spec_warnings(
+    spec: ComponentSpec, path: str, surroundings: ClusterContext
+) -> Iterator[Problem]:
     pod: Mapping[str, Any] = spec.extra_pod_spec or {}
     yield from _type_warnings(spec.component_type, f"{path}.componentType")
     short = spec.resources or Resources()
@@ -163,7 +165,7 @@ def _probe_warnings(probe: Any, path: str) -> Iterator[Problem]:
 
 
 def _shared_name_warnings(
-    graph: DynamoGraphDeployment, surroundings: Surroundings
+    graph: DynamoGraphDeployment, surroundings: ClusterContext
 ) -> Iterator[Problem]:
     """Names that mean the same in the whole cluster, and that another namespace has already.
 
@@ -192,7 +194,9 @@ def _shared_name_warnings(
             yield Problem(f"{service_path(key)}.ingress.host", message)
 
 
-def _claim_warnings(graph: DynamoGraphDeployment, surroundings: Surroundings) -> Iterator[Problem]:
+def _claim_warnings(
+    graph: DynamoGraphDeployment, surroundings: ClusterContext
+) -> Iterator[Problem]:
     """Claims that are not there, and claims of one node that pods on several will want."""
     own = {claim.name: claim for claim in graph.spec.pvcs}
     for index, claim in enumerate(graph.spec.pvcs):
@@ -221,7 +225,7 @@ def _access_modes(own: PersistentVolumeClaimSpec | None, written: Sequence[str])
     return written
 
 
-def _unknown_key(spec: ComponentSpec, path: str, surroundings: Surroundings) -> Iterator[Problem]:
+def _unknown_key(spec: ComponentSpec, path: str, surroundings: ClusterContext) -> Iterator[Problem]:
     """A key that an endpoint picker reads, and that its ConfigMap, which is known, does not have."""
     reference = (spec.epp_config.config_map_ref if spec.epp_config else None) or {}
     name, key = reference.get("name"), reference.get("key")
@@ -233,7 +237,7 @@ def _unknown_key(spec: ComponentSpec, path: str, surroundings: Surroundings) -> 
         yield Problem(f"{path}.eppConfig.configMapRef.key", message)
 
 
-def _unknown_claim(name: str, path: str, surroundings: Surroundings) -> Iterator[Problem]:
+def _unknown_claim(name: str, path: str, surroundings: ClusterContext) -> Iterator[Problem]:
     claims = surroundings.claims
     if name and claims is not None and name not in claims:
         yield Problem(path, f'PersistentVolumeClaim "{name}" not found; pods wait for it')

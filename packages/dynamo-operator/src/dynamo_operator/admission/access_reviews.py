@@ -15,7 +15,7 @@ import msgspec
 from kube_runtime.client.requests import Client
 from kube_runtime.errors import OperatorError
 from kube_runtime.kind import Object
-from kube_runtime.serving.turns import Turns
+from kube_runtime.serving.turns import FairSemaphore
 from kube_runtime.types.access import SubjectAccessReview, question
 
 AT_ONCE: Final = 4
@@ -28,7 +28,7 @@ MOST_REMEMBERED: Final = 1024
 """Clients, and answers."""
 
 
-class TooManyQuestions(OperatorError):
+class TooManyAccessReviews(OperatorError):
     """The client has asked too much lately; nothing was asked."""
 
 
@@ -38,7 +38,7 @@ class _Budget:
     at: float
 
 
-class Questions:
+class AccessReviews:
     """Asks `SubjectAccessReview`s.
 
     `are_clients_known`: all reviews come from the API server, so that no client has to be restrained.
@@ -47,7 +47,7 @@ class Questions:
     def __init__(self, client: Client, *, are_clients_known: bool = False) -> None:
         self._client = client
         self._are_clients_known = are_clients_known
-        self._turns = Turns(AT_ONCE)
+        self._turns = FairSemaphore(AT_ONCE)
         self._answers: OrderedDict[bytes, tuple[bool, float]] = OrderedDict()
         self._budgets: OrderedDict[str, _Budget] = OrderedDict()
 
@@ -88,7 +88,7 @@ class Questions:
         budget.left = min(BURST, budget.left + (_now() - budget.at) / REFILL_SECONDS)
         budget.at = _now()
         if budget.left < 1:
-            raise TooManyQuestions("too many questions about users from the same address")
+            raise TooManyAccessReviews("too many questions about users from the same address")
         budget.left -= 1
 
 

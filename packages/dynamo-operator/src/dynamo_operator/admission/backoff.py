@@ -18,7 +18,7 @@ _QUARREL: Final = 5
 _log = structlog.get_logger()
 
 
-class RepairPace:
+class PatchBackoff:
     """Lets repairs through, each a little later than the last."""
 
     def __init__(self) -> None:

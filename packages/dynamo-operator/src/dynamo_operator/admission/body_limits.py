@@ -12,7 +12,7 @@ from typing import Final
 
 from aiohttp import web
 
-from kube_runtime.serving.shares import NothingLeft, Shares
+from kube_runtime.serving.shares import ClientShares, ShareExhausted
 
 LARGEST_BODY: Final = 7 * 1024 * 1024
 """In bytes. The API server takes 3 MiB for an object, and an update shows it twice."""
@@ -31,7 +31,7 @@ _BODY_SECONDS: Final = 5.0
 """So long a body may take: the API server sends it at once, and waits ten seconds for the whole answer."""
 
 
-class NotTaken(Exception):
+class RequestRefused(Exception):
     """The request is not taken in. `status` is a 4xx or 503."""
 
     def __init__(self, status: int, text: str) -> None:
@@ -39,12 +39,12 @@ class NotTaken(Exception):
         self.status = status
 
 
-class Intake:
+class BodyLimits:
     """Reads bodies, and remembers how much of them there is."""
 
     def __init__(self) -> None:
-        self._reviews = Shares(ALL_REVIEWS)
-        self._bytes = Shares(ALL_BODIES)
+        self._reviews = ClientShares(ALL_REVIEWS)
+        self._bytes = ClientShares(ALL_BODIES)
 
     @contextmanager
     def admitted(self, http: web.Request, client: str) -> Iterator[None]:
@@ -60,8 +60,8 @@ class Intake:
                 self._bytes.taken(client, size if size > SMALL_BODY else 0),
             ):
                 yield
-        except NothingLeft:
-            raise NotTaken(503, "too many requests in progress, try again") from None
+        except ShareExhausted:
+            raise RequestRefused(503, "too many requests in progress, try again") from None
 
     @staticmethod
     async def read(http: web.Request) -> bytes:
@@ -74,9 +74,9 @@ class Intake:
             async with asyncio.timeout(_BODY_SECONDS):
                 return await http.read()
         except TimeoutError:
-            raise NotTaken(408, "timed out reading the body") from None
+            raise RequestRefused(408, "timed out reading the body") from None
         except (web.RequestPayloadError, ConnectionError) as error:
-            raise NotTaken(400, f"failed to read the body: {error}") from error
+            raise RequestRefused(400, f"failed to read the body: {error}") from error
 
 
 def _size(http: web.Request) -> int:
@@ -86,12 +86,12 @@ def _size(http: web.Request) -> int:
         NotTaken: the API server would not send it.
     """
     if http.content_type != JSON:
-        raise NotTaken(400, f"expected {JSON}, got {http.content_type}")
+        raise RequestRefused(400, f"expected {JSON}, got {http.content_type}")
     if http.headers.get("Content-Encoding", "identity") != "identity":
-        raise NotTaken(415, "the body must not be compressed")
+        raise RequestRefused(415, "the body must not be compressed")
     size = http.content_length
     if size is None:
-        raise NotTaken(411, "missing Content-Length")
+        raise RequestRefused(411, "missing Content-Length")
     if size > LARGEST_BODY:
-        raise NotTaken(413, f"the body exceeds {LARGEST_BODY} bytes")
+        raise RequestRefused(413, f"the body exceeds {LARGEST_BODY} bytes")
     return size

@@ -14,7 +14,7 @@ from typing import Final, Protocol
 
 import structlog
 
-from dynamo_operator.admission.certificates import Decision, Stored, Terms, decide
+from dynamo_operator.admission.certificates import RotationStep, Stored, Terms, decide
 from dynamo_operator.admission.hosts import Hosts
 from kube_runtime.cache.cache import Cache
 from kube_runtime.client.requests import Client
@@ -31,7 +31,7 @@ _log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredCertificates:
     """The certificate to serve. `authorities` None means: another controller fills the bundle."""
 
     pair: Pair
@@ -39,10 +39,10 @@ class Kept:
     again_in: float
 
 
-class Keeper(Protocol):
+class CertificateStore(Protocol):
     """Provides the certificate, and renews it."""
 
-    async def step(self, trusted_for: timedelta) -> Kept | None:
+    async def step(self, trusted_for: timedelta) -> StoredCertificates | None:
         """The certificate of now. None means: there will be one in a moment.
 
         `trusted_for`: how long the API server has trusted the authorities that came last.
@@ -51,7 +51,7 @@ class Keeper(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class SecretKeeper:
+class SecretStore:
     """Makes certificates and renews them, in a Secret."""
 
     client: Client
@@ -61,7 +61,7 @@ class SecretKeeper:
     terms: Terms
     type_: type[ServingSecret] = ServingSecret
 
-    async def step(self, trusted_for: timedelta) -> Kept | None:
+    async def step(self, trusted_for: timedelta) -> StoredCertificates | None:
         """Take one step towards a fresh certificate."""
         found = self.cache.get(self.type_, self.key)
         stored = _stored(found.data) if found else None
@@ -72,9 +72,11 @@ class SecretKeeper:
         if stored is None:
             return None
         again_in = max(decision.again_at - now, timedelta(seconds=_RACE_SECONDS))
-        return Kept(stored.serving, stored.authorities, again_in.total_seconds())
+        return StoredCertificates(stored.serving, stored.authorities, again_in.total_seconds())
 
-    async def _write(self, found: ServingSecret | None, decision: Decision) -> Kept | None:
+    async def _write(
+        self, found: ServingSecret | None, decision: RotationStep
+    ) -> StoredCertificates | None:
         """Store what was decided. What it leads to follows when the cache has it."""
         wanted = decision.stored
         if wanted is None:
@@ -110,19 +112,19 @@ class SecretKeeper:
 
 
 @dataclass(frozen=True, slots=True)
-class FileKeeper:
+class FileStore:
     """Reads the certificate from files that others write: cert-manager, or an administrator."""
 
     folder: Path
 
-    async def step(self, trusted_for: timedelta) -> Kept:  # noqa: ARG002  # nothing is changed here
+    async def step(self, trusted_for: timedelta) -> StoredCertificates:  # noqa: ARG002  # nothing is changed here
         """Read the files again.
 
         Raises:
             ConfigError: they are not there.
         """
         certificate, key = await asyncio.to_thread(self._read)
-        return Kept(Pair(certificate, key), None, FILES_SECONDS)
+        return StoredCertificates(Pair(certificate, key), None, FILES_SECONDS)
 
     def _read(self) -> tuple[bytes, bytes]:
         try:

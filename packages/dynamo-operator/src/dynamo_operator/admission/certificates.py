@@ -61,7 +61,7 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class RotationStep:
     """What should be stored, and when to decide again. `stored` None means: as it is."""
 
     stored: Stored | None
@@ -76,7 +76,7 @@ def decide(
     terms: Terms,
     now: datetime,
     trusted_for: timedelta,
-) -> Decision:
+) -> RotationStep:
     """The next step towards a fresh certificate for these hosts.
 
     `trusted_for`: how long the stored bundle has been in the configuration, entry by entry.
@@ -84,17 +84,17 @@ def decide(
     end = usable_until(found.serving, found.authorities, hosts, now) if found else None
     if found is None or end is None:
         made = _made(hosts, terms, now)
-        return Decision(made, now + terms.life - terms.renew_before, "made")
+        return RotationStep(made, now + terms.life - terms.renew_before, "made")
     renew_at = end - terms.renew_before
     if found.staged is None:
         if now < renew_at:
-            return Decision(None, renew_at)
-        return Decision(_staged(found, hosts, terms, now), now + terms.settle, "staged")
+            return RotationStep(None, renew_at)
+        return RotationStep(_staged(found, hosts, terms, now), now + terms.settle, "staged")
     if usable_until(found.staged, found.authorities, hosts, now) is None:
-        return Decision(Stored(found.serving, _issuer_of(found)), now, "dropped")
+        return RotationStep(Stored(found.serving, _issuer_of(found)), now, "dropped")
     if trusted_for < terms.settle:
-        return Decision(None, now + terms.settle - trusted_for)
-    return Decision(Stored(found.staged, found.authorities), now, "promoted")
+        return RotationStep(None, now + terms.settle - trusted_for)
+    return RotationStep(Stored(found.staged, found.authorities), now, "promoted")
 
 
 def usable_until(pair: Pair, authorities: bytes, hosts: Hosts, now: datetime) -> datetime | None:

@@ -11,7 +11,7 @@ from typing import Final
 
 from aiohttp import web
 
-from dynamo_operator.admission.body_limits import NotTaken
+from dynamo_operator.admission.body_limits import RequestRefused
 from kube_runtime.errors import ConfigError
 
 _FORBIDDEN: Final = 403
@@ -52,7 +52,7 @@ class Clients:
         if self.file is None or not self.name:
             return
         if self.name not in _common_names(http.get_extra_info("peercert")):
-            raise NotTaken(_FORBIDDEN, "the client certificate has another common name")
+            raise RequestRefused(_FORBIDDEN, "the client certificate has another common name")
 
 
 ANYBODY: Final = Clients()

@@ -18,7 +18,7 @@ from msgspec import Raw
 
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.validation import Problem, ProblemKind
-from dynamo_operator.admission.access_reviews import Questions
+from dynamo_operator.admission.access_reviews import AccessReviews
 from dynamo_operator.admission.review import Request
 from kube_runtime.decode import UNREADABLE
 from kube_runtime.errors import OperatorError
@@ -51,10 +51,10 @@ _WHOLE = msgspec.json.Decoder(_Whole)
 
 
 @dataclass(frozen=True, slots=True)
-class Elsewhere:
+class CrossNamespace:
     """Asks the API server about users."""
 
-    questions: Questions
+    questions: AccessReviews
 
     async def problems(self, request: Request, client: str = "") -> tuple[Problem, ...]:
         """A problem if the request leads to a namespace where its author may not create graphs.

@@ -45,7 +45,7 @@ _FRAME = msgspec.json.Decoder(_Frame)
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Decision:
     """The answer: refused if there are problems. `odd` is what is only warned of.
 
     `reason` is the word for the problems in metrics.
@@ -66,27 +66,27 @@ class Verdict:
         return not self.problems
 
 
-ALLOWED = Verdict()
+ALLOWED = Decision()
 
 
-def judged(rules: Rules[R], new: Raw, old: Raw | None, at: Circumstances) -> Verdict:
+def decide(rules: Rules[R], new: Raw, old: Raw | None, at: Circumstances) -> Decision:
     """The verdict on an object, as JSON text. `old` None means: it is new."""
     try:
-        return _judged(rules, new, old, at)
+        return _decided(rules, new, old, at)
     except RecursionError:
-        return Verdict((_TOO_DEEP,), reason="decode_failed")
+        return Decision((_TOO_DEEP,), reason="decode_failed")
 
 
-def _judged(rules: Rules[R], new_text: Raw, old_text: Raw | None, at: Circumstances) -> Verdict:
+def _decided(rules: Rules[R], new_text: Raw, old_text: Raw | None, at: Circumstances) -> Decision:
     most = most_bytes(rules.type_, at.settings)
     try:
         if size := bytes_over(new_text, most):
             return _too_large(new_text, size, bytes_over(old_text or Raw(b"{}"), most), most)
         new = decode(rules.type_, new_text)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        return Verdict((Problem("document", str(error)),), reason="decode_failed")
+        return Decision((Problem("document", str(error)),), reason="decode_failed")
     except DecodeError as error:
-        return Verdict(_misfits(new_text, error), reason="decode_failed")
+        return Decision(_misfits(new_text, error), reason="decode_failed")
     if new.metadata.deletion_timestamp:
         return ALLOWED  # finalizers have to be removable, whatever the object looks like
     old = _readable(rules, old_text)
@@ -106,10 +106,10 @@ def _judged(rules: Rules[R], new_text: Raw, old_text: Raw | None, at: Circumstan
     if not problems and not inherited:
         odd += rules.warnings(new, at)
     found = tuple(dict.fromkeys((*problems, *changes)))
-    return Verdict(found, tuple(dict.fromkeys(odd)), _reason(problems, changes))
+    return Decision(found, tuple(dict.fromkeys(odd)), _reason(problems, changes))
 
 
-def _too_large(text: Raw, size: int, before: int, most: int) -> Verdict:
+def _too_large(text: Raw, size: int, before: int, most: int) -> Decision:
     """The verdict on an object that is too large to be processed; it is not read as a whole.
 
     One that was too large before may be labelled, and made smaller bit by bit.
@@ -118,8 +118,8 @@ def _too_large(text: Raw, size: int, before: int, most: int) -> Verdict:
         return ALLOWED  # finalizers have to be removable, whatever the object looks like
     problem = Problem("document", too_large(size, most))
     if size <= before:
-        return Verdict(odd=(Problem(problem.path, f"{problem.message} (as before)"),))
-    return Verdict((problem,), reason="too_large")
+        return Decision(odd=(Problem(problem.path, f"{problem.message} (as before)"),))
+    return Decision((problem,), reason="too_large")
 
 
 def _unchanged(known: frozenset[Problem], new: Raw, old: Raw) -> tuple[Problem, ...]:

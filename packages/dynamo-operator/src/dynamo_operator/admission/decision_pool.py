@@ -12,11 +12,11 @@ import structlog
 from msgspec import Raw
 
 from dynamo_graphs.validation import Problem
-from dynamo_operator.admission.decision import ALLOWED, Verdict, judged
+from dynamo_operator.admission.decision import ALLOWED, Decision, decide
 from dynamo_operator.admission.review import Request
 from dynamo_operator.admission.rules import RULES, Circumstances, Rules
 from kube_runtime.controller.worker import WorkEnded
-from kube_runtime.serving.turns import Turns
+from kube_runtime.serving.turns import FairSemaphore
 
 LARGE_REVIEW: Final = 32 * 1024
 """In bytes: objects that are larger, both states together, are not validated in the event loop."""
@@ -47,18 +47,18 @@ def is_large(request: Request) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Judges:
+class DecisionPool:
     """Validates requests; `submit` is for large ones.
 
-    `skips` returns whether another operator manages a namespace.
+    `is_excluded` returns whether another operator manages a namespace.
     """
 
     submit: Submit
     circumstances: Callable[[Request], Circumstances]
-    skips: Callable[[str], bool]
-    turns: Turns = field(default_factory=lambda: Turns(AT_ONCE))
+    is_excluded: Callable[[str], bool]
+    turns: FairSemaphore = field(default_factory=lambda: FairSemaphore(AT_ONCE))
 
-    async def verdict(self, rules: Rules[Any], request: Request, client: str) -> Verdict:
+    async def verdict(self, rules: Rules[Any], request: Request, client: str) -> Decision:
         """The verdict on a request, by the rules of its kind.
 
         Raises:
@@ -67,7 +67,7 @@ class Judges:
         if request.new is None or request.operation == "DELETE" or request.sub_resource:
             return ALLOWED  # no spec is stored
         at = {"namespace": request.namespace, "name": request.name}
-        if self.skips(request.namespace):
+        if self.is_excluded(request.namespace):
             text = "skipping validation - namespace has namespace-restricted operator"
             _log.debug(text, kind=rules.type_.KIND.name, **at)
             return ALLOWED
@@ -75,24 +75,24 @@ class Judges:
         _log.debug(text, kind=rules.type_.KIND.name, **at)
         if is_large(request):
             return await self._apart(rules, request.new, request, client)
-        return judged(rules, request.new, request.old, self.circumstances(request))
+        return decide(rules, request.new, request.old, self.circumstances(request))
 
-    async def _apart(self, rules: Rules[Any], new: Raw, request: Request, client: str) -> Verdict:
+    async def _apart(self, rules: Rules[Any], new: Raw, request: Request, client: str) -> Decision:
         old = None if request.old is None else bytes(memoryview(request.old))
         async with self.turns.place(client, request.namespace):
             at = self.circumstances(request)
             args = (rules.type_.KIND.name, bytes(memoryview(new)), old, at)
             tenant = f"{client} {request.namespace}"
             try:
-                found: Verdict = await self.submit(
-                    judge, args, tenant=tenant, seconds=JUDGE_SECONDS
+                found: Decision = await self.submit(
+                    decide_in_worker, args, tenant=tenant, seconds=JUDGE_SECONDS
                 )
             except WorkEnded as error:
                 problem = Problem("document", f"the object is too expensive to validate: {error}")
-                return Verdict((problem,), reason="too_expensive")
+                return Decision((problem,), reason="too_expensive")
         return found
 
 
-def judge(kind: str, new: bytes, old: bytes | None, at: Circumstances) -> Verdict:
+def decide_in_worker(kind: str, new: bytes, old: bytes | None, at: Circumstances) -> Decision:
     """The verdict on an object of a kind, as JSON text; for a worker process."""
-    return judged(_BY_KIND[kind], Raw(new), None if old is None else Raw(old), at)
+    return decide(_BY_KIND[kind], Raw(new), None if old is None else Raw(old), at)

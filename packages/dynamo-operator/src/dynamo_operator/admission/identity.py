@@ -65,7 +65,7 @@ def account_of(user: str) -> str:
     return user.removeprefix(_ACCOUNT).replace(":", "/", 1) if user.startswith(_ACCOUNT) else ""
 
 
-class Identity:
+class OperatorIdentity:
     """The user that the API server sees in us; "" until it is known; no user has that name."""
 
     def __init__(self, client: Client, user: str = "") -> None:

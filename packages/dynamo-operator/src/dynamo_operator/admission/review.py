@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from dynamo_operator.admission.decision import Verdict
+from dynamo_operator.admission.decision import Decision
 from kube_runtime.decode import UNREADABLE
 from kube_runtime.types.access import UserInfo
 from kube_runtime.types.meta import Struct
@@ -78,7 +78,7 @@ def request_in(body: bytes) -> Request:
     return review.request
 
 
-def answer(uid: str, verdict: Verdict) -> bytes:
+def answer(uid: str, verdict: Decision) -> bytes:
     """The response body with the verdict."""
     response: dict[str, Any] = {"uid": uid, "allowed": verdict.allowed}
     if not verdict.allowed:

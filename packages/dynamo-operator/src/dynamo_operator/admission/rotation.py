@@ -14,11 +14,11 @@ from typing import Any, Final, NoReturn
 
 import structlog
 
-from dynamo_operator.admission.backoff import RepairPace
+from dynamo_operator.admission.backoff import PatchBackoff
 from dynamo_operator.admission.ca_bundle import Caller, Configuration
-from dynamo_operator.admission.certificate_store import Keeper, Kept
+from dynamo_operator.admission.certificate_store import CertificateStore, StoredCertificates
 from dynamo_operator.admission.clients import ANYBODY, Clients
-from dynamo_operator.admission.identity import Identity
+from dynamo_operator.admission.identity import OperatorIdentity
 from dynamo_operator.admission.server import WebhookServer
 from kube_runtime.cache.informer import Informer
 from kube_runtime.cache.store import Change
@@ -35,13 +35,13 @@ _STARTING: Final = ("webhooks: starting",)
 _log = structlog.get_logger()
 
 
-class Upkeep:
+class CertificateRotation:
     """The loop, to be run on every replica."""
 
     def __init__(
         self,
-        identity: Identity,
-        keeper: Keeper,
+        identity: OperatorIdentity,
+        keeper: CertificateStore,
         configuration: Configuration,
         server: WebhookServer,
         certificate: Certificate,
@@ -61,7 +61,7 @@ class Upkeep:
         self._authorities: bytes | None = None
         self._trusted_since: float | None = None
         self._written: bytes | None = None
-        self._pace = RepairPace()
+        self._pace = PatchBackoff()
 
     def ready(self) -> Health:
         """Whether the API server can call the webhooks here."""
@@ -103,7 +103,7 @@ class Upkeep:
         self._report(problems)
         return _RETRY_SECONDS if problems else min(kept.again_in, _LOOK_SECONDS)
 
-    async def _kept(self) -> Kept | None:
+    async def _kept(self) -> StoredCertificates | None:
         kept = await self._keeper.step(self._trusted_for())
         if kept is not None and kept.authorities != self._authorities:
             self._authorities, self._trusted_since = kept.authorities, None
@@ -120,7 +120,7 @@ class Upkeep:
             self._trusted_since = now
         return timedelta(seconds=now - self._trusted_since)
 
-    async def _served(self, kept: Kept) -> None:
+    async def _served(self, kept: StoredCertificates) -> None:
         """Serve the certificate, and have it trusted."""
         try:
             await self._certificate.load(kept.pair, await self._clients.authorities())

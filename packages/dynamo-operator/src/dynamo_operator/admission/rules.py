@@ -17,7 +17,7 @@ from dynamo_graphs.validation import Problem, update
 from dynamo_graphs.validation import model as models
 from dynamo_graphs.validation import request as requests
 from dynamo_graphs.validation.bounds import MOST_PROBLEMS, graph_size_problems
-from dynamo_graphs.validation.cluster_context import UNKNOWN, Surroundings, surroundings_problems
+from dynamo_graphs.validation.cluster_context import UNKNOWN, ClusterContext, context_problems
 from dynamo_graphs.validation.component import component_problems
 from dynamo_graphs.validation.exposure import component_exposure_problems, graph_exposure_problems
 from dynamo_graphs.validation.graph import graph_problems
@@ -36,7 +36,7 @@ class Circumstances:
     settings: RenderSettings
     user: str = ""
     operator: str = ""
-    surroundings: Surroundings = UNKNOWN
+    surroundings: ClusterContext = UNKNOWN
     most: int = MOST_PROBLEMS
 
 
@@ -60,7 +60,7 @@ def _graph_problems(graph: DynamoGraphDeployment, at: Circumstances) -> Iterator
     if any(graph_size_problems(graph)):
         return  # nothing else is validated then
     yield from graph_exposure_problems(graph, at.settings)
-    yield from surroundings_problems(graph, at.surroundings)
+    yield from context_problems(graph, at.surroundings)
 
 
 def _component_problems(

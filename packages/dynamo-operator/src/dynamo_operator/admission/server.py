@@ -15,17 +15,17 @@ import structlog
 from aiohttp import web
 
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
-from dynamo_operator.admission.body_limits import JSON, LARGEST_BODY, Intake, NotTaken
+from dynamo_operator.admission.body_limits import JSON, LARGEST_BODY, BodyLimits, RequestRefused
 from dynamo_operator.admission.clients import ANYBODY, Clients
-from dynamo_operator.admission.cross_namespace import Elsewhere
-from dynamo_operator.admission.decision import Verdict
-from dynamo_operator.admission.decision_pool import Judges
+from dynamo_operator.admission.cross_namespace import CrossNamespace
+from dynamo_operator.admission.decision import Decision
+from dynamo_operator.admission.decision_pool import DecisionPool
 from dynamo_operator.admission.metrics import WebhookMetrics
 from dynamo_operator.admission.registration import path_of
 from dynamo_operator.admission.review import NotAReview, Request, answer, request_in
 from dynamo_operator.admission.rules import RULES, Rules
 from kube_runtime.controller.worker import WorkBusy
-from kube_runtime.serving.connection_limit import Gate
+from kube_runtime.serving.connection_limit import ConnectionLimit
 from kube_runtime.serving.peers import client_of
 from kube_runtime.serving.tls import Certificate
 
@@ -47,11 +47,11 @@ class WebhookServer:
         self,
         address: tuple[str | None, int],
         certificate: Certificate,
-        judges: Judges,
+        judges: DecisionPool,
         metrics: WebhookMetrics,
         *,
         drain_seconds: float = _DRAIN_SECONDS,
-        elsewhere: Elsewhere | None = None,
+        elsewhere: CrossNamespace | None = None,
         clients: Clients = ANYBODY,
     ) -> None:
         self._address = address
@@ -61,7 +61,7 @@ class WebhookServer:
         self._elsewhere = elsewhere
         self.judges = judges
         self._clients = clients
-        self._intake = Intake()
+        self._intake = BodyLimits()
         self._is_ending = False
         self.listening = asyncio.Event()
         self.port = address[1]
@@ -81,7 +81,7 @@ class WebhookServer:
         app = web.Application(client_max_size=LARGEST_BODY)
         for rules in RULES:
             app.router.add_post(path_of(rules.type_.KIND), self._handler(rules))
-        gate = Gate(app, shutdown_seconds=_SHUTDOWN_SECONDS)
+        gate = ConnectionLimit(app, shutdown_seconds=_SHUTDOWN_SECONDS)
         try:
             self.port = await gate.listen(self._address, self._certificate.listener)
             self.listening.set()
@@ -103,7 +103,7 @@ class WebhookServer:
                     async with asyncio.timeout(REVIEW_SECONDS):
                         body = await self._intake.read(http)
                         response = await self._answered(rules, body, client)
-            except NotTaken as error:
+            except RequestRefused as error:
                 response = web.Response(status=error.status, text=f"{error}\n")
                 response.force_close()  # what comes after it is of no interest
             except (TimeoutError, WorkBusy):
@@ -137,11 +137,11 @@ class WebhookServer:
         seconds = time.perf_counter() - started
         self._metrics.reviewed(kind, request.operation, reason=verdict.reason, seconds=seconds)
         if not verdict.allowed:
-            _told(kind, request, verdict)
+            _log_decision(kind, request, verdict)
         return web.Response(body=answer(request.uid, verdict), content_type=JSON)
 
 
-def _told(kind: str, request: Request, verdict: Verdict) -> None:
+def _log_decision(kind: str, request: Request, verdict: Decision) -> None:
     _log.info(
         "validation failed",
         kind=kind,

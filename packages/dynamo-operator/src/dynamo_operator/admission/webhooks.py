@@ -12,19 +12,19 @@ from dynamo_graphs.api.model import DynamoModel
 from dynamo_graphs.api.optional_apis import INFERENCE_POOL, withheld_text
 from dynamo_graphs.settings import Settings, WebhookSettings
 from dynamo_graphs.types.inference import InferencePool
-from dynamo_graphs.validation.cluster_context import Surroundings
-from dynamo_operator.admission.access_reviews import Questions
+from dynamo_graphs.validation.cluster_context import ClusterContext
+from dynamo_operator.admission.access_reviews import AccessReviews
 from dynamo_operator.admission.ca_bundle import Configuration
-from dynamo_operator.admission.certificate_store import FileKeeper, Keeper, SecretKeeper
+from dynamo_operator.admission.certificate_store import CertificateStore, FileStore, SecretStore
 from dynamo_operator.admission.certificates import Terms
 from dynamo_operator.admission.clients import Clients
-from dynamo_operator.admission.cross_namespace import Elsewhere
-from dynamo_operator.admission.decision_pool import AT_ONCE, Judges, is_large
+from dynamo_operator.admission.cross_namespace import CrossNamespace
+from dynamo_operator.admission.decision_pool import AT_ONCE, DecisionPool, is_large
 from dynamo_operator.admission.hosts import hosts_of
-from dynamo_operator.admission.identity import Identity
+from dynamo_operator.admission.identity import OperatorIdentity
 from dynamo_operator.admission.metrics import WebhookMetrics
 from dynamo_operator.admission.review import Request
-from dynamo_operator.admission.rotation import Upkeep
+from dynamo_operator.admission.rotation import CertificateRotation
 from dynamo_operator.admission.rules import Circumstances
 from dynamo_operator.admission.server import WebhookServer
 from dynamo_operator.admission.shared_names import SharedNames, shared_names
@@ -33,7 +33,7 @@ from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Informer
 from kube_runtime.client.requests import Client
 from kube_runtime.controller.manager import Health, Manager, Server
-from kube_runtime.controller.worker import Bounds, Workers
+from kube_runtime.controller.worker import Bounds, WorkerPool
 from kube_runtime.errors import ConfigError
 from kube_runtime.kind import Key
 from kube_runtime.serving.tls import Certificate
@@ -68,17 +68,17 @@ class Webhooks:
 
 
 def webhooks(
-    identity: Identity,
+    identity: OperatorIdentity,
     cache: Cache,
     registry: CollectorRegistry,
     address: tuple[str | None, int],
     namespace: str,
     settings: Settings,
-    skips: Callable[[str], bool],
+    is_excluded: Callable[[str], bool],
 ) -> Webhooks:
     """The webhooks, not started. `namespace` is that of the Service and the Secret.
 
-    `skips` returns whether another operator manages a namespace.
+    `is_excluded` returns whether another operator manages a namespace.
 
     Raises:
         ConfigError: a restricted operator is to write what the whole cluster asks.
@@ -90,37 +90,39 @@ def webhooks(
 
     def is_left_to_others(asked: str) -> bool:
         # A selector, which may be wrong, chooses what the API server sends.
-        return skips(asked) or bool(own and asked != own)
+        return is_excluded(asked) or bool(own and asked != own)
 
     informers, keeper = _certificate_source(client, cache, namespace, chosen)
     circumstances = _circumstances(identity, cache, settings)
     file = Path(chosen.client_ca) if chosen.client_ca else None
     clients = Clients(file, chosen.client_name)
     certificate = Certificate(asks_clients=file is not None)
-    questions = Questions(client, are_clients_known=file is not None)
-    workers = Workers(Bounds(processes=AT_ONCE))
+    questions = AccessReviews(client, are_clients_known=file is not None)
+    workers = WorkerPool(Bounds(processes=AT_ONCE))
     server = WebhookServer(
         address,
         certificate,
-        Judges(workers.submit, circumstances, is_left_to_others),
+        DecisionPool(workers.submit, circumstances, is_left_to_others),
         WebhookMetrics(registry),
-        elsewhere=None if own else Elsewhere(questions),
+        elsewhere=None if own else CrossNamespace(questions),
         clients=clients,
     )
     configuration = Configuration(client, cache, chosen.configuration_name)
-    upkeep = Upkeep(identity, keeper, configuration, server, certificate, informers, clients)
+    upkeep = CertificateRotation(
+        identity, keeper, configuration, server, certificate, informers, clients
+    )
     servers = (server, workers, upkeep)
     return Webhooks(informers, servers, upkeep.synced, upkeep.ready, certificate)
 
 
 def _circumstances(
-    identity: Identity, cache: Cache, settings: Settings
+    identity: OperatorIdentity, cache: Cache, settings: Settings
 ) -> Callable[[Request], Circumstances]:
     """What tells for a review who asks, and what else the cluster has."""
     taken = shared_names(cache)
 
     def circumstances(request: Request) -> Circumstances:
-        around = surroundings(cache, request.namespace, taken)
+        around = cluster_context(cache, request.namespace, taken)
         if is_large(request):  # validated in a process that does not have the cache
             around = copied(cache, request.namespace, taken)
         return Circumstances(settings.render, request.user_info.username, identity.user, around)
@@ -130,17 +132,17 @@ def _circumstances(
 
 def _certificate_source(
     client: Client, cache: Cache, namespace: str, chosen: WebhookSettings
-) -> tuple[tuple[Informer[Any], ...], Keeper]:
+) -> tuple[tuple[Informer[Any], ...], CertificateStore]:
     """What has to be watched to know what the API server trusts, and who keeps the certificate."""
     configurations = Informer(
         ValidatingWebhookConfiguration, fields=f"metadata.name={chosen.configuration_name}"
     )
     if chosen.certificates != "self":
-        return (configurations,), FileKeeper(Path(chosen.certificate_folder))
+        return (configurations,), FileStore(Path(chosen.certificate_folder))
     secrets = Informer(
         ServingSecret, namespace=namespace, fields=f"metadata.name={chosen.secret_name}"
     )
-    keeper = SecretKeeper(
+    keeper = SecretStore(
         client,
         cache,
         Key(namespace, chosen.secret_name),
@@ -174,10 +176,10 @@ class _BaseModels:
         return any(each.spec is not None and each.spec.base_model_name == name for each in models)
 
 
-def surroundings(cache: Cache, namespace: str, taken: SharedNames) -> Surroundings:
+def cluster_context(cache: Cache, namespace: str, taken: SharedNames) -> ClusterContext:
     """What the caches know of a namespace, and of names taken elsewhere; nothing is asked for."""
     claims = _Named(cache, PersistentVolumeClaim, namespace)
-    return Surroundings(
+    return ClusterContext(
         pools_served=cache.serves(InferencePool) if cache.holds(InferencePool) else None,
         pools_withheld=withheld_text(withheld(cache), (INFERENCE_POOL,)),
         claims=claims if cache.serves(PersistentVolumeClaim) else None,
@@ -187,12 +189,12 @@ def surroundings(cache: Cache, namespace: str, taken: SharedNames) -> Surroundin
     )
 
 
-def copied(cache: Cache, namespace: str, taken: SharedNames) -> Surroundings:
+def copied(cache: Cache, namespace: str, taken: SharedNames) -> ClusterContext:
     """The same as sets of names, for a process that does not have the cache."""
-    known = surroundings(cache, namespace, taken)
+    known = cluster_context(cache, namespace, taken)
     claims = (each.metadata.name for each in cache.list(PersistentVolumeClaim, namespace))
     models = (each.spec.base_model_name for each in cache.list(DynamoModel, namespace) if each.spec)
-    return Surroundings(
+    return ClusterContext(
         pools_served=known.pools_served,
         claims=None if known.claims is None else frozenset(claims),
         base_models=None if known.base_models is None else frozenset(models),

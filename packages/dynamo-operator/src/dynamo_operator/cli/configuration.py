@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from dynamo_graphs.files.yaml_reader import Document, documents
-from dynamo_graphs.settings import Field, Section, Settings, fields
+from dynamo_graphs.settings import Section, SettingField, Settings, fields
 from dynamo_operator.cli import values
 from dynamo_operator.observability.address import listen_address
 from kube_runtime.errors import ConfigError
@@ -100,7 +100,9 @@ def _from_document(document: Document, problems: list[ConfigError]) -> dict[str,
     return found
 
 
-def _flattened(value: Any, prefix: str, known: Mapping[str, Field]) -> Iterator[tuple[str, Any]]:
+def _flattened(
+    value: Any, prefix: str, known: Mapping[str, SettingField]
+) -> Iterator[tuple[str, Any]]:
     """The leaves of nested mappings, with dotted keys. What is no mapping is a leaf."""
     if not isinstance(value, dict):
         yield prefix, value
@@ -137,7 +139,7 @@ def _from_environment(
 
 
 def _from_texts(
-    texts: Mapping[str, tuple[Field, str]], problems: list[ConfigError]
+    texts: Mapping[str, tuple[SettingField, str]], problems: list[ConfigError]
 ) -> dict[str, Any]:
     found = {}
     for source, (field, text) in texts.items():

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 from cyclopts import Group, Parameter
 
-from dynamo_graphs.settings import Field, fields
+from dynamo_graphs.settings import SettingField, fields
 from dynamo_operator.cli.configuration import DEVEL
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Flag:
     names: tuple[str, ...]
     text: str
     is_boolean: bool = False
-    field: Field | None = None
+    field: SettingField | None = None
     unused: str = ""
 
     @property
@@ -126,7 +126,7 @@ def given(arguments: Mapping[str, str | None]) -> dict[str, str]:
     }
 
 
-def default_text(field: Field) -> str:
+def default_text(field: SettingField) -> str:
     """The default as a user would write it; "" when it is empty."""
     value: Any = field.default
     if field.is_duration:

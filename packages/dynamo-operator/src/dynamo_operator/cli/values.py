@@ -8,7 +8,7 @@ import re
 from difflib import get_close_matches
 from typing import Any, Literal, get_args, get_origin
 
-from dynamo_graphs.settings import Field
+from dynamo_graphs.settings import SettingField
 
 _TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 _FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False"})
@@ -25,7 +25,7 @@ _UNIT_SECONDS = {
 _PART = re.compile(r"(\d++(?:\.\d*+)?|\.\d++)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
 
 
-def from_text(field: Field, text: str) -> Any:
+def from_text(field: SettingField, text: str) -> Any:
     """The value that a flag or an environment variable gives a setting.
 
     Raises: ValueError, saying what is expected.
@@ -39,7 +39,7 @@ def from_text(field: Field, text: str) -> Any:
     return _chosen(field, field.setting.spelling(text))
 
 
-def from_yaml(field: Field, value: object) -> Any:
+def from_yaml(field: SettingField, value: object) -> Any:
     """The value that the settings file gives a setting.
 
     Raises: ValueError, saying what is expected.
@@ -93,7 +93,7 @@ def nearest(word: str, known: tuple[str, ...]) -> str:
     return f"; did you mean {match[0]}?" if match else ""
 
 
-def _duration(field: Field, text: str) -> float | int:
+def _duration(field: SettingField, text: str) -> float | int:
     seconds = duration_seconds(text)
     if field.type_ is float:
         return seconds
@@ -102,7 +102,7 @@ def _duration(field: Field, text: str) -> float | int:
     return int(seconds)
 
 
-def _chosen(field: Field, word: str) -> str:
+def _chosen(field: SettingField, word: str) -> str:
     if get_origin(field.type_) is not Literal:
         return word
     choices: tuple[str, ...] = get_args(field.type_)
@@ -111,7 +111,7 @@ def _chosen(field: Field, word: str) -> str:
     return word
 
 
-def _expectation(field: Field) -> str:
+def _expectation(field: SettingField) -> str:
     if field.is_duration:
         return "a duration such as 15m"
     if field.type_ is bool:

@@ -41,21 +41,21 @@ from dynamo_operator.reconcile.adoption import (
     may_start_to_drain,
     without_new_drains,
 )
-from dynamo_operator.reconcile.events import outcome, report, soonest
+from dynamo_operator.reconcile.events import earliest, record_events, result_of
 from dynamo_operator.reconcile.exposure import component_exposure
-from dynamo_operator.reconcile.offload import Heavy
+from dynamo_operator.reconcile.offload import Offload
 from dynamo_operator.reconcile.pods import PodIndex, component_pod_watch
-from dynamo_operator.reconcile.preflight import to_reconcile
-from dynamo_operator.reconcile.read import fact_watches, gather
-from dynamo_operator.reconcile.validation_cache import Sound
+from dynamo_operator.reconcile.preflight import load_for_reconcile
+from dynamo_operator.reconcile.read import fact_watches, read_facts
+from dynamo_operator.reconcile.validation_cache import ValidationCache
 from kube_runtime.apply.applier import Applier
-from kube_runtime.apply.result import Applied, together
+from kube_runtime.apply.result import Applied, merge
 from kube_runtime.apply.shared_ownership import SharedApplier, shared_watch
-from kube_runtime.apply.status_patch import StatusPace, patch_status
+from kube_runtime.apply.status_patch import StatusRateLimit, patch_status
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches
-from kube_runtime.controller.controller import DONE, Again, Outcome
+from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.controller.events import Recorder
 from kube_runtime.kind import Key, Object
 from kube_runtime.types.apps import Deployment, StatefulSet
@@ -74,11 +74,11 @@ class ComponentController:
     applier: Applier
     shared: SharedApplier
     recorder: Recorder
-    pace: StatusPace
+    pace: StatusRateLimit
     pods: PodIndex
     settings: RenderSettings
-    sound: Sound = field(default_factory=Sound)
-    heavy: Heavy = field(default_factory=Heavy)
+    sound: ValidationCache = field(default_factory=ValidationCache)
+    heavy: Offload = field(default_factory=Offload)
 
     reconciles: ClassVar[type[Resource]] = DynamoComponentDeployment
     owns: ClassVar[tuple[type[Resource], ...]] = (
@@ -95,9 +95,9 @@ class ComponentController:
         beside = (_leaders_watch(self.cache), component_pod_watch(self.cache))
         return (*fact_watches(self.cache), *shared, *beside)
 
-    async def reconcile(self, key: Key) -> Outcome:
+    async def reconcile(self, key: Key) -> Result:
         """Make the world what this component wants, and its status what the world is."""
-        component = await to_reconcile(
+        component = await load_for_reconcile(
             DynamoComponentDeployment,
             key,
             cache=self.cache,
@@ -111,22 +111,22 @@ class ComponentController:
 
     async def _too_expensive(self, component: DynamoComponentDeployment, text: str) -> None:
         stored = await patch_status(self.writer, component, expensive_status(component, text))
-        report(self.recorder, component, stored, lack=("TooExpensive", text))
+        record_events(self.recorder, component, stored, lack=("TooExpensive", text))
 
-    async def _reconcile(self, component: DynamoComponentDeployment) -> Outcome:
-        facts = gather(component.metadata.namespace, self.cache)
+    async def _reconcile(self, component: DynamoComponentDeployment) -> Result:
+        facts = read_facts(component.metadata.namespace, self.cache)
         find = partial(component_problems, settings=self.settings)
         if problems := await self.sound.problems_by(self.heavy, component, find):
             status = refused_status(component, problems)
             stored = await patch_status(self.writer, component, status)
-            report(self.recorder, component, stored, problems=problems)
+            record_events(self.recorder, component, stored, problems=problems)
             return DONE  # a change of the spec or of a watched fact wakes us again
         if lacks_orchestrator(component.spec, facts):
             forbidden = withheld_text(facts.withheld, (LEADER_WORKER_SET,))
             status = unorchestrated_status(component, forbidden)
             stored = await patch_status(self.writer, component, status)
             lack = ("WorkloadProviderUnavailable", forbidden or NO_ORCHESTRATOR)
-            report(self.recorder, component, stored, lack=lack)
+            record_events(self.recorder, component, stored, lack=lack)
             return DONE  # we are woken when it is installed
         shared = await self.shared.apply(
             component,
@@ -142,16 +142,16 @@ class ComponentController:
             spared=exposure.spared,
             reduced=reduced,
         )
-        applied = exposure.reported(together((shared, owned)))
+        applied = exposure.reported(merge((shared, owned)))
         now = datetime.now(UTC)
         diagnosis = diagnose(self._pods(component), nodes=component.spec.nodes, now=now)
         status = _status(component, applied, diagnosis, self.cache)
         if wait := self.pace.wait(component, status):
-            report(self.recorder, component, component, applied=applied)
-            return soonest(Again(wait), diagnosis.again_seconds)
+            record_events(self.recorder, component, component, applied=applied)
+            return earliest(Result(wait), diagnosis.requeue_after_seconds)
         stored = await patch_status(self.writer, component, status, pace=self.pace)
-        report(self.recorder, component, stored, applied=applied)
-        return soonest(outcome(applied), diagnosis.again_seconds)
+        record_events(self.recorder, component, stored, applied=applied)
+        return earliest(result_of(applied), diagnosis.requeue_after_seconds)
 
     async def _rendered(
         self, component: DynamoComponentDeployment, facts: Facts

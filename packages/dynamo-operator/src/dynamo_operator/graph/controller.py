@@ -17,18 +17,23 @@ from dynamo_graphs.facts import Facts
 from dynamo_graphs.plan.rollout_plan import Rollout
 from dynamo_graphs.plan.step import next_step
 from dynamo_graphs.render.graph import graph_model_objects, graph_objects, graph_shared_objects
-from dynamo_graphs.render.provider import has_begun, is_available, provider, to_record
-from dynamo_graphs.render.pvcs import claim_objects, retained_claims
+from dynamo_graphs.render.provider import has_begun, is_available, to_record, workload_provider
+from dynamo_graphs.render.pvcs import pvc_objects, retained_pvcs
 from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.status.graph import State, refused_status, stopped_status, unavailable_status
+from dynamo_graphs.status.graph import (
+    GraphState,
+    refused_status,
+    stopped_status,
+    unavailable_status,
+)
 from dynamo_graphs.status.prerequisites import lacking_status, missing
 from dynamo_graphs.status.reasons import GraphReason
 from dynamo_graphs.types.grove import PodCliqueSet
 from dynamo_graphs.types.inference import InferencePool
 from dynamo_graphs.types.istio import VirtualService
 from dynamo_graphs.validation.graph import graph_problems
-from dynamo_operator.graph.snapshot import observe
-from dynamo_operator.graph.status import graph_state
+from dynamo_operator.graph.snapshot import service_snapshot
+from dynamo_operator.graph.status import compute_status
 from dynamo_operator.graph.stay_on_grove import stay_on_grove
 from dynamo_operator.reconcile.adoption import (
     adopted_components,
@@ -36,31 +41,31 @@ from dynamo_operator.reconcile.adoption import (
     set_starts_to_drain,
     without_new_drains,
 )
-from dynamo_operator.reconcile.events import outcome, report, soonest
+from dynamo_operator.reconcile.events import earliest, record_events, result_of
 from dynamo_operator.reconcile.exposure import graph_exposure
-from dynamo_operator.reconcile.grove import gang_watches, members, old_provider_left, scale
-from dynamo_operator.reconcile.offload import Heavy
+from dynamo_operator.reconcile.grove import grove_watches, members, old_provider_left, scale
+from dynamo_operator.reconcile.offload import Offload
 from dynamo_operator.reconcile.pods import PodIndex, graph_pod_watch
-from dynamo_operator.reconcile.preflight import to_reconcile
-from dynamo_operator.reconcile.read import claim_watch, gather_for_graph, orchestrator_watches
+from dynamo_operator.reconcile.preflight import load_for_reconcile
+from dynamo_operator.reconcile.read import orchestrator_watches, pvc_watch, read_facts_for_graph
 from dynamo_operator.reconcile.ssh_keys import ssh_key_copies, ssh_key_types, ssh_key_watches
-from dynamo_operator.reconcile.validation_cache import Sound
+from dynamo_operator.reconcile.validation_cache import ValidationCache
 from dynamo_operator.rollout.revisions import (
     carry_out,
     leaving_pod_watch,
     next_rollout,
-    observed_generations,
+    observed_revisions,
 )
 from dynamo_operator.scaling.adapters import adapter_watch, keep_adapters
 from kube_runtime.apply.applier import Applier
-from kube_runtime.apply.create_only import OnceCreator
-from kube_runtime.apply.result import Applied, together
+from kube_runtime.apply.create_only import CreateOnlyApplier
+from kube_runtime.apply.result import Applied, merge
 from kube_runtime.apply.shared_ownership import SharedApplier, shared_watch
-from kube_runtime.apply.status_patch import StatusPace, patch_status
+from kube_runtime.apply.status_patch import StatusRateLimit, patch_status
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches
-from kube_runtime.controller.controller import DONE, Again, Outcome
+from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.controller.events import Recorder
 from kube_runtime.kind import Key, Object
 from kube_runtime.types.core import ConfigMap, PersistentVolumeClaim, Service, ServiceAccount
@@ -82,12 +87,12 @@ class GraphController:
     applier: Applier
     shared: SharedApplier
     recorder: Recorder
-    pace: StatusPace
+    pace: StatusRateLimit
     pods: PodIndex
     settings: RenderSettings
     written: Callable[[DynamoGraphDeployment, DynamoGraphDeployment], None] = lambda _, __: None
-    sound: Sound = field(default_factory=Sound)
-    heavy: Heavy = field(default_factory=Heavy)
+    sound: ValidationCache = field(default_factory=ValidationCache)
+    heavy: Offload = field(default_factory=Offload)
 
     reconciles: ClassVar[type[Resource]] = DynamoGraphDeployment
     owns: ClassVar[tuple[type[Resource], ...]] = (
@@ -113,18 +118,18 @@ class GraphController:
         return (
             *shared,
             adapter_watch(),
-            claim_watch(self.cache),
+            pvc_watch(self.cache),
             *orchestrator_watches(),
-            *gang_watches(self.cache),
+            *grove_watches(self.cache),
             *ssh_key_watches(self.cache),
             graph_pod_watch(self.cache),
             leaving_pod_watch(self.cache),
         )
 
-    async def reconcile(self, key: Key) -> Outcome:
+    async def reconcile(self, key: Key) -> Result:
         """Make the world what this graph wants, and its status what the world is."""
         await stay_on_grove(key, self.cache, self.writer, self.owns)
-        found = await to_reconcile(
+        found = await load_for_reconcile(
             DynamoGraphDeployment,
             key,
             cache=self.cache,
@@ -137,35 +142,35 @@ class GraphController:
         return await self.heavy.reconciled(found, self._reconcile, self._too_expensive)
 
     async def _too_expensive(self, found: DynamoGraphDeployment, text: str) -> None:
-        status = stopped_status(found, State.FAILED, GraphReason.TOO_EXPENSIVE, text)
+        status = stopped_status(found, GraphState.FAILED, GraphReason.TOO_EXPENSIVE, text)
         stored = await patch_status(self.writer, found, status)
-        report(self.recorder, found, stored, lack=("TooExpensive", text))
+        record_events(self.recorder, found, stored, lack=("TooExpensive", text))
 
-    async def _reconcile(self, found: DynamoGraphDeployment) -> Outcome:
-        facts = gather_for_graph(found, self.cache, self.settings)
+    async def _reconcile(self, found: DynamoGraphDeployment) -> Result:
+        facts = read_facts_for_graph(found, self.cache, self.settings)
         graph = await self._possible(found, facts)
         if graph is None:
             return DONE  # a change of the spec, or of what is missing, wakes us
         adapters = await keep_adapters(graph, self.cache, self.writer, self.applier.restraint)
-        workers = observed_generations(graph, self.cache, self.settings)
+        workers = observed_revisions(graph, self.cache, self.settings)
         step = next_step(
             graph,
-            observe(graph, self.cache),
+            service_snapshot(graph, self.cache),
             adapters.replicas,
             is_rolling_out=workers.is_rolling_out,
         )
         rollout = next_rollout(step.sized, workers, self.pods)
         made = await self._applied(step.graph, rollout, facts)
         graph, resized = await carry_out(graph, rollout, self.writer)
-        applied = together((adapters.applied, made, resized))
-        state = graph_state(graph, step, rollout, applied, cache=self.cache, pods=self.pods)
+        applied = merge((adapters.applied, made, resized))
+        state = compute_status(graph, step, rollout, applied, cache=self.cache, pods=self.pods)
         if wait := self.pace.wait(graph, state.status):
-            report(self.recorder, graph, graph, applied=applied)
-            return soonest(Again(wait), state.again_seconds, rollout.wait_seconds)
+            record_events(self.recorder, graph, graph, applied=applied)
+            return earliest(Result(wait), state.requeue_after_seconds, rollout.wait_seconds)
         stored = await patch_status(self.writer, graph, state.status, pace=self.pace)
         self.written(graph, stored)
-        report(self.recorder, graph, stored, applied=applied)
-        return soonest(outcome(applied), state.again_seconds, rollout.wait_seconds)
+        record_events(self.recorder, graph, stored, applied=applied)
+        return earliest(result_of(applied), state.requeue_after_seconds, rollout.wait_seconds)
 
     async def _possible(
         self, found: DynamoGraphDeployment, facts: Facts
@@ -173,25 +178,25 @@ class GraphController:
         """The graph with its recorded provider, if there is one; else its status reports why not."""
         owned = self.cache.owned_by(found.metadata.uid, self.owns, found.metadata.namespace)
         children = {each.KIND.name for each in owned}
-        chosen = provider(found, facts, children)
+        chosen = workload_provider(found, facts, children)
         if not is_available(chosen, facts):
             forbidden = withheld_text(facts.withheld, (GROVE,)) if chosen == GROVE_PROVIDER else ""
             status = unavailable_status(found, chosen, forbidden)
             stored = await patch_status(self.writer, found, status)
             text = f'workload provider "{chosen}" is not available'
             text = f"{text}: {forbidden}" if forbidden else text
-            report(self.recorder, found, stored, lack=("WorkloadProviderUnavailable", text))
+            record_events(self.recorder, found, stored, lack=("WorkloadProviderUnavailable", text))
             return None
         graph = recorded(found, chosen)
         find = partial(graph_problems, settings=self.settings)
         if problems := await self.sound.problems_by(self.heavy, graph, find):
             stored = await patch_status(self.writer, graph, refused_status(graph, problems))
-            report(self.recorder, graph, stored, problems=problems)
+            record_events(self.recorder, graph, stored, problems=problems)
             return None
         if lacks := missing(graph, facts):
             stored = await patch_status(self.writer, graph, lacking_status(graph, lacks))
             text = "; ".join(each.message for each in lacks)
-            report(self.recorder, graph, stored, lack=("PrerequisiteMissing", text))
+            record_events(self.recorder, graph, stored, lack=("PrerequisiteMissing", text))
             return None
         is_new = not has_begun(found, children)
         record = to_record(found, chosen, facts, self.settings, is_new=is_new)
@@ -202,16 +207,16 @@ class GraphController:
     ) -> Applied:
         """Everything that the graph wants, in the order in which its parts need each other."""
         models = replace(self.shared, marker=(labels.MANAGED_BY, labels.MANAGER))
-        once = OnceCreator(self.writer, self.cache)
+        once = CreateOnlyApplier(self.writer, self.cache)
         settings = self.settings
         exposure = graph_exposure(graph, await self._wanted(graph, rollout, facts), settings)
         parts = [
             await old_provider_left(graph, self.cache, self.writer),
             await once.create(
                 graph,
-                wanted=claim_objects(graph),
+                wanted=pvc_objects(graph),
                 types=(PersistentVolumeClaim,),
-                retained=retained_claims(graph),
+                retained=retained_pvcs(graph),
             ),
             await self.shared.apply(
                 graph, wanted=graph_shared_objects(graph, facts, settings), types=self.shares
@@ -233,7 +238,7 @@ class GraphController:
         ]
         if is_on_grove(graph):
             parts.append(await scale(graph, members(graph, self.cache), self.writer))
-        return exposure.reported(together(parts))
+        return exposure.reported(merge(parts))
 
     async def _wanted(
         self, graph: DynamoGraphDeployment, rollout: Rollout, facts: Facts

@@ -13,7 +13,7 @@ from dynamo_graphs.api.grove_names import LEADER_SUFFIX, gang_names_of
 from dynamo_graphs.api.provider import is_on_grove
 from dynamo_graphs.plan.observed import Observed, ServiceObserved
 from dynamo_graphs.status.components import is_current, is_ready, wanted_replicas
-from dynamo_graphs.status.grove import GangMember, is_settled
+from dynamo_graphs.status.grove import GroveMember, is_settled
 from dynamo_graphs.status.pause import is_paused
 from dynamo_graphs.types.grove import PodCliqueScalingGroup, PodCliqueSet, PodCliqueSetSpec
 from dynamo_operator.reconcile.grove import members
@@ -22,7 +22,7 @@ from kube_runtime.cache.cache import Cache
 from kube_runtime.kind import Key
 
 
-def observe(graph: DynamoGraphDeployment, cache: Cache) -> Observed:
+def service_snapshot(graph: DynamoGraphDeployment, cache: Cache) -> Observed:
     """The services that have a workload, by their keys."""
     return _on_grove(graph, cache) if is_on_grove(graph) else _components(graph, cache)
 
@@ -78,7 +78,7 @@ def _on_grove(graph: DynamoGraphDeployment, cache: Cache) -> Observed:
     return found
 
 
-def _member(member: GangMember, restart: str, clique_set: PodCliqueSet) -> ServiceObserved:
+def _member(member: GroveMember, restart: str, clique_set: PodCliqueSet) -> ServiceObserved:
     live = member.live
     if live is None:
         return ServiceObserved(exists=True, restart=restart)

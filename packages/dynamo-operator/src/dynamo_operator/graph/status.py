@@ -17,11 +17,11 @@ from dynamo_graphs.status.components import component_views
 from dynamo_graphs.status.configuration import configuration_warning
 from dynamo_graphs.status.diagnosis import diagnose
 from dynamo_graphs.status.graph import GraphStatus, graph_status
-from dynamo_graphs.status.grove import gang_views
+from dynamo_graphs.status.grove import grove_views
 from dynamo_graphs.status.scaling import graph_selector
 from dynamo_graphs.status.service import ServiceView
 from dynamo_graphs.types.grove import PodCliqueSet
-from dynamo_operator.graph.snapshot import observe
+from dynamo_operator.graph.snapshot import service_snapshot
 from dynamo_operator.reconcile.grove import members
 from dynamo_operator.reconcile.pods import PodIndex
 from dynamo_operator.rollout.revisions import rolling_update_status
@@ -29,7 +29,7 @@ from kube_runtime.apply.result import Applied
 from kube_runtime.cache.cache import Cache
 
 
-def graph_state(
+def compute_status(
     graph: DynamoGraphDeployment,
     step: Step,
     rollout: Rollout,
@@ -42,7 +42,7 @@ def graph_state(
     now, suspended = datetime.now(UTC), step.suspension.condition
     views = _views(step.graph, rollout, applied, cache=cache, pods=pods, now=now)
     found = graph_status(step.sized, views, applied.blocked, now=now, suspended=suspended)
-    scale = graph_scale(graph, observe(graph, cache))
+    scale = graph_scale(graph, service_snapshot(graph, cache))
     status = {
         **found.status,
         **rolling_update_status(graph, rollout),
@@ -55,7 +55,7 @@ def graph_state(
         "replicas": scale.replicas,
         "selector": graph_selector(graph, scale.covered),
     }
-    return GraphStatus(status, found.again_seconds)
+    return GraphStatus(status, found.requeue_after_seconds)
 
 
 def _views(
@@ -74,7 +74,7 @@ def _views(
             for key, service in graph.spec.services.items()
         }
         clique_set = applied.get(PodCliqueSet, gang_names_of(graph).set)
-        return gang_views(graph, clique_set, members(graph, cache), diagnoses)
+        return grove_views(graph, clique_set, members(graph, cache), diagnoses)
     names = {
         key: worker_component_name(graph, key, rollout.workers)
         for key in sorted(graph.spec.services)

@@ -12,7 +12,7 @@ from dynamo_graphs.api.provider import GROVE
 from dynamo_graphs.render.provider import runs_on_withheld_grove
 from dynamo_graphs.status.pause import is_paused
 from dynamo_operator.reconcile.finalizer import FINALIZER
-from dynamo_operator.reconcile.read import gather
+from dynamo_operator.reconcile.read import read_facts
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
 from kube_runtime.kind import Key
@@ -37,7 +37,7 @@ async def stay_on_grove(
     children = {each.KIND.name for each in cache.owned_by(metadata.uid, owns, metadata.namespace)}
     if runs_on_withheld_grove(
         graph,
-        gather(metadata.namespace, cache),
+        read_facts(metadata.namespace, cache),
         children,
         has_foreign_finalizer=FINALIZER in metadata.finalizers,
     ):

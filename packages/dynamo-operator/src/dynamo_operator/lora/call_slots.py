@@ -14,7 +14,7 @@ _PARTS = 4
 """One of so many parts of all places is the bound of a namespace; one is kept for those without a call."""
 
 
-class FairPlaces:
+class FairCallSlots:
     """At most `total` calls at once, at most `each` in one namespace."""
 
     def __init__(self, total: int, each: int = 0) -> None:

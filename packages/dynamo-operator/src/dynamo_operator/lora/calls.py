@@ -27,7 +27,7 @@ from dynamo_graphs.plan.lora_calls import (
     after,
     pending,
 )
-from dynamo_operator.lora.call_slots import FairPlaces
+from dynamo_operator.lora.call_slots import FairCallSlots
 from kube_runtime.kind import Key
 
 _log = structlog.get_logger()
@@ -71,7 +71,7 @@ class Run:
 
 
 @dataclass(slots=True)
-class Known:
+class KnownEndpoints:
     """What is known of one model's endpoints. `written` is what the status says of them.
 
     None in `written`: nothing was written yet. `leaving` is the unloading at the end of the model.
@@ -108,7 +108,7 @@ class ModelCalls:
     ) -> None:
         self.at_once = at_once
         self.silence = silence
-        self._places = FairPlaces(_MODELS_AT_ONCE * at_once)
+        self._places = FairCallSlots(_MODELS_AT_ONCE * at_once)
         self.now = now
         self.may_call = may_call
         self.wake: Callable[[Key], None] = lambda _: None
@@ -116,7 +116,7 @@ class ModelCalls:
         self._caller: Caller | None = None
         self._opened = asyncio.Event()
         self._observe = observe
-        self._models: dict[str, Known] = {}
+        self._models: dict[str, KnownEndpoints] = {}
         self._uids: dict[Key, str] = {}
 
     async def run(self) -> None:
@@ -146,19 +146,19 @@ class ModelCalls:
             self._observe(call, reply, loop.time() - started)
             return reply
 
-    def known(self, key: Key, uid: str) -> Known | None:
+    def known(self, key: Key, uid: str) -> KnownEndpoints | None:
         """What is known of the model. None means: nothing, this is its first reconcile."""
         if self._uids.get(key) not in (None, uid):
             self.forget(key)  # another object of the same name
         self._uids[key] = uid
         return self._models.get(uid)
 
-    def learn(self, key: Key, uid: str, endpoints: Mapping[Place, Endpoint]) -> Known:
+    def learn(self, key: Key, uid: str, endpoints: Mapping[Place, Endpoint]) -> KnownEndpoints:
         """Take over the recorded endpoints of a model; running calls continue."""
         self._uids[key] = uid
         found = self._models.get(uid)
         if found is None:
-            found = self._models[uid] = Known(dict(endpoints))
+            found = self._models[uid] = KnownEndpoints(dict(endpoints))
         else:
             found.endpoints = dict(endpoints)
         return found
@@ -174,7 +174,7 @@ class ModelCalls:
         if found.leaving is not None:
             found.leaving.cancel()
 
-    def harvest(self, known: Known) -> None:
+    def harvest(self, known: KnownEndpoints) -> None:
         """Take over what ended calls have brought.
 
         Raises:
@@ -187,13 +187,13 @@ class ModelCalls:
                 if not run.task.cancelled():
                     run.task.result()
 
-    def give_up(self, known: Known, is_gone: Callable[[Endpoint], bool]) -> None:
+    def give_up(self, known: KnownEndpoints, is_gone: Callable[[Endpoint], bool]) -> None:
         """End calls to pods that are gone: they would hold their places until the limit."""
         for run in known.runs.values():
             if run.task is not None and is_gone(run.endpoint):
                 run.task.cancel()
 
-    def chosen(self, known: Known, due: Sequence[Work]) -> tuple[Work, ...]:
+    def chosen(self, known: KnownEndpoints, due: Sequence[Work]) -> tuple[Work, ...]:
         """The work for which there is a place now, in the same order. The end of a call wakes us again."""
         free = self.at_once - len(known.runs)
         second = max(1, self.at_once // 2) - sum(each.was_failing for each in known.runs.values())
@@ -206,7 +206,7 @@ class ModelCalls:
             found.append(each)
         return tuple(found)
 
-    def start(self, key: Key, known: Known, work: Iterable[Work]) -> None:
+    def start(self, key: Key, known: KnownEndpoints, work: Iterable[Work]) -> None:
         """Begin these calls."""
         for each in work:
             run = Run(each.endpoint, each.calls, each.endpoint.failures > 0)

@@ -12,7 +12,7 @@ from dynamo_graphs.api import labels, names
 from dynamo_graphs.api.model import DynamoModel, DynamoModelSpec
 from dynamo_graphs.plan.lora_calls import Endpoint
 from dynamo_graphs.plan.model_siblings import concerns, siblings
-from dynamo_graphs.status.pods import is_ready, verdict
+from dynamo_graphs.status.pods import is_ready, pod_report
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches
 from kube_runtime.kind import Key
@@ -27,7 +27,7 @@ _NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ModelContext:
     """The part of the cache that one model reads."""
 
     cache: Cache
@@ -76,7 +76,7 @@ class Surroundings:
     def trouble(self, name: str, now: datetime) -> str:
         """Why a pod is not ready; "" if unknown."""
         pod = self.pod(name)
-        found = verdict(pod, now).blockage if pod is not None else None
+        found = pod_report(pod, now).blockage if pod is not None else None
         if found is None:
             return ""
         what = " ".join(filter(None, (found.container, found.word)))
@@ -104,9 +104,9 @@ class Surroundings:
                 yield each
 
 
-def surroundings(cache: Cache, model: DynamoModel, spec: DynamoModelSpec) -> Surroundings:
+def model_context(cache: Cache, model: DynamoModel, spec: DynamoModelSpec) -> ModelContext:
     """What that model sees."""
-    return Surroundings(cache, model.metadata.namespace, spec.base_model_name)
+    return ModelContext(cache, model.metadata.namespace, spec.base_model_name)
 
 
 def model_watches(cache: Cache) -> tuple[Watches, ...]:

@@ -12,8 +12,8 @@ from typing import ClassVar
 
 from dynamo_graphs.api.model import DynamoModel, DynamoModelSpec
 from dynamo_graphs.plan.lora_calls import (
-    Adapter,
     Endpoint,
+    Lora,
     Work,
     doubting,
     forgetting,
@@ -24,7 +24,7 @@ from dynamo_graphs.plan.model_endpoints import counting, endpoints, former, serv
 from dynamo_graphs.plan.model_siblings import holder, names_of_others, siblings
 from dynamo_graphs.status.model import (
     ModelReason,
-    Observed,
+    ObservedModel,
     adapter_of,
     invalid_status,
     model_status,
@@ -33,23 +33,23 @@ from dynamo_graphs.status.model import (
     remembered,
     tells_only_failures,
 )
-from dynamo_graphs.status.model_events import model_happenings
+from dynamo_graphs.status.model_events import model_status_events
 from dynamo_graphs.status.pause import is_paused
 from dynamo_graphs.validation import Problem
 from dynamo_graphs.validation.model import model_problems
-from dynamo_operator.lora.calls import Infos, Known, ModelCalls
-from dynamo_operator.lora.context import Surroundings, model_watches, surroundings
+from dynamo_operator.lora.calls import Infos, KnownEndpoints, ModelCalls
+from dynamo_operator.lora.context import ModelContext, model_context, model_watches
 from dynamo_operator.lora.finalizer import targets, unload_all
-from dynamo_operator.reconcile.events import soonest
+from dynamo_operator.reconcile.events import earliest
 from dynamo_operator.reconcile.finalizer import FINALIZER, without_finalizer
 from dynamo_operator.reconcile.pause import report_paused
 from dynamo_operator.reconcile.unreadable import report_unreadable
-from kube_runtime.apply.status_patch import StatusPace, patch_status
+from kube_runtime.apply.status_patch import StatusRateLimit, patch_status
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches
 from kube_runtime.client.requests import Client
-from kube_runtime.controller.controller import DONE, Again, Outcome
+from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.controller.events import Recorder
 from kube_runtime.kind import Key, Object
 from kube_runtime.types.core import Pod
@@ -68,11 +68,11 @@ the status of a thousand endpoints is some 300 KiB, and each write of it is one 
 
 
 @dataclass(frozen=True, slots=True)
-class _Scene:
+class _ModelState:
     """A model, what it wants, and its endpoints as they are known now. `adapter` None means: nothing."""
 
-    adapter: Adapter | None
-    around: Surroundings
+    adapter: Lora | None
+    around: ModelContext
     services: tuple[str, ...]
     holder: str
     present: tuple[Endpoint, ...]
@@ -87,10 +87,10 @@ class ModelController:
     writer: Writer
     cache: Cache
     recorder: Recorder
-    pace: StatusPace
+    pace: StatusRateLimit
     calls: ModelCalls
-    large_pace: StatusPace = field(default_factory=lambda: StatusPace(LARGE_SECONDS))
-    tally_pace: StatusPace = field(default_factory=lambda: StatusPace(TALLY_SECONDS))
+    large_pace: StatusRateLimit = field(default_factory=lambda: StatusRateLimit(LARGE_SECONDS))
+    tally_pace: StatusRateLimit = field(default_factory=lambda: StatusRateLimit(TALLY_SECONDS))
 
     reconciles: ClassVar[type[Resource]] = DynamoModel
     owns: ClassVar[tuple[type[Resource], ...]] = ()
@@ -100,7 +100,7 @@ class ModelController:
         """What is read beside models."""
         return model_watches(self.cache)
 
-    async def reconcile(self, key: Key) -> Outcome:
+    async def reconcile(self, key: Key) -> Result:
         """Start the calls that are due, and say how far the model is."""
         if error := self.cache.broken(DynamoModel, key):
             return await report_unreadable(
@@ -122,7 +122,7 @@ class ModelController:
             return await self._refuse(found, problems)
         return await self._reconcile(found, found.spec)
 
-    async def _reconcile(self, found: DynamoModel, spec: DynamoModelSpec) -> Outcome:
+    async def _reconcile(self, found: DynamoModel, spec: DynamoModelSpec) -> Result:
         known = self._known(found)
         scene = self._scene(found, spec, known)
         now, busy = self.calls.now(), known.runs.keys()
@@ -134,31 +134,35 @@ class ModelController:
         status = model_status(found, spec, self._observed(scene, known, due))
         told = places(status)
         start = self.calls.chosen(known, [each for each in due if each.endpoint.place in told])
-        again = (None, None) if self.calls.silence else (present.again_seconds, past.again_seconds)
+        again = (
+            (None, None)
+            if self.calls.silence
+            else (present.requeue_after_seconds, past.requeue_after_seconds)
+        )
         wait = self._wait(found, status)
         if all(noted(found, pending(each.endpoint, each.calls)) for each in start):
             self.calls.start(found.key, known, start)
             if wait:
-                return soonest(Again(wait), *again)
+                return earliest(Result(wait), *again)
             await self._write(found, status, known)
         elif wait and len(scene.present) > LARGE:
-            return soonest(Again(wait), *again)
+            return earliest(Result(wait), *again)
         else:
             await self._write(found, status, known)
             self.calls.start(found.key, known, start)
-        return soonest(DONE, *again)
+        return earliest(DONE, *again)
 
     def _wait(self, found: DynamoModel, status: Object) -> float:
         """Seconds to wait before this status is to be written; 0 means at once."""
         return self._pace(found, status).wait(found, status)
 
-    def _pace(self, found: DynamoModel, status: Object) -> StatusPace:
+    def _pace(self, found: DynamoModel, status: Object) -> StatusRateLimit:
         """How often such a status is written."""
         if len(status["endpoints"]) <= LARGE:
             return self.pace
         return self.tally_pace if tells_only_failures(found, status) else self.large_pace
 
-    def _known(self, found: DynamoModel) -> Known:
+    def _known(self, found: DynamoModel) -> KnownEndpoints:
         """What is known of the model's endpoints: by us, unless its status is not what we wrote."""
         key, uid = found.key, found.metadata.uid
         known = self.calls.known(key, uid)
@@ -174,8 +178,10 @@ class ModelController:
         pod = self.cache.get(Pod, Key(found.metadata.namespace, endpoint.pod_name))
         return pod is None or pod.metadata.uid != endpoint.pod_uid
 
-    def _scene(self, found: DynamoModel, spec: DynamoModelSpec, known: Known) -> _Scene:
-        around = surroundings(self.cache, found, spec)
+    def _scene(
+        self, found: DynamoModel, spec: DynamoModelSpec, known: KnownEndpoints
+    ) -> _ModelState:
+        around = model_context(self.cache, found, spec)
         slices = around.slices()
         others = siblings(found, self.cache.list(DynamoModel, found.metadata.namespace))
         other = holder(found, others)
@@ -194,7 +200,7 @@ class ModelController:
         base = spec.base_model_name
         present = endpoints(base, slices, known.endpoints, around.pod)
         past = former(base, known.endpoints.values(), present, around.pod)
-        scene = _Scene(
+        scene = _ModelState(
             adapter,
             around,
             services(counting(base, slices)),
@@ -208,11 +214,13 @@ class ModelController:
             known.endpoints.setdefault(place, endpoint)
         return scene
 
-    def _observed(self, scene: _Scene, known: Known, due: Iterable[Work]) -> Observed:
+    def _observed(
+        self, scene: _ModelState, known: KnownEndpoints, due: Iterable[Work]
+    ) -> ObservedModel:
         """What the status is made of: endpoints with what the calls that are due or running may do."""
         soon = {each.endpoint.place: pending(each.endpoint, each.calls) for each in due}
         now = self.calls.now()
-        return Observed(
+        return ObservedModel(
             services=scene.services,
             endpoints=[soon.get(each.place, each) for each in known.views(scene.present)],
             former=[soon.get(each.place, each) for each in known.views(scene.former)],
@@ -223,7 +231,7 @@ class ModelController:
             silence=self.calls.silence,
         )
 
-    async def _claimed(self, found: DynamoModel, scene: _Scene) -> DynamoModel:
+    async def _claimed(self, found: DynamoModel, scene: _ModelState) -> DynamoModel:
         """The model with our finalizer if something of it is, or will be, in workers; else without.
 
         Raises:
@@ -242,25 +250,25 @@ class ModelController:
         }
         return await self.writer.merge_patch(DynamoModel, found.key, patch, uid=metadata.uid)
 
-    async def _write(self, found: DynamoModel, status: Object, known: Known) -> None:
+    async def _write(self, found: DynamoModel, status: Object, known: KnownEndpoints) -> None:
         """Write the status if it differs, then record the events."""
         stored = await patch_status(self.writer, found, status, pace=self._pace(found, status))
         known.written = _written(stored)
         self._report(found, stored)
 
-    async def _refuse(self, found: DynamoModel, problems: Sequence[Problem]) -> Outcome:
+    async def _refuse(self, found: DynamoModel, problems: Sequence[Problem]) -> Result:
         """Say what is wrong with the spec; nothing else is done, and what is loaded stays."""
         stored = await patch_status(self.writer, found, invalid_status(found, problems))
         self._report(found, stored)
         return DONE
 
     def _report(self, before: DynamoModel, after: DynamoModel) -> None:
-        for each in model_happenings(before, after) if after is not before else ():
+        for each in model_status_events(before, after) if after is not before else ():
             self.recorder.event(
                 before, reason=each.reason, message=each.message, warning=each.is_warning
             )
 
-    async def _leave(self, found: DynamoModel) -> Outcome:
+    async def _leave(self, found: DynamoModel) -> Result:
         """Unload what workers have of a model that is on its way out, then let it go."""
         if FINALIZER not in found.metadata.finalizers:
             self.calls.forget(found.key)
@@ -278,14 +286,14 @@ class ModelController:
             return DONE
         elif _was_cut_off(known.leaving):
             known.leaving = None
-            return Again(LEAVE_AGAIN_SECONDS)
+            return Result(LEAVE_AGAIN_SECONDS)
         await without_finalizer(found, self.writer)
         self.calls.forget(found.key)
         if known.leaving is not None:
             self._report_leaving(found, known.leaving.result() or 0, len(known.endpoints))
         return DONE
 
-    async def _left_loaded(self, found: DynamoModel, count: int) -> Outcome:
+    async def _left_loaded(self, found: DynamoModel, count: int) -> Result:
         """Let the model go although workers have its adapters, since none may be called."""
         await without_finalizer(found, self.writer)
         self.calls.forget(found.key)
@@ -293,12 +301,12 @@ class ModelController:
         self.recorder.event(found, reason="LoRAUnloadFailed", message=text, warning=True)
         return DONE
 
-    def _last_endpoints(self, found: DynamoModel, known: Known) -> tuple[Endpoint, ...]:
+    def _last_endpoints(self, found: DynamoModel, known: KnownEndpoints) -> tuple[Endpoint, ...]:
         """Every pod that runs and may have an adapter of the model, ready or not."""
         others = siblings(found, self.cache.list(DynamoModel, found.metadata.namespace))
         given_up = names_of_others(others)
         base = found.spec.base_model_name if found.spec else ""
-        around = Surroundings(self.cache, found.metadata.namespace, base)
+        around = ModelContext(self.cache, found.metadata.namespace, base)
         present = endpoints(base, around.slices(), known.endpoints, around.pod)
         every = known.endpoints | {each.place: each for each in present}
         ends = targets(forgetting(each, given_up) for each in known.views(every.values()))

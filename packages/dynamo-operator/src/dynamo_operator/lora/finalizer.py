@@ -8,8 +8,8 @@ import asyncio
 import math
 from collections.abc import Iterable, Sequence
 
-from dynamo_graphs.plan.lora_calls import Call, Ending, Endpoint, Verb
-from dynamo_operator.lora.calls import Known, ModelCalls, Run
+from dynamo_graphs.plan.lora_calls import Call, Ending, Endpoint, LoraVerb
+from dynamo_operator.lora.calls import KnownEndpoints, ModelCalls, Run
 
 LIMIT_SECONDS = 28.0
 """How long the unloading may take. With what is written before and after, the object goes within 30 s."""
@@ -24,7 +24,7 @@ def targets(endpoints: Iterable[Endpoint]) -> tuple[Endpoint, ...]:
 
 
 async def unload_all(
-    calls: ModelCalls, namespace: str, known: Known, endpoints: Sequence[Endpoint]
+    calls: ModelCalls, namespace: str, known: KnownEndpoints, endpoints: Sequence[Endpoint]
 ) -> int | None:
     """At how many endpoints the unloading failed or did not end in time.
 
@@ -42,7 +42,7 @@ async def unload_all(
             # A name that is not unloaded keeps no other from its try.
             replies = [
                 await calls.call(
-                    *(namespace, endpoint.address, Call(Verb.UNLOAD, name)),
+                    *(namespace, endpoint.address, Call(LoraVerb.UNLOAD, name)),
                     timeout_seconds=_CALL_SECONDS,
                 )
                 for name in endpoint.names

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 import aiohttp
 
-from dynamo_graphs.plan.lora_calls import Call, Ending, Reply, Verb
+from dynamo_graphs.plan.lora_calls import Call, Ending, LoraVerb, Reply
 from dynamo_graphs.settings import ModelSettings
 from dynamo_graphs.validation.credentials import without_credentials
 
@@ -31,7 +31,7 @@ _UNABLE: Final = frozenset(
 _NOT_ENABLED: Final = "; check that DYN_LORA_ENABLED is true in this worker"
 
 
-class AdapterApi:
+class LoraApi:
     """The adapter API of all workers.
 
     `dial` turns the base URL of an endpoint into the one that is connected to. It is there for tests, where
@@ -74,7 +74,7 @@ class AdapterApi:
 
     async def _send(self, base: str, call: Call) -> Reply:
         body = None
-        if call.verb is Verb.LOAD:
+        if call.verb is LoraVerb.LOAD:
             body = {"lora_name": call.name, "source": {"uri": call.uri}}
         async with self._session.request(
             _METHODS[call.verb], _url(base, call), json=body, allow_redirects=False
@@ -90,14 +90,14 @@ class AdapterApi:
 @asynccontextmanager
 async def worker_api(
     settings: ModelSettings, dial: Callable[[str], str] = str
-) -> AsyncIterator[AdapterApi]:
+) -> AsyncIterator[LoraApi]:
     """The adapter API of all workers, meanwhile."""
-    async with adapter_session() as session:
-        yield AdapterApi(session, timeout_seconds=settings.call_timeout_seconds, dial=dial)
+    async with lora_session() as session:
+        yield LoraApi(session, timeout_seconds=settings.call_timeout_seconds, dial=dial)
 
 
 @asynccontextmanager
-async def adapter_session(
+async def lora_session(
     connect_seconds: float = _CONNECT_SECONDS,
 ) -> AsyncIterator[aiohttp.ClientSession]:
     """A session that remembers nothing of one worker when it talks to the next, and knows no proxy."""
@@ -114,11 +114,13 @@ async def adapter_session(
         yield session
 
 
-def understood(verb: Verb, status: int, body: bytes) -> Reply:
+def understood(verb: LoraVerb, status: int, body: bytes) -> Reply:
     """What an answer means for the call that it is of."""
     said = _parsed(body)
     message = _message(said, body)
-    if verb is Verb.UNLOAD and (status == HTTPStatus.NOT_FOUND or "not found" in message.lower()):
+    if verb is LoraVerb.UNLOAD and (
+        status == HTTPStatus.NOT_FOUND or "not found" in message.lower()
+    ):
         return Reply(Ending.DONE)
     if status in _UNABLE:
         is_route = "route not found" in message.lower()
@@ -131,15 +133,15 @@ def understood(verb: Verb, status: int, body: bytes) -> Reply:
     outcome = said.get("status")
     if isinstance(outcome, str) and outcome.lower() != "success":
         return Reply(Ending.FAILED, message or f"the worker reports: {_short(outcome)}")
-    return Reply(Ending.DONE, loaded=_names(said.get("loras")) if verb is Verb.LIST else None)
+    return Reply(Ending.DONE, loaded=_names(said.get("loras")) if verb is LoraVerb.LIST else None)
 
 
-_METHODS: Final = {Verb.LOAD: "POST", Verb.UNLOAD: "DELETE", Verb.LIST: "GET"}
+_METHODS: Final = {LoraVerb.LOAD: "POST", LoraVerb.UNLOAD: "DELETE", LoraVerb.LIST: "GET"}
 
 
 def _url(base: str, call: Call) -> str:
     """Where a call goes; a slash in a name stays a slash."""
-    path = f"/{quote(call.name)}" if call.verb is Verb.UNLOAD else ""
+    path = f"/{quote(call.name)}" if call.verb is LoraVerb.UNLOAD else ""
     return f"{base}/v1/loras{path}"
 
 

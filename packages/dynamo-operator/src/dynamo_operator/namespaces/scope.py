@@ -11,7 +11,7 @@ from kube_runtime.cache.informer import Informer
 from kube_runtime.client.requests import Client
 from kube_runtime.controller.manager import Manager
 from kube_runtime.coordination.excluded_namespaces import Exclusions
-from kube_runtime.coordination.namespace_lease import Marker, MarkerTerms
+from kube_runtime.coordination.namespace_lease import MarkerTerms, NamespaceLease
 from kube_runtime.kind import Key
 from kube_runtime.types.coordination import Lease
 from kube_runtime.version import version
@@ -29,21 +29,21 @@ class Scope:
     `marker` is that of a restricted operator; a cluster-wide one has `exclusions`, filled by `informers`.
     """
 
-    marker: Marker | None
+    marker: NamespaceLease | None
     exclusions: Exclusions | None
     informers: tuple[Informer[Lease], ...]
 
-    def skips(self, namespace: str) -> bool:
+    def is_excluded(self, namespace: str) -> bool:
         """Whether that namespace belongs to another operator now: nothing is written or validated there."""
-        return self.exclusions is not None and self.exclusions.skips(namespace)
+        return self.exclusions is not None and self.exclusions.is_excluded(namespace)
 
     def excluded(self) -> int:
         """The number of namespaces that belong to others."""
         return len(self.exclusions) if self.exclusions is not None else 0
 
-    def may_write(self) -> bool:
+    def holds_lease(self) -> bool:
         """Whether the namespace of a restricted operator still counts as its own."""
-        return self.marker is None or self.marker.may_write()
+        return self.marker is None or self.marker.holds_lease()
 
     async def claim(self) -> None:
         """Mark the namespace of a restricted operator, before anything is done in it.
@@ -79,7 +79,7 @@ def scope_of(client: Client, settings: Settings) -> Scope:
         informer = Informer(Lease, fields=f"metadata.name={LEASE}")
         return Scope(None, Exclusions(client, informer.store), (informer,))
     chosen = settings.namespace_scope
-    marker = Marker(
+    marker = NamespaceLease(
         client,
         Key(namespace, LEASE),
         holder=f"namespace-restricted-operator-{settings.operator_version or version()}",

@@ -14,7 +14,7 @@ from typing import Any, Final, NoReturn
 import structlog
 
 from dynamo_graphs.settings import MetricsSettings
-from dynamo_operator.admission.certificate_store import FileKeeper, Keeper, SecretKeeper
+from dynamo_operator.admission.certificate_store import CertificateStore, FileStore, SecretStore
 from dynamo_operator.admission.certificates import Terms
 from dynamo_operator.admission.hosts import hosts_of
 from kube_runtime.cache.cache import Cache
@@ -38,7 +38,9 @@ _log = structlog.get_logger()
 class MetricsCertificate:
     """Looks after the certificate, on every replica. `keeper` None means: one is made at start."""
 
-    def __init__(self, keeper: Keeper | None, informers: tuple[Informer[Any], ...] = ()) -> None:
+    def __init__(
+        self, keeper: CertificateStore | None, informers: tuple[Informer[Any], ...] = ()
+    ) -> None:
         self._keeper = keeper
         self._informers = informers
         self._synced = asyncio.Event()
@@ -76,7 +78,7 @@ class MetricsCertificate:
     def _heard(self, _change: Change[Any]) -> None:
         self._wake.set()
 
-    async def _turn(self, keeper: Keeper) -> float:
+    async def _turn(self, keeper: CertificateStore) -> float:
         """Take a step. Returns after how many seconds to look again."""
         now = asyncio.get_running_loop().time()
         try:
@@ -99,7 +101,7 @@ class MetricsCertificate:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CertificatePaths:
     """Where the operator keeps its Secret: its own namespace."""
 
     client: Client
@@ -107,16 +109,16 @@ class Place:
     namespace: str
 
 
-def metrics_certificate(chosen: MetricsSettings, place: Place) -> MetricsCertificate:
+def metrics_certificate(chosen: MetricsSettings, place: CertificatePaths) -> MetricsCertificate:
     """The certificate that the settings ask for."""
     if chosen.certificate_folder:
-        return MetricsCertificate(FileKeeper(Path(chosen.certificate_folder)))
+        return MetricsCertificate(FileStore(Path(chosen.certificate_folder)))
     if not chosen.secret_name:
         return MetricsCertificate(None)
     informer = Informer(
         MetricsSecret, namespace=place.namespace, fields=f"metadata.name={chosen.secret_name}"
     )
-    keeper = SecretKeeper(
+    keeper = SecretStore(
         place.client,
         place.cache,
         Key(place.namespace, chosen.secret_name),

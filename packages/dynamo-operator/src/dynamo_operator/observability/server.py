@@ -14,7 +14,7 @@ from prometheus_client.exposition import choose_encoder
 from dynamo_operator.observability.access import OK, UNKNOWN, Access
 from dynamo_operator.observability.address import Address, listen_address
 from kube_runtime.controller.manager import Health
-from kube_runtime.serving.connection_limit import Gate, Limits
+from kube_runtime.serving.connection_limit import ConnectionLimit, Limits
 from kube_runtime.serving.tls import Certificate
 
 __all__ = ["Address", "HttpServer", "health_server", "listen_address", "metrics_server"]
@@ -52,7 +52,7 @@ class HttpServer:
         app = web.Application()
         app.add_routes([web.get(path, handler) for path, handler in self._routes.items()])
         context = self._certificate.listener if self._certificate else None
-        gate = Gate(app, _LIMITS, shutdown_seconds=_SHUTDOWN_SECONDS)
+        gate = ConnectionLimit(app, _LIMITS, shutdown_seconds=_SHUTDOWN_SECONDS)
         try:
             self.port = await gate.listen(self._address, context)
             self.listening.set()

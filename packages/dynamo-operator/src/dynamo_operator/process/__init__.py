@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from dynamo_graphs.settings import Settings
-from dynamo_operator.admission.identity import Identity
+from dynamo_operator.admission.identity import OperatorIdentity
 from dynamo_operator.namespaces.scope import Scope
 from dynamo_operator.observability import metrics as product_metrics
 from dynamo_operator.observability.scope import register as register_scope
@@ -19,23 +19,23 @@ from dynamo_operator.process.controllers import (
 )
 from dynamo_operator.process.first_lists import StartupWatch
 from dynamo_operator.process.informers import informers
-from dynamo_operator.process.leader import alone, election
+from dynamo_operator.process.leader import election, leader_health
 from dynamo_operator.process.servers import admission, serve_metrics, serve_probes
 from dynamo_operator.process.startup import prepared, until_stopped
-from dynamo_operator.reconcile.offload import Heavy
+from dynamo_operator.reconcile.offload import Offload
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
 from kube_runtime.client.congestion import Congestion
 from kube_runtime.client.connect import connect
-from kube_runtime.client.instrumented import Measured
+from kube_runtime.client.instrumented import InstrumentedTransport
 from kube_runtime.client.requests import Client
 from kube_runtime.controller.events import EventWriter
 from kube_runtime.controller.manager import Manager
 from kube_runtime.controller.stall import StallWatch
-from kube_runtime.controller.worker import Workers
+from kube_runtime.controller.worker import WorkerPool
 from kube_runtime.coordination.leader_election import identity as candidate
 from kube_runtime.metrics import RuntimeMetrics
-from kube_runtime.rate_limits import Bustle
+from kube_runtime.rate_limits import WriteActivity
 
 
 async def run(
@@ -51,7 +51,7 @@ async def run(
     kubeconfig = Path(settings.kubeconfig) if settings.kubeconfig else None
     metrics = RuntimeMetrics()
     async with await connect(kubeconfig) as transport:
-        client = Client(Congestion(Measured(transport, metrics)))
+        client = Client(Congestion(InstrumentedTransport(transport, metrics)))
         credentials = await transport.credentials.headers()
         starting = prepared(client, settings, credentials.get("Authorization", ""))
         found = await until_stopped(starting, stop, settings)
@@ -87,28 +87,28 @@ def manager(
 ) -> Manager:
     """Everything that runs, put together and not started. `user` is what the API server calls us."""
     cache = Cache()
-    bustle = Bustle()  # told by reconciles; Events and statuses go by it
-    events = EventWriter(client, instance=candidate(), metrics=metrics, bustle=bustle)
+    write_activity = WriteActivity()  # told by reconciles; Events and statuses go by it
+    events = EventWriter(client, instance=candidate(), metrics=metrics, activity=write_activity)
     leads = election(client, settings, user)
     built = Manager(
-        client, cache, metrics=metrics, events=events, election=leads, skips=scope.skips
+        client, cache, metrics=metrics, events=events, election=leads, is_excluded=scope.is_excluded
     )
     scope.join(built)
     read = informers(settings.render)
     for each in read:
         built.inform(each)
-    may_write = [scope.may_write, *([leads.may_write] if leads else [])]
-    writer = Writer(
-        client, cache, may_write=lambda: all(each() for each in may_write), skips=scope.skips
-    )
-    workers = Workers()
+    leases = [scope.holds_lease, *([leads.holds_lease] if leads else [])]
+
+    def holds_leases() -> bool:
+        return all(holds_lease() for holds_lease in leases)
+
+    writer = Writer(client, cache, holds_lease=holds_leases, is_excluded=scope.is_excluded)
+    workers = WorkerPool()
     built.serve(workers)
     parts = Parts(
         *(built, client, cache, writer, events, settings, metrics),
-        may_write=lambda namespace: (
-            all(each() for each in may_write) and not scope.skips(namespace)
-        ),
-        heavy=Heavy(workers, metrics),
+        holds_lease=lambda namespace: holds_leases() and not scope.is_excluded(namespace),
+        heavy=Offload(workers, metrics),
     )
     control_graphs(parts)
     control_models(parts, dial)
@@ -116,11 +116,11 @@ def manager(
     product_metrics.register(metrics.registry, cache)
     register_scope(metrics.registry, scope.excluded, lambda: bool(leads and leads.rival))
     ready = [built.ready]
-    if hooks := admission(Identity(client, user), cache, settings, metrics, scope):
+    if hooks := admission(OperatorIdentity(client, user), cache, settings, metrics, scope):
         hooks.join(built)
         ready.append(hooks.ready)
     elif leads:
-        ready.append(partial(alone, leads))
+        ready.append(partial(leader_health, leads))
     serve_probes(built, settings, ready)
     serve_metrics(built, client, cache, settings, metrics)
     built.serve(StartupWatch([*scope.informers, *read]))

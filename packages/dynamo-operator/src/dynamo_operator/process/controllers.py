@@ -9,7 +9,7 @@ from dynamo_graphs.api import labels
 from dynamo_graphs.plan.suspension import TYPE as SUSPENDED
 from dynamo_graphs.settings import Settings
 from dynamo_graphs.settings.models import usable
-from dynamo_graphs.status.graph import State
+from dynamo_graphs.status.graph import GraphState
 from dynamo_operator.component.controller import ComponentController
 from dynamo_operator.graph.controller import GraphController
 from dynamo_operator.lora.calls import ModelCalls
@@ -17,25 +17,25 @@ from dynamo_operator.lora.controller import STATUS_SECONDS, ModelController
 from dynamo_operator.lora.lora_api import worker_api
 from dynamo_operator.observability.models import CallMetrics
 from dynamo_operator.observability.rollouts import RolloutMetrics
-from dynamo_operator.reconcile.offload import Heavy
+from dynamo_operator.reconcile.offload import Offload
 from dynamo_operator.reconcile.pods import PodIndex
 from dynamo_operator.reconcile.ssh_secret import SshKeyController, makes_ssh_keys
 from dynamo_operator.reconcile.transforms import OPERATOR
-from dynamo_operator.requests.actions import RequestActs
+from dynamo_operator.requests.actions import RequestActions
 from dynamo_operator.requests.controller import RequestController
 from dynamo_operator.requests.cross_namespace import Grants
-from dynamo_operator.requests.gpu_discovery_rbac import NodeReaders
-from dynamo_operator.requests.inputs import RequestFacts
+from dynamo_operator.requests.gpu_discovery_rbac import GpuDiscoveryRbac
+from dynamo_operator.requests.inputs import RequestInputs
 from dynamo_operator.scaling.controller import ScalingController
 from kube_runtime.apply.applier import Applier
-from kube_runtime.apply.managed_fields import TakeOver
+from kube_runtime.apply.managed_fields import ManagedFieldsUpgrade
 from kube_runtime.apply.shared_ownership import SharedApplier
-from kube_runtime.apply.status_patch import StatusPace
+from kube_runtime.apply.status_patch import StatusRateLimit
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
 from kube_runtime.client.connect import is_own_cluster
 from kube_runtime.client.requests import Client
-from kube_runtime.controller.controller import Pace, Runner
+from kube_runtime.controller.controller import Controller, ControllerOptions
 from kube_runtime.controller.events import EventWriter
 from kube_runtime.controller.manager import Manager
 from kube_runtime.metrics import RuntimeMetrics
@@ -43,7 +43,7 @@ from kube_runtime.metrics import RuntimeMetrics
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What controllers share. `may_write` returns whether this process may write in a namespace now."""
+    """What controllers share. `holds_lease` returns whether this process may write in a namespace now."""
 
     built: Manager
     client: Client
@@ -52,18 +52,20 @@ class Parts:
     events: EventWriter
     settings: Settings
     metrics: RuntimeMetrics
-    may_write: Callable[[str], bool]
-    heavy: Heavy
+    holds_lease: Callable[[str], bool]
+    heavy: Offload
 
     @property
-    def pace(self) -> Pace:
+    def pace(self) -> ControllerOptions:
         """For controllers whose own writes give them nothing to do."""
-        return Pace(resync_seconds=self.settings.resync_period_seconds, hears_itself=False)
+        return ControllerOptions(
+            resync_seconds=self.settings.resync_period_seconds, hears_itself=False
+        )
 
     @property
-    def take_over(self) -> TakeOver:
+    def take_over(self) -> ManagedFieldsUpgrade:
         """How objects of the Go operator become ours."""
-        return TakeOver(self.client, self.writer, labels.LAST_APPLIED_GENERATION)
+        return ManagedFieldsUpgrade(self.client, self.writer, labels.LAST_APPLIED_GENERATION)
 
     def shared(self, marker: str) -> SharedApplier:
         """What writes objects of several owners, which carry this label."""
@@ -78,16 +80,17 @@ def control_graphs(parts: Parts) -> None:
         *(labels.LAST_APPLIED_HASH, labels.OWNER_GENERATION, parts.take_over),
     )
     pods = PodIndex(parts.cache)
-    # Recorder names and markers of shared objects.
-    records = ("restart", "rollingUpdate", SUSPENDED)
-    passing = (State.INITIALIZING, State.PENDING)
-    of_graphs = StatusPace(
-        goal="Ready", greets=True, records=records, passing=passing, bustle=parts.events.bustle
+    of_graphs = StatusRateLimit(
+        goal="Ready",
+        greets=True,
+        records=("restart", "rollingUpdate", SUSPENDED),
+        passing=(GraphState.INITIALIZING, GraphState.PENDING),
+        activity=parts.events.activity,
     )
-    # Without the bustle: the counts of components are what rollouts and restarts go by.
-    of_components = StatusPace(goal="Available")
+    # Without the activity: the counts of components are what rollouts and restarts go by.
+    of_components = StatusRateLimit(goal="Available")
     graphs = partial(GraphController, written=RolloutMetrics(parts.metrics.registry).written)
-    work, runners = parts.pace, list[Runner]()
+    work, runners = parts.pace, list[Controller]()
     for make, name, marker, pace in (
         (ComponentController, "dynamocomponentdeployment", labels.MANAGED_BY, of_components),
         (graphs, "dynamographdeployment", labels.APP_MANAGED_BY, of_graphs),
@@ -111,7 +114,8 @@ def control_graphs(parts: Parts) -> None:
     components, makers = runners
     components.on_drained(makers.look_again)
     recorder = parts.events.recorder("dgdscalingadapter")
-    scaling = ScalingController(parts.client, parts.writer, parts.cache, recorder, StatusPace())
+    limit = StatusRateLimit()
+    scaling = ScalingController(parts.client, parts.writer, parts.cache, recorder, limit)
     built.control(scaling, parts.pace)
     if makes_ssh_keys(settings):
         keys = SshKeyController(parts.writer, parts.cache, settings)
@@ -126,12 +130,12 @@ def control_models(parts: Parts, dial: Callable[[str], str] | None) -> None:
     chosen = usable(parts.settings.models)
     calls = ModelCalls(
         partial(worker_api, chosen, dial or str),
-        silence=silence(parts.settings, is_dialled=dial is not None),
+        silence=lora_disabled_reason(parts.settings, is_dialled=dial is not None),
         at_once=chosen.calls_at_once,
-        may_call=parts.may_write,
+        may_call=parts.holds_lease,
         observe=CallMetrics(parts.metrics.registry).called,
     )
-    pace, recorder = StatusPace(STATUS_SECONDS), parts.events.recorder("dynamomodel")
+    pace, recorder = StatusRateLimit(STATUS_SECONDS), parts.events.recorder("dynamomodel")
     models = ModelController(parts.client, parts.writer, parts.cache, recorder, pace, calls)
     calls.wake = parts.built.control(models, parts.pace).wake
     parts.built.serve(calls)
@@ -142,16 +146,16 @@ def control_requests(parts: Parts) -> None:
     settings = parts.settings.render
     accepts_all = parts.settings.webhooks.graphs_elsewhere
     grants = Grants(parts.client, accepts_all, bool(settings.restricted_namespace))
-    facts = RequestFacts(parts.client, parts.cache, settings, grants, parts.heavy)
+    facts = RequestInputs(parts.client, parts.cache, settings, grants, parts.heavy)
     role = settings.dgdr_profiling_nodes_cluster_role_name
-    nodes = NodeReaders(parts.client, parts.writer, parts.cache, role)
-    acts = RequestActs(parts.writer, facts, parts.shared(labels.APP_MANAGED_BY), settings, nodes)
+    nodes = GpuDiscoveryRbac(parts.client, parts.writer, parts.cache, role)
+    acts = RequestActions(parts.writer, facts, parts.shared(labels.APP_MANAGED_BY), settings, nodes)
     recorder = parts.events.recorder("dynamographdeploymentrequest")
-    requests = RequestController(parts.cache, acts, recorder, StatusPace())
+    requests = RequestController(parts.cache, acts, recorder, StatusRateLimit())
     parts.built.control(requests, replace(parts.pace, hears_itself=True))
 
 
-def silence(settings: Settings, *, is_dialled: bool) -> str:
+def lora_disabled_reason(settings: Settings, *, is_dialled: bool) -> str:
     """Why no worker is called; "" if they are."""
     if settings.models.calls == "never":
         return "LoRA calls are off (--model-calls=never)"

@@ -22,9 +22,9 @@ from dynamo_operator.reconcile.pods import SELECTOR as POD_SELECTOR
 from dynamo_operator.reconcile.pods import reduced as reduced_pod
 from dynamo_operator.reconcile.read import registries_only
 from dynamo_operator.reconcile.ssh_keys import ssh_key_informers
-from dynamo_operator.reconcile.transforms import reduced_unless_ours
+from dynamo_operator.reconcile.transforms import strip_unowned
 from dynamo_operator.requests.inputs import request_informers
-from kube_runtime.cache.crd_informer import Definitions, OptionalInformer
+from kube_runtime.cache.crd_informer import CrdInformer, OptionalInformer
 from kube_runtime.cache.informer import Informer
 from kube_runtime.types.apps import Deployment, StatefulSet
 from kube_runtime.types.core import (
@@ -88,19 +88,19 @@ def _always(settings: RenderSettings) -> list[Informer[Any]]:
         Informer(each, namespace=namespace, most_bytes=most_bytes(each, settings))
         for each in _RECONCILED
     ]
-    children = [Informer(each, namespace=namespace, keep=reduced_unless_ours) for each in _CHILDREN]
+    children = [Informer(each, namespace=namespace, transform=strip_unowned) for each in _CHILDREN]
     secrets = Informer(
         PullSecret,
         namespace=namespace,
         fields="type=kubernetes.io/dockerconfigjson",
-        keep=registries_only,
+        transform=registries_only,
     )
     # ConfigMaps are many and large; ours are those of components.
     configs = Informer(ConfigMap, namespace=namespace, labels=labels.COMPONENT)
-    pods = Informer(Pod, namespace=namespace, labels=POD_SELECTOR, keep=reduced_pod)
+    pods = Informer(Pod, namespace=namespace, labels=POD_SELECTOR, transform=reduced_pod)
     slices = Informer(EndpointSlice, namespace=namespace, labels=SLICE_SELECTOR)
     leaders = Informer(StatefulSet, namespace=namespace, labels=SET_NAME)
-    definitions = Definitions()
+    definitions = CrdInformer()
     optional = [
         OptionalInformer(each, definitions, namespace=namespace, granted_by=granted_by(each.KIND))
         for each in _OPTIONAL

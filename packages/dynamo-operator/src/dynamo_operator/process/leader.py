@@ -31,7 +31,7 @@ def election(client: Client, settings: Settings, user: str) -> Election | None:
     )
 
 
-def alone(election: Election) -> Health:
+def leader_health(election: Election) -> Health:
     """Not ready while another installation does the work.
 
     One that answers reviews stays ready: the API server calls it, and could store nothing otherwise.

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 
 from dynamo_graphs.settings import Settings
-from dynamo_operator.admission.identity import Identity
+from dynamo_operator.admission.identity import OperatorIdentity
 from dynamo_operator.admission.webhooks import Webhooks, webhooks
 from dynamo_operator.namespaces.scope import Scope
 from dynamo_operator.observability.access import Access
-from dynamo_operator.observability.certificate import Place, metrics_certificate
+from dynamo_operator.observability.certificate import CertificatePaths, metrics_certificate
 from dynamo_operator.observability.server import (
     METRICS,
     health_server,
@@ -22,7 +22,11 @@ from kube_runtime.metrics import RuntimeMetrics
 
 
 def admission(
-    identity: Identity, cache: Cache, settings: Settings, metrics: RuntimeMetrics, scope: Scope
+    identity: OperatorIdentity,
+    cache: Cache,
+    settings: Settings,
+    metrics: RuntimeMetrics,
+    scope: Scope,
 ) -> Webhooks | None:
     """The admission webhooks. None means: they are off."""
     chosen = settings.webhooks
@@ -31,7 +35,13 @@ def admission(
         return None
     namespace = own_namespace(chosen.namespace, "webhooks.namespace", "--webhook-namespace")
     built = webhooks(
-        identity, cache, metrics.registry, address, namespace, settings, skips=scope.skips
+        identity,
+        cache,
+        metrics.registry,
+        address,
+        namespace,
+        settings,
+        is_excluded=scope.is_excluded,
     )
     metrics.observe_certificate("webhooks", lambda: built.certificate.expires)
     return built
@@ -64,7 +74,7 @@ def serve_metrics(
         namespace = own_namespace(
             settings.webhooks.namespace, "webhooks.namespace", "--webhook-namespace"
         )
-    kept = metrics_certificate(chosen, Place(client, cache, namespace))
+    kept = metrics_certificate(chosen, CertificatePaths(client, cache, namespace))
     kept.join(built)
     metrics.observe_certificate("metrics", lambda: kept.certificate.expires)
     access = Access(client, METRICS) if chosen.access == "reviewed" else None

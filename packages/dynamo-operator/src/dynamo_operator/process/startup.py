@@ -53,15 +53,15 @@ async def prepared(
         ConfigError: our kinds are not installed, or the operator's identity is unknown.
         OperatorError: the API server refused, or did not answer for `PATIENCE_SECONDS`.
     """
-    await patiently(lambda: require_definitions(client))
-    user = await patiently(lambda: _user(client, authorization))
+    await retried_until_reachable(lambda: require_crds(client))
+    user = await retried_until_reachable(lambda: _user(client, authorization))
     settings = _knowing_itself(settings, user)
     scope = scope_of(client, settings)
-    await patiently(scope.claim)
+    await retried_until_reachable(scope.claim)
     return settings, scope, user
 
 
-async def patiently(act: Callable[[], Awaitable[T]]) -> T:
+async def retried_until_reachable(act: Callable[[], Awaitable[T]]) -> T:
     """What `act` returns, retried for as long as the API server does not answer.
 
     Raises:
@@ -109,7 +109,7 @@ async def until_stopped(work: Awaitable[T], stop: asyncio.Event, settings: Setti
         await asyncio.gather(working, *others, return_exceptions=True)
 
 
-async def require_definitions(client: Client) -> None:
+async def require_crds(client: Client) -> None:
     """Return when our kinds are served.
 
     Raises:

@@ -6,11 +6,11 @@ They are queued after the status was written, so that who reads an event finds t
 from collections.abc import Sequence
 
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.status.events import happenings
+from dynamo_graphs.status.events import status_events
 from dynamo_graphs.validation import Problem
 from kube_runtime.apply.result import Applied, Obstacle
 from kube_runtime.apply.suppression import CONTEST_SECONDS
-from kube_runtime.controller.controller import DONE, Again, Outcome
+from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.controller.events import MESSAGE_LIMIT, Recorder
 from kube_runtime.text import fitted
 from kube_runtime.types.meta import Resource
@@ -29,27 +29,25 @@ _FREE = frozenset(
 NOTHING = Applied()
 
 
-def outcome(applied: Applied) -> Outcome:
+def result_of(applied: Applied) -> Result:
     """When to look again, given what could not be written."""
     if not applied.blocked:
-        return Again(CONTEST_SECONDS) if applied.contested else DONE
+        return Result(CONTEST_SECONDS) if applied.contested else DONE
     if all(each.obstacle in _FREE for each in applied.blocked):
-        return Again(CONFLICT_RETRY_SECONDS)
-    return Again(REJECTED_RETRY_SECONDS)
+        return Result(CONFLICT_RETRY_SECONDS)
+    return Result(REJECTED_RETRY_SECONDS)
 
 
-def soonest(found: Outcome, *others: float | None) -> Outcome:
+def earliest(found: Result, *others: float | None) -> Result:
     """The outcome, or to look again after the shortest of the other times, if that is sooner.
 
     None or 0 means: nothing will change by time alone.
     """
-    times = [each for each in others if each]
-    if isinstance(found, Again):
-        times.append(found.after_seconds)
-    return Again(min(times)) if times else DONE
+    times = [each for each in (found.requeue_after_seconds, *others) if each]
+    return Result(min(times)) if times else DONE
 
 
-def report(
+def record_events(
     recorder: Recorder,
     before: Resource,
     after: Resource,
@@ -71,7 +69,7 @@ def report(
     if after is before:
         return
     if isinstance(before, DynamoGraphDeployment) and isinstance(after, DynamoGraphDeployment):
-        for each in happenings(before, after):
+        for each in status_events(before, after):
             recorder.event(
                 before, reason=each.reason, message=each.message, warning=each.is_warning
             )

@@ -14,8 +14,8 @@ from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.grove_names import gang_names_of
 from dynamo_graphs.api.provider import is_on_grove, kai_queue
-from dynamo_graphs.facts import InUse
-from dynamo_graphs.status.grove import GangMember
+from dynamo_graphs.facts import LiveTemplate
+from dynamo_graphs.status.grove import GroveMember
 from dynamo_graphs.types.grove import (
     PodClique,
     PodCliqueScale,
@@ -37,7 +37,7 @@ _INDEX = "-0-"
 """Between the name of a set and that of what is under it: our sets have one replica, number 0."""
 
 
-def members(graph: DynamoGraphDeployment, cache: Cache) -> dict[str, GangMember]:
+def members(graph: DynamoGraphDeployment, cache: Cache) -> dict[str, GroveMember]:
     """The services of a graph on Grove by their keys, each with what Grove runs it by."""
     names = gang_names_of(graph)
     found = {}
@@ -46,11 +46,11 @@ def members(graph: DynamoGraphDeployment, cache: Cache) -> dict[str, GangMember]
         is_group = bool(service.multinode and service.multinode.node_count > 1)
         at = Key(graph.metadata.namespace, name)
         live = cache.get(PodCliqueScalingGroup, at) if is_group else cache.get(PodClique, at)
-        found[key] = GangMember(name, is_group, live, service.replicas)
+        found[key] = GroveMember(name, is_group, live, service.replicas)
     return found
 
 
-def in_use(graph: DynamoGraphDeployment, cache: Cache) -> dict[str, InUse]:
+def live_templates(graph: DynamoGraphDeployment, cache: Cache) -> dict[str, LiveTemplate]:
     """What is in use of the template of a graph's set: by the names of cliques and groups."""
     names = gang_names_of(graph)
     present = cache.get(PodCliqueSet, Key(graph.metadata.namespace, names.set))
@@ -59,7 +59,7 @@ def in_use(graph: DynamoGraphDeployment, cache: Cache) -> dict[str, InUse]:
     template = msgspec.json.decode(present.spec, type=PodCliqueSetSpec).template
     live = {names.services[key] for key, each in members(graph, cache).items() if each.live}
     cliques = {
-        each.name: InUse(
+        each.name: LiveTemplate(
             each.spec.replicas if each.name in live else None,
             each.spec.min_available,
             each.annotations.get(labels.RESTART_AT, ""),
@@ -68,7 +68,7 @@ def in_use(graph: DynamoGraphDeployment, cache: Cache) -> dict[str, InUse]:
         for each in template.cliques
     }
     groups = {
-        each.name: InUse(each.replicas)
+        each.name: LiveTemplate(each.replicas)
         for each in template.pod_clique_scaling_groups
         if each.name in live
     }
@@ -76,7 +76,7 @@ def in_use(graph: DynamoGraphDeployment, cache: Cache) -> dict[str, InUse]:
 
 
 async def scale(
-    graph: DynamoGraphDeployment, found: Mapping[str, GangMember], writer: Writer
+    graph: DynamoGraphDeployment, found: Mapping[str, GroveMember], writer: Writer
 ) -> Applied:
     """Give live cliques and scaling groups the size that the graph says, where it is another."""
     changes: list[Change] = []
@@ -128,7 +128,7 @@ async def old_provider_left(graph: DynamoGraphDeployment, cache: Cache, writer: 
     return Applied((), tuple(changes), ())
 
 
-def gang_watches(cache: Cache) -> tuple[Watches, ...]:
+def grove_watches(cache: Cache) -> tuple[Watches, ...]:
     """What else wakes graphs on Grove: what Grove makes of their sets, and the queues that they wait in."""
     return (
         Watches(PodClique, _graph_of_child(cache)),

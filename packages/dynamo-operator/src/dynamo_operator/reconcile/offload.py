@@ -14,9 +14,9 @@ import structlog
 from dynamo_graphs.validation.size import weight_bytes
 from kube_runtime.apply.drift import fingerprint_of
 from kube_runtime.apply.suppression import Recent
-from kube_runtime.controller.controller import Again, Outcome
-from kube_runtime.controller.places import place_given_up
-from kube_runtime.controller.worker import SECONDS, WorkEnded, Workers
+from kube_runtime.controller.controller import Result
+from kube_runtime.controller.places import worker_slot_released
+from kube_runtime.controller.worker import SECONDS, WorkEnded, WorkerPool
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.meta import Resource
 
@@ -32,12 +32,12 @@ _REMEMBERED: Final = 4096
 _log = structlog.get_logger()
 
 
-class Heavy:
+class Offload:
     """Does what may be expensive. Without `workers`, as in tests and offline, everything is done at once."""
 
     def __init__(
         self,
-        workers: Workers | None = None,
+        workers: WorkerPool | None = None,
         metrics: RuntimeMetrics | None = None,
         *,
         seconds: float = SECONDS,
@@ -62,7 +62,7 @@ class Heavy:
         """
         if self._workers is None or weight_bytes(owner) + more_bytes <= IN_PLACE_BYTES:
             return tuple(function(*args))
-        with place_given_up():
+        with worker_slot_released():
             pieces = await self._workers.submit(
                 in_pieces,
                 (function, args),
@@ -90,9 +90,9 @@ class Heavy:
     async def reconciled(
         self,
         found: R,
-        reconcile: Callable[[R], Awaitable[Outcome]],
+        reconcile: Callable[[R], Awaitable[Result]],
         report: Callable[[R, str], Awaitable[None]],
-    ) -> Outcome:
+    ) -> Result:
         """The outcome of a reconcile, unless its work was ended, now or when the object was the same before.
 
         `report` writes that to the object; everything that runs for it stays as it is.
@@ -101,7 +101,7 @@ class Heavy:
         if known := self._ended.get(uid):
             fingerprint, until = known
             if now < until and fingerprint == fingerprint_of(found):
-                return Again(until - now)
+                return Result(until - now)
             self._ended.forget(uid)
         try:
             return await reconcile(found)
@@ -111,7 +111,7 @@ class Heavy:
                 self._metrics.work_ended(found.KIND.name, error.cause)
             self._ended.put(uid, (fingerprint_of(found), now + AGAIN_SECONDS))
             await report(found, f"Not processed: {error}. Running pods keep running.")
-            return Again(AGAIN_SECONDS)
+            return Result(AGAIN_SECONDS)
 
 
 def alone(function: Callable[..., T], args: tuple[Any, ...]) -> tuple[T]:

@@ -7,7 +7,7 @@ from dynamo_graphs.api.model import DynamoModel
 from dynamo_graphs.status.pause import paused_condition
 from kube_runtime.apply.status_patch import patch_status
 from kube_runtime.apply.writer import Writer
-from kube_runtime.controller.controller import DONE, Outcome
+from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.controller.events import Recorder
 from kube_runtime.kind import Object
 
@@ -16,7 +16,7 @@ async def report_paused(
     found: DynamoGraphDeployment | DynamoComponentDeployment | DynamoModel,
     writer: Writer,
     recorder: Recorder,
-) -> Outcome:
+) -> Result:
     """Say that the object is paused. Its next change wakes us, the end of the pause too."""
     status: Object = {"conditions": [paused_condition(found)]}
     if isinstance(found, DynamoModel):  # both are required by the schema

@@ -17,7 +17,7 @@ from kube_runtime.kind import Key
 T = TypeVar("T", DynamoGraphDeployment, DynamoComponentDeployment)
 
 
-async def to_reconcile(
+async def load_for_reconcile(
     type_: type[T], key: Key, *, cache: Cache, client: Client, writer: Writer, recorder: Recorder
 ) -> T | None:
     """The object that is to be brought to what its spec says.

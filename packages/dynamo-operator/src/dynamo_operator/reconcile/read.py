@@ -31,7 +31,7 @@ from dynamo_graphs.types.istio import VirtualService
 from dynamo_graphs.types.kai import Queue
 from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
 from dynamo_graphs.types.volcano import PodGroup
-from dynamo_operator.reconcile.grove import in_use
+from dynamo_operator.reconcile.grove import live_templates
 from dynamo_operator.reconcile.ssh_keys import missing_ssh_keys
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches
@@ -48,7 +48,7 @@ _TYPES: Mapping[OptionalApi, tuple[type[Resource], ...]] = {
 }
 
 
-def gather(namespace: str, cache: Cache) -> Facts:
+def read_facts(namespace: str, cache: Cache) -> Facts:
     """The facts for the components of one namespace."""
     beside = cache.derived(
         ("beside components", namespace),
@@ -98,11 +98,13 @@ def _beside_components(namespace: str, cache: Cache) -> Facts:
     )
 
 
-def gather_for_graph(graph: DynamoGraphDeployment, cache: Cache, settings: RenderSettings) -> Facts:
+def read_facts_for_graph(
+    graph: DynamoGraphDeployment, cache: Cache, settings: RenderSettings
+) -> Facts:
     """The facts for a graph: those of its namespace, and what it may use beside its components."""
     namespace = graph.metadata.namespace
     return replace(
-        gather(namespace, cache),
+        read_facts(namespace, cache),
         grove_served=_serves(cache, GROVE),
         kai_served=_serves(cache, KAI),
         inference_pools_served=_serves(cache, INFERENCE_POOL),
@@ -110,7 +112,7 @@ def gather_for_graph(graph: DynamoGraphDeployment, cache: Cache, settings: Rende
         claims=frozenset(
             each.metadata.name for each in cache.list(PersistentVolumeClaim, namespace)
         ),
-        gang=in_use(graph, cache),
+        gang=live_templates(graph, cache),
         missing_ssh_keys=missing_ssh_keys(graph, cache, settings),
     )
 
@@ -135,13 +137,13 @@ def registries_only(secret: PullSecret) -> PullSecret:
 
 
 def fact_watches(cache: Cache) -> tuple[Watches, ...]:
-    """What wakes components when a fact changes; the same kinds that `gather` reads."""
+    """What wakes components when a fact changes; the same kinds that `read_facts` reads."""
     return tuple(
         Watches(type_, _components_beside(cache)) for type_ in (PullSecret, ServiceAccount)
     )
 
 
-def claim_watch(cache: Cache) -> Watches:
+def pvc_watch(cache: Cache) -> Watches:
     """What wakes the graphs that name a PVC when it is created or deleted."""
 
     def keys(changed: Resource) -> Iterator[Key]:

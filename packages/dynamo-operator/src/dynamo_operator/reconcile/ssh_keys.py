@@ -13,7 +13,7 @@ from typing import Any
 from dynamo_graphs.api.framework import needs_ssh_keys
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.settings import RenderSettings
-from dynamo_operator.reconcile.transforms import reduced_unless_ours
+from dynamo_operator.reconcile.transforms import strip_unowned
 from kube_runtime.apply.shared_ownership import shared_watch
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Informer, Watches
@@ -32,7 +32,7 @@ def ssh_key_informers(settings: RenderSettings) -> list[Informer[Any]]:
         SshKeysCopy,
         namespace=settings.restricted_namespace,
         fields=name,
-        keep=reduced_unless_ours,
+        transform=strip_unowned,
     )
     source = shared_source(settings)
     return (

@@ -29,7 +29,7 @@ from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches
 from kube_runtime.client.requests import ABSENT
-from kube_runtime.controller.controller import DONE, Outcome
+from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.errors import Conflict
 from kube_runtime.kind import Key, Object
 from kube_runtime.types.core import SshKeysCopy
@@ -66,7 +66,7 @@ class SshKeyController:
 
         return (Watches(DynamoGraphDeployment, keys),)
 
-    async def reconcile(self, key: Key) -> Outcome:
+    async def reconcile(self, key: Key) -> Result:
         """Create the Secret, unless it exists or is not needed."""
         if self.cache.get(SshKeysCopy, key) is not None:
             return DONE

@@ -17,7 +17,7 @@ OPERATOR = "dynamo-operator"
 """The value of our marker labels."""
 
 
-def reduced_unless_ours(each: R) -> R:
+def strip_unowned(each: R) -> R:
     """The object as it is if one of our kinds owns it or it has our marker, else its metadata alone."""
     owners = each.metadata.owner_references
     if any(owner.api_version.partition("/")[0] == GROUP for owner in owners):

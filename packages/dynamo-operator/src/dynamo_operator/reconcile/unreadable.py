@@ -11,17 +11,17 @@ from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.model import DynamoModel
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
-from dynamo_graphs.plan.request import Reason as RequestReason
-from dynamo_graphs.status.graph import State
+from dynamo_graphs.plan.request import RequestReason
+from dynamo_graphs.status.graph import GraphState
 from dynamo_graphs.status.model import ModelReason
 from dynamo_graphs.status.reasons import ComponentReason, GraphReason
 from dynamo_graphs.status.scaling import ScalingReason
-from dynamo_operator.reconcile.events import report
+from dynamo_operator.reconcile.events import record_events
 from dynamo_operator.reconcile.finalizer import without_finalizer
 from kube_runtime.apply.status_patch import patch_status
 from kube_runtime.apply.writer import Writer
 from kube_runtime.client.requests import Client
-from kube_runtime.controller.controller import DONE, Outcome
+from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.controller.events import Recorder
 from kube_runtime.errors import DecodeError, TooLarge
 from kube_runtime.kind import Key, Object
@@ -106,7 +106,7 @@ async def report_unreadable(
     client: Client,
     writer: Writer,
     recorder: Recorder,
-) -> Outcome:
+) -> Result:
     """Say on the object why it cannot be read, or is not: it is too large. Its next change wakes us again.
 
     Raises:
@@ -130,10 +130,10 @@ async def report_unreadable(
         ]
     }
     if isinstance(bare, _BareGraph):
-        status["state"] = str(State.FAILED)
+        status["state"] = str(GraphState.FAILED)
     if isinstance(bare, _BareModel):  # the schema wants both in every status
         status["readyEndpoints"] = bare.status.ready_endpoints or 0
         status["totalEndpoints"] = bare.status.total_endpoints or 0
     stored = await patch_status(writer, bare, status)
-    report(recorder, bare, stored, lack=("TooLarge" if is_large else "DecodeFailed", text))
+    record_events(recorder, bare, stored, lack=("TooLarge" if is_large else "DecodeFailed", text))
     return DONE

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from dynamo_graphs.validation import Problem
-from dynamo_operator.reconcile.offload import Heavy
+from dynamo_operator.reconcile.offload import Offload
 from kube_runtime.apply.drift import fingerprint_of
 from kube_runtime.apply.suppression import Recent
 from kube_runtime.types.meta import Resource
@@ -19,7 +19,7 @@ REMEMBERED = 16_384
 """Objects of one controller."""
 
 
-class Sound:
+class ValidationCache:
     """Finds the mistakes of objects, of the same content only once.
 
     `find` may depend on the object's labels, annotations, owner references and spec, on what an object never
@@ -39,7 +39,7 @@ class Sound:
         )
 
     async def problems_by(
-        self, heavy: Heavy, found: R, find: Callable[[R], tuple[Problem, ...]]
+        self, heavy: Offload, found: R, find: Callable[[R], tuple[Problem, ...]]
     ) -> tuple[Problem, ...]:
         """The same, with the mistakes of a large object found in a process of its own.
 

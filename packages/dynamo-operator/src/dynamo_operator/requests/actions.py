@@ -20,12 +20,12 @@ from dynamo_graphs.plan.request_output import BadOutput, named_config_maps
 from dynamo_graphs.render.profiling import account_objects, placement, profiling_job
 from dynamo_graphs.render.profiling_config import BASE_FILE
 from dynamo_graphs.settings import RenderSettings
-from dynamo_operator.requests.gpu_discovery_rbac import NodeReaders
-from dynamo_operator.requests.inputs import RequestFacts, job_key, output_key
+from dynamo_operator.requests.gpu_discovery_rbac import GpuDiscoveryRbac
+from dynamo_operator.requests.inputs import RequestInputs, job_key, output_key
 from kube_runtime.apply.applier import controller_reference
 from kube_runtime.apply.result import Obstructed, controls
 from kube_runtime.apply.shared_ownership import SharedApplier
-from kube_runtime.apply.suppression import Restraint, Wish, digest_of
+from kube_runtime.apply.suppression import Target, WriteSuppression, digest_of
 from kube_runtime.apply.writer import Writer
 from kube_runtime.client.requests import ABSENT
 from kube_runtime.errors import Forbidden, Invalid, NotFound
@@ -39,7 +39,7 @@ _REFUSALS = (Forbidden, Invalid, NotFound)
 """NotFound is of the namespace: nothing else is looked up when an object is made."""
 
 
-class Hindered(Exception):
+class ActionBlocked(Exception):
     """An act that cannot be done now, and why; `is_taken` if another has the name."""
 
     def __init__(self, text: str, *, is_taken: bool = False) -> None:
@@ -48,15 +48,15 @@ class Hindered(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class RequestActs:
+class RequestActions:
     """Acts for one request after the other."""
 
     writer: Writer
-    facts: RequestFacts
+    facts: RequestInputs
     shared: SharedApplier
     settings: RenderSettings
-    nodes: NodeReaders
-    restraint: Restraint = field(default_factory=Restraint)
+    nodes: GpuDiscoveryRbac
+    restraint: WriteSuppression = field(default_factory=WriteSuppression)
 
     async def start(
         self, request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec
@@ -69,7 +69,7 @@ class RequestActs:
         """
         if not (self.settings.operator_image or self.settings.profiling_copier_image):
             text = "missing image of the container that saves the results (expected "
-            raise Hindered(f"{text}--operator-image or --profiling-copier-image)")
+            raise ActionBlocked(f"{text}--operator-image or --profiling-copier-image)")
         await self._forget(request)
         await self._account(request, spec)
         base = await self._base(request, spec)
@@ -78,12 +78,12 @@ class RequestActs:
         )
         owners = {"ownerReferences": [controller_reference(request)]}
         body = {**wanted, "metadata": wanted["metadata"] | owners}
-        wish = Wish(request.metadata.uid, Job.KIND.name, job_key(request))
+        wish = Target(request.metadata.uid, Job.KIND.name, job_key(request))
         try:
             with self.restraint.attempting(wish, digest_of(body), ""):
                 return await self.writer.apply(Job, body, force=False, uid=ABSENT)
         except Obstructed as error:
-            raise Hindered(str(error)) from error
+            raise ActionBlocked(str(error)) from error
 
     async def clear(self, request: DynamoGraphDeploymentRequest, job: Job) -> None:
         """Delete the Job of an earlier spec. Its removal wakes the request."""
@@ -128,7 +128,7 @@ class RequestActs:
                 if graph is not None:
                     body["metadata"]["ownerReferences"] = [_owner(graph)]
                 await self._config_map(request, body)
-            except (*_REFUSALS, BadOutput, Hindered) as error:
+            except (*_REFUSALS, BadOutput, ActionBlocked) as error:
                 said = error.message if isinstance(error, _REFUSALS) else str(error)
                 text = f"failed to create ConfigMap {name}: {said}"
                 problems.append(f"Failed to create ConfigMaps from profiling output: {text}")
@@ -148,16 +148,16 @@ class RequestActs:
             OperatorError: the API server could not be reached or failed.
         """
         if refusal := await self.facts.refusal(request, at.namespace):
-            raise Hindered(refusal)
+            raise ActionBlocked(refusal)
         body = deployed(request, spec, at)
-        wish = Wish(request.metadata.uid, DynamoGraphDeployment.KIND.name, at)
+        wish = Target(request.metadata.uid, DynamoGraphDeployment.KIND.name, at)
         try:
             with self.restraint.attempting(wish, digest_of(body), ""):
                 return await self.writer.create(DynamoGraphDeployment, body)
         except Obstructed as error:
-            raise Hindered(str(error)) from error
+            raise ActionBlocked(str(error)) from error
         except NotFound as error:
-            raise Hindered(error.message) from error
+            raise ActionBlocked(error.message) from error
 
     async def _forget(self, request: DynamoGraphDeploymentRequest) -> None:
         key = output_key(request)
@@ -169,7 +169,7 @@ class RequestActs:
                 f"ConfigMap {key.name} exists and is not from profiling; the operator leaves it "
                 "alone: rename or delete it"
             )
-            raise Hindered(text, is_taken=True)
+            raise ActionBlocked(text, is_taken=True)
         await self.writer.delete(Output, key, uid=stale.metadata.uid)
 
     async def _base(
@@ -195,11 +195,11 @@ class RequestActs:
         body["metadata"]["ownerReferences"] = [controller_reference(request)]
         try:
             await self._config_map(request, body)
-        except Hindered as error:
+        except ActionBlocked as error:
             text = f"ConfigMap {ours.name}: {error}: rename or delete it"
-            raise Hindered(text, is_taken=True) from error
+            raise ActionBlocked(text, is_taken=True) from error
         except _REFUSALS as error:
-            raise Hindered(f"ConfigMap {ours.name}: {error.message}") from error
+            raise ActionBlocked(f"ConfigMap {ours.name}: {error.message}") from error
         return ours
 
     async def _account(
@@ -211,12 +211,12 @@ class RequestActs:
         role = self.settings.dgdr_profiling_cluster_role_name
         if not role:
             text = "cluster role name is required: the operator's setting "
-            raise Hindered(f"{text}dgdrProfilingClusterRoleName is empty")
+            raise ActionBlocked(f"{text}dgdrProfilingClusterRoleName is empty")
         wanted = account_objects(request.metadata.namespace, role)
         types: tuple[type[Resource], ...] = (ServiceAccount, RoleBinding)
         applied = await self.shared.apply(request, wanted=wanted, types=types)
         if said := (*(each.message for each in applied.blocked), *applied.contested):
-            raise Hindered(f"failed to ensure profiling job RBAC: {'; '.join(said)}")
+            raise ActionBlocked(f"failed to ensure profiling job RBAC: {'; '.join(said)}")
         await self._nodes(request, spec)
 
     async def _nodes(
@@ -225,7 +225,7 @@ class RequestActs:
         if not self.nodes.name or not spec.enable_gpu_discovery:
             return
         if problem := await self.nodes.admit(request):
-            raise Hindered(problem)
+            raise ActionBlocked(problem)
 
     async def _config_map(self, request: DynamoGraphDeploymentRequest, body: Object) -> None:
         key = Key(body["metadata"]["namespace"], body["metadata"]["name"])
@@ -235,7 +235,7 @@ class RequestActs:
         elif _is_own(request, live):
             await self.writer.apply(Output, body, force=True, uid=live.metadata.uid)
         else:
-            raise Hindered("it exists and has another owner; the operator leaves it alone")
+            raise ActionBlocked("it exists and has another owner; the operator leaves it alone")
 
 
 def _is_own(request: DynamoGraphDeploymentRequest, live: Resource) -> bool:

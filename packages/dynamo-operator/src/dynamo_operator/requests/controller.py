@@ -11,13 +11,21 @@ from typing import ClassVar
 
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest, DynamoGraphDeploymentRequestSpec
-from dynamo_graphs.plan.request import Act, Facts, Reason, accepted_spec, end_of, next_step, stage
+from dynamo_graphs.plan.request import (
+    Action,
+    RequestFacts,
+    RequestReason,
+    accepted_spec,
+    end_of,
+    next_step,
+    stage,
+)
 from dynamo_graphs.plan.request_digest import is_signed
 from dynamo_graphs.plan.request_graph import completed, target, with_names
 from dynamo_graphs.plan.request_output import (
     BadOutput,
-    Found,
-    Progress,
+    ProfilingProgress,
+    ProfilingResult,
     found,
     progress,
     require_small,
@@ -26,20 +34,20 @@ from dynamo_graphs.render.profiling import placement
 from dynamo_graphs.render.profiling_config import uses_ai_configurator
 from dynamo_graphs.status import request as status
 from dynamo_graphs.status.pause import is_paused
-from dynamo_graphs.status.request import Told
+from dynamo_graphs.status.request import RequestReport
 from dynamo_graphs.status.request_failure import failure, left_over, obstacle, unread
 from dynamo_operator.reconcile.events import CONFLICT_RETRY_SECONDS, REJECTED_RETRY_SECONDS
 from dynamo_operator.reconcile.finalizer import without_finalizer
 from dynamo_operator.reconcile.unreadable import report_unreadable
-from dynamo_operator.requests.actions import Hindered, RequestActs
+from dynamo_operator.requests.actions import ActionBlocked, RequestActions
 from dynamo_operator.requests.gpu_discovery_rbac import may_search
-from dynamo_operator.requests.inputs import RequestFacts, request_watches, taken_graph, target_of
-from kube_runtime.apply.result import taken
+from dynamo_operator.requests.inputs import RequestInputs, request_watches, taken_graph, target_of
+from kube_runtime.apply.result import name_conflict
 from kube_runtime.apply.shared_ownership import shared_watch
-from kube_runtime.apply.status_patch import StatusPace, patch_status
+from kube_runtime.apply.status_patch import StatusRateLimit, patch_status
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches
-from kube_runtime.controller.controller import DONE, Again, Outcome
+from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.controller.events import Recorder
 from kube_runtime.controller.worker import WorkEnded
 from kube_runtime.errors import Invalid
@@ -55,9 +63,9 @@ class RequestController:
     """Carries a DynamoGraphDeploymentRequest out."""
 
     cache: Cache
-    acts: RequestActs
+    acts: RequestActions
     recorder: Recorder
-    pace: StatusPace
+    pace: StatusRateLimit
 
     reconciles: ClassVar[type[Resource]] = DynamoGraphDeploymentRequest
     owns: ClassVar[tuple[type[Resource], ...]] = (Job,)
@@ -71,11 +79,11 @@ class RequestController:
         return (*request_watches(self.cache), *shared)
 
     @property
-    def facts(self) -> RequestFacts:
+    def facts(self) -> RequestInputs:
         """Where facts come from."""
         return self.acts.facts
 
-    async def reconcile(self, key: Key) -> Outcome:
+    async def reconcile(self, key: Key) -> Result:
         """Do the next action of this request, and report it."""
         if error := self.cache.broken(DynamoGraphDeploymentRequest, key):
             return await report_unreadable(
@@ -102,7 +110,7 @@ class RequestController:
     async def _too_expensive(self, request: DynamoGraphDeploymentRequest, text: str) -> None:
         await self._tell(request, status.too_expensive(request, text))
 
-    async def _reconcile(self, request: DynamoGraphDeploymentRequest) -> Outcome:
+    async def _reconcile(self, request: DynamoGraphDeploymentRequest) -> Result:
         at = stage(request)
         if accepted_spec(request).enable_gpu_discovery and not may_search(request):
             await self.acts.nodes.withdraw()
@@ -110,102 +118,108 @@ class RequestController:
         return await self._do(request, next_step(request, facts), facts)
 
     async def _do(  # noqa: C901, PLR0911, PLR0912  one line for each act
-        self, request: DynamoGraphDeploymentRequest, act: Act, facts: Facts
-    ) -> Outcome:
+        self, request: DynamoGraphDeploymentRequest, act: Action, facts: RequestFacts
+    ) -> Result:
         match act:
-            case Act.REST:
+            case Action.REST:
                 return await self._rest(request)
-            case Act.REFUSE:
+            case Action.REFUSE:
                 await self._tell(request, status.refused(request, facts.problems))
-                return Again(REJECTED_RETRY_SECONDS)
-            case Act.ACCEPT:
+                return Result(REJECTED_RETRY_SECONDS)
+            case Action.ACCEPT:
                 return await self._accept(request)
-            case Act.CLEAR if facts.job is not None:
+            case Action.CLEAR if facts.job is not None:
                 await self.acts.clear(request, facts.job)
                 return DONE
-            case Act.WAIT:
+            case Action.WAIT:
                 text = left_over(facts.job, facts.pods_left)
                 return await self._tell(request, status.waiting(request, text))
-            case Act.START:
+            case Action.START:
                 return await self._start(request)
-            case Act.BEGIN:
+            case Action.BEGIN:
                 return await self._begin(request)
-            case Act.FAIL_START if facts.job is not None:
+            case Action.FAIL_START if facts.job is not None:
                 return await self._taken(request, facts.job)
-            case Act.WATCH:
+            case Action.WATCH:
                 return await self._watch(request, facts)
-            case Act.FAIL if facts.job is not None:
+            case Action.FAIL if facts.job is not None:
                 return await self._fail(request, facts, facts.job)
-            case Act.VANISHED:
+            case Action.VANISHED:
                 return await self._vanished(request, facts)
-            case Act.HARVEST:
+            case Action.HARVEST:
                 return await self._harvest(request, facts)
-            case Act.CREATE:
+            case Action.CREATE:
                 return await self._create(request)
-            case Act.CONFLICT:
+            case Action.CONFLICT:
                 text = taken_graph(target_of(request))
-                await self._tell(request, status.not_created(request, Reason.NAME_CONFLICT, text))
-                return Again(REJECTED_RETRY_SECONDS)
-            case Act.MIRROR if facts.graph is not None:
+                await self._tell(
+                    request, status.not_created(request, RequestReason.NAME_CONFLICT, text)
+                )
+                return Result(REJECTED_RETRY_SECONDS)
+            case Action.MIRROR if facts.graph is not None:
                 return await self._mirror(request, facts.graph)
-            case Act.LOSE:
+            case Action.LOSE:
                 return await self._tell(request, status.lost(request))
-            case Act.SETTLE:
+            case Action.SETTLE:
                 return await self._tell(request, status.settled(request))
             case _:
                 raise AssertionError(f"{act} without its object")
 
-    async def _rest(self, request: DynamoGraphDeploymentRequest) -> Outcome:
+    async def _rest(self, request: DynamoGraphDeploymentRequest) -> Result:
         """Nothing is left to do but to say once that a change of the spec comes too late."""
-        if status.has_to_be_resaid(request):
-            await self._tell(request, status.resaid(request))
+        if status.has_to_be_restated(request):
+            await self._tell(request, status.restated(request))
         return DONE
 
-    async def _accept(self, request: DynamoGraphDeploymentRequest) -> Outcome:
+    async def _accept(self, request: DynamoGraphDeploymentRequest) -> Result:
         spec = request.spec
         if spec is None:
             return DONE
         return await self._tell(request, status.accepted(request, spec))
 
-    async def _start(self, request: DynamoGraphDeploymentRequest) -> Outcome:
+    async def _start(self, request: DynamoGraphDeploymentRequest) -> Result:
         spec = accepted_spec(request)
         try:
             job = await self.acts.start(request, spec)
-        except Hindered as error:
-            reason = Reason.NAME_CONFLICT if error.is_taken else Reason.JOB_CREATION_FAILED
+        except ActionBlocked as error:
+            reason = (
+                RequestReason.NAME_CONFLICT if error.is_taken else RequestReason.JOB_CREATION_FAILED
+            )
             await self._tell(request, status.not_started(request, reason, str(error)))
-            return Again(REJECTED_RETRY_SECONDS)
+            return Result(REJECTED_RETRY_SECONDS)
         text = f"Created Job {job.metadata.name}"
         self.recorder.event(request, reason="CreateJob", message=text)
         return await self._begin(request)
 
-    async def _begin(self, request: DynamoGraphDeploymentRequest) -> Outcome:
+    async def _begin(self, request: DynamoGraphDeploymentRequest) -> Result:
         is_offline = uses_ai_configurator(accepted_spec(request))
         return await self._tell(request, status.begun(request, _now(), is_offline=is_offline))
 
-    async def _taken(self, request: DynamoGraphDeploymentRequest, job: Job) -> Outcome:
-        blocked = taken(job, request)
+    async def _taken(self, request: DynamoGraphDeploymentRequest, job: Job) -> Result:
+        blocked = name_conflict(job, request)
         if blocked.passes_by_itself:
             await self._tell(request, status.waiting(request, blocked.message))
-            return Again(CONFLICT_RETRY_SECONDS)
-        told = status.not_started(request, Reason.NAME_CONFLICT, blocked.message)
+            return Result(CONFLICT_RETRY_SECONDS)
+        told = status.not_started(request, RequestReason.NAME_CONFLICT, blocked.message)
         await self._tell(request, told)
-        return Again(REJECTED_RETRY_SECONDS)
+        return Result(REJECTED_RETRY_SECONDS)
 
-    async def _watch(self, request: DynamoGraphDeploymentRequest, facts: Facts) -> Outcome:
+    async def _watch(self, request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Result:
         text, again = obstacle(self.facts.pods(request), datetime.now(UTC))
         told = status.watched(request, _said(facts), text)
         if wait := self.pace.wait(request, told.status):
-            return Again(wait)
+            return Result(wait)
         await self._tell(request, told, self.pace)
-        return Again(again) if again else DONE
+        return Result(again) if again else DONE
 
-    async def _fail(self, request: DynamoGraphDeploymentRequest, facts: Facts, job: Job) -> Outcome:
+    async def _fail(
+        self, request: DynamoGraphDeploymentRequest, facts: RequestFacts, job: Job
+    ) -> Result:
         end, said = end_of(job) or Condition("Failed", "True"), _said(facts)
         text = failure(end, await self.facts.live_pods(request), said)
         return await self._tell(request, status.profiling_failed(request, text, said, _now()))
 
-    async def _vanished(self, request: DynamoGraphDeploymentRequest, facts: Facts) -> Outcome:
+    async def _vanished(self, request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Result:
         name = request.status.profiling_job_name or "of the request"
         text = (
             f"profiling job {name} was deleted before the operator read its results. Create a new "
@@ -214,7 +228,7 @@ class RequestController:
         told = status.profiling_failed(request, text, _said(facts), _now())
         return await self._tell(request, told)
 
-    async def _harvest(self, request: DynamoGraphDeploymentRequest, facts: Facts) -> Outcome:
+    async def _harvest(self, request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Result:
         said = _said(facts)
         try:
             return await self._record(request, facts, said)
@@ -226,8 +240,8 @@ class RequestController:
         return await self._tell(request, told)
 
     async def _record(
-        self, request: DynamoGraphDeploymentRequest, facts: Facts, said: Progress
-    ) -> Outcome:
+        self, request: DynamoGraphDeploymentRequest, facts: RequestFacts, said: ProfilingProgress
+    ) -> Result:
         """Write down what was found, before anything is made of it."""
         spec, name = accepted_spec(request), status.output_name(request)
         if facts.output is None:
@@ -255,7 +269,7 @@ class RequestController:
         return await self._tell(request, told)
 
     async def _check_origin(
-        self, request: DynamoGraphDeploymentRequest, facts: Facts, namespace: str
+        self, request: DynamoGraphDeploymentRequest, facts: RequestFacts, namespace: str
     ) -> None:
         """Return if the results may be used there.
 
@@ -270,26 +284,26 @@ class RequestController:
                 f"required to create objects in namespace {namespace}"
             )
 
-    async def _create(self, request: DynamoGraphDeploymentRequest) -> Outcome:
+    async def _create(self, request: DynamoGraphDeploymentRequest) -> Result:
         at = target_of(request)
         try:
             graph = await self.acts.create(request, accepted_spec(request), at)
-        except Hindered as error:
-            reason = Reason.DEPLOYMENT_CREATION_FAILED
+        except ActionBlocked as error:
+            reason = RequestReason.DEPLOYMENT_CREATION_FAILED
             await self._tell(request, status.not_created(request, reason, str(error)))
-            return Again(REJECTED_RETRY_SECONDS)
+            return Result(REJECTED_RETRY_SECONDS)
         return await self._created(request, graph)
 
     async def _created(
         self, request: DynamoGraphDeploymentRequest, graph: DynamoGraphDeployment
-    ) -> Outcome:
+    ) -> Result:
         kept = request.status.additional_resources
         problems = await self.acts.config_maps(request, kept, graph.metadata.namespace, graph)
         return await self._tell(request, status.created(request, graph.key, problems))
 
     async def _mirror(
         self, request: DynamoGraphDeploymentRequest, graph: DynamoGraphDeployment
-    ) -> Outcome:
+    ) -> Result:
         deployment = request.status.deployment
         if deployment is None or not deployment.created:
             return await self._created(
@@ -297,12 +311,15 @@ class RequestController:
             )  # created by a process that could not record it
         told = status.mirrored(request, graph)
         if wait := self.pace.wait(request, told.status):
-            return Again(wait)
+            return Result(wait)
         return await self._tell(request, told, self.pace)
 
     async def _tell(
-        self, request: DynamoGraphDeploymentRequest, told: Told, pace: StatusPace | None = None
-    ) -> Outcome:
+        self,
+        request: DynamoGraphDeploymentRequest,
+        told: RequestReport,
+        pace: StatusRateLimit | None = None,
+    ) -> Result:
         """Write the status, then queue the events; nothing of both if the status is as it was."""
         late = status.change_rejected(request)
         stored = await patch_status(self.acts.writer, request, told.status, pace=pace)
@@ -316,7 +333,7 @@ def read_output(
     request: DynamoGraphDeploymentRequest,
     spec: DynamoGraphDeploymentRequestSpec,
     data: Mapping[str, str],
-) -> Found:
+) -> ProfilingResult:
     """What profiling has found, with what the user wants of it beyond that.
 
     Raises:
@@ -327,13 +344,13 @@ def read_output(
     return output.completed(completed(output.graph, spec, placement(spec.profiling_config)))
 
 
-def with_new_names(output: Found, renamed: Mapping[str, str]) -> Found:
+def with_new_names(output: ProfilingResult, renamed: Mapping[str, str]) -> ProfilingResult:
     """The same with new names of ConfigMaps, by the old ones."""
     return output.renamed(with_names(output.graph, renamed), renamed)
 
 
-def _said(facts: Facts) -> Progress:
-    return progress(facts.output.data) if facts.output is not None else Progress()
+def _said(facts: RequestFacts) -> ProfilingProgress:
+    return progress(facts.output.data) if facts.output is not None else ProfilingProgress()
 
 
 def _now() -> str:

@@ -23,7 +23,7 @@ _BEFORE_THE_END = frozenset((Stage.JUDGED, Stage.STARTED, Stage.PROFILED))
 
 
 @dataclass(slots=True)
-class NodeReaders:
+class GpuDiscoveryRbac:
     """The list in the ClusterRoleBinding of that name."""
 
     client: Client

@@ -14,12 +14,12 @@ from dynamo_graphs.api import labels, names
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.profiling import STATUS_FILE
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest, DynamoGraphDeploymentRequestSpec
-from dynamo_graphs.plan.request import Facts, Stage, accepted_spec, end_of, is_of_request
+from dynamo_graphs.plan.request import RequestFacts, Stage, accepted_spec, end_of, is_of_request
 from dynamo_graphs.plan.request_graph import target
 from dynamo_graphs.render.profiling_config import model_cache, profiler_config_bytes
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.validation.request import request_problems
-from dynamo_operator.reconcile.offload import Heavy
+from dynamo_operator.reconcile.offload import Offload
 from dynamo_operator.requests.cross_namespace import Grants, not_granted
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Informer, Watches
@@ -42,7 +42,7 @@ def request_informers(namespace: str) -> tuple[Informer[Any], ...]:
     return (
         Informer(Job, namespace=namespace, labels=_JOB_SELECTOR),
         Informer(JobPod, namespace=namespace, labels=labels.REQUEST),
-        Informer(Output, namespace=namespace, labels=_OUTPUT_SELECTOR, keep=_reduced),
+        Informer(Output, namespace=namespace, labels=_OUTPUT_SELECTOR, transform=_reduced),
     )
 
 
@@ -54,7 +54,7 @@ def _reduced(output: Output) -> Output:
 
 
 @dataclass(frozen=True, slots=True)
-class RequestFacts:
+class RequestInputs:
     """Finds the facts of one request after the other."""
 
     client: Client
@@ -62,9 +62,9 @@ class RequestFacts:
     settings: RenderSettings
     grants: Grants
     """Which namespaces accept graphs from requests in others."""
-    heavy: Heavy = field(default_factory=Heavy)
+    heavy: Offload = field(default_factory=Offload)
 
-    async def at(self, request: DynamoGraphDeploymentRequest, stage: Stage) -> Facts:
+    async def at(self, request: DynamoGraphDeploymentRequest, stage: Stage) -> RequestFacts:
         """What the stage asks for.
 
         Raises:
@@ -72,16 +72,16 @@ class RequestFacts:
         """
         match stage:
             case Stage.JUDGED:
-                return Facts(problems=await self.problems(request))
+                return RequestFacts(problems=await self.problems(request))
             case Stage.STARTED:
                 return await self._to_start(request)
             case Stage.PROFILED:
                 return await self._to_profile(request)
             case Stage.DEPLOYED:
                 at = target_of(request)
-                return Facts(graph=await self.surely(DynamoGraphDeployment, at))
+                return RequestFacts(graph=await self.surely(DynamoGraphDeployment, at))
             case Stage.NOTHING:
-                return Facts()
+                return RequestFacts()
 
     async def problems(self, request: DynamoGraphDeploymentRequest) -> tuple[str, ...]:
         """What is wrong with the spec, and with what it names."""
@@ -136,18 +136,18 @@ class RequestFacts:
         )
         return tuple([each async for page in pages for each in page.items])
 
-    async def _to_start(self, request: DynamoGraphDeploymentRequest) -> Facts:
+    async def _to_start(self, request: DynamoGraphDeploymentRequest) -> RequestFacts:
         job = await self.live(Job, job_key(request))
         is_edited = request.metadata.generation != request.status.observed_generation
         problems = await self.problems(request) if job is None and is_edited else ()
         left = sorted(each.metadata.name for each in self.pods(request) if _is_alive(each))
-        return Facts(problems=problems, job=job, pods_left=tuple(left))
+        return RequestFacts(problems=problems, job=job, pods_left=tuple(left))
 
-    async def _to_profile(self, request: DynamoGraphDeploymentRequest) -> Facts:
+    async def _to_profile(self, request: DynamoGraphDeploymentRequest) -> RequestFacts:
         job, key = await self.surely(Job, job_key(request)), output_key(request)
         if job is not None and end_of(job) is None:
-            return Facts(job=job, output=self.cache.get(Output, key))
-        return Facts(job=job, output=await self.live(Output, key))
+            return RequestFacts(job=job, output=self.cache.get(Output, key))
+        return RequestFacts(job=job, output=await self.live(Output, key))
 
     async def _missing(
         self, request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec

@@ -15,7 +15,7 @@ from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.names import workload_name
 from dynamo_graphs.api.revision import is_managed
-from dynamo_graphs.plan.revisions import Generations, Member, generations, members, unnoted
+from dynamo_graphs.plan.revisions import Member, Revisions, members, revisions, unnoted
 from dynamo_graphs.plan.rollout_plan import Rollout, plan_rollout
 from dynamo_graphs.render.graph import component_object
 from dynamo_graphs.settings import RenderSettings
@@ -23,7 +23,7 @@ from dynamo_graphs.status.rollout import rolling_update
 from dynamo_graphs.types.grove import ReplicasSpec
 from dynamo_operator.graph.snapshot import components_of
 from dynamo_operator.reconcile.pods import PodIndex
-from kube_runtime.apply.drift import contained, content_of
+from kube_runtime.apply.drift import content_of, has_no_drift
 from kube_runtime.apply.result import Applied, Blocked, Change, Verb, rejected
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
@@ -47,14 +47,14 @@ class ComponentScale(Resource):
     spec: ReplicasSpec = ReplicasSpec()
 
 
-def observed_generations(
+def observed_revisions(
     graph: DynamoGraphDeployment, cache: Cache, settings: RenderSettings
-) -> Generations:
+) -> Revisions:
     """The generations of a graph, which is as the user wrote it."""
     components = [each for several in components_of(graph, cache).values() for each in several]
     asked = unnoted(graph, members(graph, components))
     unchanged = frozenset(each.name for each in asked if _is_unchanged(graph, each, settings))
-    return generations(graph, components, unchanged=unchanged)
+    return revisions(graph, components, unchanged=unchanged)
 
 
 def rolling_update_status(graph: DynamoGraphDeployment, rollout: Rollout) -> Object:
@@ -66,7 +66,7 @@ def rolling_update_status(graph: DynamoGraphDeployment, rollout: Rollout) -> Obj
 
 def next_rollout(
     graph: DynamoGraphDeployment,
-    found: Generations,
+    found: Revisions,
     pods: PodIndex | None = None,
 ) -> Rollout:
     """The next step of the workers of a graph, whose services all have the replicas that are in force.
@@ -174,7 +174,7 @@ def _is_unchanged(graph: DynamoGraphDeployment, found: Member, settings: RenderS
     fields = _fields(msgspec.convert(wanted, DynamoComponentDeployment))
     if fields != _fields(found.component):
         return False
-    return contained(_about_pods(wanted), _about_pods(content_of(found.component)))
+    return has_no_drift(_about_pods(wanted), _about_pods(content_of(found.component)))
 
 
 def _fields(component: DynamoComponentDeployment) -> frozenset[str]:

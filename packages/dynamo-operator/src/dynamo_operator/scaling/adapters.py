@@ -16,7 +16,7 @@ from dynamo_graphs.api.roles import has_adapter
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_graphs.status.pause import is_paused
 from dynamo_graphs.status.scaling import replicas_of
-from dynamo_operator.graph.snapshot import observe
+from dynamo_operator.graph.snapshot import service_snapshot
 from kube_runtime.apply.applier import controller_reference
 from kube_runtime.apply.result import (
     Applied,
@@ -28,10 +28,10 @@ from kube_runtime.apply.result import (
     Verb,
     controls,
     each_applied,
+    name_conflict,
     rejected,
-    taken,
 )
-from kube_runtime.apply.suppression import Restraint, Wish, digest_of
+from kube_runtime.apply.suppression import Target, WriteSuppression, digest_of
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches
@@ -64,7 +64,7 @@ class _Orphaned(Change):
 
 
 async def keep_adapters(
-    graph: DynamoGraphDeployment, cache: Cache, writer: Writer, restraint: Restraint
+    graph: DynamoGraphDeployment, cache: Cache, writer: Writer, restraint: WriteSuppression
 ) -> Adapters:
     """Make what is missing and delete what is not wanted any more.
 
@@ -169,7 +169,7 @@ def _first_number(graph: DynamoGraphDeployment, key: str, cache: Cache) -> int:
 
     The graph's factor does not count for services with an adapter; a service that has grown by it stays so.
     """
-    live = observe(graph, cache).get(key)
+    live = service_snapshot(graph, cache).get(key)
     is_suspended = condition(graph.status.conditions, "Suspended")
     if live is None or not live.exists or (is_suspended and is_suspended.status != "False"):
         return replicas_of(graph, key)
@@ -180,7 +180,7 @@ async def _attempt(
     graph: DynamoGraphDeployment,
     cache: Cache,
     writer: Writer,
-    restraint: Restraint,
+    restraint: WriteSuppression,
     attempt: Attempt,
 ) -> None:
     wanted, type_ = attempt.wanted, DynamoGraphDeploymentScalingAdapter
@@ -190,12 +190,12 @@ async def _attempt(
         text = f"cannot read {type_.KIND.name} {key.name}: {unreadable.message}"
         raise Obstructed(Blocked(Obstacle.REJECTED, type_.KIND.name, key.name, text))
     if live is None:
-        wish = Wish(graph.metadata.uid, type_.KIND.name, key)
+        wish = Target(graph.metadata.uid, type_.KIND.name, key)
         with restraint.attempting(wish, digest_of(wanted), ""):
             attempt.present = await writer.create(type_, wanted)
         attempt.verb = Verb.CREATE
     elif not controls(graph, live):
-        raise Obstructed(taken(live, graph))
+        raise Obstructed(name_conflict(live, graph))
     elif live.metadata.deletion_timestamp:
         return  # its removal wakes the graph, which then recreates it
     elif patch := _correction(live, wanted):

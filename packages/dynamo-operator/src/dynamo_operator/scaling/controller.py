@@ -19,7 +19,7 @@ from dynamo_graphs.api.scaling import (
     DynamoGraphDeploymentScalingAdapterSpec,
 )
 from dynamo_graphs.status.scaling import (
-    Hold,
+    ScalingHold,
     ScalingReason,
     acting_status,
     held_status,
@@ -29,17 +29,17 @@ from dynamo_graphs.status.scaling import (
 from dynamo_operator.reconcile.events import REJECTED_RETRY_SECONDS
 from dynamo_operator.reconcile.unreadable import report_unreadable
 from kube_runtime.apply.result import Blocked, Obstructed
-from kube_runtime.apply.status_patch import StatusPace, patch_status
-from kube_runtime.apply.suppression import Restraint, Wish, digest_of
+from kube_runtime.apply.status_patch import StatusRateLimit, patch_status
+from kube_runtime.apply.suppression import Target, WriteSuppression, digest_of
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches
 from kube_runtime.client.requests import Client
-from kube_runtime.controller.controller import DONE, Again, Outcome
+from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.controller.events import Recorder
 from kube_runtime.errors import NotFound
 from kube_runtime.kind import Key, Object
-from kube_runtime.rate_limits import WritePace
+from kube_runtime.rate_limits import WriteRate
 from kube_runtime.types.meta import Resource
 
 FIELD_MANAGER = "dynamo-operator-scaling"
@@ -54,9 +54,9 @@ class ScalingController:
     writer: Writer
     cache: Cache
     recorder: Recorder
-    pace: StatusPace
-    write_pace: WritePace = field(default_factory=WritePace)
-    restraint: Restraint = field(default_factory=Restraint)
+    pace: StatusRateLimit
+    write_pace: WriteRate = field(default_factory=WriteRate)
+    restraint: WriteSuppression = field(default_factory=WriteSuppression)
 
     reconciles: ClassVar[type[Resource]] = DynamoGraphDeploymentScalingAdapter
     owns: ClassVar[tuple[type[Resource], ...]] = ()
@@ -75,7 +75,7 @@ class ScalingController:
 
         return (Watches(DynamoGraphDeployment, keys),)
 
-    async def reconcile(self, key: Key) -> Outcome:
+    async def reconcile(self, key: Key) -> Result:
         """Bring the graph to the adapter's number, and the adapter's status to what the graph is."""
         type_ = DynamoGraphDeploymentScalingAdapter
         if error := self.cache.broken(type_, key):
@@ -105,13 +105,13 @@ class ScalingController:
         found: DynamoGraphDeploymentScalingAdapter,
         spec: DynamoGraphDeploymentScalingAdapterSpec,
         graph: DynamoGraphDeployment,
-    ) -> Outcome:
+    ) -> Result:
         before, known = replicas_of(graph, spec.dgd_ref.service_name), found.status.desired_replicas
         # One that is in the graph and not in our status was written by us, just before we were stopped.
         is_scaled = known is not None and known != spec.replicas
         if before != spec.replicas:
             if wait := self.write_pace.wait(found.metadata.uid):
-                return Again(wait)
+                return Result(wait)
             try:
                 graph = await self._write(found, spec, graph)
             except Obstructed as refusal:
@@ -123,7 +123,7 @@ class ScalingController:
             is_scaled = True
         status = acting_status(found, spec, graph, _now() if is_scaled else None)
         if not is_scaled and (wait := self.pace.wait(found, status)):
-            return Again(wait)
+            return Result(wait)
         await patch_status(self.writer, found, status, pace=None if is_scaled else self.pace)
         return DONE
 
@@ -144,7 +144,7 @@ class ScalingController:
             "metadata": {"resourceVersion": version},
             "spec": {"services": services},
         }
-        wish = Wish(found.metadata.uid, graph.KIND.name, graph.key)
+        wish = Target(found.metadata.uid, graph.KIND.name, graph.key)
         digest = digest_of({"services": services, "generation": generation})
         with self.restraint.attempting(wish, digest, graph.metadata.uid):
             return await self.writer.merge_patch(
@@ -176,14 +176,14 @@ class ScalingController:
         spec: DynamoGraphDeploymentScalingAdapterSpec,
         graph: DynamoGraphDeployment,
         blocked: Blocked,
-    ) -> Outcome:
+    ) -> Result:
         """Say that the API server, or an admission webhook, does not take the number."""
         text = f"Failed to update DGD {blocked.message.removeprefix(f'{blocked.kind} ')}"
-        why = Hold(ScalingReason.REJECTED, text)
+        why = ScalingHold(ScalingReason.REJECTED, text)
         stored = await patch_status(self.writer, found, held_status(found, spec, graph, why))
         if stored is not found:
             self.recorder.event(found, reason="UpdateFailed", message=text, warning=True)
-        return Again(REJECTED_RETRY_SECONDS)
+        return Result(REJECTED_RETRY_SECONDS)
 
 
 def _now() -> str:

@@ -26,7 +26,7 @@ _GPU_LABEL = "nvidia.com/gpu.present"
 _GPU = "nvidia.com/gpu"
 
 
-class Verdict(Enum):
+class CheckResult(Enum):
     """How a check ended. A warning passes."""
 
     OK = "ok"
@@ -39,7 +39,7 @@ class Finding:
     """What a check found, and what to do about it. An empty `remedy` means: nothing."""
 
     name: str
-    verdict: Verdict
+    verdict: CheckResult
     text: str
     remedy: str = ""
 
@@ -50,8 +50,8 @@ def kubernetes_version(version: str) -> Finding:
     is_new = found is not None and (int(found[1]), int(found[2])) >= OLDEST
     oldest = ".".join(map(str, OLDEST))
     if is_new:
-        return Finding(VERSION, Verdict.OK, version)
-    return Finding(VERSION, Verdict.FAIL, f"{version} is too old", f"use {oldest} or newer")
+        return Finding(VERSION, CheckResult.OK, version)
+    return Finding(VERSION, CheckResult.FAIL, f"{version} is too old", f"use {oldest} or newer")
 
 
 def default_storage(classes: Sequence[StorageClass]) -> Finding:
@@ -61,17 +61,17 @@ def default_storage(classes: Sequence[StorageClass]) -> Finding:
         each.metadata.name for each in classes if each.metadata.annotations.get(_DEFAULT) == "true"
     )
     if len(default) == 1:
-        return Finding(STORAGE, Verdict.OK, default[0])
+        return Finding(STORAGE, CheckResult.OK, default[0])
     if default:
         text = f"there are several: {', '.join(default)}"
-        return Finding(STORAGE, Verdict.WARNING, text, "remove the annotation from all but one")
+        return Finding(STORAGE, CheckResult.WARNING, text, "remove the annotation from all but one")
     if not names:
         remedy = "install a storage provisioner; only graphs with PVCs need one"
-        return Finding(STORAGE, Verdict.FAIL, "no StorageClass found", remedy)
+        return Finding(STORAGE, CheckResult.FAIL, "no StorageClass found", remedy)
     text = f"none of {', '.join(names)}"
     patch = json.dumps({"metadata": {"annotations": {_DEFAULT: "true"}}})
     remedy = f"kubectl patch storageclass {names[0]} -p '{patch}'"
-    return Finding(STORAGE, Verdict.FAIL, text, remedy)
+    return Finding(STORAGE, CheckResult.FAIL, text, remedy)
 
 
 def gpus(nodes: Sequence[Node]) -> Finding:
@@ -79,9 +79,9 @@ def gpus(nodes: Sequence[Node]) -> Finding:
     found = [each for each in nodes if each.metadata.labels.get(_GPU_LABEL) == "true"]
     if not found:
         remedy = f"install the NVIDIA GPU operator, which labels nodes with {_GPU_LABEL}=true"
-        return Finding(GPUS, Verdict.FAIL, "no node reports GPUs", remedy)
+        return Finding(GPUS, CheckResult.FAIL, "no node reports GPUs", remedy)
     count = sum(int(each.status.allocatable.get(_GPU, "0")) for each in found)
-    return Finding(GPUS, Verdict.OK, f"{count} GPUs on {len(found)} nodes")
+    return Finding(GPUS, CheckResult.OK, f"{count} GPUs on {len(found)} nodes")
 
 
 def gpu_operator(pods: Sequence[Pod]) -> Finding:
@@ -89,38 +89,40 @@ def gpu_operator(pods: Sequence[Pod]) -> Finding:
     running = sum(each.status.phase == "Running" for each in pods)
     text = f"{running} of {len(pods)} pods run"
     if pods and running == len(pods):
-        return Finding(GPU_OPERATOR, Verdict.OK, text)
+        return Finding(GPU_OPERATOR, CheckResult.OK, text)
     if running:
         return Finding(
-            GPU_OPERATOR, Verdict.WARNING, text, "kubectl get pods -A -l app=gpu-operator"
+            GPU_OPERATOR, CheckResult.WARNING, text, "kubectl get pods -A -l app=gpu-operator"
         )
     text = text if pods else "no pods found with app=gpu-operator"
-    return Finding(GPU_OPERATOR, Verdict.FAIL, text, "install the NVIDIA GPU operator")
+    return Finding(GPU_OPERATOR, CheckResult.FAIL, text, "install the NVIDIA GPU operator")
 
 
 def own_operators(namespaces: Collection[str]) -> Finding:
     """Where an operator of one namespace works, and a cluster-wide one will not."""
-    return Finding(NAMESPACES, Verdict.OK, ", ".join(sorted(namespaces)) or "none")
+    return Finding(NAMESPACES, CheckResult.OK, ", ".join(sorted(namespaces)) or "none")
 
 
 def permissions(missing: Sequence[str], account: str) -> Finding:
     """Whether the operator's account may do what the operator does."""
     if not missing:
-        return Finding(PERMISSIONS, Verdict.OK, f"{account} has all permissions that it needs")
+        return Finding(PERMISSIONS, CheckResult.OK, f"{account} has all permissions that it needs")
     text = f"{account} lacks: {'; '.join(missing)}"
-    return Finding(PERMISSIONS, Verdict.FAIL, text, "compare its roles with docs/permissions.md")
+    return Finding(
+        PERMISSIONS, CheckResult.FAIL, text, "compare its roles with docs/permissions.md"
+    )
 
 
 def unreachable(words: str) -> list[Finding]:
     """What can be said of a cluster that does not answer."""
     others = (STORAGE, GPUS, GPU_OPERATOR)
     return [
-        Finding(CONNECTIVITY, Verdict.FAIL, words, "kubectl cluster-info"),
-        *(Finding(each, Verdict.FAIL, "not checked") for each in others),
+        Finding(CONNECTIVITY, CheckResult.FAIL, words, "kubectl cluster-info"),
+        *(Finding(each, CheckResult.FAIL, "not checked") for each in others),
     ]
 
 
 def summary(findings: Sequence[Finding]) -> str:
     """The last line."""
-    failed = sum(each.verdict is Verdict.FAIL for each in findings)
+    failed = sum(each.verdict is CheckResult.FAIL for each in findings)
     return f"Summary: {len(findings) - failed} passed, {failed} failed"

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from dynamoctl.installation.checks import Finding, Verdict
+from dynamoctl.installation.checks import CheckResult, Finding
 from dynamoctl.installation.inventory import Definition
 from kube_runtime.kind import Kind
 
@@ -32,20 +32,20 @@ def definitions(
     """Whether our kinds are there, in our version. Before an installation it is no fault if none is."""
     missing = [str(each) for each in wanted if str(each) not in present]
     if is_before and len(missing) == len(wanted):
-        return Finding(DEFINITIONS, Verdict.OK, "none is installed yet")
+        return Finding(DEFINITIONS, CheckResult.OK, "none is installed yet")
     if missing:
-        return Finding(DEFINITIONS, Verdict.FAIL, f"missing: {', '.join(missing)}", _REMEDY)
+        return Finding(DEFINITIONS, CheckResult.FAIL, f"missing: {', '.join(missing)}", _REMEDY)
     unserved = [str(each) for each in wanted if not _serves(present[str(each)], each.version)]
     if unserved:
         text = f"not served in {wanted[0].version}: {', '.join(unserved)}"
-        return Finding(DEFINITIONS, Verdict.FAIL, text, _REMEDY)
+        return Finding(DEFINITIONS, CheckResult.FAIL, text, _REMEDY)
     lost = {str(each): _unreadable(present[str(each)]) for each in wanted}
     told = [f"{name} in {', '.join(versions)}" for name, versions in lost.items() if versions]
     if told:
         text = f"objects may be stored in versions that are no longer defined: {'; '.join(told)}"
         remedy = "see migrating stored versions in the Kubernetes documentation"
-        return Finding(DEFINITIONS, Verdict.WARNING, text, remedy)
-    return Finding(DEFINITIONS, Verdict.OK, f"all {len(wanted)} are installed")
+        return Finding(DEFINITIONS, CheckResult.WARNING, text, remedy)
+    return Finding(DEFINITIONS, CheckResult.OK, f"all {len(wanted)} are installed")
 
 
 def other_projects(
@@ -72,27 +72,27 @@ def _project(
     if missing:
         text = f"partly installed; missing: {', '.join(missing)}"
         return Finding(
-            project.name, Verdict.WARNING, text, ("the operator uses it only if it is complete")
+            project.name, CheckResult.WARNING, text, ("the operator uses it only if it is complete")
         )
     old = [each for each in there if not _serves(present[str(each)], each.version)]
     if old:
         text = f"{old[0]} is not served in {old[0].version}, the version that the operator uses"
         return Finding(
             project.name,
-            Verdict.WARNING,
+            CheckResult.WARNING,
             text,
             (f"install a {project.name} version that serves it"),
         )
     if forbidden is None or not project.granted_by:
-        return Finding(project.name, Verdict.OK, f"installed; {project.use}")
+        return Finding(project.name, CheckResult.OK, f"installed; {project.use}")
     withheld = [each for each in project.kinds if forbidden.get(each)]
     if withheld:
         accounts = ", ".join(sorted({who for each in withheld for who in forbidden[each]}))
         kinds = ", ".join(str(each) for each in withheld)
         text = f"installed, but {accounts} may not read {kinds}: the operator does not use it"
         remedy = f"to use it, set {project.granted_by}"
-        return Finding(project.name, Verdict.WARNING, text, remedy)
-    return Finding(project.name, Verdict.OK, "installed, and the operator may use it")
+        return Finding(project.name, CheckResult.WARNING, text, remedy)
+    return Finding(project.name, CheckResult.OK, "installed, and the operator may use it")
 
 
 def _serves(definition: Definition, version: str) -> bool:

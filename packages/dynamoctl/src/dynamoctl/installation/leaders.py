@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from dynamoctl.installation.checks import Finding, Verdict
+from dynamoctl.installation.checks import CheckResult, Finding
 from kube_runtime.coordination.micro_time import seconds_between
 from kube_runtime.types.coordination import Lease
 
@@ -12,17 +12,17 @@ LEADER = "Cluster-wide Operator"
 def leader(lease: Lease | None, now: datetime, *, is_before: bool) -> Finding:
     """Whether an operator leads in the whole cluster. Before an installation, one is a second one."""
     if lease is None or not lease.spec.holder_identity:
-        return Finding(LEADER, Verdict.OK, "no operator leads")
+        return Finding(LEADER, CheckResult.OK, "no operator leads")
     holder = lease.spec.holder_identity
     if not _is_held(lease, now):
         return Finding(
-            LEADER, Verdict.OK, (f"no operator leads; {holder} did until its Lease expired")
+            LEADER, CheckResult.OK, (f"no operator leads; {holder} did until its Lease expired")
         )
     text = f"{holder} leads, by Lease {lease.metadata.namespace}/{lease.metadata.name}"
     if not is_before:
-        return Finding(LEADER, Verdict.OK, text)
+        return Finding(LEADER, CheckResult.OK, text)
     remedy = "upgrade that release, or install for one namespace: namespaceRestriction.enabled=true"
-    return Finding(LEADER, Verdict.WARNING, text, remedy)
+    return Finding(LEADER, CheckResult.WARNING, text, remedy)
 
 
 def _is_held(lease: Lease, now: datetime) -> bool:

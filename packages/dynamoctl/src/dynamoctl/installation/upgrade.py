@@ -10,7 +10,7 @@ from dynamo_graphs.api.crd import custom_resource_definitions
 from dynamo_graphs.plan.adoption import is_of_earlier_operator
 from dynamo_graphs.plan.templates import units
 from dynamo_graphs.settings import RenderSettings
-from dynamoctl.installation.checks import Finding, Verdict
+from dynamoctl.installation.checks import CheckResult, Finding
 from dynamoctl.installation.cluster_reader import Reading
 from dynamoctl.installation.inventory import Definition
 from dynamoctl.installation.upgrade_preview import Fate, Foreseen, cluster, foreseen
@@ -32,12 +32,12 @@ async def definitions(reading: Reading) -> Finding:
             after = await reading.applied(Definition.KIND, wanted)
         except ApiError as error:
             return Finding(
-                DEFINITIONS, Verdict.FAIL, (f"the API server refuses {name}: {error.message}")
+                DEFINITIONS, CheckResult.FAIL, (f"the API server refuses {name}: {error.message}")
             )
         if live is None or live["spec"] != after["spec"]:
             changed.append(name)
     text = f"changes: {', '.join(changed)}" if changed else "nothing changes"
-    return Finding(DEFINITIONS, Verdict.OK, text)
+    return Finding(DEFINITIONS, CheckResult.OK, text)
 
 
 async def pods(reading: Reading, settings: RenderSettings, namespace: str) -> Finding:
@@ -52,10 +52,12 @@ async def pods(reading: Reading, settings: RenderSettings, namespace: str) -> Fi
     rest = waiting if kept else ""
     if not replaced:
         return Finding(
-            PODS, Verdict.OK, (f"no pods of {len(found)} pod templates would be replaced{rest}")
+            PODS, CheckResult.OK, (f"no pods of {len(found)} pod templates would be replaced{rest}")
         )
     remedy = "dynamoctl render shows the new templates; see docs/upgrade-from-go.md"
-    return Finding(PODS, Verdict.FAIL, f"pods would be replaced: {_names(replaced)}{rest}", remedy)
+    return Finding(
+        PODS, CheckResult.FAIL, f"pods would be replaced: {_names(replaced)}{rest}", remedy
+    )
 
 
 def _names(found: list[Foreseen]) -> str:

@@ -20,7 +20,7 @@ from dynamo_graphs.plan.step import next_step
 from dynamo_graphs.plan.templates import WORKLOADS, are_same, units
 from dynamo_graphs.render.component import component_objects
 from dynamo_graphs.render.graph import graph_objects
-from dynamo_graphs.render.provider import is_available, provider
+from dynamo_graphs.render.provider import is_available, workload_provider
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
 from dynamo_graphs.types.istio import VirtualService
@@ -31,11 +31,11 @@ from dynamo_graphs.validation.component import component_problems
 from dynamo_graphs.validation.graph import graph_problems
 from dynamo_graphs.validation.multinode import lacks_orchestrator
 from dynamo_graphs.validation.schema import defaulted
-from dynamo_operator.graph.snapshot import observe
+from dynamo_operator.graph.snapshot import service_snapshot
 from dynamo_operator.reconcile.adoption import adopted_components, adopted_workloads, set_origin
-from dynamo_operator.reconcile.grove import in_use
-from dynamo_operator.reconcile.read import gather, registries_only
-from dynamo_operator.rollout.revisions import next_rollout, observed_generations
+from dynamo_operator.reconcile.grove import live_templates
+from dynamo_operator.reconcile.read import read_facts, registries_only
+from dynamo_operator.rollout.revisions import next_rollout, observed_revisions
 from dynamoctl.installation.cluster_reader import Reading
 from dynamoctl.installation.inventory import Definition
 from kube_runtime.apply.drift import content_of
@@ -108,14 +108,16 @@ async def _store(
 ) -> Store[Any]:
     store = Store[Any](type_)
     if type_ in _OPTIONAL and str(type_.KIND) not in present:
-        store.hear_that_kind_is_gone()
+        store.mark_kind_gone()
         return store
     place = namespace if type_.KIND.namespaced else ""
     fields = PULL_SECRETS if type_ is PullSecret else ""
-    store.hear(Started())
+    store.on_watch_event(Started())
     for each in await reading.all(type_, namespace=place, fields=fields):
-        store.hear(Present(registries_only(each) if isinstance(each, PullSecret) else each))
-    store.hear(Synced())
+        store.on_watch_event(
+            Present(registries_only(each) if isinstance(each, PullSecret) else each)
+        )
+    store.on_watch_event(Synced())
     return store
 
 
@@ -162,12 +164,14 @@ def _of_graph(
     facts = _facts(graph, cache)
     types = (DynamoComponentDeployment, PodCliqueSet)
     owned = cache.owned_by(graph.metadata.uid, types, graph.metadata.namespace)
-    chosen = provider(graph, facts, {each.KIND.name for each in owned})
+    chosen = workload_provider(graph, facts, {each.KIND.name for each in owned})
     graph = recorded(graph, chosen)
     if not is_available(chosen, facts) or graph_problems(graph, settings):
         return
-    workers = observed_generations(graph, cache, settings)
-    step = next_step(graph, observe(graph, cache), {}, is_rolling_out=workers.is_rolling_out)
+    workers = observed_revisions(graph, cache, settings)
+    step = next_step(
+        graph, service_snapshot(graph, cache), {}, is_rolling_out=workers.is_rolling_out
+    )
     target = next_rollout(step.sized, workers).workers
     rendered = graph_objects(step.graph, facts, settings, target)
     if is_on_grove(graph):
@@ -189,7 +193,7 @@ def _of_set(rendered: Sequence[Object], cache: Cache, origins: Mapping[Key, Orig
 def _of_component(
     component: DynamoComponentDeployment, cache: Cache, settings: RenderSettings
 ) -> _Pairs:
-    facts = gather(component.metadata.namespace, cache)
+    facts = read_facts(component.metadata.namespace, cache)
     if component_problems(component, settings) or lacks_orchestrator(component.spec, facts):
         return
     rendered = tuple(component_objects(component, facts, settings))
@@ -201,10 +205,10 @@ def _of_component(
 def _facts(graph: DynamoGraphDeployment, cache: Cache) -> Facts:
     grove = (PodCliqueSet, PodClique, PodCliqueScalingGroup)
     return replace(
-        gather(graph.metadata.namespace, cache),
+        read_facts(graph.metadata.namespace, cache),
         grove_served=all(cache.serves(each) for each in grove),
         kai_served=cache.serves(Queue),
-        gang=in_use(graph, cache),
+        gang=live_templates(graph, cache),
     )
 
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from cryptography import x509
 
-from dynamoctl.installation.checks import Finding, Verdict
+from dynamoctl.installation.checks import CheckResult, Finding
 from kube_runtime.types.admission import ValidatingWebhookConfiguration, Webhook
 
 AUTHORITIES = "Webhook Authorities"
@@ -20,7 +20,7 @@ _REFUSED = "denied the request"
 def authorities(found: Sequence[ValidatingWebhookConfiguration], now: datetime) -> Finding:
     """Whether each webhook of ours has an authority, and none of them ends soon."""
     if not found:
-        return Finding(AUTHORITIES, Verdict.OK, "no Dynamo webhook is registered")
+        return Finding(AUTHORITIES, CheckResult.OK, "no Dynamo webhook is registered")
     ends: list[datetime] = []
     for configuration in found:
         for webhook in configuration.webhooks:
@@ -29,21 +29,24 @@ def authorities(found: Sequence[ValidatingWebhookConfiguration], now: datetime) 
             except ValueError as error:
                 name = f"{configuration.metadata.name}/{webhook.name}"
                 remedy = "see the log of the operator, or of cert-manager"
-                return Finding(AUTHORITIES, Verdict.FAIL, f"{name} {error}", remedy)
+                return Finding(AUTHORITIES, CheckResult.FAIL, f"{name} {error}", remedy)
     first = min(ends)
     text = f"the first expires on {first:%Y-%m-%d}"
     if first <= now:
         return Finding(
-            AUTHORITIES, Verdict.FAIL, text, ("check that the operator that renews it is running")
+            AUTHORITIES,
+            CheckResult.FAIL,
+            text,
+            ("check that the operator that renews it is running"),
         )
     if first - now < _SOON:
         return Finding(
             AUTHORITIES,
-            Verdict.WARNING,
+            CheckResult.WARNING,
             text,
             ("check that the operator that renews it is running"),
         )
-    return Finding(AUTHORITIES, Verdict.OK, text)
+    return Finding(AUTHORITIES, CheckResult.OK, text)
 
 
 def _ends(webhook: Webhook) -> Iterable[datetime]:
@@ -67,12 +70,14 @@ def admission(trial: str, *, is_expected: bool) -> Finding:
             "check that a replica of the operator is ready and that the API server can "
             "reach its Service"
         )
-        return Finding(ADMISSION, Verdict.FAIL, trial, remedy)
+        return Finding(ADMISSION, CheckResult.FAIL, trial, remedy)
     if _REFUSED in trial:
-        return Finding(ADMISSION, Verdict.OK, "the API server calls the webhooks and trusts them")
+        return Finding(
+            ADMISSION, CheckResult.OK, "the API server calls the webhooks and trusts them"
+        )
     if trial:
-        return Finding(ADMISSION, Verdict.WARNING, f"the check failed: {trial}")
+        return Finding(ADMISSION, CheckResult.WARNING, f"the check failed: {trial}")
     if is_expected:
         remedy = "check that the webhook is registered for this namespace"
-        return Finding(ADMISSION, Verdict.FAIL, "no webhook refused an invalid graph", remedy)
-    return Finding(ADMISSION, Verdict.OK, "no webhooks; conditions report errors")
+        return Finding(ADMISSION, CheckResult.FAIL, "no webhook refused an invalid graph", remedy)
+    return Finding(ADMISSION, CheckResult.OK, "no webhooks; conditions report errors")

@@ -19,31 +19,31 @@ from typing import Any, TypeVar
 import msgspec
 
 from kube_runtime.apply.drift import (
-    contained,
     content,
     content_of,
     differ_in_size_only,
     fingerprint_of,
+    has_no_drift,
 )
 from kube_runtime.apply.empty_maps import without_emptied
-from kube_runtime.apply.managed_fields import TakeOver
+from kube_runtime.apply.managed_fields import ManagedFieldsUpgrade
 from kube_runtime.apply.result import (
     Applied,
+    ApplyProgress,
     Attempt,
     Change,
     Obstacle,
     Obstructed,
-    Progress,
     Verb,
-    contest,
     controls,
     each_applied,
     forbidden,
+    manager_conflict,
+    name_conflict,
     not_served,
     rejected,
-    taken,
 )
-from kube_runtime.apply.suppression import Recent, Restraint, Wish, digest_of
+from kube_runtime.apply.suppression import Recent, Target, WriteSuppression, digest_of
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
 from kube_runtime.client.requests import ABSENT, Client
@@ -74,8 +74,8 @@ class Applier:
     cache: Cache
     hash_annotation: str
     generation_annotation: str
-    take_over: TakeOver | None = None
-    restraint: Restraint = field(default_factory=Restraint)
+    take_over: ManagedFieldsUpgrade | None = None
+    restraint: WriteSuppression = field(default_factory=WriteSuppression)
     # What our own last apply returned, for objects that the API server changes beyond recognition:
     # by uid, the hash that was applied and the content that came back. Empty in a normal cluster.
     _accepted: Recent[tuple[str, bytes]] = field(default_factory=Recent[tuple[str, bytes]])
@@ -133,14 +133,14 @@ class Applier:
         live: Resource | None = self.cache.get(type_, key)
         digest = digest_of(wanted)
         if live is not None and not controls(owner, live):
-            raise Obstructed(taken(live, owner))
+            raise Obstructed(name_conflict(live, owner))
         if live is not None and live.metadata.deletion_timestamp:
             return  # its removal wakes the owner, which then recreates it
         body = self._body(owner, wanted, digest)
         if live is not None and self._is_settled(live, body, digest):
             attempt.present = live
             return
-        wish = Wish(owner.metadata.uid, wanted["kind"], key)
+        wish = Target(owner.metadata.uid, wanted["kind"], key)
         with self.restraint.attempting(wish, digest, live.metadata.uid if live else ""):
             if live is not None and self._generation(live) > owner.metadata.generation:
                 await self.writer.ensure_newest(owner)
@@ -155,13 +155,13 @@ class Applier:
                 return
         uid = live.metadata.uid
         if self.restraint.is_contested(uid, digest):
-            attempt.present, attempt.contested = live, contest(live)
+            attempt.present, attempt.contested = live, manager_conflict(live)
             return
         self.restraint.note_write(uid, digest)
         if self.take_over is not None and self.take_over.is_due(live):
             live = await self.take_over(live)
         applied = await self._update(type(live), body, live)
-        if not contained(content(body), content_of(applied)):
+        if not has_no_drift(content(body), content_of(applied)):
             self._accepted.put(uid, (digest, msgspec.json.encode(content_of(applied))))
         attempt.present = applied
         if applied.metadata.resource_version != live.metadata.resource_version:
@@ -181,7 +181,7 @@ class Applier:
             if live is None:
                 raise  # gone again
             if not controls(owner, live):
-                raise Obstructed(taken(live, owner)) from error
+                raise Obstructed(name_conflict(live, owner)) from error
             return live
         attempt.verb = Verb.CREATE
         return None
@@ -220,7 +220,7 @@ class Applier:
 
     def _says(self, live: Resource, body: Object, digest: str) -> bool:
         live_content = content_of(live)
-        if contained(content(body), live_content):
+        if has_no_drift(content(body), live_content):
             return True
         return self._accepted.get(live.metadata.uid) == (digest, msgspec.json.encode(live_content))
 
@@ -249,7 +249,7 @@ class Applier:
         owner: Resource,
         types: Iterable[type[Resource]],
         kept: set[tuple[str, Key]],
-        progress: Progress,
+        progress: ApplyProgress,
     ) -> None:
         uid, namespace = owner.metadata.uid, owner.metadata.namespace
         unwanted = [

@@ -21,7 +21,7 @@ from kube_runtime.types.meta import Resource
 
 
 @dataclass(frozen=True, slots=True)
-class OnceCreator:
+class CreateOnlyApplier:
     """Creates what is missing for one owner after the other."""
 
     writer: Writer

@@ -13,18 +13,18 @@ from typing import Any
 
 import msgspec
 
-from kube_runtime.apply.merge_schema import Field, field_of, identity, is_left_out_when_zero
+from kube_runtime.apply.merge_schema import FieldSchema, field_of, identity, is_left_out_when_zero
 from kube_runtime.kind import Object
 from kube_runtime.quantity import amount
 from kube_runtime.types.meta import Resource
 
 
-def contained(wanted: Object, live: Object) -> bool:
+def has_no_drift(wanted: Object, live: Object) -> bool:
     """Whether `live` still says all of `wanted`; both as `content` and `content_of` give them."""
     return _holds(wanted, live, field_of(wanted), is_whole=False)
 
 
-def _holds(wanted: Any, live: Any, field: Field, *, is_whole: bool) -> bool:
+def _holds(wanted: Any, live: Any, field: FieldSchema, *, is_whole: bool) -> bool:
     """Whether a value still says what is wanted. `is_whole` means: it is part of one that is one value."""
     is_whole = is_whole or field.is_whole
     if isinstance(wanted, dict):
@@ -40,7 +40,7 @@ def _holds(wanted: Any, live: Any, field: Field, *, is_whole: bool) -> bool:
     return field.is_quantity and _same_amount(wanted, live)
 
 
-def _map_holds(wanted: Object, live: Any, field: Field, *, is_whole: bool) -> bool:
+def _map_holds(wanted: Object, live: Any, field: FieldSchema, *, is_whole: bool) -> bool:
     if not isinstance(live, dict):
         return not wanted and not live
     if is_whole and not all(
@@ -60,7 +60,7 @@ def _map_holds(wanted: Object, live: Any, field: Field, *, is_whole: bool) -> bo
     return True
 
 
-def _list_holds(wanted: list[Any], live: Any, field: Field, *, is_whole: bool) -> bool:
+def _list_holds(wanted: list[Any], live: Any, field: FieldSchema, *, is_whole: bool) -> bool:
     if not isinstance(live, list):
         return not wanted and not live
     items, keys = field.items, field.keys

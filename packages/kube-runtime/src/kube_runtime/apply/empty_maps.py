@@ -7,7 +7,7 @@ schema refuses null (measured on v1.36). So the map is first left out, which rem
 
 from typing import Any
 
-from kube_runtime.apply.merge_schema import Field, field_of, identity
+from kube_runtime.apply.merge_schema import FieldSchema, field_of, identity
 from kube_runtime.kind import Object
 
 
@@ -20,7 +20,7 @@ def without_emptied(wanted: Object, live: Object) -> Object:
     return found
 
 
-def _without(wanted: Any, live: Any, field: Field) -> Any:
+def _without(wanted: Any, live: Any, field: FieldSchema) -> Any:
     if isinstance(wanted, dict) and isinstance(live, dict):
         return {
             name: _without(value, live.get(name), field.child(name))

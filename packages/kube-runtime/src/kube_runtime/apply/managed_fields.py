@@ -23,7 +23,7 @@ _log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class TakeOver:
+class ManagedFieldsUpgrade:
     """Makes us the manager of what an earlier operator set; `mark` is the annotation that it wrote."""
 
     client: Client

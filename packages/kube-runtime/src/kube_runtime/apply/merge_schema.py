@@ -16,7 +16,7 @@ from kube_runtime.kind import Object
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class FieldSchema:
     """What is known of one value: its schema, {} if nothing, and the name of its type, "" if it has none."""
 
     schema: Object
@@ -45,11 +45,11 @@ class Field:
         return tuple(self.schema.get("x-kubernetes-list-map-keys", ()))
 
     @property
-    def items(self) -> "Field":
+    def items(self) -> "FieldSchema":
         """An item of this list."""
         return _field(self.schema.get("items", {}))
 
-    def child(self, name: str) -> "Field":
+    def child(self, name: str) -> "FieldSchema":
         """The field of that name in this map."""
         properties = self.schema.get("properties", {})
         return _field(properties.get(name) or self._values() or _EMBEDDED.get(name, {}))
@@ -64,13 +64,13 @@ class Field:
         return found
 
 
-def field_of(body: Object) -> Field:
+def field_of(body: Object) -> FieldSchema:
     """An object as a whole, by its kind."""
     properties = _KINDS.get((body.get("apiVersion"), body.get("kind")), {})
-    return Field({"properties": {"metadata": _METADATA, **properties}})
+    return FieldSchema({"properties": {"metadata": _METADATA, **properties}})
 
 
-def type_field(name: str) -> Field:
+def type_field(name: str) -> FieldSchema:
     """What is known of a value of the Kubernetes type of that name, such as `PodTemplateSpec`."""
     return _field({"$ref": name})
 
@@ -87,9 +87,9 @@ def identity(item: Object, keys: tuple[str, ...]) -> tuple[Any, ...]:
     return tuple(item.get(key, _DEFAULTS.get(key)) for key in keys)
 
 
-def _field(schema: Object) -> Field:
+def _field(schema: Object) -> FieldSchema:
     name = schema.get("$ref", "")
-    return Field(_types()[name], name) if name else Field(schema)
+    return FieldSchema(_types()[name], name) if name else FieldSchema(schema)
 
 
 @cache

@@ -115,7 +115,7 @@ class Applied:
         return {each.metadata.name: each for each in self.objects if isinstance(each, type_)}
 
 
-def together(parts: Iterable[Applied]) -> Applied:
+def merge(parts: Iterable[Applied]) -> Applied:
     """All of it as one."""
     each = tuple(parts)
     return Applied(
@@ -137,12 +137,12 @@ class Attempt:
     contested: str = ""
 
 
-Step: TypeAlias = Callable[[Attempt], Awaitable[None]]
+ApplyStep: TypeAlias = Callable[[Attempt], Awaitable[None]]
 """Brings one object to what is wanted. Raises Obstructed, Invalid or Forbidden for that object alone."""
 
 
 @dataclass(slots=True)
-class Progress:
+class ApplyProgress:
     """The parts of an `Applied`, while they come together."""
 
     objects: list[Resource] = field(default_factory=list[Resource])
@@ -159,8 +159,8 @@ class Progress:
 
 
 async def each_applied(
-    wanted: Iterable[Object], types: Iterable[type[Resource]], step: Step
-) -> Progress:
+    wanted: Iterable[Object], types: Iterable[type[Resource]], step: ApplyStep
+) -> ApplyProgress:
     """What came of `step` for each wanted object, in their order. One that is refused stops no other.
 
     Where nothing is written nothing is awaited, so the event loop gets a turn in between.
@@ -169,7 +169,7 @@ async def each_applied(
         OperatorError: any error except the refusal of one object.
     """
     by_kind = {(each.KIND.api_version, each.KIND.name): each for each in types}
-    progress, turn = Progress(), time.monotonic()
+    progress, turn = ApplyProgress(), time.monotonic()
     for each in wanted:
         if time.monotonic() - turn > _TURN_SECONDS:
             await asyncio.sleep(0)
@@ -198,7 +198,7 @@ def controls(owner: Resource, live: Resource) -> bool:
     return controller is not None and controller.uid == owner.metadata.uid
 
 
-def taken(live: Resource, owner: Resource) -> Blocked:
+def name_conflict(live: Resource, owner: Resource) -> Blocked:
     """That the name is taken, and by whom: by another, or by an object of ours that is on its way out."""
     kind, name, controller = live.KIND.name, live.metadata.name, live.metadata.controller
     if controller is not None and _is_predecessor(controller, owner):
@@ -216,7 +216,7 @@ def taken(live: Resource, owner: Resource) -> Blocked:
     return Blocked(Obstacle.NAME_CONFLICT, kind, name, text)
 
 
-def contest(live: Resource) -> str:
+def manager_conflict(live: Resource) -> str:
     """Another client reverts what is applied to an object."""
     return (
         f"another client reverts {live.KIND.name} {live.metadata.name} each time the operator "

@@ -6,7 +6,7 @@ field that only one side has must be one that the API server writes with that va
 
 from typing import Any
 
-from kube_runtime.apply.merge_schema import Field, is_left_out_when_zero, type_field
+from kube_runtime.apply.merge_schema import FieldSchema, is_left_out_when_zero, type_field
 from kube_runtime.kind import Object
 from kube_runtime.quantity import amount
 
@@ -52,7 +52,7 @@ def is_same_template(one: Object, other: Object, *, by_amount: bool) -> bool:
     return _same(one, other, type_field("PodTemplateSpec"), by_amount=by_amount)
 
 
-def _same(one: Any, other: Any, field: Field, *, by_amount: bool) -> bool:
+def _same(one: Any, other: Any, field: FieldSchema, *, by_amount: bool) -> bool:
     if one in _EMPTY and other in _EMPTY:
         return True
     if isinstance(one, dict) and isinstance(other, dict):
@@ -75,7 +75,7 @@ def _same(one: Any, other: Any, field: Field, *, by_amount: bool) -> bool:
     return type(one) is type(other) and bool(one == other)
 
 
-def _filled(name: str, parent: Object, field: Field) -> Any:
+def _filled(name: str, parent: Object, field: FieldSchema) -> Any:
     """The value of a field, or what the API server writes there. None means: nothing."""
     value = parent.get(name)
     if value in _EMPTY or (not value and field.is_known and is_left_out_when_zero(name)):
@@ -83,7 +83,7 @@ def _filled(name: str, parent: Object, field: Field) -> Any:
     return value
 
 
-def _default(name: str, parent: Object, field: Field) -> Any:
+def _default(name: str, parent: Object, field: FieldSchema) -> Any:
     match field.type, name:
         case "Container", "imagePullPolicy":
             return "Always" if _tag(str(parent.get("image", ""))) in _LATEST else "IfNotPresent"

@@ -16,7 +16,7 @@ from kube_runtime.types.meta import Resource
 _State: TypeAlias = tuple[type[Resource], Key, str, str | None]
 
 
-class Echoes:
+class SelfWrites:
     """The states that were written in one reconcile."""
 
     def __init__(self) -> None:
@@ -39,13 +39,13 @@ def _state(found: Resource) -> _State:
     return type(found), found.key, metadata.resource_version, metadata.deletion_timestamp
 
 
-_current: ContextVar[Echoes | None] = ContextVar("_current", default=None)
+_current: ContextVar[SelfWrites | None] = ContextVar("_current", default=None)
 
 
 @contextmanager
-def echoes() -> Iterator[Echoes]:
+def recording_self_writes() -> Iterator[SelfWrites]:
     """Collect what is written inside the block."""
-    found = Echoes()
+    found = SelfWrites()
     token = _current.set(found)
     try:
         yield found
@@ -53,13 +53,13 @@ def echoes() -> Iterator[Echoes]:
         _current.reset(token)
 
 
-def spoke() -> None:
+def record_event() -> None:
     """Take note that something is written, of whatever object; whether it is accepted does not matter."""
     if collected := _current.get():
         collected.is_silent = False
 
 
-def wrote(patch: Object, answer: Resource) -> None:
+def record_patch(patch: Object, answer: Resource) -> None:
     """Take note of the answer to a patch, if nothing but the patch can have made that state."""
     collected, made_on = _current.get(), patch.get("metadata", {}).get("resourceVersion")
     if collected is not None and made_on and made_on != answer.metadata.resource_version:

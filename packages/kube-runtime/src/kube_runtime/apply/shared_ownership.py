@@ -12,23 +12,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from kube_runtime.apply.drift import contained, content, content_of
-from kube_runtime.apply.managed_fields import TakeOver
+from kube_runtime.apply.drift import content, content_of, has_no_drift
+from kube_runtime.apply.managed_fields import ManagedFieldsUpgrade
 from kube_runtime.apply.result import (
     Applied,
+    ApplyProgress,
     Attempt,
     Blocked,
     Change,
     Obstacle,
     Obstructed,
-    Progress,
     Verb,
-    contest,
     each_applied,
+    manager_conflict,
+    name_conflict,
     rejected,
-    taken,
 )
-from kube_runtime.apply.suppression import Restraint, Wish, digest_of
+from kube_runtime.apply.suppression import Target, WriteSuppression, digest_of
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches
@@ -49,8 +49,8 @@ class SharedApplier:
     writer: Writer
     cache: Cache
     marker: tuple[str, str]
-    take_over: TakeOver | None = None
-    restraint: Restraint = field(default_factory=Restraint)
+    take_over: ManagedFieldsUpgrade | None = None
+    restraint: WriteSuppression = field(default_factory=WriteSuppression)
 
     async def apply(
         self, user: Resource, *, wanted: Sequence[Object], types: Iterable[type[Resource]]
@@ -82,9 +82,9 @@ class SharedApplier:
         if live is not None and earlier is not None:
             live = await earlier(live)
         elif live is not None and not self._is_ours(live):
-            raise Obstructed(taken(live, user))
+            raise Obstructed(name_conflict(live, user))
         body = self._body(user, attempt.wanted, live)
-        if live is not None and earlier is None and contained(content(body), content_of(live)):
+        if live is not None and earlier is None and has_no_drift(content(body), content_of(live)):
             attempt.present = live
             return
         await self._write(user, attempt, live, body)
@@ -93,13 +93,13 @@ class SharedApplier:
         self, user: Resource, attempt: Attempt, live: Resource | None, body: Object
     ) -> None:
         uid, digest = live.metadata.uid if live else ABSENT, digest_of(attempt.wanted)
-        wish = Wish(user.metadata.uid, attempt.wanted["kind"], key_of(attempt.wanted))
+        wish = Target(user.metadata.uid, attempt.wanted["kind"], key_of(attempt.wanted))
         with self.restraint.attempting(wish, digest, uid):
             if live is not None and _binds_another_role(live, attempt.wanted):
                 _ensure_stays(live)
                 object_ = f"{wish.kind} {wish.key}"
                 if self.restraint.is_contested(object_, digest):
-                    attempt.present, attempt.contested = live, contest(live)
+                    attempt.present, attempt.contested = live, manager_conflict(live)
                     return
                 self.restraint.note_write(object_, digest)
                 await self.writer.ensure_newest(user)
@@ -115,7 +115,7 @@ class SharedApplier:
         name, value = self.marker
         return live.metadata.controller is None and live.metadata.labels.get(name) == value
 
-    def _earlier(self, user: Resource, live: Resource | None) -> TakeOver | None:
+    def _earlier(self, user: Resource, live: Resource | None) -> ManagedFieldsUpgrade | None:
         """What takes over an object that an earlier operator made for one owner of our kinds."""
         if self.take_over is None or live is None or not self.take_over.is_due(live):
             return None
@@ -126,7 +126,7 @@ class SharedApplier:
             return None
         return self.take_over
 
-    async def _leave(self, user: Resource, live: Resource, progress: Progress) -> None:
+    async def _leave(self, user: Resource, live: Resource, progress: ApplyProgress) -> None:
         """Take one user away; the object is deleted when none is left."""
         kind, name, uid = live.KIND.name, live.metadata.name, live.metadata.uid
         version = live.metadata.resource_version

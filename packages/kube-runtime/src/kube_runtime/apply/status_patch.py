@@ -12,7 +12,7 @@ import msgspec
 
 from kube_runtime.apply.writer import Writer
 from kube_runtime.kind import Object
-from kube_runtime.rate_limits import Bustle, FirstLook, WritePace
+from kube_runtime.rate_limits import Debounce, WriteActivity, WriteRate
 from kube_runtime.types.meta import Condition, Resource
 
 R = TypeVar("R", bound=Resource)
@@ -29,7 +29,7 @@ the first of their three services."""
 
 
 async def patch_status(
-    writer: Writer, resource: R, wanted: Mapping[str, Any], *, pace: "StatusPace | None" = None
+    writer: Writer, resource: R, wanted: Mapping[str, Any], *, pace: "StatusRateLimit | None" = None
 ) -> R:
     """The resource with this status; one request, or none when the stored status says the same.
 
@@ -58,7 +58,7 @@ async def patch_status(
     return stored
 
 
-class StatusPace:
+class StatusRateLimit:
     """Keeps a status from being written more often than readers can use it.
 
     *Progress*, counts and texts while nothing is decided, is written once in `seconds`: a rollout changes
@@ -71,7 +71,7 @@ class StatusPace:
     of the condition that is true then, and with it the status is written at once. Most changes of a number
     of replicas are over by then. "" as `goal` means: no such wait.
 
-    *In busy times*, as `bustle` reports, both wait up to `BUSY_SECONDS`, progress for more of it too.
+    *In busy times*, as `write_activity` reports, both wait up to `BUSY_SECONDS`, progress for more of it too.
 
     `greets`: in other times an object that has no status yet gets one at once, because a user watches it.
     `records` are what later steps are decided by, such as how far a restart is, by their names in the status
@@ -86,16 +86,16 @@ class StatusPace:
         greets: bool = False,
         records: Collection[str] = (),
         passing: Collection[str] = (),
-        bustle: Bustle | None = None,
+        activity: WriteActivity | None = None,
     ) -> None:
-        self._pace = WritePace(seconds)
+        self._pace = WriteRate(seconds)
         self._goal = goal
         self._greets = greets
         self._records = frozenset(records)
         self._passing = frozenset(passing)
-        self._bustle = bustle or Bustle()
-        self._settling = FirstLook()
-        self._progress = FirstLook()
+        self._activity = activity or WriteActivity()
+        self._settling = Debounce()
+        self._progress = Debounce()
 
     @property
     def remembered(self) -> int:
@@ -115,7 +115,7 @@ class StatusPace:
         elif left := self._settling.wait(uid, self._patience):
             return left
         if not (is_record or self._decides(resource, wanted)):
-            gathering = self._progress.wait(uid, BUSY_SECONDS) if self._bustle.is_high else 0.0
+            gathering = self._progress.wait(uid, BUSY_SECONDS) if self._activity.is_high else 0.0
             if left := max(self._pace.wait(uid), gathering):
                 return left
         return 0.0
@@ -128,7 +128,7 @@ class StatusPace:
 
     @property
     def _patience(self) -> float:
-        return BUSY_SECONDS if self._bustle.is_high else SETTLE_SECONDS
+        return BUSY_SECONDS if self._activity.is_high else SETTLE_SECONDS
 
     def _decides(self, resource: Resource, wanted: Mapping[str, Any]) -> bool:
         """Whether a status says more than that counts or texts have moved."""
@@ -137,8 +137,8 @@ class StatusPace:
         for name, (old, new) in moved.items():
             if old != new and not (name == "state" and {old, new} <= self._passing):
                 return True
-        known = {_verdict(each) for each in _conditions(resource)}
-        return any(_verdict(each) not in known for each in wanted.get("conditions", ()))
+        known = {_reported(each) for each in _conditions(resource)}
+        return any(_reported(each) not in known for each in wanted.get("conditions", ()))
 
     def _is_record(self, resource: Resource, wanted: Mapping[str, Any], patch: Object) -> bool:
         if self._records & patch.keys():
@@ -152,14 +152,14 @@ class StatusPace:
         observed = _status(resource).get("observedGeneration", 0)
         if not self._goal or observed == resource.metadata.generation:
             return False
-        if self._greets and not observed and not self._bustle.is_high:
+        if self._greets and not observed and not self._activity.is_high:
             return False
         return not any(
             (each.type, each.status) == (self._goal, "True") for each in wanted["conditions"]
         )
 
 
-def _verdict(condition: Condition) -> tuple[str, str, str, int | None]:
+def _reported(condition: Condition) -> tuple[str, str, str, int | None]:
     return condition.type, condition.status, condition.reason, condition.observed_generation
 
 

@@ -63,7 +63,7 @@ class Recent(Generic[V]):
         self._values.pop(key, None)
 
 
-class Wish(NamedTuple):
+class Target(NamedTuple):
     """Who wants which object."""
 
     owner_uid: str
@@ -85,14 +85,14 @@ class _Writes(NamedTuple):
 
 
 @dataclass(slots=True)
-class Restraint:
+class WriteSuppression:
     """What need not be asked again yet. Times are the event loop's."""
 
     _refusals: Recent[_Refusal] = field(default_factory=Recent[_Refusal])
     _writes: Recent[_Writes] = field(default_factory=Recent[_Writes])
 
     @contextmanager
-    def attempting(self, wish: Wish, digest: str, live_uid: str) -> Iterator[None]:
+    def attempting(self, wish: Target, digest: str, live_uid: str) -> Iterator[None]:
         """Around a write: a refusal is remembered, and one that still counts ends it at once.
 
         Raises:

@@ -12,9 +12,9 @@ from http import HTTPStatus
 from typing import Generic
 from weakref import WeakValueDictionary
 
-from kube_runtime.apply.self_writes import spoke, wrote
+from kube_runtime.apply.self_writes import record_event, record_patch
 from kube_runtime.cache.cache import Cache
-from kube_runtime.cache.pending_writes import Flight
+from kube_runtime.cache.pending_writes import InFlightWrite
 from kube_runtime.cache.store import Store
 from kube_runtime.client.requests import Client
 from kube_runtime.coordination.excluded_namespaces import NamespaceExcluded
@@ -29,7 +29,7 @@ class _Turn(Generic[R]):
     """The permission to write one object now. A store of None means: it has no watch."""
 
     store: Store[R] | None
-    flight: Flight[R]
+    flight: InFlightWrite[R]
 
     def wrote(self, answer: R) -> R:
         """The answer, which readers see from now on."""
@@ -46,12 +46,12 @@ class _Turn(Generic[R]):
 class Writer:
     """A client for writes; what it returns is already in the cache, if the type is watched.
 
-    `may_write` is asked before each request, and `skips` with its namespace. None means: write always,
-    and everywhere.
+    `holds_lease` is asked before each request, and `is_excluded` with its namespace. None means: write
+    always, and everywhere.
 
     Raises:
-        LeadershipLost: `may_write` said no; nothing was sent.
-        NamespaceExcluded: `skips` said yes; nothing was sent.
+        LeadershipLost: `holds_lease` said no; nothing was sent.
+        NamespaceExcluded: `is_excluded` said yes; nothing was sent.
         OperatorError: as `Client` does; nothing is shown then, the watch brings the result.
     """
 
@@ -60,12 +60,12 @@ class Writer:
         client: Client,
         cache: Cache,
         *,
-        may_write: Callable[[], bool] | None = None,
-        skips: Callable[[str], bool] | None = None,
+        holds_lease: Callable[[], bool] | None = None,
+        is_excluded: Callable[[str], bool] | None = None,
     ) -> None:
         self._client = client
-        self._may_write = may_write
-        self._skips = skips
+        self._holds_lease = holds_lease
+        self._is_excluded = is_excluded
         self._cache = cache
         self._turns: WeakValueDictionary[tuple[type[Resource], Key], asyncio.Lock] = (
             WeakValueDictionary()
@@ -101,7 +101,7 @@ class Writer:
                 uid=uid,
                 field_manager=field_manager,
             )
-            wrote(patch, answer)
+            record_patch(patch, answer)
             return turn.wrote(answer)
 
     async def ensure_newest(self, owner: Resource) -> None:
@@ -130,14 +130,14 @@ class Writer:
 
     @asynccontextmanager
     async def _turn(self, type_: type[R], key: Key) -> AsyncIterator[_Turn[R]]:
-        spoke()
+        record_event()
         async with self._turns.setdefault((type_, key), asyncio.Lock()):
-            if self._may_write is not None and not self._may_write():
+            if self._holds_lease is not None and not self._holds_lease():
                 raise LeadershipLost(f"{type_.KIND} {key}: not written, another process may lead")
-            if self._skips is not None and self._skips(key.namespace):
+            if self._is_excluded is not None and self._is_excluded(key.namespace):
                 raise NamespaceExcluded(f"{type_.KIND} {key}: not written, another operator's now")
             if not self._cache.holds(type_):
-                yield _Turn(None, Flight())
+                yield _Turn(None, InFlightWrite())
                 return
             store = self._cache.store(type_)
             with store.writing(key) as flight:

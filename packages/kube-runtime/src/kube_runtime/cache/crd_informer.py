@@ -35,7 +35,7 @@ class _Groups(msgspec.Struct):
     groups: tuple[_Group, ...]
 
 
-class Definitions(Informer[CustomResourceDefinition]):
+class CrdInformer(Informer[CustomResourceDefinition]):
     """Which custom kinds there are.
 
     Without permission to watch CRDs, one request lists which API groups are served, and what
@@ -43,7 +43,7 @@ class Definitions(Informer[CustomResourceDefinition]):
     """
 
     def __init__(self) -> None:
-        super().__init__(CustomResourceDefinition, keep=_without_annotations)
+        super().__init__(CustomResourceDefinition, transform=_without_annotations)
         self._forbidden = asyncio.Event()
         self._groups: frozenset[str] | None = None
 
@@ -100,13 +100,13 @@ class OptionalInformer(Informer[R]):
     def __init__(
         self,
         type_: type[R],
-        definitions: Definitions,
+        definitions: CrdInformer,
         *,
         namespace: str = "",
         granted_by: str = "",
-        keep: Callable[[R], R] | None = None,
+        transform: Callable[[R], R] | None = None,
     ) -> None:
-        super().__init__(type_, namespace=namespace, keep=keep)
+        super().__init__(type_, namespace=namespace, transform=transform)
         self.store.granted_by = granted_by
         self._definitions = definitions
         self._changed = asyncio.Event()
@@ -142,7 +142,7 @@ class OptionalInformer(Informer[R]):
             self._gone()
         if isinstance(error, Forbidden):
             self._log_forbidden()
-            self.store.hear_that_kind_is_forbidden()
+            self.store.mark_kind_forbidden()
             self.synced.set()
         return super()._failed(error)
 
@@ -156,7 +156,7 @@ class OptionalInformer(Informer[R]):
 
     def _gone(self) -> None:
         """There is no such kind, hence there are no such objects."""
-        self.store.hear_that_kind_is_gone()
+        self.store.mark_kind_gone()
         self.synced.set()
 
 

@@ -23,7 +23,7 @@ from kube_runtime.rate_limits import Backoff
 from kube_runtime.size import UNLIMITED
 from kube_runtime.types.meta import R, Resource
 from kube_runtime.watch.machine import Listed, Paging, Streaming, Watch, Watching
-from kube_runtime.watch.selector import Selection
+from kube_runtime.watch.selector import Selector
 
 OUTAGE = Backoff(first_seconds=0.5, limit_seconds=30)
 REFUSED_SECONDS = 30.0
@@ -38,16 +38,16 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Watches:
-    """Any change of an object of `type_` wakes the keys that `keys` names, before and after it."""
+    """Any change of an object of `type_` reconciles the keys that `map_to` returns, before and after it."""
 
     type_: type[Resource]
-    keys: Callable[[Any], Iterable[Key]]
+    map_to: Callable[[Any], Iterable[Key]]
 
 
 class Informer(Generic[R]):
     """The watch of one type, into its store.
 
-    `keep` reduces an object before it is stored; of the metadata it may drop annotations only.
+    `transform` reduces an object before it is stored; of the metadata it may drop annotations only.
     An object of more than `most_bytes` counts as one that cannot be read: of it there is the size only.
     """
 
@@ -58,14 +58,14 @@ class Informer(Generic[R]):
         namespace: str = "",
         labels: str = "",
         fields: str = "",
-        keep: Callable[[R], R] | None = None,
+        transform: Callable[[R], R] | None = None,
         jitter: random.Random | None = None,
         most_bytes: int = UNLIMITED,
     ) -> None:
         self._most_bytes = most_bytes
         self.type_ = type_
-        self.selection = Selection(namespace, labels, fields)
-        self.store = Store(type_, self.selection, keep)
+        self.selection = Selector(namespace, labels, fields)
+        self.store = Store(type_, self.selection, transform)
         self.synced = asyncio.Event()
         """Set for good once the store has had all that exists, be it nothing."""
         self.last_heard: float | None = None
@@ -108,7 +108,7 @@ class Informer(Generic[R]):
     async def _step(self, watch: Watch[R]) -> None:
         before = watch.state
         for event in await watch.step():
-            self.store.hear(event)
+            self.store.on_watch_event(event)
         if isinstance(before, Paging | Streaming | Watching):
             self.last_heard = asyncio.get_running_loop().time()
         if isinstance(before, Watching):

@@ -29,7 +29,7 @@ class Relist(Generic[R]):
 
 
 @dataclass(slots=True)
-class Flight(Generic[R]):
+class InFlightWrite(Generic[R]):
     """A write that has no answer yet, and what the watch brought for its key meanwhile.
 
     `known` are the versions that were known when the write was sent, and those that the watch has brought
@@ -48,7 +48,7 @@ class Flight(Generic[R]):
 
 
 @dataclass(slots=True)
-class Hold(Generic[R]):
+class Overlay(Generic[R]):
     """A state of our own that is shown until the watch has brought it.
 
     `watched` is what the watch says meanwhile; None means: no such object. `older` are versions

@@ -17,12 +17,12 @@ import structlog
 from msgspec.structs import replace
 
 from kube_runtime.cache.index import Index
-from kube_runtime.cache.pending_writes import Flight, Hold, Relist
+from kube_runtime.cache.pending_writes import InFlightWrite, Overlay, Relist
 from kube_runtime.errors import DecodeError
 from kube_runtime.kind import Key
 from kube_runtime.types.meta import R, Resource, equal_but_for_version
 from kube_runtime.watch.events import Broken, Changed, Event, Present, Removed, Started, Synced
-from kube_runtime.watch.selector import EVERYTHING, Selection
+from kube_runtime.watch.selector import EVERYTHING, Selector
 
 _log = structlog.get_logger()
 
@@ -77,8 +77,8 @@ class Store(Generic[R]):
     def __init__(
         self,
         type_: type[R],
-        selection: Selection = EVERYTHING,
-        keep: Callable[[R], R] | None = None,
+        selection: Selector = EVERYTHING,
+        transform: Callable[[R], R] | None = None,
     ) -> None:
         self.type_ = type_
         self.shown: Index[R] = Index()
@@ -90,14 +90,14 @@ class Store(Generic[R]):
         self._is_served = False
         self._is_forbidden = False
         self._selection = selection
-        self._keep = keep
+        self._transform = transform
         self._handlers: list[Handler[R]] = []
         self._served_handlers: list[Callable[[], None]] = []
         self._broken_handlers: list[Callable[[Key], None]] = []
         self._listing: _Listing[R] | None = None
         self._has_synced = False
-        self._holds: dict[Key, Hold[R]] = {}
-        self._flights: dict[Key, Flight[R]] = {}
+        self._holds: dict[Key, Overlay[R]] = {}
+        self._flights: dict[Key, InFlightWrite[R]] = {}
 
     def subscribe(self, handler: Handler[R]) -> None:
         """Call `handler` for each change from now on, and once for each object that is already there."""
@@ -134,7 +134,7 @@ class Store(Generic[R]):
 
     # What the watch says.
 
-    def hear(self, event: Event[R]) -> None:
+    def on_watch_event(self, event: Event[R]) -> None:
         """Take over the watch event, then wake the subscribers."""
         match self._reduced_event(event):
             case Started():
@@ -161,12 +161,12 @@ class Store(Generic[R]):
             case _:
                 pass
 
-    def hear_that_kind_is_gone(self) -> None:
+    def mark_kind_gone(self) -> None:
         """Forget all objects: the API server does not know their kind any more."""
         self._swap(_Listing())
         self._set_served(is_served=False)
 
-    def hear_that_kind_is_forbidden(self) -> None:
+    def mark_kind_forbidden(self) -> None:
         """Note that the kind is there, and may not be read."""
         self._set_served(is_served=self._is_served, is_forbidden=True)
 
@@ -238,7 +238,7 @@ class Store(Generic[R]):
         have = self._watched(resource.key)
         if have is not None and _version(have) == _version(resource):
             return have
-        return self._keep(resource) if self._keep else resource
+        return self._transform(resource) if self._transform else resource
 
     def _reduced_event(self, event: Event[R]) -> Event[R]:
         """The event with its object reduced; an object that cannot be reduced is a broken one."""
@@ -247,7 +247,7 @@ class Store(Generic[R]):
         resource = event.resource
         try:
             kept = self._reduced(resource)
-        except Exception as error:  # noqa: BLE001  # whatever one object does to `keep`, the others are not affected
+        except Exception as error:  # noqa: BLE001  # whatever one object does to `transform`, the others are not affected
             # Without the error's text, which may have a piece of a Secret.
             message = f"it cannot be reduced: {type(error).__name__}"
             return Broken(DecodeError(self.type_.KIND, resource.key, message))
@@ -256,15 +256,15 @@ class Store(Generic[R]):
     # What a writer says.
 
     @contextmanager
-    def writing(self, key: Key) -> Iterator[Flight[R]]:
+    def writing(self, key: Key) -> Iterator[InFlightWrite[R]]:
         """Record what the watch brings of `key` during a write; one write per key at a time."""
-        flight = self._flights[key] = Flight(self._known_versions(key))
+        flight = self._flights[key] = InFlightWrite(self._known_versions(key))
         try:
             yield flight
         finally:
             del self._flights[key]
 
-    def wrote(self, flight: Flight[R], written: R) -> None:
+    def wrote(self, flight: InFlightWrite[R], written: R) -> None:
         """Show what the API server has stored for us, unless the watch was sooner."""
         key = written.key
         watched = self._watched(key)
@@ -272,7 +272,7 @@ class Store(Generic[R]):
             return
         if not self._selection.covers(written, is_watched=watched is not None):
             return
-        kept = self._keep(written) if self._keep else written
+        kept = self._transform(written) if self._transform else written
         self._tell(self._hold(key, kept, flight.known, is_deletion=False))
 
     def deleted(self, key: Key, uid: str) -> None:
@@ -290,7 +290,7 @@ class Store(Generic[R]):
         watched = self._watched(key)
         change = self._show(key, shown)
         alarm = asyncio.get_running_loop().call_later(OWN_WRITE_SECONDS, self._give_up, key)
-        self._holds[key] = Hold(shown, watched, older, alarm, is_deletion)
+        self._holds[key] = Overlay(shown, watched, older, alarm, is_deletion)
         return change
 
     def _known_versions(self, key: Key) -> set[str]:

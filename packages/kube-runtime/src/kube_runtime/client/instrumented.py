@@ -15,7 +15,7 @@ _METHOD_VERBS = {"POST": "create", "PUT": "update", "DELETE": "delete"}
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class InstrumentedTransport:
     """Another transport, with its requests counted by verb, resource and answer."""
 
     transport: Transport

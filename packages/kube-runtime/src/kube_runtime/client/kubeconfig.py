@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
 from kube_runtime.client.auth import TlsMaterial
-from kube_runtime.client.kubeconfig_file import Choice, Cluster, Entry, User, choose
+from kube_runtime.client.kubeconfig_file import Choice, Cluster, Named, User, choose
 from kube_runtime.client.login import Login, login_of
 from kube_runtime.errors import ConfigError
 
@@ -122,7 +122,7 @@ def _load(choice: Choice, before: _Loaded | None) -> _Loaded:
     )
 
 
-def _server(cluster: Entry[Cluster]) -> str:
+def _server(cluster: Named[Cluster]) -> str:
     server = (cluster.value.server or "").rstrip("/")
     url = _url(server)
     if url is None or url.scheme not in ("https", "http") or not url.hostname:
@@ -136,7 +136,7 @@ def _server(cluster: Entry[Cluster]) -> str:
     return server
 
 
-def _proxy(cluster: Entry[Cluster]) -> str | None:
+def _proxy(cluster: Named[Cluster]) -> str | None:
     proxy = cluster.value.proxy_url or None
     if proxy is None:
         return None
@@ -163,7 +163,7 @@ def _shown(text: str) -> str:
     return f"{scheme}{slashes}***@{rest.rpartition('@')[2]}" if "@" in rest else text
 
 
-def _material(cluster: Entry[Cluster], user: Entry[User], login: Login) -> TlsMaterial:
+def _material(cluster: Named[Cluster], user: Named[User], login: Login) -> TlsMaterial:
     trust, pair = cluster.value, user.value
     certificate = login.certificate or _pem(
         user, "client-certificate", pair.client_certificate, pair.client_certificate_data
@@ -179,7 +179,7 @@ def _material(cluster: Entry[Cluster], user: Entry[User], login: Login) -> TlsMa
 
 
 def _pem(
-    entry: Entry[Cluster] | Entry[User], field: str, file: str | None, data: str | None
+    entry: Named[Cluster] | Named[User], field: str, file: str | None, data: str | None
 ) -> bytes | None:
     if data:
         try:

@@ -99,7 +99,7 @@ class _File(_Part, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry(Generic[T]):
+class Named(Generic[T]):
     """A named part of a kubeconfig, and the file that contains it."""
 
     path: Path
@@ -123,8 +123,8 @@ class Entry(Generic[T]):
 class Choice(NamedTuple):
     """What a context leads to. An empty namespace means: the context names none."""
 
-    cluster: Entry[Cluster]
-    user: Entry[User]
+    cluster: Named[Cluster]
+    user: Named[User]
     namespace: str
 
 
@@ -142,29 +142,29 @@ def choose(paths: Sequence[Path], context: str | None) -> Choice:
     if not current:
         raise ConfigError(source, "no current-context is set; name a context")
     contexts = [
-        Entry(path, each.name, each.context or _Context())
+        Named(path, each.name, each.context or _Context())
         for path, file in files.items()
         for each in file.contexts or ()
     ]
     clusters = [
-        Entry(path, each.name, each.cluster or Cluster())
+        Named(path, each.name, each.cluster or Cluster())
         for path, file in files.items()
         for each in file.clusters or ()
     ]
     users = [
-        Entry(path, each.name, each.user or User())
+        Named(path, each.name, each.user or User())
         for path, file in files.items()
         for each in file.users or ()
     ]
     chosen = _named(contexts, current, "context", source)
     cluster = _named(clusters, chosen.value.cluster, "cluster", source)
-    user = Entry(chosen.path, "(no user)", User())
+    user = Named(chosen.path, "(no user)", User())
     if chosen.value.user:
         user = _named(users, chosen.value.user, "user", source)
     return Choice(cluster, user, chosen.value.namespace or "")
 
 
-def _named(entries: list[Entry[T]], name: str, what: str, source: str) -> Entry[T]:
+def _named(entries: list[Named[T]], name: str, what: str, source: str) -> Named[T]:
     for entry in entries:
         if entry.name == name:
             return entry

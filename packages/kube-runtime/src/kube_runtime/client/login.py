@@ -19,7 +19,7 @@ import msgspec
 import yaml
 
 from kube_runtime.client.auth import bearer
-from kube_runtime.client.kubeconfig_file import AuthProvider, Cluster, Entry, ExecPlugin, User
+from kube_runtime.client.kubeconfig_file import AuthProvider, Cluster, ExecPlugin, Named, User
 from kube_runtime.errors import ConfigError
 
 REREAD_SECONDS = 60.0
@@ -41,7 +41,7 @@ class Login:
     due: datetime | None = None
 
 
-def login_of(cluster: Entry[Cluster], user: Entry[User]) -> Login:
+def login_of(cluster: Named[Cluster], user: Named[User]) -> Login:
     """The login of a user. Runs plugins and asks login servers: not for the event loop.
 
     Raises:
@@ -74,7 +74,7 @@ class _ExecStatus(msgspec.Struct, frozen=True, rename="camel"):
     expiration_timestamp: datetime | None = None
 
 
-def _executed(cluster: Entry[Cluster], user: Entry[User], plugin: ExecPlugin) -> Login:
+def _executed(cluster: Named[Cluster], user: Named[User], plugin: ExecPlugin) -> Login:
     source = str(user.path)
     library = _library(source, "exec plugins")
     options: dict[str, Any] = msgspec.to_builtins(plugin)
@@ -104,7 +104,7 @@ def _command(kubeconfig: Path, command: str) -> str:
     return str(kubeconfig.parent / command) if "/" in command else command
 
 
-def _cluster_info(cluster: Entry[Cluster]) -> dict[str, Any]:
+def _cluster_info(cluster: Named[Cluster]) -> dict[str, Any]:
     """The cluster's data for a plugin, if it asks for them."""
     value = cluster.value
     info: dict[str, Any] = {
@@ -121,7 +121,7 @@ def _cluster_info(cluster: Entry[Cluster]) -> dict[str, Any]:
     return {name: each for name, each in info.items() if each is not None}
 
 
-def _provided(user: Entry[User], provider: AuthProvider) -> Login:
+def _provided(user: Named[User], provider: AuthProvider) -> Login:
     source = str(user.path)
     library = _library(source, "login providers")
     known = provider.config or {}
@@ -158,7 +158,7 @@ def _provided(user: Entry[User], provider: AuthProvider) -> Login:
     return Login(authorization, due=_before(expiry))
 
 
-def _store(user: Entry[User], changed: dict[str, str]) -> None:
+def _store(user: Named[User], changed: dict[str, str]) -> None:
     """Keep renewed tokens, as kubectl does: a refresh token may be good for one use only."""
     path = user.path.resolve()
     new = path.with_name(f".{path.name}.{os.getpid()}")

@@ -11,23 +11,23 @@ import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol
 
 import structlog
 
-from kube_runtime.apply.self_writes import Echoes, echoes
+from kube_runtime.apply.self_writes import SelfWrites, recording_self_writes
 from kube_runtime.cache.cache import Cache, Change
 from kube_runtime.cache.informer import Watches
 from kube_runtime.controller.events import held
-from kube_runtime.controller.places import PLACES, Places
+from kube_runtime.controller.places import WORKER_SLOTS, WorkerSlots
 from kube_runtime.controller.requeue import retry
 from kube_runtime.controller.stall import doing
-from kube_runtime.controller.work_queue import Priority, Queue
+from kube_runtime.controller.work_queue import Priority, WorkQueue
 from kube_runtime.coordination.excluded_namespaces import NamespaceExcluded
 from kube_runtime.errors import NotFound
 from kube_runtime.kind import Key
 from kube_runtime.metrics import RuntimeMetrics
-from kube_runtime.rate_limits import Bustle
+from kube_runtime.rate_limits import WriteActivity
 from kube_runtime.types.meta import Resource
 
 _log = structlog.get_logger()
@@ -41,22 +41,16 @@ time of all of them, with two after 0.55 to 0.69 (six and five runs; source: `do
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """Nothing to do until something changes."""
+class Result:
+    """How a reconcile ended. With `requeue_after_seconds` the key is reconciled again after that time."""
+
+    requeue_after_seconds: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Again:
-    """Look again after that time, even if nothing changes."""
-
-    after_seconds: float
+DONE = Result()
 
 
-Outcome: TypeAlias = Done | Again
-DONE = Done()
-
-
-class Controller(Protocol):
+class Reconciler(Protocol):
     """Brings the objects of one kind to what their specs say."""
 
     reconciles: ClassVar[type[Resource]]
@@ -70,13 +64,13 @@ class Controller(Protocol):
         """Other kinds that are read."""
         ...
 
-    async def reconcile(self, key: Key) -> Outcome:
+    async def reconcile(self, key: Key) -> Result:
         """Compare what is with what should be, and act. The object may be gone."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class ControllerOptions:
     """How fast a controller works.
 
     `coalesce_seconds` is how long a change of a child waits for the next one, because a rollout
@@ -95,34 +89,33 @@ class Pace:
     hears_itself: bool = True
 
 
-class Runner:
+class Controller:
     """Feeds one controller from the cache, with a bounded number of workers.
 
-    `skips` tells of a namespace whether nothing is to be done in it now. It is asked when a key's turn comes,
-    not when it is queued; `wake_namespace` brings back what was skipped. `bustle` is told of
-    each reconcile that wrote something.
+    `is_excluded(namespace)`: another operator manages it. Checked when a key is dequeued, not when it is
+    queued; `wake_namespace` requeues what was skipped. `write_activity` counts reconciles that wrote.
     """
 
     def __init__(
         self,
-        controller: Controller,
+        controller: Reconciler,
         cache: Cache,
         *,
         metrics: RuntimeMetrics,
-        pace: Pace | None = None,
+        pace: ControllerOptions | None = None,
         jitter: random.Random | None = None,
-        skips: Callable[[str], bool] | None = None,
-        bustle: Bustle | None = None,
+        is_excluded: Callable[[str], bool] | None = None,
+        activity: WriteActivity | None = None,
     ) -> None:
         self._controller = controller
-        self._bustle = bustle or Bustle()
-        self._skips = skips
+        self._activity = activity or WriteActivity()
+        self._is_excluded = is_excluded
         self._is_subscribed = False
         self._cache = cache
         self._metrics = metrics
-        self._pace = pace or Pace()
+        self._pace = pace or ControllerOptions()
         self._jitter = jitter or random.Random()  # noqa: S311  # spreads load, guards nothing
-        self._queue = Queue(self._jitter, begin_at_most=self._begin_at_most)
+        self._queue = WorkQueue(self._jitter, begin_at_most=self._begin_at_most)
         self._started: dict[Key, float] = {}
         self._heard: dict[Key, list[Change[Any]]] = {}  # of a key while it is worked on
         self.kind = controller.reconciles.KIND
@@ -149,7 +142,7 @@ class Runner:
         self._queue.on_drained = handler
 
     def look_again(self) -> None:
-        """Begin what was held back while `Pace.is_ahead`."""
+        """Begin what was held back while `ControllerOptions.is_ahead`."""
         self._queue.look_again()
 
     def _begin_at_most(self) -> int:
@@ -169,7 +162,7 @@ class Runner:
             wake = partial(self._wake, self._controlling_key, pace.coalesce_seconds)
             self._cache.subscribe(type_, wake)
         for each in controller.watches:
-            wake = partial(self._wake, each.keys, pace.coalesce_seconds)
+            wake = partial(self._wake, each.map_to, pace.coalesce_seconds)
             self._cache.subscribe(each.type_, wake)
         for type_ in {*controller.owns, *(each.type_ for each in controller.watches)}:
             self._cache.subscribe_served(type_, self._wake_all)
@@ -180,7 +173,9 @@ class Runner:
             resync = group.create_task(self._resync(), name=f"resync {self.kind}")
             async with asyncio.TaskGroup() as workers:
                 names = (f"worker {number} {self.kind}" for number in itertools.count())
-                places = Places(lambda: workers.create_task(self._work(places), name=next(names)))
+                places = WorkerSlots(
+                    lambda: workers.create_task(self._work(places), name=next(names))
+                )
                 for _ in range(self._pace.workers):
                     workers.create_task(self._work(places), name=next(names))
             resync.cancel()
@@ -241,14 +236,14 @@ class Runner:
             return ()
         return (Key(child.metadata.namespace if self.kind.namespaced else "", owner.name),)
 
-    async def _work(self, places: Places) -> None:
-        PLACES.set(places)
+    async def _work(self, places: WorkerSlots) -> None:
+        WORKER_SLOTS.set(places)
         while not places.is_surplus() and (taken := await self._queue.take()):
             self._metrics.waited(self.kind.name, taken.waited_seconds)
             with structlog.contextvars.bound_contextvars(
                 controller=self.kind.name, key=str(taken.key)
             ):
-                if self._skips is not None and self._skips(taken.key.namespace):
+                if self._is_excluded is not None and self._is_excluded(taken.key.namespace):
                     _log.debug("skipped, the namespace belongs to another operator")
                     self._queue.succeeded(taken.key)
                     self._queue.done(taken.key)
@@ -262,9 +257,9 @@ class Runner:
     async def _attempt(self, key: Key) -> None:
         """Reconcile once. This is the one place where any exception is caught."""
         started = self._started[key] = asyncio.get_running_loop().time()
-        heard, written = self._heard.setdefault(key, []), Echoes()
+        heard, written = self._heard.setdefault(key, []), SelfWrites()
         try:
-            with held(), echoes() as written:
+            with held(), recording_self_writes() as written:
                 async with asyncio.timeout(self._pace.timeout_seconds):
                     outcome = await self._controller.reconcile(key)
         except asyncio.CancelledError as error:
@@ -285,7 +280,7 @@ class Runner:
         finally:
             del self._started[key], self._heard[key]
             if not written.is_silent:
-                self._bustle.note()
+                self._activity.note()
             for change in heard:
                 if not written.has(change.new):
                     self._wake(_own_key, 0.0, change)
@@ -302,10 +297,10 @@ class Runner:
         # Of a kind that is not served it names no object.
         return (error.details or {}).get("name") == key.name
 
-    def _succeeded(self, key: Key, outcome: Outcome) -> str:
+    def _succeeded(self, key: Key, outcome: Result) -> str:
         self._queue.succeeded(key)
-        if isinstance(outcome, Again):
-            self._queue.add(key, after_seconds=outcome.after_seconds)
+        if outcome.requeue_after_seconds is not None:
+            self._queue.add(key, after_seconds=outcome.requeue_after_seconds)
             return "requeue"
         return "success"
 
@@ -341,10 +336,14 @@ def _own_key(object_: Resource) -> tuple[Key, ...]:
 
 def _is_edit(change: Change[Any]) -> bool:
     """Whether a change is a new desired state of an object, rather than a new status."""
-    return change.old is None or change.new is None or _wish(change.old) != _wish(change.new)
+    return (
+        change.old is None
+        or change.new is None
+        or _spec_and_metadata(change.old) != _spec_and_metadata(change.new)
+    )
 
 
-def _wish(object_: Resource) -> tuple[Any, ...]:
+def _spec_and_metadata(object_: Resource) -> tuple[Any, ...]:
     metadata = object_.metadata
     return (
         *(metadata.uid, metadata.generation, metadata.deletion_timestamp),

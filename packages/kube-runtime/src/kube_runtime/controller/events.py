@@ -35,7 +35,7 @@ from kube_runtime.errors import (
 )
 from kube_runtime.kind import Key, Kind, Object
 from kube_runtime.metrics import RuntimeMetrics
-from kube_runtime.rate_limits import Bustle
+from kube_runtime.rate_limits import WriteActivity
 from kube_runtime.text import fitted
 from kube_runtime.types.core import Event
 from kube_runtime.types.meta import Resource
@@ -151,7 +151,7 @@ class _Budget:
 class EventWriter:
     """Writes what recorders record, one request at a time. Run it as a server of the manager.
 
-    While `bustle` reports many reconciles, Normal Events wait.
+    While `write_activity` reports many reconciles, Normal Events wait.
     """
 
     def __init__(
@@ -160,13 +160,13 @@ class EventWriter:
         *,
         instance: str,
         metrics: RuntimeMetrics,
-        bustle: Bustle | None = None,
+        activity: WriteActivity | None = None,
         wall_clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._client = client
         self._instance = instance
         self._metrics = metrics
-        self.bustle = bustle or Bustle()
+        self.activity = activity or WriteActivity()
         self._wall_clock = wall_clock
         # What went wrong, and what went well; in each the oldest first.
         self._pending: dict[bool, OrderedDict[_Series, _Pending]] = {
@@ -230,7 +230,7 @@ class EventWriter:
         due = max(pending.due, self._paused_until)
         if pending.series.warning or _now() >= pending.latest or _now() < due:
             return due
-        return min(max(due, self.bustle.high_until), pending.latest)
+        return min(max(due, self.activity.high_until), pending.latest)
 
     def accept(self, series: _Series, about: Resource, message: str) -> None:
         """Take one occurrence; merged with a pending one of its series, or dropped if too many."""

@@ -17,7 +17,7 @@ import structlog
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Informer
 from kube_runtime.client.requests import Client
-from kube_runtime.controller.controller import Controller, Pace, Runner
+from kube_runtime.controller.controller import Controller, ControllerOptions, Reconciler
 from kube_runtime.controller.events import EventWriter
 from kube_runtime.coordination.leader_election import Election
 from kube_runtime.errors import OperatorError
@@ -62,7 +62,7 @@ _BEAT_SECONDS = 1.0
 class Manager:
     """One process's informers, controllers and servers. Built, filled, then run once.
 
-    `skips` returns whether a namespace is excluded now. None means: no namespace is.
+    `is_excluded` returns whether a namespace is excluded now. None means: no namespace is.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Manager:
         events: EventWriter,
         election: Election | None = None,
         limits: Limits = LIMITS,
-        skips: Callable[[str], bool] | None = None,
+        is_excluded: Callable[[str], bool] | None = None,
     ) -> None:
         self._client = client
         self._cache = cache
@@ -82,9 +82,9 @@ class Manager:
         self._events = events
         self._election = election
         self._limits = limits
-        self._skips = skips
+        self._is_excluded = is_excluded
         self._informers: dict[type[Resource], Informer[Any]] = {}
-        self._runners: list[Runner] = []
+        self._runners: list[Controller] = []
         self._servers: list[Server] = []
         self._hooks: list[Callable[[], Awaitable[None]]] = []
         self._hooks_ran = False
@@ -111,15 +111,15 @@ class Manager:
             interruptions=lambda: informer.interruptions,
         )
 
-    def control(self, controller: Controller, pace: Pace | None = None) -> Runner:
+    def control(self, controller: Reconciler, pace: ControllerOptions | None = None) -> Controller:
         """Run that controller while this process leads."""
-        runner = Runner(
+        runner = Controller(
             controller,
             self._cache,
             metrics=self._metrics,
             pace=pace,
-            skips=self._skips,
-            bustle=self._events.bustle,
+            is_excluded=self._is_excluded,
+            activity=self._events.activity,
         )
         self._runners.append(runner)
         return runner

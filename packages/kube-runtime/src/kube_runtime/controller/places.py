@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 
-class Places:
+class WorkerSlots:
     """The places of one controller. `spawn` starts one more worker."""
 
     def __init__(self, spawn: Callable[[], object]) -> None:
@@ -36,13 +36,13 @@ class Places:
         return True
 
 
-PLACES: ContextVar[Places | None] = ContextVar("places", default=None)
+WORKER_SLOTS: ContextVar[WorkerSlots | None] = ContextVar("places", default=None)
 
 
 @contextmanager
-def place_given_up() -> Iterator[None]:
+def worker_slot_released() -> Iterator[None]:
     """Within a reconcile: let another one run meanwhile. Elsewhere it does nothing."""
-    if (places := PLACES.get()) is None:
+    if (places := WORKER_SLOTS.get()) is None:
         yield
         return
     with places.given_up():

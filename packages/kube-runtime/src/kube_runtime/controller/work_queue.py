@@ -31,12 +31,12 @@ class Priority(IntEnum):
 
 _WANTED = (Priority.EDIT, Priority.NEW)
 
-FAIR_TURN = 8
+FAIR_INTERVAL = 8
 """Each so many keys, the one that has waited longest is next: no priority keeps another out for good."""
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class WorkItem:
     """A key handed out to a worker, and how long it had been due."""
 
     key: Key
@@ -50,7 +50,7 @@ class _Delayed:
     priority: Priority
 
 
-class Queue:
+class WorkQueue:
     """Keys by priority, first come first served. Time is the event loop's, which never jumps.
 
     `begin_at_most` is how many new keys may be handed out at the same time now; `look_again` when that grows.
@@ -119,7 +119,7 @@ class Queue:
         elif not self._closed:
             self._delayed[key] = _Delayed(loop.call_at(due, self._ring, key), priority)
 
-    async def take(self) -> Taken | None:
+    async def take(self) -> WorkItem | None:
         """Wait for the next key and hand it out; the caller must call `done` for it.
 
         None means: the queue is closed.
@@ -136,7 +136,7 @@ class Queue:
                     self.on_drained()
                 self._last = priority
                 waited = asyncio.get_running_loop().time() - since
-                return Taken(key, priority, waited)
+                return WorkItem(key, priority, waited)
             self._wake.clear()
             await self._wake.wait()
         return None
@@ -209,7 +209,7 @@ class Queue:
         due = [each for each, keys in self._due.items() if keys]
         if Priority.NEW in due and self._is_full:
             due.remove(Priority.NEW)
-        if due and self._handed_out % FAIR_TURN == FAIR_TURN - 1:
+        if due and self._handed_out % FAIR_INTERVAL == FAIR_INTERVAL - 1:
             return min(due, key=lambda each: next(iter(self._due[each].values())))
         if self._last in _WANTED and Priority.CHANGE in due:
             return Priority.CHANGE

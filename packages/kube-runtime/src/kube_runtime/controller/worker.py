@@ -22,7 +22,7 @@ from kube_runtime.errors import OperatorError
 P = ParamSpec("P")
 T = TypeVar("T")
 
-Cause: TypeAlias = Literal["time", "memory", "crash"]
+WorkEndedCause: TypeAlias = Literal["time", "memory", "crash"]
 
 SECONDS = 5.0
 """CPU time of one job."""
@@ -32,7 +32,7 @@ WALL_FACTOR = 6
 WALL_SECONDS = 10.0
 """On a busy machine a job may take as many times its CPU time, and so much more to start."""
 JOBS_OF_A_PROCESS = 200
-_CAUSES: Mapping[int, Cause] = {-signal.SIGPROF: "time", -signal.SIGKILL: "memory"}
+_CAUSES: Mapping[int, WorkEndedCause] = {-signal.SIGPROF: "time", -signal.SIGKILL: "memory"}
 """By the exit code of a process: the kernel kills with the one after the time, with the other for memory."""
 _EXIT_LOOKS, _EXIT_LOOK_SECONDS = 200, 0.01
 
@@ -40,9 +40,9 @@ _EXIT_LOOKS, _EXIT_LOOK_SECONDS = 200, 0.01
 class WorkEnded(OperatorError):
     """The work took more time or memory than it may, and was ended. It would be ended again."""
 
-    def __init__(self, cause: Cause, message: str) -> None:
+    def __init__(self, cause: WorkEndedCause, message: str) -> None:
         super().__init__(message)
-        self.cause: Cause = cause
+        self.cause: WorkEndedCause = cause
 
 
 class WorkBusy(OperatorError):
@@ -62,7 +62,7 @@ class Bounds:
     idle_seconds: float = 60.0
 
 
-class Process:
+class WorkerProcess:
     """A worker process, and the line to it."""
 
     def __init__(
@@ -76,7 +76,7 @@ class Process:
         self._writer = writer
 
     @classmethod
-    async def start(cls) -> "Process":
+    async def start(cls) -> "WorkerProcess":
         """A new process; it takes calls at once, and answers when it has started."""
         ours, theirs = socket.socketpair()
         with theirs:
@@ -125,14 +125,14 @@ class _Job:
     seconds: float
     memory_bytes: int
     future: "asyncio.Future[Any]"
-    process: Process | None = None
+    process: WorkerProcess | None = None
 
-    def ended(self, cause: Cause) -> None:
+    def ended(self, cause: WorkEndedCause) -> None:
         """Say that it was ended."""
         if not self.future.done():
             self.future.set_exception(WorkEnded(cause, self._text(cause)))
 
-    def _text(self, cause: Cause) -> str:
+    def _text(self, cause: WorkEndedCause) -> str:
         if cause == "time":
             return f"exceeded the limit of {self.seconds:g} s of processor time"
         if cause == "memory":
@@ -141,7 +141,7 @@ class _Job:
         return "the worker process exited unexpectedly"
 
 
-class Workers:
+class WorkerPool:
     """Runs functions in worker processes; tenants take turns.
 
     `run` it as a server of the manager, or `close` it: a process outlives it otherwise.
@@ -274,11 +274,11 @@ class Workers:
 
     async def _serve(self) -> None:
         """Work until there is nothing to do for long, in one process after the other."""
-        process: Process | None = None
+        process: WorkerProcess | None = None
         jobs = 0
         try:
             while (job := await self._take()) is not None:
-                process = process or await Process.start()
+                process = process or await WorkerProcess.start()
                 jobs += 1
                 if not await _done(job, process) or jobs % JOBS_OF_A_PROCESS == 0:
                     await process.stop()
@@ -293,7 +293,7 @@ def _give_way(job: _Job) -> None:
         job.future.set_exception(WorkBusy("the work yielded to that of others; retrying soon"))
 
 
-async def _done(job: _Job, process: Process) -> bool:
+async def _done(job: _Job, process: WorkerProcess) -> bool:
     """Have a job done. Returns whether the process can do another."""
     if job.future.done():
         return True  # the caller has gone

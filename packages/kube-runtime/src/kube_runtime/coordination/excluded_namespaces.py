@@ -64,7 +64,7 @@ class Exclusions:
     def __len__(self) -> int:
         return len(self._marks)
 
-    def skips(self, namespace: str) -> bool:
+    def is_excluded(self, namespace: str) -> bool:
         """Whether that namespace is marked, so that nothing may be done in it."""
         return namespace in self._marks
 

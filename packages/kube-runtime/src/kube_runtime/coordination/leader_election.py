@@ -94,7 +94,7 @@ class Election:
         is_in_time = _now() < self._renewed_at + self._terms.deadline_seconds
         return self.elected.is_set() and is_in_time and not self._has_ended
 
-    def may_write(self) -> bool:
+    def holds_lease(self) -> bool:
         """Whether no other candidate can have been elected after us: false once leadership is lost."""
         return self.leads or not self.elected.is_set()
 

@@ -56,7 +56,7 @@ class MarkerTerms:
         return self.lease_seconds - min(self.renew_seconds, spare) / 2
 
 
-class Marker:
+class NamespaceLease:
     """One replica's part in the marker Lease of a namespace.
 
     `holder` is the same for all replicas of an installation; `replicas` is the prefix of the annotations by
@@ -86,7 +86,7 @@ class Marker:
         """Whether it was last reported that the namespace counts as ours."""
         self._regained: list[Callable[[str], None]] = []
 
-    def may_write(self) -> bool:
+    def holds_lease(self) -> bool:
         """Whether the namespace still counts as ours: false once the Lease is about to run out."""
         return _now() < self._renewed_at + self._terms.write_seconds
 
@@ -106,7 +106,7 @@ class Marker:
     async def run(self) -> NoReturn:
         """Keep the namespace marked until cancelled.
 
-        Where renewals fail for too long, `may_write` is false until one succeeds.
+        Where renewals fail for too long, `holds_lease` is false until one succeeds.
         """
         due_at = _now()
         while True:

@@ -55,7 +55,7 @@ class Limits:
 LIMITS = Limits()
 
 
-class Place(asyncio.Protocol):
+class Connection(asyncio.Protocol):
     """One connection: what it does is done by `inner`, and what it may is said here."""
 
     def __init__(
@@ -130,7 +130,7 @@ class Place(asyncio.Protocol):
             self.opening.cancel()
 
 
-class Gate:
+class ConnectionLimit:
     """Lets connections in to an application. Create it, `listen`, then wait for `closed` or `close` it."""
 
     def __init__(
@@ -147,7 +147,7 @@ class Gate:
             lingering_time=1.0,
         )
         self._limits = limits
-        self._places: dict[asyncio.Protocol, Place] = {}
+        self._places: dict[asyncio.Protocol, Connection] = {}
         self._listeners: list[socket.socket] = []
         self._working: list[asyncio.Task[NoReturn]] = []
         self.refused = 0
@@ -219,7 +219,7 @@ class Gate:
     ) -> None:
         """Give a connection a place, until it has left."""
         server = cast("web.Server", self._runner.server)
-        place = Place(server(), asyncio.get_running_loop().time, client)
+        place = Connection(server(), asyncio.get_running_loop().time, client)
         self._places[place.inner] = place
 
         def has_left(_: asyncio.Task[None]) -> None:
@@ -263,7 +263,7 @@ class Gate:
         return True
 
     async def _open(
-        self, place: Place, connection: socket.socket, context: ssl.SSLContext | None
+        self, place: Connection, connection: socket.socket, context: ssl.SSLContext | None
     ) -> None:
         """See one connection to its end."""
         loop = asyncio.get_running_loop()

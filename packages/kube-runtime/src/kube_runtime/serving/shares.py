@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
-class NothingLeft(Exception):
+class ShareExhausted(Exception):
     """The client has its share, or all is taken."""
 
 
-class Shares:
+class ClientShares:
     """So much of something, such as bytes, and who holds how much of it."""
 
     def __init__(self, total: int) -> None:
@@ -28,7 +28,7 @@ class Shares:
             NothingLeft: nothing was taken.
         """
         if amount and (amount > self.left or self._held[client] >= self.left):
-            raise NothingLeft
+            raise ShareExhausted
         self._add(client, amount)
         try:
             yield

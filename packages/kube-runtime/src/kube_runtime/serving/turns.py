@@ -13,7 +13,7 @@ from typing import TypeAlias
 _Waiting: TypeAlias = "deque[asyncio.Future[None]]"
 
 
-class Turns:
+class FairSemaphore:
     """Places for work of clients and their tenants."""
 
     def __init__(self, places: int) -> None:

@@ -10,7 +10,7 @@ END_OF_LIST = "k8s.io/initial-events-end"
 """The annotation of the bookmark that ends a streamed list (KEP-3157)."""
 
 
-class Identity(Struct, frozen=True):
+class ObjectIdentity(Struct, frozen=True):
     """What every object has, whatever else may be wrong with it."""
 
     name: str = ""
@@ -20,7 +20,7 @@ class Identity(Struct, frozen=True):
 
 
 class _Frame(Struct, frozen=True):
-    metadata: Identity = Identity()
+    metadata: ObjectIdentity = ObjectIdentity()
 
 
 class _Marks(Struct, frozen=True):
@@ -35,12 +35,12 @@ _FRAME = msgspec.json.Decoder(_Frame)
 _BOOKMARK = msgspec.json.Decoder(_Bookmark)
 
 
-def identity(line: WatchLine) -> Identity:
+def identity(line: WatchLine) -> ObjectIdentity:
     """Whose line it is; empty if that cannot be read."""
     try:
         return _FRAME.decode(line.object).metadata
     except UNREADABLE:
-        return Identity()
+        return ObjectIdentity()
 
 
 def ends_list(line: WatchLine) -> bool:

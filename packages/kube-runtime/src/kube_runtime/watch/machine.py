@@ -39,8 +39,8 @@ from kube_runtime.kind import Key
 from kube_runtime.size import UNLIMITED
 from kube_runtime.types.meta import Metadata, R
 from kube_runtime.watch.events import Broken, Changed, Event, Present, Removed, Started, Synced
-from kube_runtime.watch.line import Identity, ends_list, identity
-from kube_runtime.watch.selector import Selection
+from kube_runtime.watch.line import ObjectIdentity, ends_list, identity
+from kube_runtime.watch.selector import Selector
 
 _log = structlog.get_logger()
 
@@ -127,7 +127,7 @@ class Watch(Generic[R]):
         self,
         client: Client,
         type_: type[R],
-        selection: Selection,
+        selection: Selector,
         *,
         jitter: random.Random | None = None,
         most_bytes: int = UNLIMITED,
@@ -282,7 +282,7 @@ class Watch(Generic[R]):
         return Changed(resource)
 
 
-def _advance(watching: Watching, said: Identity | Metadata) -> bool:
+def _advance(watching: Watching, said: ObjectIdentity | Metadata) -> bool:
     """Take over the version of a line. Returns whether it has one."""
     watching.resource_version = said.resource_version or watching.resource_version
     return bool(said.resource_version)

@@ -11,7 +11,7 @@ from typing import TypedDict
 from kube_runtime.types.meta import Resource
 
 
-class SelectionQuery(TypedDict):
+class SelectorQuery(TypedDict):
     """The arguments of a list and of a watch."""
 
     namespace: str
@@ -35,7 +35,7 @@ class LabelRule:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class Selector:
     """A namespace ("" is all of them), a label selector and a field selector, as the API takes them.
 
     Raises:
@@ -51,7 +51,7 @@ class Selection:
         terms = self.labels.split(",") if self.labels else ()
         object.__setattr__(self, "rules", tuple(map(_rule, terms)))
 
-    def query(self) -> SelectionQuery:
+    def query(self) -> SelectorQuery:
         """The arguments for `Client.pages` and `Client.watch`."""
         return {"namespace": self.namespace, "labels": self.labels, "fields": self.fields}
 
@@ -77,4 +77,4 @@ def _rule(term: str) -> LabelRule:
     return LabelRule(name, value if equals else None, is_negated)
 
 
-EVERYTHING = Selection()
+EVERYTHING = Selector()

@@ -1,6 +1,6 @@
 """No framework that we know: the container stays as the user wrote it, on every node alike."""
 
-from dynamo_graphs.render.group import Node
+from dynamo_graphs.render.group import GroupNode
 from dynamo_graphs.render.interfaces import ComponentPlan, LeaderService
 from kube_runtime.kind import Object
 
@@ -18,7 +18,7 @@ def container(
 def launch(
     container: Object,
     plan: ComponentPlan,  # noqa: ARG001  # the shape of a backend
-    node: Node,  # noqa: ARG001
+    node: GroupNode,  # noqa: ARG001
 ) -> Object:
     """The container as it is: how its processes find each other is the user's to say."""
     return container

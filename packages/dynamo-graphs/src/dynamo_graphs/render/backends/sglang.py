@@ -1,7 +1,7 @@
 """SGLang: gets the address of its leader. On one node it needs nothing; a cache is found by its path."""
 
 from dynamo_graphs.render.backends import noop
-from dynamo_graphs.render.group import Node, Part
+from dynamo_graphs.render.group import GroupNode, Part
 from dynamo_graphs.render.interfaces import ComponentPlan
 from dynamo_graphs.render.launch import with_flags, without_probes
 from kube_runtime.kind import Object
@@ -18,7 +18,7 @@ leader_service = noop.leader_service
 def launch(
     container: Object,
     plan: ComponentPlan,  # noqa: ARG001  # the shape of a backend
-    node: Node,
+    node: GroupNode,
 ) -> Object:
     """The container with the group's address and size, and its own rank in it."""
     address = node.hosts.leader.followed_by(f":{_PORT}")

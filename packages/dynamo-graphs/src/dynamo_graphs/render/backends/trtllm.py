@@ -12,7 +12,7 @@ from dynamo_graphs.api.entry_point import is_shell
 from dynamo_graphs.api.names import volume_name
 from dynamo_graphs.render import ssh
 from dynamo_graphs.render.backends import noop
-from dynamo_graphs.render.group import Node, shell_line, users_parts
+from dynamo_graphs.render.group import GroupNode, shell_line, users_parts
 from dynamo_graphs.render.interfaces import ComponentPlan
 from dynamo_graphs.render.launch import SHELL
 from dynamo_graphs.render.merge import variable
@@ -49,7 +49,7 @@ container = noop.container
 leader_service = noop.leader_service  # workers only let the leader in, which starts last
 
 
-def launch(container: Object, plan: ComponentPlan, node: Node) -> Object:
+def launch(container: Object, plan: ComponentPlan, node: GroupNode) -> Object:
     """The container as the leader that starts everything, or as a worker that waits for it."""
     mount = {
         "name": volume_name(plan.settings.mpi_secret_name),
@@ -97,14 +97,14 @@ def _may_be_root(container: Object, pod: Object) -> bool:
     return context.get("runAsNonRoot") is not True if user is None else user == 0
 
 
-def _workers_resolve(node: Node) -> list[str]:
+def _workers_resolve(node: GroupNode) -> list[str]:
     if not node.hosts.names_come_late:
         return []
     workers = line(host.shell for host in node.hosts.workers)
     return [ssh.names_resolve(workers, within_seconds=_DNS_SECONDS)]
 
 
-def _mpirun(container: Object, node: Node, processes: int, *, may_be_root: bool) -> str:
+def _mpirun(container: Object, node: GroupNode, processes: int, *, may_be_root: bool) -> str:
     """Starts the processes on all nodes, with the leader's environment."""
     hosts = ",".join(host.shell.text for host in (node.hosts.leader, *node.hosts.workers))
     remote = f'"-p {ssh.PORT} -o StrictHostKeyChecking=no -i $HOME/.ssh/id_rsa"'

@@ -10,7 +10,7 @@ import re
 from dynamo_graphs.api.entry_point import is_shell
 from dynamo_graphs.api.vllm_sizes import Mode, mode, parallelism
 from dynamo_graphs.render.backends import noop
-from dynamo_graphs.render.group import Node, Part, Reference, shell_line, users_parts
+from dynamo_graphs.render.group import GroupNode, Part, Reference, shell_line, users_parts
 from dynamo_graphs.render.interfaces import ComponentPlan, LeaderService
 from dynamo_graphs.render.launch import SHELL, in_script, with_flags, without_probes
 from dynamo_graphs.render.merge import variable
@@ -38,7 +38,7 @@ def container(container: Object, plan: ComponentPlan) -> Object:
     return {**container, "env": [*environment, variable(CACHE_VARIABLE, caches[0])]}
 
 
-def launch(container: Object, plan: ComponentPlan, node: Node) -> Object:
+def launch(container: Object, plan: ComponentPlan, node: GroupNode) -> Object:
     """The container as a part of a Ray cluster, as some of the ranks, or as it is."""
     wanted = parallelism(container)
     match mode(plan.gpus, wanted):
@@ -94,13 +94,13 @@ def _ends_simply(script: str) -> bool:
     return python is not None and script.find("dynamo.vllm", python.end()) >= 0
 
 
-def _ray_worker(container: Object, node: Node) -> Object:
+def _ray_worker(container: Object, node: GroupNode) -> Object:
     address = f"--address={node.hosts.leader.shell.text}:{_RAY_PORT}"
     script = f"ray start {address} --block"
     return {**container, "command": list(SHELL), "args": [script]}
 
 
-def _ranks(local: int, node: Node) -> list[Part]:
+def _ranks(local: int, node: GroupNode) -> list[Part]:
     """Which of the copies run on this node. Their number for all nodes is the user's own flag."""
     first: Part = "0"
     if not node.is_leader:

@@ -11,8 +11,8 @@ from typing import Any
 
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.grove_names import LEADER_SUFFIX, WORKER_SUFFIX
-from dynamo_graphs.facts import InUse
-from dynamo_graphs.render.group import Hosts, Node, Reference
+from dynamo_graphs.facts import LiveTemplate
+from dynamo_graphs.render.group import GroupNode, Hosts, Reference
 from dynamo_graphs.render.interfaces import ComponentPlan
 from dynamo_graphs.render.pod import pod_template
 from dynamo_graphs.render.shell import Fragment
@@ -40,7 +40,7 @@ class Gang:
     has_kai: bool
     queue: str
     termination_delay_seconds: int
-    present: Mapping[str, InUse]
+    present: Mapping[str, LiveTemplate]
 
 
 def pod_clique_set(gang: Gang) -> Object:
@@ -75,21 +75,21 @@ def _cliques(gang: Gang, member: Member) -> Sequence[Object]:
         return (_clique(gang, member, name, None, size=_size(gang, name, plan.replicas), least=1),)
     leader, workers = f"{name}{LEADER_SUFFIX}", f"{name}{WORKER_SUFFIX}"
     hosts = _hosts(name, plan.nodes)
-    first = _clique(gang, member, leader, Node(is_leader=True, hosts=hosts), size=1, least=1)
+    first = _clique(gang, member, leader, GroupNode(is_leader=True, hosts=hosts), size=1, least=1)
     if _starts_leader_last(member):
         first["spec"]["startsAfter"] = [workers]
     rest = plan.nodes - 1
-    node = Node(is_leader=False, hosts=hosts)
+    node = GroupNode(is_leader=False, hosts=hosts)
     return (first, _clique(gang, member, workers, node, size=rest, least=rest))
 
 
 def _clique(
-    gang: Gang, member: Member, name: str, node: Node | None, *, size: int, least: int
+    gang: Gang, member: Member, name: str, node: GroupNode | None, *, size: int, least: int
 ) -> Object:
     plan = member.plan
     template = pod_template(plan, plan.name, node=node)
     metadata, pod = template["metadata"], template["spec"]
-    present = gang.present.get(name, InUse())
+    present = gang.present.get(name, LiveTemplate())
     has_kai = gang.has_kai if present.scheduler is None else present.scheduler == _KAI
     if has_kai and pod.get("schedulerName", _KAI) == _KAI:
         pod["schedulerName"] = _KAI
@@ -118,7 +118,7 @@ def _scaling_group(gang: Gang, member: Member) -> Object:
 
 def _size(gang: Gang, name: str, wanted: int) -> int:
     """The size in the template. Grove takes no 0 there; the live object is scaled to it."""
-    present = gang.present.get(name, InUse()).replicas
+    present = gang.present.get(name, LiveTemplate()).replicas
     return max(1, wanted) if present is None else present
 
 

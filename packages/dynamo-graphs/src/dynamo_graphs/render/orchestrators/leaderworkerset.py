@@ -12,7 +12,7 @@ import msgspec
 from dynamo_graphs.api import labels, names
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.render.canonical import canonical
-from dynamo_graphs.render.group import Hosts, Node, Reference
+from dynamo_graphs.render.group import GroupNode, Hosts, Reference
 from dynamo_graphs.render.interfaces import ComponentPlan
 from dynamo_graphs.render.lazily import OnDemand
 from dynamo_graphs.render.pod import pod_template
@@ -27,8 +27,8 @@ _SCHEDULER = "volcano"
 def workloads(plan: ComponentPlan) -> "Groups":
     """A PodGroup and a LeaderWorkerSet for each replica, in this order."""
     found = hosts(plan.nodes)
-    leader = _template(plan, Node(is_leader=True, hosts=found))
-    worker = _template(plan, Node(is_leader=False, hosts=found))
+    leader = _template(plan, GroupNode(is_leader=True, hosts=found))
+    worker = _template(plan, GroupNode(is_leader=False, hosts=found))
     both = canonical({"size": plan.nodes, "leader": leader, "worker": worker})
     return Groups(
         namespace=plan.namespace,
@@ -137,7 +137,7 @@ class Groups(OnDemand):
         }
 
 
-def _template(plan: ComponentPlan, node: Node) -> Object:
+def _template(plan: ComponentPlan, node: GroupNode) -> Object:
     """The template of one kind of pod; what a group needs wins over the user's own labels."""
     template = pod_template(plan, plan.name, node=node)
     users = {k: v for k, v in template["metadata"]["labels"].items() if k != labels.SELECTOR}

@@ -11,8 +11,8 @@ from dynamo_graphs.api import labels
 from dynamo_graphs.api.graph import DynamoGraphDeployment, RollingUpdateStatus
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamoctl.patches import (
+    Edit,
     Unwritable,
-    Wish,
     adapter_of,
     marked,
     obstacles,
@@ -55,38 +55,38 @@ def of_service(replicas: int) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("graph", "asked", "wish"),
+    ("graph", "asked", "edit"),
     [
-        (a_graph(), 2, Wish(of_service(2), f"Scaling {DECODE} to 2 replicas")),
-        (a_graph(), 1, Wish(of_service(1), f"Scaling {DECODE} to 1 replica")),
+        (a_graph(), 2, Edit(of_service(2), f"Scaling {DECODE} to 2 replicas")),
+        (a_graph(), 1, Edit(of_service(1), f"Scaling {DECODE} to 1 replica")),
         (
             a_graph(None, replicas=3),
             0,
-            Wish(of_service(0), f"Scaling {DECODE} from 3 to 0 replicas"),
+            Edit(of_service(0), f"Scaling {DECODE} from 3 to 0 replicas"),
         ),
-        (a_graph(None, replicas=3), 3, Wish(None, f"{DECODE} is already set to 3 replicas")),
-        (a_graph(1, replicas=3), 4, Wish(of_service(4), f"Scaling {DECODE} from 3 to 4 replicas")),
+        (a_graph(None, replicas=3), 3, Edit(None, f"{DECODE} is already set to 3 replicas")),
+        (a_graph(1, replicas=3), 4, Edit(of_service(4), f"Scaling {DECODE} from 3 to 4 replicas")),
         (
             a_graph(2, replicas=3),
             8,
-            Wish(
+            Edit(
                 of_service(4),
                 f"Scaling {DECODE} from 6 to 8 replicas (4 \N{MULTIPLICATION SIGN} spec.replicas 2)",
             ),
         ),
-        (a_graph(2, replicas=3), 6, Wish(None, f"{DECODE} is already set to 6 replicas")),
-        (a_graph(2), 2, Wish(None, f"{DECODE} is already set to 2 replicas")),
-        (a_graph(0, replicas=3), 0, Wish(None, f"{DECODE} is already set to 0 replicas")),
-        (a_graph(None, envs=[SIZED]), 3, Wish(None, f"{DECODE} is already set to 3 replicas")),
+        (a_graph(2, replicas=3), 6, Edit(None, f"{DECODE} is already set to 6 replicas")),
+        (a_graph(2), 2, Edit(None, f"{DECODE} is already set to 2 replicas")),
+        (a_graph(0, replicas=3), 0, Edit(None, f"{DECODE} is already set to 0 replicas")),
+        (a_graph(None, envs=[SIZED]), 3, Edit(None, f"{DECODE} is already set to 3 replicas")),
         (
             a_graph(None, envs=[SIZED]),
             4,
-            Wish(of_service(4), f"Scaling {DECODE} from 3 to 4 replicas"),
+            Edit(of_service(4), f"Scaling {DECODE} from 3 to 4 replicas"),
         ),
     ],
 )
-def test_replicas_of_a_service(graph: DynamoGraphDeployment, asked: int, wish: Wish) -> None:
-    assert wish == replicas_by_graph(graph, "Decode", asked)
+def test_replicas_of_a_service(graph: DynamoGraphDeployment, asked: int, edit: Edit) -> None:
+    assert edit == replicas_by_graph(graph, "Decode", asked)
 
 
 @pytest.mark.parametrize(("factor", "asked"), [(2, 3), (3, 2), (0, 1)])

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from dynamo_graphs.api.labels import ENTRIES, SELECTING, Use
+from dynamo_graphs.api.label_entry import Use
+from dynamo_graphs.api.labels import ENTRIES, SELECTING
 
 PAGE = Path(__file__).parents[1] / "docs" / "labels-and-annotations.md"
 HEAD = """\

@@ -21,6 +21,7 @@ from dynamo_graphs.render.everything import component_tree, graph_tree
 from dynamo_graphs.render.profiling import placement, profiling_job
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.status import request as request_status
+from dynamo_graphs.status import requested_graph
 from dynamo_graphs.status.component import component_status
 from dynamo_graphs.status.component import refused_status as refused_component
 from dynamo_graphs.status.components import component_views
@@ -133,7 +134,7 @@ def _request(document: Object) -> Callable[[], object]:
         target(request, spec)
         if request.status.state in _STATES:
             request_status.restated(request)
-        request_status.mirrored(request, a_graph({"w": a_service()}))
+        requested_graph.mirrored(request, a_graph({"w": a_service()}))
 
     return reconcile
 

@@ -52,9 +52,9 @@ def _slope(make: Callable[[int], Work], first: int) -> float:
 
 
 def is_suspect(make: Callable[[int], Work], first: int, quick_seconds: float) -> bool:
-    """Whether one cheap look at `first` and four times as much does not rule out steep growth.
+    """Whether one run each with `first` and four times as much does not rule out steep growth.
 
-    Most work is told from steep work here; what is suspect is measured with care by `is_steep`.
+    This excludes most work as not steep; `is_steep` measures the rest several times.
     """
     if (larger := seconds(make(4 * first))) < quick_seconds:
         return False

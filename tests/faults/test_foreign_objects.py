@@ -1,7 +1,7 @@
-"""What belongs to somebody else is left alone, whatever its kind, and the graph says what is in its way.
+"""The operator never changes an object that it did not create, and the graph names the conflict.
 
-Each case is a graph of its own with one name taken, all in one namespace: taken names are looked at again
-only every ten seconds, and the cases wait for that together.
+Each case is a graph of its own with one conflicting name, all in one namespace: the operator retries
+conflicts only every ten seconds, and the cases wait for that together.
 """
 
 import ssl

@@ -137,6 +137,20 @@ def test_a_base_graph_is_told_all_that_is_wrong_with_its_yaml(tmp_path: Path) ->
     assert str(refusal.value) == status(tmp_path)["message"]
 
 
+def test_a_bug_in_the_reader_is_not_reported_as_an_error_of_the_base_graph(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(source: str, _text: str) -> list[Any]:
+        raise ExceptionGroup(source, [ConfigError(source, "one"), KeyError("two")])
+
+    base = tmp_path / "disagg.yaml"
+    base.write_text("kind: A\n", encoding="utf-8")
+    monkeypatch.setattr(profiler, "documents", broken)
+    with pytest.raises(ExceptionGroup) as raised:
+        profiler.run(text(tmp_path, engine={"backend": "vllm", "config": str(base)}))
+    assert raised.value.subgroup(KeyError) is not None
+
+
 def test_a_file_that_is_no_termination_log_is_not_made(tmp_path: Path) -> None:
     with pytest.raises(Refusal):
         profiler.run(text(tmp_path, sla={"ttft": 0.1}), termination_log=tmp_path / "log")

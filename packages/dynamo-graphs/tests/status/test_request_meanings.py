@@ -14,8 +14,9 @@ from dynamo_graphs.api.request import (
 from dynamo_graphs.plan.request import RETRIED, RequestConditionType, RequestReason, RequestState
 from dynamo_graphs.plan.request_output import ProfilingProgress, ProfilingResult
 from dynamo_graphs.status import request as status
-from dynamo_graphs.status.request import RequestReport
+from dynamo_graphs.status import requested_graph
 from dynamo_graphs.status.request_catalog import REQUEST_MEANINGS
+from dynamo_graphs.status.request_conditions import RequestReport
 from kube_runtime.kind import Key
 from kube_runtime.types.meta import Condition, Metadata
 
@@ -58,17 +59,17 @@ def everything_told() -> Iterator[RequestReport]:
                 yield status.generated(
                     request, GRAPH, ProfilingProgress(), target=target, warnings=(), now="now"
                 )
-            yield status.created(request, AT, ())
+            yield requested_graph.created(request, AT, ())
             for type_, reason in RETRIED:
                 told = (
                     status.not_started
                     if type_ is RequestConditionType.PROFILING
-                    else status.not_created
+                    else requested_graph.not_created
                 )
                 yield told(request, reason, "refused")
             for graph in ("", "pending", "failed", "successful"):
-                yield status.mirrored(request, a_graph(graph))
-            yield status.lost(request)
+                yield requested_graph.mirrored(request, a_graph(graph))
+            yield requested_graph.lost(request)
             yield status.settled(request)
             yield status.paused(request, "paused")
             yield status.too_expensive(request, "too expensive")

@@ -81,7 +81,7 @@ CASES: dict[str, tuple[Object, str]] = {
         {"componentType": "a b"},
         'spec.componentType: invalid label value "a b"',
     ),
-    "a key that is no key": ({"labels": {"a b": "c"}}, 'spec.labels[a b]: invalid key "a b"'),
+    "an invalid label key": ({"labels": {"a b": "c"}}, 'spec.labels[a b]: invalid key "a b"'),
     "a value that is no value": (
         {"extraPodMetadata": {"labels": {"a": "b c"}}},
         'spec.extraPodMetadata.labels[a]: invalid label value "b c"',

@@ -157,9 +157,12 @@ def _configuration(text: str) -> Any:
 def _documents(source: str, text: str) -> list[Any]:
     try:
         return [each.value for each in documents(source, text)]
-    except ExceptionGroup as mistakes:
-        said = [str(each) for each in mistakes.exceptions]
-        raise Refusal(fitted(said, REFUSAL_CHARACTERS)) from None
+    except ExceptionGroup as group:
+        mistakes, bugs = group.split(ConfigError)
+        if mistakes is None or bugs is not None:
+            raise
+        texts = [str(mistake) for mistake in mistakes.exceptions]
+        raise Refusal(fitted(texts, REFUSAL_CHARACTERS)) from None
 
 
 def _clear(folder: Path) -> None:

@@ -48,11 +48,8 @@ def of_charts() -> set[str]:
 
 
 def sources() -> Iterator[Path]:
-    """The code, wherever the package is."""
-    for folder in ("src", "packages"):
-        for path in (ROOT / folder).rglob("*.py"):
-            if "tests" not in path.parts:
-                yield path
+    """The modules of all packages."""
+    yield from (ROOT / "packages").glob("*/src/**/*.py")
 
 
 def of_code() -> set[str]:

@@ -4,27 +4,7 @@ One table, so that the reference page and the code cannot drift apart. Our selec
 so users may not set those on pods (`SELECTING`).
 """
 
-from dataclasses import dataclass
-from enum import Enum
-
-
-class Use(Enum):
-    """Where a key stands, and who writes it."""
-
-    LABEL = "label"
-    READ = "annotation that we read"
-    WRITTEN = "annotation that we write"
-
-
-@dataclass(frozen=True, slots=True)
-class LabelEntry:
-    """One key of the reference page."""
-
-    key: str
-    use: Use
-    on: str
-    text: str
-
+from dynamo_graphs.api.label_entry import LabelEntry, Use
 
 ENTRIES: list[LabelEntry] = []
 

@@ -11,7 +11,8 @@ from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.model import DynamoModel
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
-from dynamo_graphs.status.condition_catalog import MEANINGS, Meaning
+from dynamo_graphs.status.condition_catalog import MEANINGS
+from dynamo_graphs.status.condition_meaning import Meaning
 from dynamo_graphs.status.request_catalog import REQUEST_MEANINGS
 from kube_runtime.types.meta import Condition, condition
 

@@ -1,13 +1,13 @@
 """What each reason of a request's conditions means, and what a user should do about it.
 
-The second half of the table in `status.meanings`. `Succeeded` repeats the reason of the step that
+The second half of the table in `status.condition_catalog`. `Succeeded` repeats the reason of the step that
 failed: each failure is explained where it happens, and `Succeeded` only has rows for its own reasons.
 """
 
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.plan.request import RequestConditionType, RequestReason, RequestState
 from dynamo_graphs.status import shared_texts as texts
-from dynamo_graphs.status.condition_catalog import Meaning
+from dynamo_graphs.status.condition_meaning import Meaning
 
 _REQUEST = DynamoGraphDeploymentRequest.KIND.name
 _VALIDATION = (_REQUEST, RequestConditionType.VALIDATION)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.component import ComponentSpec
 from dynamo_graphs.api.graph import DynamoGraphDeploymentSpec
+from dynamo_graphs.api.label_entry import Use
 from dynamo_graphs.api.revision import MODES
 from dynamo_graphs.validation import Problem, ProblemKind
 from dynamo_graphs.validation.syntax import (
@@ -26,12 +27,10 @@ _STRATEGIES = (_RECREATE, "RollingUpdate")
 _RESERVED_LABELS = frozenset(
     each.key
     for each in labels.ENTRIES
-    if each.use is labels.Use.LABEL and not each.key.startswith("app.kubernetes.io/")
+    if each.use is Use.LABEL and not each.key.startswith("app.kubernetes.io/")
 )
 """Labels that we select by or that others read as ours. Kubernetes' common ones are for everybody."""
-_RESERVED_ANNOTATIONS = frozenset(
-    each.key for each in labels.ENTRIES if each.use is not labels.Use.LABEL
-)
+_RESERVED_ANNOTATIONS = frozenset(each.key for each in labels.ENTRIES if each.use is not Use.LABEL)
 _BOUND = re.compile(r"(?P<number>\d{1,9})(?P<percent>%)?", re.ASCII)
 
 

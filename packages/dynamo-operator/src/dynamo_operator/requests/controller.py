@@ -33,8 +33,9 @@ from dynamo_graphs.plan.request_output import (
 from dynamo_graphs.render.profiling import placement
 from dynamo_graphs.render.profiling_config import uses_ai_configurator
 from dynamo_graphs.status import request as status
+from dynamo_graphs.status import requested_graph
 from dynamo_graphs.status.pause import is_paused
-from dynamo_graphs.status.request import RequestReport
+from dynamo_graphs.status.request_conditions import RequestReport
 from dynamo_graphs.status.request_failure import failure, left_over, obstacle, unread
 from dynamo_operator.reconcile.events import CONFLICT_RETRY_SECONDS, REJECTED_RETRY_SECONDS
 from dynamo_operator.reconcile.finalizer import without_finalizer
@@ -153,13 +154,13 @@ class RequestController:
             case Action.CONFLICT:
                 text = taken_graph(target_of(request))
                 await self._tell(
-                    request, status.not_created(request, RequestReason.NAME_CONFLICT, text)
+                    request, requested_graph.not_created(request, RequestReason.NAME_CONFLICT, text)
                 )
                 return Result(REJECTED_RETRY_SECONDS)
             case Action.MIRROR if facts.graph is not None:
                 return await self._mirror(request, facts.graph)
             case Action.LOSE:
-                return await self._tell(request, status.lost(request))
+                return await self._tell(request, requested_graph.lost(request))
             case Action.SETTLE:
                 return await self._tell(request, status.settled(request))
             case _:
@@ -290,7 +291,7 @@ class RequestController:
             graph = await self.acts.create(request, accepted_spec(request), at)
         except ActionBlocked as error:
             reason = RequestReason.DEPLOYMENT_CREATION_FAILED
-            await self._tell(request, status.not_created(request, reason, str(error)))
+            await self._tell(request, requested_graph.not_created(request, reason, str(error)))
             return Result(REJECTED_RETRY_SECONDS)
         return await self._created(request, graph)
 
@@ -299,7 +300,7 @@ class RequestController:
     ) -> Result:
         kept = request.status.additional_resources
         problems = await self.acts.config_maps(request, kept, graph.metadata.namespace, graph)
-        return await self._tell(request, status.created(request, graph.key, problems))
+        return await self._tell(request, requested_graph.created(request, graph.key, problems))
 
     async def _mirror(
         self, request: DynamoGraphDeploymentRequest, graph: DynamoGraphDeployment
@@ -309,7 +310,7 @@ class RequestController:
             return await self._created(
                 request, graph
             )  # created by a process that could not record it
-        told = status.mirrored(request, graph)
+        told = requested_graph.mirrored(request, graph)
         if wait := self.pace.wait(request, told.status):
             return Result(wait)
         return await self._tell(request, told, self.pace)

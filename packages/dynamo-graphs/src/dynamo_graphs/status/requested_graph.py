@@ -1,0 +1,138 @@
+"""The status of a DynamoGraphDeploymentRequest about the graph that it creates, with the events."""
+
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
+from dynamo_graphs.plan.request import RequestConditionType, RequestReason, RequestState
+from dynamo_graphs.status.graph import GraphState
+from dynamo_graphs.status.reasons import GraphReason
+from dynamo_graphs.status.request_conditions import (
+    Events,
+    RequestReport,
+    request_condition,
+    request_status,
+)
+from kube_runtime.kind import Key
+from kube_runtime.types.meta import condition
+
+_EXPLAINING = frozenset(GraphReason) - {
+    GraphReason.ALL_READY,
+    GraphReason.SOME_NOT_READY,
+    GraphReason.PODS_NOT_READY,
+    GraphReason.UPDATING,
+    GraphReason.UPDATE_COMPLETE,
+}
+"""Reasons of a graph that contain more for a user than that it is not ready yet."""
+
+
+def created(
+    request: DynamoGraphDeploymentRequest, at: Key, warnings: tuple[str, ...]
+) -> RequestReport:
+    """The graph was created."""
+    text = f"DGD {at.name} created, waiting for Ready"
+    waiting = request_condition(
+        request, RequestConditionType.DEPLOYED, "False", RequestReason.DEPLOYMENT_CREATED, text
+    )
+    status = request_status(
+        request,
+        RequestState.DEPLOYING,
+        waiting,
+        message="; ".join((text, *warnings)),
+        deployment={
+            "name": at.name,
+            "namespace": at.namespace,
+            "state": str(GraphState.PENDING),
+            "created": True,
+        },
+    )
+    event = ("DeploymentCreated", f"DynamoGraphDeployment {at.name} created successfully", False)
+    odd = tuple(("ConfigMapCreationFailed", each, True) for each in warnings)
+    return RequestReport(status, (event, *odd))
+
+
+def not_created(
+    request: DynamoGraphDeploymentRequest, reason: RequestReason, text: str
+) -> RequestReport:
+    """The graph could not be created."""
+    failed = request_condition(request, RequestConditionType.DEPLOYED, "False", reason, text)
+    status = request_status(request, RequestState.FAILED, failed, message=text)
+    return RequestReport(status, (("DeploymentCreationFailed", text, True),))
+
+
+def mirrored(request: DynamoGraphDeploymentRequest, graph: DynamoGraphDeployment) -> RequestReport:
+    """The graph as it is now."""
+    name, found = graph.metadata.name, graph.status.state or ""
+    deployment = {
+        "name": name,
+        "namespace": graph.metadata.namespace,
+        "state": found,
+        "created": True,
+    }
+    if found == GraphState.SUCCESSFUL:
+        text = f"DynamoGraphDeployment {name} is ready"
+        ready = request_condition(
+            request, RequestConditionType.DEPLOYED, "True", RequestReason.DEPLOYMENT_READY, text
+        )
+        status = request_status(
+            request, RequestState.READY, ready, message=text, deployment=deployment
+        )
+        event = ("DeploymentReady", text, False)
+        return RequestReport(status, () if request.status.state == RequestState.READY else (event,))
+    why = _why(graph)
+    reason, text, events = _unready(request, name, found)
+    text = f"{text}: {why}" if why else text
+    waiting = request_condition(request, RequestConditionType.DEPLOYED, "False", reason, text)
+    return RequestReport(
+        request_status(
+            request, RequestState.DEPLOYING, waiting, message=text, deployment=deployment
+        ),
+        events,
+    )
+
+
+def lost(request: DynamoGraphDeploymentRequest) -> RequestReport:
+    """A user deleted the graph, and the operator does not recreate it."""
+    deployment = request.status.deployment
+    name = deployment.name if deployment and deployment.name else request.metadata.name
+    text = "Deployment was deleted by user. Create a new DGDR to redeploy."
+    gone = request_condition(
+        request, RequestConditionType.DEPLOYED, "False", RequestReason.DEPLOYMENT_DELETED, text
+    )
+    kept = {
+        "name": name,
+        "namespace": deployment.namespace if deployment else None,
+        "created": True,
+        "state": None,
+    }
+    event = (
+        f"DGD {name} was deleted. DGDR will not recreate it. Delete this DGDR and create a new one to "
+        "redeploy."
+    )
+    status = request_status(request, RequestState.DELETED, gone, message=text, deployment=kept)
+    return RequestReport(status, (("DeploymentDeleted", event, True),))
+
+
+def _why(graph: DynamoGraphDeployment) -> str:
+    """The graph's own reason, if it contains more than that it is not ready yet."""
+    ready = condition(graph.status.conditions, "Ready")
+    if ready is None or ready.status == "True" or ready.reason not in _EXPLAINING:
+        return ""
+    return f"{ready.reason}: {ready.message}"
+
+
+def _unready(
+    request: DynamoGraphDeploymentRequest, name: str, found: str
+) -> tuple[RequestReason, str, Events]:
+    """Reason, text and event for a graph that is not ready."""
+    before = condition(request.status.conditions, RequestConditionType.DEPLOYED)
+    if found == GraphState.FAILED:
+        event = ("DeploymentFailed", f"DynamoGraphDeployment {name} failed", True)
+        is_known = before is not None and before.reason == RequestReason.DEPLOYMENT_FAILED
+        return RequestReason.DEPLOYMENT_FAILED, f"DGD {name} failed", () if is_known else (event,)
+    if request.status.state == RequestState.READY:
+        text = f"DynamoGraphDeployment {name} degraded from Ready to {found}"
+        event = ("DeploymentDegraded", text, True)
+        return RequestReason.DEPLOYMENT_DEGRADED, f"Deployment degraded to {found}", (event,)
+    if before is not None and before.reason == RequestReason.DEPLOYMENT_DEGRADED:
+        return RequestReason.DEPLOYMENT_DEGRADED, f"Deployment degraded to {found}", ()
+    text = f"DGD {name} created, waiting for Ready"
+    return RequestReason.DEPLOYMENT_CREATED, text, ()

@@ -158,7 +158,7 @@ async def client(kubeconfig: Path, agent: str) -> AsyncIterator[Client]:
     """A client with that user agent."""
     credentials = Kubeconfig([kubeconfig], None)
     async with AiohttpTransport(credentials, user_agent=f"{agent}/1") as transport:
-        yield Client(transport)
+        yield Client(transport, field_manager="test")
 
 
 @asynccontextmanager

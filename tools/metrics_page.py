@@ -5,6 +5,7 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
+from dynamo_graphs.product import METRICS_PREFIX
 from dynamo_operator.admission.metrics import WebhookMetrics
 from dynamo_operator.observability.metrics import register
 from dynamo_operator.observability.models import CallMetrics
@@ -63,7 +64,7 @@ class _Nothing:
 
 def page() -> str:
     """The page."""
-    registry = RuntimeMetrics().registry
+    registry = RuntimeMetrics(prefix=METRICS_PREFIX).registry
     register(registry, _Nothing())
     register_scope(registry, lambda: 0, lambda: False)
     WebhookMetrics(registry)

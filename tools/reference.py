@@ -11,8 +11,9 @@ from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 
-from dynamo_graphs.api.crd import RESOURCES, definition_of
+from dynamo_graphs.api.crd import RESOURCES
 from kube_runtime.crd.declare import Definition, Field
+from kube_runtime.crd.definition import definition_of
 from kube_runtime.crd.int_or_string import IntOrPercentMark, QuantityMark
 from kube_runtime.crd.structural import (
     SHAPES,

@@ -15,7 +15,8 @@ from adversary.growing_fields import Growing, growing_fields, grown
 from adversary.growing_work import Act, diagnosing, harvesting, judging, placing, reconciling
 from adversary.growth import Work, is_steep, is_suspect
 from dynamo_graphs.api import labels
-from dynamo_graphs.api.crd import RESOURCES, resource_schema
+from dynamo_graphs.api.crd import RESOURCES
+from kube_runtime.crd.definition import resource_schema
 from kube_runtime.kind import Object
 from kube_runtime.types.core import Pod
 from reviews.rows import component, graph, lora, request, worker

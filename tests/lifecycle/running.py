@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.product import FIELD_MANAGER, METRICS_PREFIX
 from dynamo_graphs.settings import HealthSettings, MetricsSettings, Settings
 from dynamo_operator import process as operator
 from dynamo_operator.namespaces.scope import scope_of
@@ -105,14 +106,14 @@ class Running:
 @asynccontextmanager
 async def running(seed: int = 0, *, installed: Iterable[Kind] = ()) -> AsyncIterator[Running]:
     """An operator, meanwhile; the kinds of other projects that are `installed` are there before it."""
-    server, metrics = Server(seed), RuntimeMetrics()
+    server, metrics = Server(seed), RuntimeMetrics(prefix=METRICS_PREFIX)
     for kind in installed:
         definition = {"metadata": {"name": str(kind)}}
         server.storage.create(CustomResourceDefinition.KIND.path(), definition)
     settings = Settings(
         metrics=MetricsSettings(bind_address="0"), health=HealthSettings(bind_address="0")
     )
-    client = Client(server)
+    client = Client(server, field_manager=FIELD_MANAGER)
     manager = operator.manager(client, settings, metrics, scope_of(client, settings))
     async with managed(manager, settle_seconds=REST_SECONDS):
         yield Running(server, metrics)

@@ -16,6 +16,7 @@ from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_graphs.api.service_status import ServiceReplicaStatus
 from dynamo_graphs.plan.replicas import effective_replicas
+from dynamo_graphs.product import FIELD_MANAGER
 from dynamo_operator.reconcile.events import record_events, result_of
 from dynamo_operator.scaling.adapters import adapter_watch, keep_adapters
 from dynamo_operator.scaling.controller import ScalingController
@@ -89,7 +90,7 @@ class Cluster:
     @asynccontextmanager
     async def operator(self) -> AsyncIterator[None]:
         """Have a fresh operator run meanwhile, its caches full."""
-        client, self.cache = Client(self.server), Cache()
+        client, self.cache = Client(self.server, field_manager=FIELD_MANAGER), Cache()
         metrics = RuntimeMetrics()
         events = EventWriter(client, instance="a", metrics=metrics)
         self.writer, self.recorder = Writer(client, self.cache), events.recorder("operator")

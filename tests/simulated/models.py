@@ -14,6 +14,7 @@ from typing import Any
 from dynamo_graphs.api import labels, names
 from dynamo_graphs.api.model import DynamoModel
 from dynamo_graphs.plan.lora_calls import Call, Ending, LoraVerb, Reply
+from dynamo_graphs.product import FIELD_MANAGER
 from dynamo_operator.lora.calls import ModelCalls
 from dynamo_operator.lora.context import SLICE_SELECTOR
 from dynamo_operator.lora.controller import ModelController
@@ -87,7 +88,7 @@ class Cluster:
     @asynccontextmanager
     async def operator(self, transport: Transport | None = None) -> AsyncIterator[None]:
         """Have a fresh operator run meanwhile, its caches full. None means: the server itself."""
-        client, self.cache = Client(transport or self.server), Cache()
+        client, self.cache = Client(transport or self.server, field_manager=FIELD_MANAGER), Cache()
         metrics = RuntimeMetrics()
         events = EventWriter(client, instance="a", metrics=metrics)
         writer = Writer(client, self.cache)

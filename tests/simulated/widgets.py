@@ -105,7 +105,7 @@ class World:
 
     def sample(self, name: str, **labels: str) -> float:
         """A metric, as it would be scraped."""
-        return self.metrics.registry.get_sample_value(f"dynamo_operator_{name}", labels) or 0.0
+        return self.metrics.registry.get_sample_value(f"kube_runtime_{name}", labels) or 0.0
 
 
 PACE = ControllerOptions(workers=2, resync_seconds=100_000)

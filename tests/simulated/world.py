@@ -30,7 +30,7 @@ class World:
     changes: list[Change[Gadget]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.client = Client(self.server)
+        self.client = Client(self.server, field_manager="operator")
         self.cache = Cache([self.informer.store])
         self.writer = Writer(self.client, self.cache)
         self.cache.subscribe(Gadget, self.changes.append)

@@ -60,7 +60,7 @@ def connected(monkeypatch: pytest.MonkeyPatch) -> Callable[[Cluster], None]:
     """Has the commands talk to a cluster."""
 
     def to(cluster: Cluster) -> None:
-        async def connect(*_: object) -> Cluster:
+        async def connect(*_: object, user_agent: str) -> Cluster:
             return cluster
 
         monkeypatch.setattr(place, "connect", connect)

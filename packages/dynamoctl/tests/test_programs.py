@@ -12,7 +12,7 @@ from typing import IO
 
 import pytest
 
-from kube_runtime.version import version
+from dynamo_graphs.product import version
 
 BIN = Path(sys.executable).parent
 GRAPH = """\

@@ -31,10 +31,10 @@ from cluster.world import Refused, World
 from devcluster.helm import Helm
 from devcluster.ports import free_ports
 from dynamo_graphs.api.crd import RESOURCES
+from dynamo_graphs.product import version
 from dynamoctl.installation.manifests import Choices, manifests
 from dynamoctl.installation.permissions import MARKER_LEASE
 from kube_runtime.types.coordination import Lease
-from kube_runtime.version import version
 
 PREVIOUS = Path(__file__).with_name("previous") / "dynamo-platform-0.0.1.tgz"
 PREVIOUS_DEFINITIONS = PREVIOUS.with_name("dynamo-crds-0.0.1.tgz")

@@ -51,10 +51,10 @@ from cluster.world import EVENTS, Refused, World
 from devcluster.helm import Helm, HelmError
 from devcluster.kubectl import KubectlError
 from devcluster.ports import free_ports
+from dynamo_graphs.product import version
 from kube_runtime.kind import Kind, Object
 from kube_runtime.serving.tls import new_authority
 from kube_runtime.types.apps import Deployment
-from kube_runtime.version import version
 
 SECRETS = Kind("", "v1", "Secret", "secrets")
 ACCOUNTS = Kind("", "v1", "ServiceAccount", "serviceaccounts")

@@ -80,7 +80,7 @@ THING_DEFINITION: Object = {
 @pytest.fixture
 async def client(control_plane: "ControlPlane") -> AsyncIterator[Client]:
     async with await connect(control_plane.kubeconfig) as transport:
-        yield Client(transport)
+        yield Client(transport, field_manager="test")
 
 
 def a_config_map(namespace: str, name: str = "a", **metadata: object) -> Object:
@@ -354,7 +354,7 @@ async def test_what_is_not_permitted_is_forbidden_in_the_servers_words(
         control_plane.instance.service_account_kubeconfig, namespace, "default"
     )
     async with await connect(kubeconfig) as transport:
-        nobody = Client(transport)
+        nobody = Client(transport, field_manager="test")
         who = f"system:serviceaccount:{namespace}:default"
         with pytest.raises(Forbidden, match=f'User "{who}" cannot list resource "configmaps"'):
             await anext(nobody.pages(ConfigMap, namespace=namespace))

@@ -82,7 +82,7 @@ async def watching(control_plane: ControlPlane, kubeconfig: Path) -> AsyncIterat
     cache.subscribe(Guest, lambda _: changed.set())
     cache.subscribe_served(Guest, changed.set)
     async with await connect(kubeconfig) as transport, asyncio.TaskGroup() as group:
-        client = Client(transport)
+        client = Client(transport, field_manager="test")
         tasks = [group.create_task(each.run(client)) for each in (definitions, informer)]
         async with asyncio.timeout(20):
             await informer.synced.wait()

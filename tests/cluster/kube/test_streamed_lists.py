@@ -59,7 +59,7 @@ async def listed_in_pages(
 async def test_a_stream_brings_what_pages_bring_and_then_what_changes(
     noting: Noting, namespace: str
 ) -> None:
-    client = Client(noting)
+    client = Client(noting, field_manager="test")
     for number in range(20):
         body = a_config_map(namespace, f"c{number}", part="ab"[number % 2])
         await client.create(ConfigMap, body)
@@ -86,7 +86,7 @@ async def test_a_stream_brings_what_pages_bring_and_then_what_changes(
 async def test_a_kind_without_objects_and_one_of_which_only_metadata_is_read(
     noting: Noting, namespace: str, kinds: ControlPlane
 ) -> None:
-    client = Client(noting)
+    client = Client(noting, field_manager="test")
     none = Informer(ConfigMap, namespace=namespace, labels="part=none")
     definitions = Informer(CustomResourceDefinition)
     expected = await listed_in_pages(client, CustomResourceDefinition)
@@ -106,7 +106,7 @@ async def test_a_kind_without_objects_and_one_of_which_only_metadata_is_read(
 async def test_a_list_is_never_older_than_what_was_written_before(
     noting: Noting, namespace: str
 ) -> None:
-    client = Client(noting)
+    client = Client(noting, field_manager="test")
     for number in range(20):
         written = await client.create(ConfigMap, a_config_map(namespace, f"w{number}"))
         informer = Informer(ConfigMap, namespace=namespace)

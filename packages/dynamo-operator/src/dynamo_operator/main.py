@@ -4,8 +4,9 @@ import sys
 
 from cyclopts import App
 
+from dynamo_graphs.product import version
 from dynamo_operator.cli import flags
-from kube_runtime.commandline.application import application, execute, version
+from kube_runtime.commandline.application import application, execute
 
 
 def app() -> App:
@@ -13,11 +14,10 @@ def app() -> App:
     from dynamo_operator.cli.copier import copy_output
     from dynamo_operator.cli.run import run
 
-    manager = application("dynamo-operator")
+    manager = application("dynamo-operator", version=version)
     manager.default(run)
     manager.command(run, name="run")
     manager.command(copy_output, name="copy-output")
-    manager.command(version)
     return manager
 
 

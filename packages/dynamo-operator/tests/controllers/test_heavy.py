@@ -8,6 +8,7 @@ import pytest
 
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment, DynamoGraphDeploymentSpec
+from dynamo_graphs.product import METRICS_PREFIX
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.status.component import expensive_status
 from dynamo_graphs.validation.graph import graph_problems
@@ -43,7 +44,7 @@ def test_small_objects_are_worked_on_at_once_and_large_ones_in_another_process()
 
 def test_work_that_was_ended_is_reported_and_not_begun_again_until_the_object_changes() -> None:
     async def scenario() -> None:
-        workers, metrics = WorkerPool(), RuntimeMetrics()
+        workers, metrics = WorkerPool(), RuntimeMetrics(prefix=METRICS_PREFIX)
         heavy = Offload(workers, metrics, seconds=0.2)
         begun: list[int] = []
         reported: list[str] = []

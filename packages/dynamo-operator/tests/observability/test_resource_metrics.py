@@ -7,9 +7,9 @@ from prometheus_client import CollectorRegistry
 
 from dynamo_graphs.api.component import DynamoComponentDeployment, DynamoComponentDeploymentStatus
 from dynamo_graphs.api.graph import DynamoGraphDeployment, DynamoGraphDeploymentStatus
+from dynamo_graphs.product import version
 from dynamo_operator.observability.metrics import component_state, graph_state, register
 from kube_runtime.types.meta import Condition, Metadata, R, Resource
-from kube_runtime.version import version
 
 
 class Objects:

@@ -20,6 +20,7 @@ from dynamo_graphs.api.profiling import MOCKED_RESULTS_FILE, RESULTS_FILE, STATU
 from dynamo_graphs.files.yaml_depth import ShallowLoader
 from dynamo_graphs.files.yaml_reader import documents
 from dynamo_graphs.files.yaml_writer import write_yaml
+from dynamo_graphs.product import user_agent
 from dynamo_profiler.configuration import Configuration, configuration, with_hardware
 from dynamo_profiler.nodes import NodeGpus, best_nodes
 from dynamo_profiler.progress import Phase, Progress
@@ -136,7 +137,7 @@ def _with_nodes(known: Configuration) -> Configuration:
 
 
 async def _nodes() -> list[NodeGpus]:
-    async with await connect() as transport:
+    async with await connect(user_agent=user_agent()) as transport:
         pages = Client(transport).pages(Node)
         return [
             NodeGpus(node.metadata.labels, node.status.allocatable)

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from dynamo_graphs.api.crd import RESOURCES
 from dynamo_graphs.api.optional_apis import OPTIONAL_APIS
+from dynamo_graphs.product import user_agent
 from dynamoctl.check_options import Options
 from dynamoctl.installation import checks, kinds, leaders, reviews, upgrade, webhooks
 from dynamoctl.installation import quota as room
@@ -50,7 +51,9 @@ def print_findings(options: Options, output: str) -> ExitCode:
 
 async def _findings(options: Options) -> tuple[list[Finding], ExitCode]:
     try:
-        async with await connect(options.kubeconfig, options.context or None) as transport:
+        async with await connect(
+            options.kubeconfig, options.context or None, user_agent=user_agent()
+        ) as transport:
             found = [each async for each in _checked(Reading(transport), options)]
     except Unreachable as error:
         return checks.unreachable(str(error)), ExitCode.UNREACHABLE

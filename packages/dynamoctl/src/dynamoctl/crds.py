@@ -6,9 +6,10 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from dynamo_graphs.api.crd import RESOURCES, custom_resource_definition, definition_of
+from dynamo_graphs.api.crd import RESOURCES, custom_resource_definition
 from dynamo_graphs.files.yaml_writer import write_json, write_yaml
 from kube_runtime.commandline.application import application
+from kube_runtime.crd.definition import definition_of
 from kube_runtime.errors import ConfigError
 from kube_runtime.types.meta import Resource
 

@@ -22,6 +22,7 @@ from devcluster.progress import ProgressReporter, shown
 from dynamo_graphs.api.crd import custom_resource_definitions
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.files.yaml_depth import ShallowLoader
+from dynamo_graphs.product import user_agent
 from dynamoctl.members import members
 from dynamoctl.tree import drawn, grown
 from kube_runtime.cache.cache import Cache
@@ -86,7 +87,10 @@ def _up(instance: Instance, definitions: Path, progress: ProgressReporter) -> No
 
 async def _show(instance: Instance, wanted: Object, log: Path, progress: ProgressReporter) -> Tree:
     progress.step("starting the operator")
-    async with _operator(instance, log), await connect(instance.kubeconfig) as transport:
+    async with (
+        _operator(instance, log),
+        await connect(instance.kubeconfig, user_agent=user_agent()) as transport,
+    ):
         client = Client(transport, field_manager="dynamoctl")
         progress.step(f"waiting for {key_of(wanted)}")
         graph = await _ready(client, wanted, progress)

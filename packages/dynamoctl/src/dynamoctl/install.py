@@ -3,10 +3,10 @@
 import sys
 
 from dynamo_graphs.files.yaml_writer import write_yaml
+from dynamo_graphs.product import version
 from dynamoctl.installation.images import images
 from dynamoctl.installation.manifests import Choices, manifests
 from kube_runtime.errors import ConfigError
-from kube_runtime.version import version
 
 
 def print_manifests(choices: Choices, *, prints: bool) -> None:

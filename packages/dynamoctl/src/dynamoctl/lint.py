@@ -14,6 +14,7 @@ from typing import Literal, TextIO
 import msgspec
 
 from dynamo_graphs.api.component import GROUP
+from dynamo_graphs.product import version
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.validation import Problem
 from dynamo_graphs.validation.cluster_context import UNKNOWN, ClusterContext
@@ -26,7 +27,6 @@ from kube_runtime.commandline.errors import ExitCode
 from kube_runtime.decode import decode
 from kube_runtime.errors import DecodeError
 from kube_runtime.kind import Object
-from kube_runtime.version import version
 
 Output = Literal["table", "json", "sarif"]
 Level = Literal["error", "warning"]

@@ -11,11 +11,12 @@ from typing import Annotated, Literal, TypeAlias
 
 from cyclopts import App, CycloptsError, Parameter
 
+from dynamo_graphs.product import version
 from dynamo_profiler.main import profiler
 from dynamoctl import edit_commands as acting_commands
 from dynamoctl.check_options import UNLIMITED, Options
 from dynamoctl.cluster_options import HERE, Where
-from kube_runtime.commandline.application import application, execute, version
+from kube_runtime.commandline.application import application, execute
 
 _PLUGIN = "kubectl-dynamo"
 _OptionalApi: TypeAlias = Literal["grove", "kai", "leaderWorkerSet", "inferencePool", "istio"]
@@ -43,7 +44,9 @@ def given(paths: tuple[str, ...], files: tuple[str, ...]) -> list[str]:
 def app(program: str = "dynamoctl") -> App:
     """The commands, under the name of the program as it was called."""
     tool = application(
-        program, "Inspect, change, check and try out NVIDIA Dynamo graphs on Kubernetes."
+        program,
+        "Inspect, change, check and try out NVIDIA Dynamo graphs on Kubernetes.",
+        version=version,
     )
     tool.command(why)
     tool.command(status)
@@ -64,7 +67,6 @@ def app(program: str = "dynamoctl") -> App:
     tool.command(images)
     tool.command(check)
     tool.command(profiler)
-    tool.command(version)
     return tool
 
 

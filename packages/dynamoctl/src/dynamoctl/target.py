@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Generic
 
+from dynamo_graphs.product import user_agent
 from dynamoctl.cluster_options import Where
 from dynamoctl.explanation import NOUNS
 from dynamoctl.installation.cluster_reader import Reading
@@ -54,6 +55,8 @@ async def place(name: str, where: Where, types: tuple[type[S], ...]) -> AsyncIte
     Raises: CycloptsError; OperatorError.
     """
     type_, plain = named(name, types)
-    async with await connect(where.kubeconfig, where.context or None) as transport:
+    async with await connect(
+        where.kubeconfig, where.context or None, user_agent=user_agent()
+    ) as transport:
         namespace = where.namespace or await default_namespace(transport)
         yield Target(Reading(transport), type_, Key(namespace, plain))

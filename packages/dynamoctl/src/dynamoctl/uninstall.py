@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from dynamo_graphs.api.crd import RESOURCES
 from dynamo_graphs.api.model import DynamoModel
+from dynamo_graphs.product import user_agent
 from dynamo_operator.reconcile.finalizer import FINALIZER
 from dynamoctl.cluster_options import Where
 from dynamoctl.installation.cluster_reader import Reading
@@ -46,7 +47,9 @@ def uninstall(where: Where, *, is_dry: bool) -> ExitCode:
 
 
 async def _uninstall(where: Where, *, is_dry: bool) -> ExitCode:
-    async with await connect(where.kubeconfig, where.context or None) as transport:
+    async with await connect(
+        where.kubeconfig, where.context or None, user_agent=user_agent()
+    ) as transport:
         reading = Reading(transport)
         if text := await _running(reading, where.namespace):
             print(visible(f"{'note' if is_dry else 'error'}: {text}"), file=sys.stderr)

@@ -9,6 +9,7 @@ import pytest
 import yaml
 from prometheus_client import CollectorRegistry
 
+from dynamo_graphs.product import METRICS_PREFIX
 from dynamo_operator.admission.metrics import WebhookMetrics
 from dynamo_operator.observability import metrics
 from dynamo_operator.observability.rollouts import RolloutMetrics
@@ -29,7 +30,7 @@ def names(registry: CollectorRegistry) -> set[str]:
 
 @pytest.fixture(scope="module")
 def known() -> set[str]:
-    registry = RuntimeMetrics().registry
+    registry = RuntimeMetrics(prefix=METRICS_PREFIX).registry
     # Gauges of objects have their names even if there are none.
     metrics.register(registry, _Nothing())
     WebhookMetrics(registry)

@@ -1,1 +1,1 @@
-"""Talks to the API server: client, watch, cache, queue, controllers. Knows nothing of Dynamo."""
+"""A controller runtime for Kubernetes on asyncio: client, watch, cache, queue, controllers."""

@@ -12,7 +12,6 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from kube_runtime.callback_metrics import CallbackMetrics, Reading
 from kube_runtime.errors import ApiError, Unreachable
 
-_PREFIX: Final = "dynamo_operator"
 _RECONCILE_BUCKETS: Final = (
     *(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
     *(1.0, 2.5, 5.0, 10.0, 30.0, 60.0),
@@ -62,10 +61,13 @@ def error_label(error: BaseException) -> str:
 
 
 class RuntimeMetrics:
-    """Counters, gauges and histograms of `kube/`, in `registry`."""
+    """Counters, gauges and histograms, in `registry`; all names begin with `prefix`."""
 
-    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+    def __init__(
+        self, registry: CollectorRegistry | None = None, *, prefix: str = "kube_runtime"
+    ) -> None:
         self.registry = registry or CollectorRegistry()
+        self._prefix = prefix
         self._series: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
         self._declare_reconciles()
         self._declare_traffic()
@@ -74,7 +76,7 @@ class RuntimeMetrics:
     def _declare_reconciles(self) -> None:
         labels = ("resource_type", "namespace", "result")
         self._reconcile_seconds = Histogram(
-            f"{_PREFIX}_reconcile_duration_seconds",
+            f"{self._prefix}_reconcile_duration_seconds",
             "Duration of reconciles.",
             labels,
             buckets=_RECONCILE_BUCKETS,
@@ -90,7 +92,7 @@ class RuntimeMetrics:
         self._added = self._read_counter("queue_adds", "Keys added, retries included.")
         self._retried = self._read_counter("queue_retries", "Keys added after a failed reconcile.")
         self._queue_seconds = Histogram(
-            f"{_PREFIX}_queue_wait_seconds",
+            f"{self._prefix}_queue_wait_seconds",
             "Time a due key waited for a worker.",
             ("resource_type",),
             buckets=_RECONCILE_BUCKETS,
@@ -103,7 +105,7 @@ class RuntimeMetrics:
             "api_requests", "Requests to the API server.", "verb", "resource", "code"
         )
         self._request_seconds = Histogram(
-            f"{_PREFIX}_api_request_duration_seconds",
+            f"{self._prefix}_api_request_duration_seconds",
             "Response time of the API server.",
             ("verb", "resource"),
             buckets=_REQUEST_BUCKETS,
@@ -128,7 +130,7 @@ class RuntimeMetrics:
     def _declare_process(self) -> None:
         self._lag = self._gauge("loop_lag_seconds", "Lag of the event loop's last timer.")
         self._stalls = Histogram(
-            f"{_PREFIX}_loop_stall_seconds",
+            f"{self._prefix}_loop_stall_seconds",
             "Processor time of event loop stalls over 0.1 s each; expected to stay empty.",
             buckets=_STALL_BUCKETS,
             registry=self.registry,
@@ -143,10 +145,10 @@ class RuntimeMetrics:
         self._leader = self._gauge("leader", "1 while this process leads, else 0.")
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
-        return Counter(f"{_PREFIX}_{name}_total", text, labels, registry=self.registry)
+        return Counter(f"{self._prefix}_{name}_total", text, labels, registry=self.registry)
 
     def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
-        return Gauge(f"{_PREFIX}_{name}", text, labels, registry=self.registry)
+        return Gauge(f"{self._prefix}_{name}", text, labels, registry=self.registry)
 
     def reconciled(self, kind: str, namespace: str, result: str, seconds: float) -> None:
         """Count one reconcile; `result` is `success`, `requeue` or `error`."""
@@ -164,12 +166,12 @@ class RuntimeMetrics:
         self._reconcile_errors.labels(kind, namespace, error_label(error)).inc()
 
     def _read_counter(self, name: str, text: str) -> CallbackMetrics:
-        found = CallbackMetrics(CounterMetricFamily, f"{_PREFIX}_{name}", text)
+        found = CallbackMetrics(CounterMetricFamily, f"{self._prefix}_{name}", text)
         self.registry.register(found)
         return found
 
     def _read_gauge(self, name: str, text: str) -> CallbackMetrics:
-        found = CallbackMetrics(GaugeMetricFamily, f"{_PREFIX}_{name}", text)
+        found = CallbackMetrics(GaugeMetricFamily, f"{self._prefix}_{name}", text)
         self.registry.register(found)
         return found
 

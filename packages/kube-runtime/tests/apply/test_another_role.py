@@ -73,7 +73,7 @@ class Scene:
 async def a_scene() -> AsyncIterator[Scene]:
     """A synced scene."""
     server = Server()
-    client = Client(server)
+    client = Client(server, field_manager="operator")
     informer = Informer(RoleBinding, jitter=random.Random(0))  # noqa: S311  # nothing is secret here
     cache = Cache([informer.store])
     task = asyncio.create_task(informer.run(client))

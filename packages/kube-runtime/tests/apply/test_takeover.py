@@ -18,7 +18,7 @@ from simulated.world import a_world, settle
 MARK = "example.com/earlier"
 HASH = "example.com/hash"
 GENERATION = "example.com/owner-generation"
-OURS = "dynamo-operator"
+OURS = "operator"
 OWNER = Gadget(Metadata("owner", NAMESPACE, "owner-uid"))
 BOOKS: Object = {"f:metadata": {"f:annotations": {f"f:{MARK}": {}}}}
 
@@ -95,7 +95,7 @@ def test_what_the_earlier_operator_owned_is_ours_and_nothing_of_others_changes(
     ]
     before = [*theirs, *others, *own]
     untouched = copy.deepcopy(before)
-    after = with_manager(before, mark=MARK)
+    after = with_manager(before, mark=MARK, manager=OURS)
     assert after is not None
     assert untouched == before
     (result,) = [each for each in after if each not in others]
@@ -111,20 +111,21 @@ def test_a_second_time_there_is_nothing_to_move(theirs: Paths, foreign: Paths) -
     once = with_manager(
         [entry("manager", "Update", with_books(theirs)), entry("x", "Update", fields(foreign))],
         mark=MARK,
+        manager=OURS,
     )
     assert once is not None
-    assert with_manager(once, mark=MARK) is None
+    assert with_manager(once, mark=MARK, manager=OURS) is None
 
 
 @given(st.lists(paths, max_size=3))
 def test_without_the_books_of_the_earlier_operator_nothing_moves(foreign: list[Paths]) -> None:
     entries = [entry(f"m{at}", "Update", fields(each)) for at, each in enumerate(foreign)]
-    assert with_manager(entries, mark=MARK) is None
+    assert with_manager(entries, mark=MARK, manager=OURS) is None
 
 
 def test_entries_in_a_format_that_we_do_not_know_stay() -> None:
     unknown = {**entry("manager", "Update", BOOKS), "fieldsType": "FieldsV2"}
-    assert with_manager([unknown], mark=MARK) is None
+    assert with_manager([unknown], mark=MARK, manager=OURS) is None
 
 
 def earlier(name: str, size: int) -> Object:

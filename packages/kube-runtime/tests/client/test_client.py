@@ -188,14 +188,14 @@ async def test_an_unreadable_watch_line_ends_the_watch(line: bytes) -> None:
 async def test_an_apply_carries_manager_force_and_the_uid_it_is_meant_for() -> None:
     script = Script().then(200, STORED)
     before = repr(WANTED)
-    await Client(script).apply(Deployment, WANTED, force=True, uid=UID)
+    await Client(script, field_manager="me").apply(Deployment, WANTED, force=True, uid=UID)
     request = script.requests[0]
     assert ("PATCH", PATH, "application/apply-patch+yaml") == (
         request.method,
         request.path,
         request.content_type,
     )
-    told = {"fieldManager": "dynamo-operator", "fieldValidation": "Ignore", "force": "true"}
+    told = {"fieldManager": "me", "fieldValidation": "Ignore", "force": "true"}
     assert told == dict(request.query)
     assert {**WANTED, "metadata": {**WANTED["metadata"], "uid": UID}} == script.body
     assert before == repr(WANTED)
@@ -211,14 +211,14 @@ async def test_an_apply_without_guard_sends_what_is_wanted() -> None:
 
 async def test_an_apply_that_must_create_names_a_version_that_no_object_has() -> None:
     script = Script().then(201, STORED)
-    await Client(script).apply(Deployment, WANTED, force=False, uid=ABSENT)
+    await Client(script, field_manager="me").apply(Deployment, WANTED, force=False, uid=ABSENT)
     assert {**WANTED["metadata"], "resourceVersion": "1"} == script.body["metadata"]
 
 
 async def test_an_apply_that_must_create_finds_the_name_taken() -> None:
     script = Script().then(409, a_status(409, "Conflict", "the object has been modified"))
     with pytest.raises(Conflict, match="exists already") as caught:
-        await Client(script).apply(Deployment, WANTED, force=False, uid=ABSENT)
+        await Client(script, field_manager="me").apply(Deployment, WANTED, force=False, uid=ABSENT)
     assert "AlreadyExists" == caught.value.reason
 
 
@@ -232,7 +232,7 @@ async def test_a_create_that_may_have_happened_is_not_repeated() -> None:
             await client.create(Deployment, WANTED)
     script = Script().then_raise(Unreachable("cut"))
     with pytest.raises(Unreachable):
-        await Client(script).apply(Deployment, WANTED, force=False, uid=ABSENT)
+        await Client(script, field_manager="me").apply(Deployment, WANTED, force=False, uid=ABSENT)
 
 
 @pytest.mark.parametrize("uid_of_answer", [None, "uid-2"])
@@ -254,7 +254,7 @@ async def test_a_write_onto_another_object_of_that_name_is_a_conflict(
 async def test_what_is_invalid_for_another_reason_stays_invalid() -> None:
     script = Script().then(422, a_status(422, "Invalid"))
     with pytest.raises(Invalid):
-        await Client(script).apply(Deployment, WANTED, force=True, uid=UID)
+        await Client(script, field_manager="me").apply(Deployment, WANTED, force=True, uid=UID)
 
 
 async def test_a_merge_patch_keeps_its_own_metadata_beside_the_guard() -> None:

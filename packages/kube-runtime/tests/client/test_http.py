@@ -64,7 +64,7 @@ async def test_a_request_reaches_the_server_as_it_is() -> None:
     assert "Bearer t" == first.headers["Authorization"]
     assert "gzip" == first.headers["Accept-Encoding"]
     assert "text/x" == first.headers["Content-Type"]
-    assert first.headers["User-Agent"].startswith("dynamo-operator")
+    assert first.headers["User-Agent"].startswith("kube-runtime")
     assert [b"{}", b"{}"] == bodies
     assert {} == dict(second.cookies)
 

@@ -79,7 +79,7 @@ class World:
 
     def dropped(self, cause: str) -> float:
         labels = {"cause": cause}
-        name = "dynamo_operator_events_dropped_total"
+        name = "kube_runtime_events_dropped_total"
         return self.metrics.registry.get_sample_value(name, labels) or 0.0
 
 
@@ -376,7 +376,7 @@ async def test_a_namespace_that_is_being_deleted_is_no_news() -> None:
         await writer.flush()
     assert [] == logs
     labels = {"cause": "namespace_gone"}
-    name = "dynamo_operator_events_dropped_total"
+    name = "kube_runtime_events_dropped_total"
     assert 1 == metrics.registry.get_sample_value(name, labels)
 
 

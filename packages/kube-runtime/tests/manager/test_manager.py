@@ -104,7 +104,7 @@ class World:
         self.log.append("hook")
 
     def sample(self, name: str) -> float | None:
-        return self.metrics.registry.get_sample_value(f"dynamo_operator_{name}")
+        return self.metrics.registry.get_sample_value(f"kube_runtime_{name}")
 
     async def end(self, run: asyncio.Task[None]) -> None:
         self.stop.set()
@@ -161,7 +161,7 @@ async def test_a_standby_is_warm_and_ready_and_reconciles_nothing() -> None:
         assert ["server starts", "hook"] == standby.log
         assert 0 == standby.sample("leader")
         queued = {"resource_type": "Gadget"}
-        assert 0 == standby.metrics.registry.get_sample_value("dynamo_operator_queue_depth", queued)
+        assert 0 == standby.metrics.registry.get_sample_value("kube_runtime_queue_depth", queued)
         leader.stop.set()
         await asyncio.sleep(3)
         assert ["server starts", "hook", "begin g", "end g"] == standby.log

@@ -50,7 +50,7 @@ def test_every_error_has_one_label(label: str, error: Exception) -> None:
 
 async def test_requests_are_counted_by_what_they_do_and_to_what() -> None:
     server, metrics = Server(), RuntimeMetrics()
-    client = Client(InstrumentedTransport(server, metrics))
+    client = Client(InstrumentedTransport(server, metrics), field_manager="operator")
     await client.create(Gadget, gadget("g"))
     await client.get(Gadget, key("g"))
     await client.merge_patch(Gadget, key("g"), {"status": {"ready": 1}}, subresource="status")
@@ -81,7 +81,7 @@ async def test_requests_are_counted_by_what_they_do_and_to_what() -> None:
         (sample.labels["verb"], sample.labels["resource"], sample.labels["code"])
         for metric in metrics.registry.collect()
         for sample in metric.samples
-        if sample.name == "dynamo_operator_api_requests_total"
+        if sample.name == "kube_runtime_api_requests_total"
     }
 
 
@@ -98,11 +98,11 @@ def test_reconciles_have_the_names_and_buckets_that_dashboards_know() -> None:
     metrics.reconcile_failed("Gadget", "ns", Unreachable("x"))
     text = generate_latest(metrics.registry).decode()
     labels = 'namespace="ns",resource_type="Gadget",result="success"'
-    assert f"dynamo_operator_reconcile_total{{{labels}}} 1.0" in text
+    assert f"kube_runtime_reconcile_total{{{labels}}} 1.0" in text
     failed = 'error_type="unavailable",namespace="ns",resource_type="Gadget"'
-    assert f"dynamo_operator_reconcile_errors_total{{{failed}}} 1.0" in text
+    assert f"kube_runtime_reconcile_errors_total{{{failed}}} 1.0" in text
     bounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, inf]
-    name = "dynamo_operator_reconcile_duration_seconds_bucket"
+    name = "kube_runtime_reconcile_duration_seconds_bucket"
     assert bounds == [
         float(sample.labels["le"])
         for metric in metrics.registry.collect()
@@ -122,7 +122,7 @@ def test_watches_of_one_kind_are_counted_together() -> None:
         )
     read = {"resource_type": "Secret"}
     names = ("undecodable_objects", "cache_objects", "watch_restarts_total")
-    found = [metrics.registry.get_sample_value(f"dynamo_operator_{each}", read) for each in names]
+    found = [metrics.registry.get_sample_value(f"kube_runtime_{each}", read) for each in names]
     assert [3, 30, 8] == found
 
 
@@ -141,5 +141,5 @@ async def test_a_queue_tells_what_was_added_and_what_of_it_was_tried_again() -> 
     queue.close()
     read = {"resource_type": "Gadget"}
     names = ("queue_adds_total", "queue_retries_total")
-    found = [metrics.registry.get_sample_value(f"dynamo_operator_{each}", read) for each in names]
+    found = [metrics.registry.get_sample_value(f"kube_runtime_{each}", read) for each in names]
     assert [3, 1] == found

@@ -132,7 +132,7 @@ async def test_a_reconcile_that_is_under_way_writes_nothing_any_more_and_is_no_f
         names = ("resource_type", "namespace", "result")
         assert 0 == (
             operator.metrics.registry.get_sample_value(
-                "dynamo_operator_reconcile_total", dict(zip(names, values, strict=True))
+                "kube_runtime_reconcile_total", dict(zip(names, values, strict=True))
             )
             or 0
         )

@@ -19,6 +19,7 @@ from typing import Final
 import msgspec
 
 from dynamo_graphs.api.profiling import MOCKED_RESULTS_FILE, RESULTS_FILE, STATUS_FILE
+from dynamo_graphs.product import user_agent
 from kube_runtime.client.connect import connect
 from kube_runtime.client.requests import Client
 from kube_runtime.errors import ConfigError, OperatorError
@@ -187,7 +188,7 @@ class _Copier:
 async def _copied(
     output: Key, metadata: Object, folder: Path, container: str, is_fresh: bool
 ) -> int:
-    async with await connect() as transport:
+    async with await connect(user_agent=user_agent()) as transport:
         copier = _Copier(
             *(Client(transport, field_manager=_MANAGER), output, metadata, folder, container),
             pod=Key(output.namespace, os.environ.get("HOSTNAME", "")),

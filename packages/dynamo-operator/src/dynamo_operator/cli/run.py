@@ -12,13 +12,13 @@ from typing import Protocol
 
 import structlog
 
+from dynamo_graphs.product import version
 from dynamo_graphs.settings import Settings
 from dynamo_operator import process as operator
 from dynamo_operator.cli import flags
 from dynamo_operator.cli.configuration import read_settings
 from dynamo_operator.cli.shutdown import end_within
 from dynamo_operator.observability import logging
-from kube_runtime.version import version
 
 NESTING_LIMIT = 25_000
 """In Python frames. The API server takes JSON of 10,000 levels, and code of ours needs up to two for each."""

@@ -6,6 +6,7 @@ Lease can do is in `docs/tenancy.md`.
 
 from dataclasses import dataclass
 
+from dynamo_graphs.product import version
 from dynamo_graphs.settings import Settings
 from kube_runtime.cache.informer import Informer
 from kube_runtime.client.requests import Client
@@ -14,7 +15,6 @@ from kube_runtime.coordination.excluded_namespaces import Exclusions
 from kube_runtime.coordination.namespace_lease import MarkerTerms, NamespaceLease
 from kube_runtime.kind import Key
 from kube_runtime.types.coordination import Lease
-from kube_runtime.version import version
 
 LEASE = "dynamo-operator-namespace-scope"
 """The name of the marker Lease."""

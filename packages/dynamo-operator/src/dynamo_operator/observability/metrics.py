@@ -17,11 +17,11 @@ from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.model import DynamoModel
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
+from dynamo_graphs.product import version
 from dynamo_operator.observability.graphs import Graphs
 from dynamo_operator.observability.listing import Listing
 from dynamo_operator.observability.models import Models, model_state
 from kube_runtime.types.meta import Resource, condition
-from kube_runtime.version import version
 
 _UNKNOWN = "unknown"
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from dynamo_graphs.product import FIELD_MANAGER, METRICS_PREFIX, user_agent
 from dynamo_graphs.settings import Settings
 from dynamo_operator.admission.identity import OperatorIdentity
 from dynamo_operator.namespaces.scope import Scope
@@ -49,9 +50,10 @@ async def run(
         OperatorError: what made it end; with one clear line.
     """
     kubeconfig = Path(settings.kubeconfig) if settings.kubeconfig else None
-    metrics = RuntimeMetrics()
-    async with await connect(kubeconfig) as transport:
-        client = Client(Congestion(InstrumentedTransport(transport, metrics)))
+    metrics = RuntimeMetrics(prefix=METRICS_PREFIX)
+    async with await connect(kubeconfig, user_agent=user_agent()) as transport:
+        measured = InstrumentedTransport(transport, metrics)
+        client = Client(Congestion(measured), field_manager=FIELD_MANAGER)
         credentials = await transport.credentials.headers()
         starting = prepared(client, settings, credentials.get("Authorization", ""))
         found = await until_stopped(starting, stop, settings)

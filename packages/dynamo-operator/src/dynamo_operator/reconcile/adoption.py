@@ -23,12 +23,13 @@ from dynamo_graphs.plan.adoption import (
 )
 from dynamo_graphs.plan.draining import starts_to_drain, without_new_drain
 from dynamo_graphs.plan.implied_requests import may_have_more_requests, with_live_requests
+from dynamo_graphs.product import FIELD_MANAGER
 from dynamo_graphs.types.grove import PodCliqueSet
 from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
 from dynamo_graphs.validation.schema import defaulted
 from kube_runtime.apply.drift import content_of
 from kube_runtime.cache.cache import Cache
-from kube_runtime.client.requests import FIELD_MANAGER, Client
+from kube_runtime.client.requests import Client
 from kube_runtime.errors import NotFound
 from kube_runtime.kind import Object, key_of
 from kube_runtime.types.apps import Deployment

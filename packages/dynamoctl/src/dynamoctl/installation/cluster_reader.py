@@ -2,7 +2,8 @@
 
 import msgspec
 
-from kube_runtime.client.requests import APPLY_PATCH, FIELD_MANAGER, Client
+from dynamo_graphs.product import FIELD_MANAGER
+from kube_runtime.client.requests import APPLY_PATCH, Client
 from kube_runtime.client.retry import once
 from kube_runtime.client.transport import Request, Transport
 from kube_runtime.errors import ApiError, NotFound
@@ -17,7 +18,7 @@ class Reading:
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
-        self.client = Client(transport)
+        self.client = Client(transport, field_manager=FIELD_MANAGER)
 
     async def all(
         self, type_: type[R], *, namespace: str = "", labels: str = "", fields: str = ""

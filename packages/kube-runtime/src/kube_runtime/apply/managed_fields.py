@@ -14,7 +14,7 @@ from typing import Any
 import structlog
 
 from kube_runtime.apply.writer import Writer
-from kube_runtime.client.requests import FIELD_MANAGER, Client
+from kube_runtime.client.requests import Client
 from kube_runtime.errors import NotFound
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import R, Resource
@@ -46,7 +46,9 @@ class ManagedFieldsUpgrade:
         except NotFound:
             return live  # the apply that follows finds that out
         metadata = found["metadata"]
-        entries = with_manager(metadata.get("managedFields", ()), mark=self.mark)
+        entries = with_manager(
+            metadata.get("managedFields", ()), mark=self.mark, manager=self.client.field_manager
+        )
         if entries is None:
             return live
         version = metadata["resourceVersion"]
@@ -57,9 +59,7 @@ class ManagedFieldsUpgrade:
         return taken
 
 
-def with_manager(
-    entries: Sequence[Object], *, mark: str, manager: str = FIELD_MANAGER
-) -> list[Object] | None:
+def with_manager(entries: Sequence[Object], *, mark: str, manager: str) -> list[Object] | None:
     """The managed fields with what the writer of `mark` has updated moved to what `manager` has applied.
 
     Others' entries stay as they are, and so do those of subresources and of other API versions.

@@ -105,7 +105,7 @@ class TlsMaterial:
 
 
 def _load_pair(context: ssl.SSLContext, certificate: bytes, key: bytes, source: str) -> None:
-    with tempfile.TemporaryDirectory(prefix="dynamo-operator-") as folder:  # 0700
+    with tempfile.TemporaryDirectory(prefix="client-certificate-") as folder:  # 0700
         pair = Path(folder, "pair.pem")
         pair.touch(mode=0o600)
         pair.write_bytes(key.rstrip() + b"\n" + certificate)

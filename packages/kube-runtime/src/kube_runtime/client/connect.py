@@ -6,23 +6,25 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kube_runtime.client.auth import Credentials
-from kube_runtime.client.http import AiohttpTransport
+from kube_runtime.client.http import USER_AGENT, AiohttpTransport
 from kube_runtime.client.in_cluster import FOLDER, InCluster, is_in_cluster
 from kube_runtime.client.in_cluster import namespace as own_namespace
 from kube_runtime.client.kubeconfig import Kubeconfig
 from kube_runtime.errors import ConfigError
-from kube_runtime.version import version
 
 
 async def connect(
     kubeconfig: Path | None = None,
     context: str | None = None,
     *,
+    user_agent: str = USER_AGENT,
     environ: Mapping[str, str] = os.environ,
     home: Path | None = None,
     service_account: Path = FOLDER,
 ) -> AiohttpTransport:
     """The transport to the API server, its credentials loaded; nothing has been sent yet.
+
+    `user_agent` is who asks, such as `greetings/1.0`: the audit log has it.
 
     The first of these counts: `kubeconfig`, the files in KUBECONFIG, the service account of a pod (unless
     a context is named), `~/.kube/config`.
@@ -34,7 +36,6 @@ async def connect(
         _credentials, kubeconfig, context, environ, home, service_account
     )
     await credentials.headers()
-    user_agent = f"dynamo-operator/{await asyncio.to_thread(version)}"
     return AiohttpTransport(credentials, user_agent=user_agent)
 
 

@@ -16,6 +16,7 @@ from kube_runtime.client.auth import Credentials
 from kube_runtime.client.transport import Answer, Request
 from kube_runtime.errors import ConfigError, Unreachable, Untrusted
 
+USER_AGENT = "kube-runtime"
 CONNECT_SECONDS = 10.0
 KEEP_SECONDS = 75.0
 """How long a connection without a request is kept: an autoscaler's next change shall find one. The API server
@@ -29,7 +30,7 @@ _UNAUTHORIZED = 401
 class AiohttpTransport:
     """A real API server, over one pool of connections. Use it as an async context manager."""
 
-    def __init__(self, credentials: Credentials, *, user_agent: str = "dynamo-operator") -> None:
+    def __init__(self, credentials: Credentials, *, user_agent: str = USER_AGENT) -> None:
         self.credentials = credentials
         self._user_agent = user_agent
         self._session: aiohttp.ClientSession | None = None

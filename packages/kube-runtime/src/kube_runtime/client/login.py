@@ -200,5 +200,5 @@ def _library(source: str, what: str) -> ModuleType:
     try:
         return import_module("kube_runtime.client.login_library")
     except ModuleNotFoundError as error:
-        message = f"{what} need the extra: pip install 'dynamo-operator[kubeconfig]'"
+        message = f"{what} need the package kubernetes: pip install kubernetes"
         raise ConfigError(source, message) from error

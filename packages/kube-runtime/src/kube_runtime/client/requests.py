@@ -23,7 +23,6 @@ from kube_runtime.kind import Key, Object, key_of
 from kube_runtime.size import UNLIMITED
 from kube_runtime.types.meta import R, Resource, Struct
 
-FIELD_MANAGER = "dynamo-operator"
 ABSENT = ""
 """As the uid of an apply: no such object may exist yet."""
 
@@ -61,11 +60,15 @@ class WatchLine(Struct, frozen=True):
 
 
 class Client:
-    """The API server, through a transport. Every method raises `ApiError` and `Unreachable`."""
+    """The API server, through a transport. Every method raises `ApiError` and `Unreachable`.
 
-    def __init__(self, transport: Transport, *, field_manager: str = FIELD_MANAGER) -> None:
+    `field_manager` owns the fields that are written. "" is for clients that only read: the API server refuses
+    an apply without a manager, and takes that of other writes from the user agent.
+    """
+
+    def __init__(self, transport: Transport, *, field_manager: str = "") -> None:
         self._transport = transport
-        self._field_manager = field_manager
+        self.field_manager = field_manager
 
     async def get(self, type_: type[R], key: Key) -> R:
         """The object.
@@ -277,7 +280,7 @@ class Client:
 
     @property
     def _query(self) -> dict[str, str]:
-        return {"fieldManager": self._field_manager, **_QUIETLY}
+        return _given({"fieldManager": self.field_manager}) | _QUIETLY
 
     async def _ask(
         self, request: Request, type_: type[Resource], key: Key | None, *, repeatable: bool
@@ -324,8 +327,11 @@ def _accept(type_: type[Resource], partial: str) -> str:
 
 
 def _selectors(labels: str, fields: str) -> dict[str, str]:
-    selectors = {"labelSelector": labels, "fieldSelector": fields}
-    return {name: value for name, value in selectors.items() if value}
+    return _given({"labelSelector": labels, "fieldSelector": fields})
+
+
+def _given(parameters: dict[str, str]) -> dict[str, str]:
+    return {name: value for name, value in parameters.items() if value}
 
 
 _LINE = msgspec.json.Decoder(WatchLine)

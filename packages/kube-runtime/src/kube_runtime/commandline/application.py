@@ -1,18 +1,19 @@
-"""What both programs have in common: one line per usage error, exit code 2, no negative flags."""
+"""What programs have in common: one line per usage error, exit code 2, no negative flags."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from cyclopts import App, CycloptsError, Parameter
 
 from kube_runtime.commandline.errors import ExitCode, exit_on_error, one_line
-from kube_runtime.version import version as package_version
 
 
-def application(name: str, text: str | None = None) -> App:
-    """An app without commands yet."""
-    return App(
+def application(
+    name: str, text: str | None = None, *, version: Callable[[], str] | None = None
+) -> App:
+    """An app without commands yet, but for `version`, which prints what `version` returns."""
+    app = App(
         name=name,
         help=text,
         help_format="plaintext",
@@ -22,6 +23,9 @@ def application(name: str, text: str | None = None) -> App:
         print_error=False,
         result_action="return_value",
     )
+    if version is not None:
+        app.command(lambda: print(version()), name="version", help="Print the version.")
+    return app
 
 
 def execute(app: App, arguments: Sequence[str]) -> Any:
@@ -35,8 +39,3 @@ def execute(app: App, arguments: Sequence[str]) -> Any:
     except CycloptsError as error:
         print(f"error: {one_line(str(error))}", file=sys.stderr)
         sys.exit(ExitCode.USAGE)
-
-
-def version() -> None:
-    """Print the version."""
-    print(package_version())

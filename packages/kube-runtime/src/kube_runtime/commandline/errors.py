@@ -27,7 +27,7 @@ class ExitCode(IntEnum):
 def exit_on_error() -> Iterator[None]:
     """Turns the expected errors of the body into lines on stderr and an exit code.
 
-    A reader that went away (`dynamoctl render … | head`) is no error, and Ctrl-C none of ours: the program
+    A reader that went away (`program … | head`) is no error, and Ctrl-C none of ours: the program
     ends silently.
 
     Raises: SystemExit, and whatever is not expected.

@@ -56,13 +56,13 @@ class Reconciler(Protocol):
     reconciles: ClassVar[type[Resource]]
     """The kind; each of its objects is a key."""
 
-    owns: ClassVar[tuple[type[Resource], ...]]
+    owns: ClassVar[tuple[type[Resource], ...]] = ()
     """Kinds whose changes wake the object that controls them."""
 
     @property
     def watches(self) -> tuple[Watches, ...]:
         """Other kinds that are read."""
-        ...
+        return ()
 
     async def reconcile(self, key: Key) -> Result:
         """Compare what is with what should be, and act. The object may be gone."""

@@ -19,7 +19,7 @@ from kube_runtime.cache.informer import Informer
 from kube_runtime.client.requests import Client
 from kube_runtime.controller.controller import Controller, ControllerOptions, Reconciler
 from kube_runtime.controller.events import EventWriter
-from kube_runtime.coordination.leader_election import Election
+from kube_runtime.coordination.leader_election import Election, identity
 from kube_runtime.errors import OperatorError
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.meta import Resource
@@ -70,16 +70,16 @@ class Manager:
         client: Client,
         cache: Cache,
         *,
-        metrics: RuntimeMetrics,
-        events: EventWriter,
+        metrics: RuntimeMetrics | None = None,
+        events: EventWriter | None = None,
         election: Election | None = None,
         limits: Limits = LIMITS,
         is_excluded: Callable[[str], bool] | None = None,
     ) -> None:
         self._client = client
         self._cache = cache
-        self._metrics = metrics
-        self._events = events
+        self._metrics = metrics or RuntimeMetrics()
+        self._events = events or EventWriter(client, instance=identity(), metrics=self._metrics)
         self._election = election
         self._limits = limits
         self._is_excluded = is_excluded

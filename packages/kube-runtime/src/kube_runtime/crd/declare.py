@@ -93,8 +93,8 @@ class Scale:
 class Definition:
     """What a kind's CustomResourceDefinition says besides the schema."""
 
-    short_names: tuple[str, ...]
-    columns: tuple[Column, ...]
+    short_names: tuple[str, ...] = ()
+    columns: tuple[Column, ...] = (AGE,)
     status: bool = True
     scale: Scale | None = None
 

@@ -11,7 +11,7 @@ from functools import cache
 
 import jsonschema_rs
 
-from dynamo_graphs.api.crd import RESOURCES, resource_schema
+from dynamo_graphs.api.crd import RESOURCES
 from dynamo_graphs.validation import Problem, ProblemKind
 from dynamo_graphs.validation.bounds import MOST_PROBLEMS, first_problems
 from dynamo_graphs.validation.schema.cel_rules import problems_beyond
@@ -20,6 +20,7 @@ from dynamo_graphs.validation.schema.metadata import metadata_problems
 from dynamo_graphs.validation.schema.stored import filled
 from dynamo_graphs.validation.schema.wording import joined, nearest, problems_of
 from dynamo_graphs.validation.syntax import Suggestions
+from kube_runtime.crd.definition import resource_schema
 from kube_runtime.crd.embedded import embedded
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import Resource

@@ -172,7 +172,7 @@ def test_bounds_of_an_update_are_numbers_or_percentages(surge: str | None, rende
 
 def test_components_of_one_model_share_its_service() -> None:
     model = {"name": "acme/chat-7b"}
-    one = component_shared_objects(a_component("a", modelRef=model), Facts(), SETTINGS)
-    other = component_shared_objects(a_component("b", modelRef=model), Facts(), SETTINGS)
+    one = component_shared_objects(a_component("a", modelRef=model))
+    other = component_shared_objects(a_component("b", modelRef=model))
     assert one == other
     assert ["dynamo-model-8a58cea0"] == [each["metadata"]["name"] for each in one]

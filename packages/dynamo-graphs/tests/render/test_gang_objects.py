@@ -147,12 +147,9 @@ def test_a_set_keeps_its_scheduler_when_kai_comes_or_goes(scheduler: str, kai_se
 def test_each_model_has_one_service() -> None:
     model = {"modelRef": {"name": "acme/chat-7b"}}
     graph = a_graph({"p": a_service(**model), "d": a_service(**model)})
-    names = [
-        each["metadata"]["name"]
-        for each in graph_model_objects(recorded(graph, GROVE), ON_GROVE, SETTINGS)
-    ]
+    names = [each["metadata"]["name"] for each in graph_model_objects(recorded(graph, GROVE))]
     assert ["dynamo-model-8a58cea0"] == names
-    assert () == graph_model_objects(graph, ON_GROVE, SETTINGS)
+    assert () == graph_model_objects(graph)
 
 
 patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -62,7 +62,7 @@ def _graph(graph: DynamoGraphDeployment, facts: Facts, settings: RenderSettings)
     objects: list[Object] = [
         *pvc_objects(graph),
         *graph_shared_objects(graph, facts, settings),
-        *graph_model_objects(graph, facts, settings),
+        *graph_model_objects(graph),
     ]
     found: list[Problem] = []
     for each in graph_objects(graph, facts, settings):
@@ -93,7 +93,7 @@ def _component_problems(
 def _component(
     component: DynamoComponentDeployment, facts: Facts, settings: RenderSettings
 ) -> tuple[Object, ...]:
-    shared = component_shared_objects(component, facts, settings)
+    shared = component_shared_objects(component)
     return (*shared, *component_objects(component, facts, settings))
 
 

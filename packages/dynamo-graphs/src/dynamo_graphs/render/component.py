@@ -32,8 +32,6 @@ def component_parts(
     return tuple(map(canonical, around)), plan.orchestrator.workloads(plan)
 
 
-def component_shared_objects(
-    component: DynamoComponentDeployment, facts: Facts, settings: RenderSettings
-) -> tuple[Object, ...]:
+def component_shared_objects(component: DynamoComponentDeployment) -> tuple[Object, ...]:
     """The Service of the base model, which every user owns and none controls."""
-    return tuple(map(canonical, model_services(component_plan(component, facts, settings))))
+    return tuple(map(canonical, model_services(component.metadata.namespace, component.spec)))

@@ -24,7 +24,7 @@ def graph_tree(
     own = (
         *pvc_objects(graph),
         *graph_shared_objects(graph, facts, settings),
-        *graph_model_objects(graph, facts, settings),
+        *graph_model_objects(graph),
         *graph_objects(graph, facts, settings),
     )
     components = tuple(
@@ -43,7 +43,7 @@ def component_tree(
 ) -> tuple[Object, ...]:
     """All objects of a component."""
     return (
-        *component_shared_objects(component, facts, settings),
+        *component_shared_objects(component),
         *component_objects(component, facts, settings),
     )
 

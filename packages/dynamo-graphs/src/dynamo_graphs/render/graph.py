@@ -69,13 +69,11 @@ def graph_shared_objects(
     return tuple(map(canonical, objects))
 
 
-def graph_model_objects(
-    graph: DynamoGraphDeployment, facts: Facts, settings: RenderSettings
-) -> tuple[Object, ...]:
+def graph_model_objects(graph: DynamoGraphDeployment) -> tuple[Object, ...]:
     """The Services of models, which every user owns and none controls; without Grove the components'."""
     if not is_on_grove(graph):
         return ()
-    return tuple(map(canonical, grove_model_objects(graph, facts, settings)))
+    return tuple(map(canonical, grove_model_objects(graph)))
 
 
 def component_object(

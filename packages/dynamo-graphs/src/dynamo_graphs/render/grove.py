@@ -50,16 +50,13 @@ def grove_objects(
     return (*found, pod_clique_set(gang))
 
 
-def grove_model_objects(
-    graph: DynamoGraphDeployment, facts: Facts, settings: RenderSettings
-) -> tuple[Object, ...]:
+def grove_model_objects(graph: DynamoGraphDeployment) -> tuple[Object, ...]:
     """The Services of the graph's models, one for each model."""
+    specs = (spec for _, spec in sorted(graph.spec.services.items()))
     found = (
-        service
-        for plan in _plans(graph, facts, settings).values()
-        for service in model_services(plan)
+        service for spec in specs for service in model_services(graph.metadata.namespace, spec)
     )
-    return tuple({each["metadata"]["name"]: each for each in found}.values())
+    return tuple({service["metadata"]["name"]: service for service in found}.values())
 
 
 def _plans(

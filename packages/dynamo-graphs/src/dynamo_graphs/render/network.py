@@ -3,7 +3,7 @@
 from typing import Any
 
 from dynamo_graphs.api import labels, names
-from dynamo_graphs.api.component import IngressSpec
+from dynamo_graphs.api.component import ComponentSpec, IngressSpec
 from dynamo_graphs.render.components.plain import SYSTEM_PORT
 from dynamo_graphs.render.interfaces import ComponentPlan, metadata
 from dynamo_graphs.settings.allowed import allows_key, entries
@@ -128,20 +128,24 @@ def ingress_host(wanted: IngressSpec) -> str:
     return f"{wanted.host_prefix or ''}{wanted.host or ''}.{suffix}"
 
 
-def model_services(plan: ComponentPlan) -> tuple[Object, ...]:
-    """The headless Service over every pod of the namespace that serves the component's model."""
-    if not plan.model:
+def model_services(namespace: str, spec: ComponentSpec) -> tuple[Object, ...]:
+    """The headless Service over every pod of the namespace that serves the component's model.
+
+    It depends on the model's name only: reconciles render it in the event loop, however large the spec is.
+    """
+    if spec.model_ref is None or not spec.model_ref.name:
         return ()
-    hashed = {labels.BASE_MODEL_HASH: names.model_hash(plan.model)}
+    model = spec.model_ref.name
+    hashed = {labels.BASE_MODEL_HASH: names.model_hash(model)}
     service = {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": metadata(
-            plan,
-            names.model_service_name(plan.model),
-            {**hashed, labels.MANAGED_BY: labels.MANAGER},
-            {labels.BASE_MODEL: plan.model},
-        ),
+        "metadata": {
+            "name": names.model_service_name(model),
+            "namespace": namespace,
+            "labels": {**hashed, labels.MANAGED_BY: labels.MANAGER},
+            "annotations": {labels.BASE_MODEL: model},
+        },
         "spec": {
             "clusterIP": "None",
             "publishNotReadyAddresses": False,

@@ -130,7 +130,7 @@ class ComponentController:
             return DONE  # we are woken when it is installed
         shared = await self.shared.apply(
             component,
-            wanted=component_shared_objects(component, facts, self.settings),
+            wanted=component_shared_objects(component),
             types=self.shares,
         )
         around, workloads = await self._rendered(component, facts)

@@ -226,9 +226,7 @@ class GraphController:
                 wanted=ssh_key_copies(graph, self.cache, settings),
                 types=ssh_key_types(self.cache),
             ),
-            await models.apply(
-                graph, wanted=graph_model_objects(graph, facts, settings), types=(Service,)
-            ),
+            await models.apply(graph, wanted=graph_model_objects(graph), types=(Service,)),
             await self.applier.apply(
                 graph,
                 wanted=exposure.wanted,

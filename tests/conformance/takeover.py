@@ -13,6 +13,7 @@ from conformance.compare import differences
 from conformance.modes import Mode
 from conformance.recordings import Case, Recorded
 from dynamo_graphs.api import labels
+from dynamo_graphs.api.defaults import defaulted
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.plan.adoption import Origin
 from dynamo_graphs.plan.templates import WORKLOADS, mapped, units, with_units
@@ -21,7 +22,6 @@ from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqu
 from dynamo_graphs.types.kai import Queue
 from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
 from dynamo_graphs.types.volcano import PodGroup
-from dynamo_graphs.validation.schema import defaulted
 from dynamo_operator.cli.configuration import read_settings
 from dynamo_operator.cli.flags import canonical
 from dynamo_operator.reconcile.read import registries_only

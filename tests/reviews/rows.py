@@ -414,7 +414,7 @@ def request_rows() -> Iterator[Row]:
     yield Row(
         "R4",
         request(profilingConfig={"profilerImage": "r/p:1", "config": "sla: {}"}),
-        refused='spec.profilingConfig.config: expected an object, got the text "sla: {}"',
+        refused="spec.profilingConfig.config: Expected `object | null`, got `str`",
         by_schema="must be of type object",
     )
     config = "spec.profilingConfig.config"

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.defaults import defaulted
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.render.everything import component_tree, graph_tree
@@ -15,7 +16,7 @@ from dynamo_graphs.render.provider import on_record
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.validation.component import component_problems
 from dynamo_graphs.validation.graph import graph_problems
-from dynamo_graphs.validation.schema.check import defaulted, schema_problems
+from dynamo_graphs.validation.schema.check import schema_problems
 from kube_runtime.apply.drift import content, has_no_drift
 from kube_runtime.decode import decode
 from kube_runtime.errors import DecodeError

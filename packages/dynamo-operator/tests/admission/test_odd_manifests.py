@@ -9,8 +9,9 @@ import random
 
 import pytest
 
+from dynamo_graphs.api.defaults import defaulted
 from dynamo_graphs.facts import Facts
-from dynamo_graphs.validation.schema import defaulted, schema_problems
+from dynamo_graphs.validation.schema import schema_problems
 from dynamoctl.expansion import expanded
 from reviews.asking import SETTINGS, verdict
 from reviews.mutation import mutated

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import msgspec
 
 from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.defaults import defaulted
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.render.component import component_objects, component_shared_objects
@@ -23,7 +24,7 @@ from dynamo_graphs.validation.component import component_problems
 from dynamo_graphs.validation.exposure import component_exposure_problems, graph_exposure_problems
 from dynamo_graphs.validation.graph import graph_problems
 from dynamo_graphs.validation.multinode import lacks_orchestrator
-from dynamo_graphs.validation.schema import defaulted, schema_problems
+from dynamo_graphs.validation.schema import schema_problems
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import OwnerReference, R
 

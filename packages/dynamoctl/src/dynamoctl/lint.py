@@ -14,11 +14,12 @@ from typing import Literal, TextIO
 import msgspec
 
 from dynamo_graphs.api.component import GROUP
+from dynamo_graphs.api.defaults import defaulted
 from dynamo_graphs.product import version
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.validation import Problem
 from dynamo_graphs.validation.cluster_context import UNKNOWN, ClusterContext
-from dynamo_graphs.validation.schema import defaulted, schema_problems, without
+from dynamo_graphs.validation.schema import schema_problems, without
 from dynamo_operator.admission.rules import RULES, Circumstances
 from dynamoctl.installed import rendering_settings
 from dynamoctl.manifests import KINDS, Manifest, manifests

@@ -5,7 +5,6 @@ off. Users must be able to label, scale and repair it step by step. So an update
 makes invalid; what was invalid before is a warning.
 """
 
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -14,21 +13,17 @@ import msgspec
 from msgspec import Raw
 
 from dynamo_graphs.validation import Problem
-from dynamo_graphs.validation.schema import schema_problems
 from dynamo_graphs.validation.size import most_bytes
 from dynamo_operator.admission.json_path import scalars_at
 from dynamo_operator.admission.rules import Circumstances, Rules
-from kube_runtime.decode import UNREADABLE, decode
+from kube_runtime.decode import decode
 from kube_runtime.errors import DecodeError
-from kube_runtime.kind import Object
 from kube_runtime.size import bytes_over, too_large
 from kube_runtime.types.meta import R, Struct
 
 _TOO_DEEP = Problem("document", "is nested too deeply")
 _OBJECTS = msgspec.json.Decoder(dict[str, Any])
 _AT = " - at `"
-_LARGEST_IN_WORDS = 64 * 1024
-"""In bytes."""
 _MOST_COMPARED = 10_000
 """So many problems are looked for in an update: one that was there before must be found to be forgiven."""
 
@@ -86,7 +81,7 @@ def _decided(rules: Rules[R], new_text: Raw, old_text: Raw | None, at: Circumsta
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         return Decision((Problem("document", str(error)),), reason="decode_failed")
     except DecodeError as error:
-        return Decision(_misfits(new_text, error), reason="decode_failed")
+        return Decision((_misfit(error),), reason="decode_failed")
     if new.metadata.deletion_timestamp:
         return ALLOWED  # finalizers have to be removable, whatever the object looks like
     old = _readable(rules, old_text)
@@ -144,19 +139,10 @@ def _readable(rules: Rules[R], text: Raw | None) -> R | None:
         return None
 
 
-def _misfits(text: Raw, error: DecodeError) -> tuple[Problem, ...]:
-    """Why an object does not fit its type: by the schema, which has words for it, else as it is told.
-
-    Good words take time, and strangers may send what they like: a large object gets the plain ones.
-    """
-    document: Object = {}
-    if len(memoryview(text)) <= _LARGEST_IN_WORDS:
-        with suppress(*UNREADABLE):
-            document = _OBJECTS.decode(text)
-    found = schema_problems(document) if document else ()
+def _misfit(error: DecodeError) -> Problem:
+    """Where an object does not fit its type, which its schema has let pass (decision 41)."""
     message, _, place = error.message.partition(_AT)
-    path = place.rstrip("`").removeprefix("$").removeprefix(".") or "document"
-    return found or (Problem(path, message),)
+    return Problem(place.rstrip("`").removeprefix("$").removeprefix(".") or "document", message)
 
 
 def _reason(problems: tuple[Problem, ...], changes: tuple[Problem, ...]) -> str:

@@ -11,6 +11,7 @@ import msgspec
 
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.defaults import defaulted
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.roles import is_worker
 from dynamo_graphs.plan.adoption import (
@@ -26,7 +27,6 @@ from dynamo_graphs.plan.implied_requests import may_have_more_requests, with_liv
 from dynamo_graphs.product import FIELD_MANAGER
 from dynamo_graphs.types.grove import PodCliqueSet
 from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
-from dynamo_graphs.validation.schema import defaulted
 from kube_runtime.apply.drift import content_of
 from kube_runtime.cache.cache import Cache
 from kube_runtime.client.requests import Client

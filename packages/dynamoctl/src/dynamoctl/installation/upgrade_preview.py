@@ -12,6 +12,7 @@ import msgspec
 
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.defaults import defaulted
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.provider import is_on_grove, recorded
 from dynamo_graphs.facts import Facts
@@ -30,7 +31,6 @@ from dynamo_graphs.types.volcano import PodGroup
 from dynamo_graphs.validation.component import component_problems
 from dynamo_graphs.validation.graph import graph_problems
 from dynamo_graphs.validation.multinode import lacks_orchestrator
-from dynamo_graphs.validation.schema import defaulted
 from dynamo_operator.graph.snapshot import service_snapshot
 from dynamo_operator.reconcile.adoption import adopted_components, adopted_workloads, set_origin
 from dynamo_operator.reconcile.grove import live_templates

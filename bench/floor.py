@@ -24,7 +24,7 @@ from dynamo_graphs.facts import Facts
 from dynamo_graphs.render.component import component_objects
 from dynamo_graphs.render.graph import graph_objects
 from dynamo_graphs.settings import RenderSettings
-from kube_runtime.apply.applier import controller_reference
+from kube_runtime.apply.ownership import controller_reference
 from kube_runtime.client.requests import Client
 from kube_runtime.kind import Object
 from kube_runtime.types.apps import Deployment

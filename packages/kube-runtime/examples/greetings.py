@@ -10,6 +10,7 @@ import sys
 from typing import Annotated
 
 from kube_runtime.apply.applier import Applier
+from kube_runtime.apply.ownership import Controlled
 from kube_runtime.apply.status_patch import patch_status
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
@@ -61,7 +62,7 @@ class GreetingReconciler(Reconciler):
         greeting = self._cache.get(Greeting, key)
         if greeting is None or greeting.metadata.deletion_timestamp:
             return DONE  # the garbage collector deletes the ConfigMap
-        await self._applier.apply(greeting, wanted=[config_map(greeting)], owns=self.owns)
+        await self._applier.apply(greeting, Controlled([config_map(greeting)], self.owns))
         await patch_status(self._writer, greeting, {"configMap": f"{key.name}-greeting"})
         return DONE
 

@@ -20,7 +20,7 @@ from dynamo_operator.requests.controller import RequestController, read_output
 from dynamo_operator.requests.cross_namespace import Grants
 from dynamo_operator.requests.gpu_discovery_rbac import GpuDiscoveryRbac
 from dynamo_operator.requests.inputs import RequestInputs
-from kube_runtime.apply.shared_ownership import SharedApplier
+from kube_runtime.apply.applier import Applier
 from kube_runtime.apply.status_patch import StatusRateLimit
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
@@ -114,7 +114,9 @@ async def test_a_request_that_is_too_expensive_says_so_and_is_left_alone() -> No
     writer, settings = Writer(client, cache), RenderSettings()
     facts = RequestInputs(client, cache, settings, Grants(client, accepts_all=False), Ends())
     nodes = GpuDiscoveryRbac(client, writer, cache, "")
-    acts = RequestActions(writer, facts, SharedApplier(writer, cache, ("a", "b")), settings, nodes)
+    acts = RequestActions(
+        writer, facts, Applier(client, writer, cache, "hash", "generation"), settings, nodes
+    )
     recorder = EventWriter(client, instance="i", metrics=RuntimeMetrics()).recorder("requests")
     controller = RequestController(cache, acts, recorder, StatusRateLimit())
     assert isinstance(await controller.reconcile(Key("n", "r")), Result)

@@ -18,7 +18,7 @@ from dynamo_operator.requests.actions import ActionBlocked, RequestActions
 from dynamo_operator.requests.cross_namespace import Grants
 from dynamo_operator.requests.gpu_discovery_rbac import GpuDiscoveryRbac
 from dynamo_operator.requests.inputs import RequestInputs
-from kube_runtime.apply.shared_ownership import SharedApplier
+from kube_runtime.apply.applier import Applier
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Informer
@@ -113,7 +113,7 @@ async def test_the_administrators_choice_and_its_own_namespace_are_not_asked_abo
 async def test_a_forged_status_leads_nowhere() -> None:
     facts = some_facts(Reviews(), accepts_all=True)
     writer = Writer(facts.client, facts.cache)
-    shared = SharedApplier(writer, facts.cache, ("a", "b"))
+    shared = Applier(facts.client, writer, facts.cache, "hash", "generation")
     nodes = GpuDiscoveryRbac(facts.client, writer, facts.cache, "")
     acts = RequestActions(writer, facts, shared, RenderSettings(), nodes)
     request = a_request(None)
@@ -127,7 +127,7 @@ async def test_a_forged_status_leads_nowhere() -> None:
 async def test_a_grant_that_was_withdrawn_counts_no_more_when_the_graph_is_created() -> None:
     facts = some_facts(Reviews(frozenset()))
     writer = Writer(facts.client, facts.cache)
-    shared = SharedApplier(writer, facts.cache, ("a", "b"))
+    shared = Applier(facts.client, writer, facts.cache, "hash", "generation")
     nodes = GpuDiscoveryRbac(facts.client, writer, facts.cache, "")
     acts = RequestActions(writer, facts, shared, RenderSettings(), nodes)
     request = a_request("open")

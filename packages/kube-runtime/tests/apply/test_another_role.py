@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import pytest
 
 from dynamo_graphs.render.rbac import role_binding
+from kube_runtime.apply.applier import Applier
+from kube_runtime.apply.ownership import Shared
 from kube_runtime.apply.result import Applied, Obstacle, Verb
-from kube_runtime.apply.shared_ownership import SharedApplier
 from kube_runtime.apply.suppression import CONTEST_WRITES
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
@@ -25,6 +26,8 @@ from simulated.gadget import MAKERS, NAMESPACE, Maker
 from simulated.server import Fault, Server, Target
 from simulated.world import settle
 
+HASH = "example.com/hash"
+GENERATION = "example.com/owner-generation"
 MARKER = ("example.com/managed-by", "us")
 PATH, KEY = RoleBinding.KIND.path(), Key(NAMESPACE, "b")
 
@@ -39,7 +42,7 @@ class Scene:
     """A server whose bindings are watched, and an applier of them."""
 
     server: Server
-    applier: SharedApplier
+    applier: Applier
 
     def user(self, name: str) -> Maker:
         """A new user of the binding."""
@@ -52,7 +55,7 @@ class Scene:
 
     async def apply(self, user: Maker, role: str) -> Applied:
         """Have a user want a binding to that role, and the watch bring what comes of it."""
-        applied = await self.applier.apply(user, wanted=[binding(role)], types=(RoleBinding,))
+        applied = await self.applier.apply(user, Shared([binding(role)], (RoleBinding,), MARKER))
         await settle()
         return applied
 
@@ -80,7 +83,7 @@ async def a_scene() -> AsyncIterator[Scene]:
     try:
         await informer.synced.wait()
         await settle(0.001)
-        yield Scene(server, SharedApplier(Writer(client, cache), cache, MARKER))
+        yield Scene(server, Applier(client, Writer(client, cache), cache, HASH, GENERATION))
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from kube_runtime.apply.applier import Applier
+from kube_runtime.apply.ownership import Controlled
 from kube_runtime.apply.result import Applied, Obstacle, Verb
 from kube_runtime.apply.suppression import CONTEST_SECONDS, CONTEST_WRITES, REFUSED_SECONDS
 from kube_runtime.apply.writer import Writer
@@ -32,7 +33,7 @@ class Scene:
 
     async def apply(self, *wanted: Object) -> Applied:
         """Apply these gadgets for the owner."""
-        return await self.applier.apply(self.owner, wanted=wanted, owns=(Gadget,))
+        return await self.applier.apply(self.owner, Controlled(wanted, (Gadget,)))
 
     def writes(self) -> Sequence[str]:
         """The methods of the requests that were no reads."""
@@ -342,7 +343,7 @@ async def test_what_is_spared_is_neither_written_nor_deleted() -> None:
         spared = (("Gadget", key("b")),)
         before = len(scene.writes())
         applied = await scene.applier.apply(
-            scene.owner, wanted=(gadget("a", 1),), owns=(Gadget,), spared=spared
+            scene.owner, Controlled([gadget("a", 1)], (Gadget,), spared)
         )
         assert [] == verbs(applied)
         assert before == len(scene.writes())

@@ -5,7 +5,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from kube_runtime.apply.create_only import CreateOnlyApplier
+from kube_runtime.apply.applier import Applier
+from kube_runtime.apply.ownership import CreateOnly
 from kube_runtime.apply.result import Applied, Obstacle, Verb
 from kube_runtime.apply.writer import Writer
 from kube_runtime.errors import Conflict
@@ -15,18 +16,23 @@ from simulated.gadget import GADGETS, NAMESPACE, Gadget, gadget, key
 from simulated.server import Fault
 from simulated.world import World, a_world, settle
 
+HASH = "example.com/hash"
+GENERATION = "example.com/owner-generation"
 OWNER = Gadget(Metadata("owner", NAMESPACE, "owner-uid"))
 
 
 @asynccontextmanager
-async def a_scene() -> AsyncIterator[tuple[World, CreateOnlyApplier]]:
+async def a_scene() -> AsyncIterator[tuple[World, Applier]]:
     world = a_world()
     async with world.synced():
-        yield world, CreateOnlyApplier(Writer(world.client, world.cache), world.cache)
+        yield (
+            world,
+            Applier(world.client, Writer(world.client, world.cache), world.cache, HASH, GENERATION),
+        )
 
 
-async def create(creator: CreateOnlyApplier, size: int) -> Applied:
-    return await creator.create(OWNER, wanted=[gadget("a", size)], types=(Gadget,))
+async def create(creator: Applier, size: int) -> Applied:
+    return await creator.apply(OWNER, CreateOnly([gadget("a", size)], (Gadget,)))
 
 
 def verbs(applied: Applied) -> list[Verb]:

@@ -5,8 +5,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from kube_runtime.apply.applier import Applier
+from kube_runtime.apply.ownership import Shared
 from kube_runtime.apply.result import Obstacle
-from kube_runtime.apply.shared_ownership import SharedApplier
 from kube_runtime.apply.writer import Writer
 from kube_runtime.errors import Conflict
 from simulated.clock import on_simulated_clock
@@ -14,15 +15,19 @@ from simulated.gadget import GADGETS, MAKERS, Gadget, Maker, gadget, key
 from simulated.server import Fault
 from simulated.world import World, a_world, settle
 
+HASH = "example.com/hash"
+GENERATION = "example.com/owner-generation"
 MARKER = ("example.com/managed-by", "us")
 
 
 @asynccontextmanager
-async def a_scene() -> AsyncIterator[tuple[World, SharedApplier, Maker, Maker]]:
+async def a_scene() -> AsyncIterator[tuple[World, Applier, Maker, Maker]]:
     """A synced world with an applier on it, and two users."""
     world = a_world()
     async with world.synced():
-        applier = SharedApplier(Writer(world.client, world.cache), world.cache, MARKER)
+        applier = Applier(
+            world.client, Writer(world.client, world.cache), world.cache, HASH, GENERATION
+        )
         yield world, applier, world.has_maker("one"), world.has_maker("two")
 
 
@@ -37,13 +42,13 @@ def users(world: World) -> list[str]:
 async def test_every_user_is_an_owner_and_the_last_one_takes_it_along() -> None:
     async with a_scene() as (world, applier, one, two):
         for user in (one, two, one):
-            await applier.apply(user, wanted=[gadget("shared", 1)], types=(Gadget,))
+            await applier.apply(user, Shared([gadget("shared", 1)], (Gadget,), MARKER))
             await settle()
         assert [one.metadata.uid, two.metadata.uid] == users(world)
-        await applier.apply(one, wanted=[], types=(Gadget,))
+        await applier.apply(one, Shared([], (Gadget,), MARKER))
         await settle()
         assert [two.metadata.uid] == users(world)
-        await applier.apply(two, wanted=[], types=(Gadget,))
+        await applier.apply(two, Shared([], (Gadget,), MARKER))
         await settle()
         assert {} == world.sizes()
 
@@ -51,11 +56,11 @@ async def test_every_user_is_an_owner_and_the_last_one_takes_it_along() -> None:
 @on_simulated_clock
 async def test_a_user_that_is_newer_than_the_cache_knows_does_not_leave() -> None:
     async with a_scene() as (world, applier, one, _):
-        await applier.apply(one, wanted=[gadget("shared", 1)], types=(Gadget,))
+        await applier.apply(one, Shared([gadget("shared", 1)], (Gadget,), MARKER))
         await settle()
         world.server.storage.merge(MAKERS, one.key, {"metadata": {"labels": {"edited": "yes"}}})
         with pytest.raises(Conflict, match="newer on the API server"):
-            await applier.apply(one, wanted=[], types=(Gadget,))
+            await applier.apply(one, Shared([], (Gadget,), MARKER))
         assert {"shared": 1} == world.sizes()
 
 
@@ -63,7 +68,7 @@ async def test_a_user_that_is_newer_than_the_cache_knows_does_not_leave() -> Non
 async def test_two_users_that_want_the_same_write_once_each() -> None:
     async with a_scene() as (world, applier, one, two):
         for user in (one, two) * 5:
-            await applier.apply(user, wanted=[gadget("shared", 1)], types=(Gadget,))
+            await applier.apply(user, Shared([gadget("shared", 1)], (Gadget,), MARKER))
             await settle()
         assert 2 == len([each for each in world.server.requests if each.method == "PATCH"])
 
@@ -73,7 +78,7 @@ async def test_a_refusal_is_told_and_ends_nothing() -> None:
     async with a_scene() as (world, applier, one, _):
         world.server.faults.append(Fault(403, method="PATCH"))
         wanted = [gadget("shared", 1), gadget("other", 2)]
-        applied = await applier.apply(one, wanted=wanted, types=(Gadget,))
+        applied = await applier.apply(one, Shared(wanted, (Gadget,), MARKER))
         assert [Obstacle.REJECTED] == [each.obstacle for each in applied.blocked]
         assert {"other": 2} == world.sizes()
 
@@ -83,6 +88,6 @@ async def test_an_object_without_our_marker_is_left_alone() -> None:
     async with a_scene() as (world, applier, one, _):
         world.has("shared", 5)
         await settle()
-        applied = await applier.apply(one, wanted=[gadget("shared", 1)], types=(Gadget,))
+        applied = await applier.apply(one, Shared([gadget("shared", 1)], (Gadget,), MARKER))
         assert [Obstacle.NAME_CONFLICT] == [each.obstacle for each in applied.blocked]
         assert {"shared": 5} == world.sizes()

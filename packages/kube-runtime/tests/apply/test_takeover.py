@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from kube_runtime.apply.applier import Applier
 from kube_runtime.apply.managed_fields import ManagedFieldsUpgrade, with_manager
+from kube_runtime.apply.ownership import Controlled
 from kube_runtime.apply.writer import Writer
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import Metadata
@@ -147,7 +148,7 @@ async def test_an_object_is_taken_over_once_with_one_read_and_one_patch_before_t
         applier = Applier(world.client, writer, world.cache, HASH, GENERATION, take_over)
         world.server.requests.clear()
         for size in (1, 1, 2):
-            await applier.apply(OWNER, wanted=[gadget("a", size)], owns=(Gadget,))
+            await applier.apply(OWNER, Controlled([gadget("a", size)], (Gadget,)))
             # The simulated server knows nothing of managers, so it leaves this in place.
             world.server.storage.merge(
                 GADGETS, key("a"), {"metadata": {"annotations": {MARK: None}}}
@@ -173,5 +174,5 @@ async def test_what_we_made_ourselves_is_not_read_first() -> None:
         applier = Applier(world.client, writer, world.cache, HASH, GENERATION, take_over)
         world.server.requests.clear()
         for size in (1, 2):
-            await applier.apply(OWNER, wanted=[gadget("a", size)], owns=(Gadget,))
+            await applier.apply(OWNER, Controlled([gadget("a", size)], (Gadget,)))
         assert ["PATCH", "PATCH"] == [each.method for each in world.server.requests]

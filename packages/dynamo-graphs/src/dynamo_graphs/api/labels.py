@@ -376,6 +376,10 @@ BOOKKEEPING = frozenset((*_APPLIED, ADOPTED_SPEC, ADOPTED_TEMPLATES))
 """Annotations that belong to one object and are never handed on."""
 
 MANAGER = "dynamo-operator"
+SHARED = (APP_MANAGED_BY, MANAGER)
+"""The label, with its value, of objects that several graphs or requests own."""
+SHARED_MODEL = (MANAGED_BY, MANAGER)
+"""The label, with its value, of a model's Service, which several graphs or components own."""
 INSTALLATION = _key(
     "dynamo.nvidia.com/installation",
     Use.WRITTEN,

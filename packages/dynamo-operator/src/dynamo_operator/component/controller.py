@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import msgspec
 
-from dynamo_graphs.api import names
+from dynamo_graphs.api import labels, names
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.optional_apis import LEADER_WORKER_SET, withheld_text
 from dynamo_graphs.facts import Facts
@@ -49,8 +49,8 @@ from dynamo_operator.reconcile.preflight import load_for_reconcile
 from dynamo_operator.reconcile.read import fact_watches, read_facts
 from dynamo_operator.reconcile.validation_cache import ValidationCache
 from kube_runtime.apply.applier import Applier
-from kube_runtime.apply.result import Applied, merge
-from kube_runtime.apply.shared_ownership import SharedApplier, shared_watch
+from kube_runtime.apply.ownership import Controlled, Shared, shared_watch
+from kube_runtime.apply.result import Applied
 from kube_runtime.apply.status_patch import StatusRateLimit, patch_status
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
@@ -72,7 +72,6 @@ class ComponentController:
     writer: Writer
     cache: Cache
     applier: Applier
-    shared: SharedApplier
     recorder: Recorder
     pace: StatusRateLimit
     pods: PodIndex
@@ -128,21 +127,17 @@ class ComponentController:
             lack = ("WorkloadProviderUnavailable", forbidden or NO_ORCHESTRATOR)
             record_events(self.recorder, component, stored, lack=lack)
             return DONE  # we are woken when it is installed
-        shared = await self.shared.apply(
-            component,
-            wanted=component_shared_objects(component),
-            types=self.shares,
-        )
+        models = component_shared_objects(component)
         around, workloads = await self._rendered(component, facts)
         exposure = component_exposure(component, around, self.settings)
-        owned = await self.applier.apply(
-            component,
-            wanted=chain(exposure.wanted, workloads),
-            owns=self.owns,
-            spared=exposure.spared,
-            reduced=reduced,
+        objects = chain(exposure.wanted, workloads)
+        applied = exposure.reported(
+            await self.applier.apply(
+                component,
+                Shared(models, self.shares, labels.SHARED_MODEL),
+                Controlled(objects, self.owns, exposure.spared, reduced),
+            )
         )
-        applied = exposure.reported(merge((shared, owned)))
         now = datetime.now(UTC)
         diagnosis = diagnose(self._pods(component), nodes=component.spec.nodes, now=now)
         status = _status(component, applied, diagnosis, self.cache)

@@ -1,7 +1,7 @@
 """Controller of DynamoGraphDeployment: one graph, a component for each of its services."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar
 
@@ -58,9 +58,8 @@ from dynamo_operator.rollout.revisions import (
 )
 from dynamo_operator.scaling.adapters import adapter_watch, keep_adapters
 from kube_runtime.apply.applier import Applier
-from kube_runtime.apply.create_only import CreateOnlyApplier
+from kube_runtime.apply.ownership import Controlled, CreateOnly, Shared, shared_watch
 from kube_runtime.apply.result import Applied, merge
-from kube_runtime.apply.shared_ownership import SharedApplier, shared_watch
 from kube_runtime.apply.status_patch import StatusRateLimit, patch_status
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
@@ -85,7 +84,6 @@ class GraphController:
     writer: Writer
     cache: Cache
     applier: Applier
-    shared: SharedApplier
     recorder: Recorder
     pace: StatusRateLimit
     pods: PodIndex
@@ -151,7 +149,7 @@ class GraphController:
         graph = await self._possible(found, facts)
         if graph is None:
             return DONE  # a change of the spec, or of what is missing, wakes us
-        adapters = await keep_adapters(graph, self.cache, self.writer, self.applier.restraint)
+        adapters = await keep_adapters(graph, self.cache, self.writer, self.applier.suppression)
         workers = observed_revisions(graph, self.cache, self.settings)
         step = next_step(
             graph,
@@ -206,32 +204,22 @@ class GraphController:
         self, graph: DynamoGraphDeployment, rollout: Rollout, facts: Facts
     ) -> Applied:
         """Everything that the graph wants, in the order in which its parts need each other."""
-        models = replace(self.shared, marker=(labels.MANAGED_BY, labels.MANAGER))
-        once = CreateOnlyApplier(self.writer, self.cache)
         settings = self.settings
         exposure = graph_exposure(graph, await self._wanted(graph, rollout, facts), settings)
+        pvcs = CreateOnly(pvc_objects(graph), (PersistentVolumeClaim,), retained_pvcs(graph))
+        accounts = graph_shared_objects(graph, facts, settings)
+        ssh_keys = ssh_key_copies(graph, self.cache, settings)
+        models = graph_model_objects(graph)
+        spared = {*rollout.spared, *exposure.spared}
         parts = [
             await old_provider_left(graph, self.cache, self.writer),
-            await once.create(
-                graph,
-                wanted=pvc_objects(graph),
-                types=(PersistentVolumeClaim,),
-                retained=retained_pvcs(graph),
-            ),
-            await self.shared.apply(
-                graph, wanted=graph_shared_objects(graph, facts, settings), types=self.shares
-            ),
-            await self.shared.apply(
-                graph,
-                wanted=ssh_key_copies(graph, self.cache, settings),
-                types=ssh_key_types(self.cache),
-            ),
-            await models.apply(graph, wanted=graph_model_objects(graph), types=(Service,)),
             await self.applier.apply(
                 graph,
-                wanted=exposure.wanted,
-                owns=self.owns,
-                spared={*rollout.spared, *exposure.spared},
+                pvcs,
+                Shared(accounts, self.shares, labels.SHARED),
+                Shared(ssh_keys, ssh_key_types(self.cache), labels.SHARED),
+                Shared(models, (Service,), labels.SHARED_MODEL),
+                Controlled(exposure.wanted, self.owns, spared),
             ),
         ]
         if is_on_grove(graph):

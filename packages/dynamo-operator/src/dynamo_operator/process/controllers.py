@@ -20,7 +20,6 @@ from dynamo_operator.observability.rollouts import RolloutMetrics
 from dynamo_operator.reconcile.offload import Offload
 from dynamo_operator.reconcile.pods import PodIndex
 from dynamo_operator.reconcile.ssh_secret import SshKeyController, makes_ssh_keys
-from dynamo_operator.reconcile.transforms import OPERATOR
 from dynamo_operator.requests.actions import RequestActions
 from dynamo_operator.requests.controller import RequestController
 from dynamo_operator.requests.cross_namespace import Grants
@@ -29,7 +28,6 @@ from dynamo_operator.requests.inputs import RequestInputs
 from dynamo_operator.scaling.controller import ScalingController
 from kube_runtime.apply.applier import Applier
 from kube_runtime.apply.managed_fields import ManagedFieldsUpgrade
-from kube_runtime.apply.shared_ownership import SharedApplier
 from kube_runtime.apply.status_patch import StatusRateLimit
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
@@ -62,24 +60,19 @@ class Parts:
             resync_seconds=self.settings.resync_period_seconds, hears_itself=False
         )
 
-    @property
-    def take_over(self) -> ManagedFieldsUpgrade:
-        """How objects of the Go operator become ours."""
-        return ManagedFieldsUpgrade(self.client, self.writer, labels.LAST_APPLIED_GENERATION)
-
-    def shared(self, marker: str) -> SharedApplier:
-        """What writes objects of several owners, which carry this label."""
-        return SharedApplier(self.writer, self.cache, (marker, OPERATOR), self.take_over)
+    def applier(self) -> Applier:
+        """What writes the objects of controllers."""
+        take_over = ManagedFieldsUpgrade(self.client, self.writer, labels.LAST_APPLIED_GENERATION)
+        return Applier(
+            *(self.client, self.writer, self.cache),
+            *(labels.LAST_APPLIED_HASH, labels.OWNER_GENERATION, take_over),
+        )
 
 
 def control_graphs(parts: Parts) -> None:
     """Reconcile graphs, components and scaling adapters, and the keys of components of several nodes."""
     built, settings = parts.built, parts.settings.render
-    applier = Applier(
-        *(parts.client, parts.writer, parts.cache),
-        *(labels.LAST_APPLIED_HASH, labels.OWNER_GENERATION, parts.take_over),
-    )
-    pods = PodIndex(parts.cache)
+    applier, pods = parts.applier(), PodIndex(parts.cache)
     of_graphs = StatusRateLimit(
         goal="Ready",
         greets=True,
@@ -91,16 +84,15 @@ def control_graphs(parts: Parts) -> None:
     of_components = StatusRateLimit(goal="Available")
     graphs = partial(GraphController, written=RolloutMetrics(parts.metrics.registry).written)
     work, runners = parts.pace, list[Controller]()
-    for make, name, marker, pace in (
-        (ComponentController, "dynamocomponentdeployment", labels.MANAGED_BY, of_components),
-        (graphs, "dynamographdeployment", labels.APP_MANAGED_BY, of_graphs),
+    for make, name, pace in (
+        (ComponentController, "dynamocomponentdeployment", of_components),
+        (graphs, "dynamographdeployment", of_graphs),
     ):
         runner = built.control(
             make(
                 writer=parts.writer,
                 cache=parts.cache,
                 applier=applier,
-                shared=parts.shared(marker),
                 recorder=parts.events.recorder(name),
                 pace=pace,
                 pods=pods,
@@ -149,7 +141,7 @@ def control_requests(parts: Parts) -> None:
     facts = RequestInputs(parts.client, parts.cache, settings, grants, parts.heavy)
     role = settings.dgdr_profiling_nodes_cluster_role_name
     nodes = GpuDiscoveryRbac(parts.client, parts.writer, parts.cache, role)
-    acts = RequestActions(parts.writer, facts, parts.shared(labels.APP_MANAGED_BY), settings, nodes)
+    acts = RequestActions(parts.writer, facts, parts.applier(), settings, nodes)
     recorder = parts.events.recorder("dynamographdeploymentrequest")
     requests = RequestController(parts.cache, acts, recorder, StatusRateLimit())
     parts.built.control(requests, replace(parts.pace, hears_itself=True))

@@ -14,7 +14,7 @@ from dynamo_graphs.api.framework import needs_ssh_keys
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.settings import RenderSettings
 from dynamo_operator.reconcile.transforms import strip_unowned
-from kube_runtime.apply.shared_ownership import shared_watch
+from kube_runtime.apply.ownership import shared_watch
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Informer, Watches
 from kube_runtime.cache.permitted import PermittedInformer

@@ -22,9 +22,9 @@ from dynamo_graphs.render.profiling_config import BASE_FILE
 from dynamo_graphs.settings import RenderSettings
 from dynamo_operator.requests.gpu_discovery_rbac import GpuDiscoveryRbac
 from dynamo_operator.requests.inputs import RequestInputs, job_key, output_key
-from kube_runtime.apply.applier import controller_reference
+from kube_runtime.apply.applier import Applier
+from kube_runtime.apply.ownership import Shared, controller_reference
 from kube_runtime.apply.result import Obstructed, controls
-from kube_runtime.apply.shared_ownership import SharedApplier
 from kube_runtime.apply.suppression import Target, WriteSuppression, digest_of
 from kube_runtime.apply.writer import Writer
 from kube_runtime.client.requests import ABSENT
@@ -53,7 +53,7 @@ class RequestActions:
 
     writer: Writer
     facts: RequestInputs
-    shared: SharedApplier
+    applier: Applier
     settings: RenderSettings
     nodes: GpuDiscoveryRbac
     restraint: WriteSuppression = field(default_factory=WriteSuppression)
@@ -214,7 +214,7 @@ class RequestActions:
             raise ActionBlocked(f"{text}dgdrProfilingClusterRoleName is empty")
         wanted = account_objects(request.metadata.namespace, role)
         types: tuple[type[Resource], ...] = (ServiceAccount, RoleBinding)
-        applied = await self.shared.apply(request, wanted=wanted, types=types)
+        applied = await self.applier.apply(request, Shared(wanted, types, labels.SHARED))
         if said := (*(each.message for each in applied.blocked), *applied.contested):
             raise ActionBlocked(f"failed to ensure profiling job RBAC: {'; '.join(said)}")
         await self._nodes(request, spec)

@@ -43,8 +43,8 @@ from dynamo_operator.reconcile.unreadable import report_unreadable
 from dynamo_operator.requests.actions import ActionBlocked, RequestActions
 from dynamo_operator.requests.gpu_discovery_rbac import may_search
 from dynamo_operator.requests.inputs import RequestInputs, request_watches, taken_graph, target_of
+from kube_runtime.apply.ownership import shared_watch
 from kube_runtime.apply.result import name_conflict
-from kube_runtime.apply.shared_ownership import shared_watch
 from kube_runtime.apply.status_patch import StatusRateLimit, patch_status
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches

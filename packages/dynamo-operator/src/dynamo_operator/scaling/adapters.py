@@ -17,7 +17,7 @@ from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_graphs.status.pause import is_paused
 from dynamo_graphs.status.scaling import replicas_of
 from dynamo_operator.graph.snapshot import service_snapshot
-from kube_runtime.apply.applier import controller_reference
+from kube_runtime.apply.ownership import controller_reference
 from kube_runtime.apply.result import (
     Applied,
     Attempt,

@@ -1,63 +1,62 @@
 """Makes the objects of an owner what they should be: server-side applies, then deletions, in order.
 
-It writes only when something is different, and never what is not ours:
+It writes only when something is different, and never what is not ours. What is ours depends on the policy of
+the objects (`ownership.py`); an object of the same name that is not ours is a conflict that is reported,
+never an overwrite. Each write names what it was made for: a first apply fails on any present object, later
+ones and deletions carry the uid. So a process may be killed between any two requests.
 
-- An object is ours when its controller is our owner, by uid. Another object of the same name is a
-  conflict that is reported, never an overwrite.
-- A hash of the wanted object is kept in an annotation of the object. An apply is due when the hash differs
-  (we want something else) or when the live object no longer contains what we want (drift).
-- What our owner controls and is no longer wanted is deleted, by uid, after everything else exists.
-- The owner's generation is kept in another annotation, which alone makes no apply due. An object that was
-  written for a newer spec than we know shows that our cache is behind: then we read the owner first.
+The owner's generation is kept in an annotation of what it controls, which alone makes no apply due. An object
+that was written for a newer spec than we know shows that our cache is behind: then we read the owner first.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
-import msgspec
-
-from kube_runtime.apply.drift import (
-    content,
-    content_of,
-    differ_in_size_only,
-    fingerprint_of,
-    has_no_drift,
-)
+from kube_runtime.apply.drift import content, content_of, differ_in_size_only, has_no_drift
 from kube_runtime.apply.empty_maps import without_emptied
 from kube_runtime.apply.managed_fields import ManagedFieldsUpgrade
+from kube_runtime.apply.ownership import (
+    Controlled,
+    CreateOnly,
+    DesiredObjects,
+    Shared,
+    binds_another_role,
+    controller_reference,
+    is_removable,
+    may_prune,
+    references_without,
+)
 from kube_runtime.apply.result import (
     Applied,
     ApplyProgress,
     Attempt,
     Change,
-    Obstacle,
     Obstructed,
     Verb,
     controls,
     each_applied,
     forbidden,
     manager_conflict,
+    merge,
     name_conflict,
     not_served,
     rejected,
+    replacement_pending,
 )
-from kube_runtime.apply.suppression import Recent, Target, WriteSuppression, digest_of
+from kube_runtime.apply.settled import SettledObjects
+from kube_runtime.apply.suppression import Target, WriteSuppression, digest_of
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
 from kube_runtime.client.requests import ABSENT, Client
 from kube_runtime.errors import Conflict, Forbidden, Invalid, NotFound
 from kube_runtime.kind import Key, Object, key_of
-from kube_runtime.types.meta import Resource
-
-R = TypeVar("R", bound=Resource)
+from kube_runtime.types.meta import R, Resource
 
 _DIGITS = 19
 """Of the largest generation, a signed number of 64 bits. Python refuses to read thousands of digits."""
-
-SETTLED_REMEMBERED = 32_768
-"""Objects that were found settled; a graph of three services has thirteen."""
 
 
 @dataclass(slots=True)
@@ -75,107 +74,158 @@ class Applier:
     hash_annotation: str
     generation_annotation: str
     take_over: ManagedFieldsUpgrade | None = None
-    restraint: WriteSuppression = field(default_factory=WriteSuppression)
-    # What our own last apply returned, for objects that the API server changes beyond recognition:
-    # by uid, the hash that was applied and the content that came back. Empty in a normal cluster.
-    _accepted: Recent[tuple[str, bytes]] = field(default_factory=Recent[tuple[str, bytes]])
-    # By uid, the fingerprint of what was last found settled. Most reconciles find the same again, because
-    # only a status has changed; to compare the contents costs a hundred times as much.
-    _settled: Recent[bytes] = field(default_factory=partial(Recent[bytes], SETTLED_REMEMBERED))
+    suppression: WriteSuppression = field(default_factory=WriteSuppression)
+    _settled: SettledObjects = field(init=False)
 
-    async def apply(
-        self,
-        owner: Resource,
-        *,
-        wanted: Iterable[Object],
-        owns: Iterable[type[Resource]],
-        spared: Collection[tuple[str, Key]] = (),
-        reduced: Callable[[Resource], Resource] = lambda live: live,
-    ) -> Applied:
-        """Write what differs, in the order of `wanted`, then delete what `owner` controls beyond it.
+    def __post_init__(self) -> None:
+        self._settled = SettledObjects(self.hash_annotation)
 
-        `spared` are kinds and keys of objects that are neither written nor deleted. Each object of `wanted`
-        is read once, and `reduced` is what is kept of what the API server holds of it, so that a thousand
-        large ones are never in memory together.
+    async def apply(self, owner: Resource, *desired: DesiredObjects) -> Applied:
+        """Write what differs, one set of desired objects after the other, each in the order of its objects.
+
+        At the end of each set, what `owner` has of the types of the set beyond its objects is deleted, or
+        left to its other owners.
 
         A refusal of one object (400, 403, 422, a name that is taken, a kind that is not served) does
-        not stop the others. While a name is taken or a kind is missing nothing is deleted: what is to
-        go may be all that serves.
+        not stop the others.
 
         Raises:
             Conflict: the object changed meanwhile; the caller retries at once.
             OperatorError: the API server could not be reached or failed; nothing more was written.
         """
-        types, kept = tuple(owns), set(spared)
+        return merge([await self._applied(owner, each) for each in desired])
+
+    async def _applied(self, owner: Resource, desired: DesiredObjects) -> Applied:
+        types = tuple(desired.types)
+        kept = set(desired.spared) if isinstance(desired, Controlled) else set[tuple[str, Key]]()
 
         def noted() -> Iterator[Object]:
-            for each in wanted:
+            for each in desired.objects:
                 kept.add((each["kind"], key_of(each)))
                 yield each
 
-        async def step(attempt: Attempt) -> None:
-            await self._attempt(owner, attempt)
-            if attempt.present is not None:
-                attempt.present = reduced(attempt.present)
-
-        progress = await each_applied(noted(), types, step)
-        if all(each.obstacle is Obstacle.REJECTED for each in progress.blocked):
-            await self._prune(owner, types, kept, progress)
+        progress = await each_applied(noted(), types, partial(self._attempt, owner, desired))
+        if may_prune(desired, progress.blocked):
+            await self._prune(owner, desired, types, kept, progress)
         return progress.applied
 
-    async def _attempt(self, owner: Resource, attempt: Attempt) -> None:
+    async def _attempt(self, owner: Resource, desired: DesiredObjects, attempt: Attempt) -> None:
         wanted, type_ = attempt.wanted, attempt.type_
         if not self.cache.serves(type_):
             if self.cache.forbids(type_):
                 raise Obstructed(forbidden(wanted, self.cache.store(type_).granted_by))
             raise Obstructed(not_served(wanted))
-        key = key_of(wanted)
-        live: Resource | None = self.cache.get(type_, key)
-        digest = digest_of(wanted)
+        live: Resource | None = self.cache.get(type_, key_of(wanted))
+        attempt.digest = digest_of(wanted)
+        match desired:
+            case Controlled():
+                await self._control(owner, attempt, live)
+                if attempt.present is not None:
+                    attempt.present = desired.reduced(attempt.present)
+            case Shared():
+                await self._share(owner, desired, attempt, live)
+            case CreateOnly():
+                await self._create_once(owner, desired, attempt, live)
+
+    def _attempting(
+        self, owner: Resource, attempt: Attempt, live: Resource | None
+    ) -> AbstractContextManager[None]:
+        wanted = attempt.wanted
+        target = Target(owner.metadata.uid, wanted["kind"], key_of(wanted))
+        return self.suppression.attempting(
+            target, attempt.digest, live.metadata.uid if live else ABSENT
+        )
+
+    async def _create_once(
+        self, owner: Resource, desired: CreateOnly, attempt: Attempt, live: Resource | None
+    ) -> None:
+        attempt.present = live
+        if live is None:
+            body = _with_metadata(attempt.wanted, desired.references(owner, attempt.wanted))
+            with self._attempting(owner, attempt, live):
+                await self._create(attempt, body)
+        elif desired.is_to_be_released(owner, live):
+            attempt.present, attempt.verb = await self._disown(owner, live), Verb.UPDATE
+
+    async def _share(
+        self, owner: Resource, desired: Shared, attempt: Attempt, live: Resource | None
+    ) -> None:
+        earlier = self._earlier(owner, desired, live)
+        if live is not None and earlier is not None:
+            live = await earlier(live)
+        elif live is not None and not desired.is_shared(live):
+            raise Obstructed(name_conflict(live, owner))
+        body = desired.body(owner, attempt.wanted, live)
+        if live is None:
+            with self._attempting(owner, attempt, live):
+                await self._create(attempt, body)
+            return
+        attempt.present = live
+        if earlier is None and has_no_drift(content(body), content_of(live)):
+            return
+        with self._attempting(owner, attempt, live):
+            if binds_another_role(live, attempt.wanted):
+                await self._replace(owner, attempt, body, live)
+                return
+            uid = live.metadata.uid
+            attempt.present = await self.writer.apply(type(live), body, force=True, uid=uid)
+        attempt.verb = Verb.UPDATE
+
+    def _earlier(
+        self, owner: Resource, desired: Shared, live: Resource | None
+    ) -> ManagedFieldsUpgrade | None:
+        """What takes over an object that an earlier operator made for one owner of our kinds."""
+        if self.take_over is None or live is None or not self.take_over.is_due(live):
+            return None
+        controller = live.metadata.controller
+        if controller is None or controller.api_version != owner.KIND.api_version:
+            return None
+        return self.take_over if desired.is_marked(live) else None
+
+    async def _replace(
+        self, owner: Resource, attempt: Attempt, body: Object, live: Resource
+    ) -> None:
+        """Delete a binding and create it with the same owners.
+
+        A process that is killed in between leaves none, and the next reconcile of any owner creates it.
+        """
+        if live.metadata.deletion_timestamp:
+            raise Obstructed(replacement_pending(live))
+        if self._is_contested(attempt, live, f"{live.KIND.name} {live.key}"):
+            return
+        await self.writer.ensure_newest(owner)
+        uid, version = live.metadata.uid, live.metadata.resource_version
+        await self.writer.delete(type(live), live.key, uid=uid, resource_version=version)
+        await self._create(attempt, body)
+        attempt.verb = Verb.UPDATE
+
+    async def _control(self, owner: Resource, attempt: Attempt, live: Resource | None) -> None:
         if live is not None and not controls(owner, live):
             raise Obstructed(name_conflict(live, owner))
         if live is not None and live.metadata.deletion_timestamp:
             return  # its removal wakes the owner, which then recreates it
-        body = self._body(owner, wanted, digest)
-        if live is not None and self._is_settled(live, body, digest):
+        annotations = {self.hash_annotation: attempt.digest}
+        references = {"ownerReferences": [controller_reference(owner)]}
+        body = _with_metadata(attempt.wanted, references, annotations)
+        if live is not None and self._settled.contains(live, body, attempt.digest):
             attempt.present = live
             return
-        wish = Target(owner.metadata.uid, wanted["kind"], key)
-        with self.restraint.attempting(wish, digest, live.metadata.uid if live else ""):
+        with self._attempting(owner, attempt, live):
             if live is not None and self._generation(live) > owner.metadata.generation:
                 await self.writer.ensure_newest(owner)
-            await self._write(owner, attempt, live, self._stamped(owner, body), digest)
-
-    async def _write(
-        self, owner: Resource, attempt: Attempt, live: Resource | None, body: Object, digest: str
-    ) -> None:
-        if live is None:
-            live = await self._create(owner, attempt, body)
+            stamp = {self.generation_annotation: str(owner.metadata.generation)}
+            body = _with_metadata(body, {}, stamp)
             if live is None:
-                return
-        uid = live.metadata.uid
-        if self.restraint.is_contested(uid, digest):
-            attempt.present, attempt.contested = live, manager_conflict(live)
-            return
-        self.restraint.note_write(uid, digest)
-        if self.take_over is not None and self.take_over.is_due(live):
-            live = await self.take_over(live)
-        applied = await self._update(type(live), body, live)
-        if not has_no_drift(content(body), content_of(applied)):
-            self._accepted.put(uid, (digest, msgspec.json.encode(content_of(applied))))
-        attempt.present = applied
-        if applied.metadata.resource_version != live.metadata.resource_version:
-            ours = (self.hash_annotation, self.generation_annotation)
-            is_scaled = differ_in_size_only(live, applied, but_for=ours)
-            attempt.verb = Verb.SCALE if is_scaled else Verb.UPDATE
+                live = await self._created_or_found(owner, attempt, body)
+            if live is not None:
+                await self._update(attempt, body, live)
 
-    async def _create(self, owner: Resource, attempt: Attempt, body: Object) -> Resource | None:
-        """Create by an apply that fails on any present object, because we would merge into it.
-
-        None means: done. Otherwise there is an object of ours that was not in the cache.
-        """
+    async def _created_or_found(
+        self, owner: Resource, attempt: Attempt, body: Object
+    ) -> Resource | None:
+        """Create; an object of ours that was not in the cache is returned. None means: created."""
         try:
-            attempt.present = await self.writer.apply(attempt.type_, body, force=False, uid=ABSENT)
+            await self._create(attempt, body)
         except Conflict as error:
             live = await self._existing(attempt.type_, key_of(body))
             if live is None:
@@ -183,11 +233,36 @@ class Applier:
             if not controls(owner, live):
                 raise Obstructed(name_conflict(live, owner)) from error
             return live
-        attempt.verb = Verb.CREATE
         return None
 
-    async def _update(self, type_: type[R], body: Object, live: Resource) -> R:
-        uid = live.metadata.uid
+    async def _create(self, attempt: Attempt, body: Object) -> None:
+        """Create by an apply that fails on any present object, because we would merge into it."""
+        attempt.present = await self.writer.apply(attempt.type_, body, force=False, uid=ABSENT)
+        attempt.verb = Verb.CREATE
+
+    async def _update(self, attempt: Attempt, body: Object, live: Resource) -> None:
+        attempt.present = live
+        if self._is_contested(attempt, live, live.metadata.uid):
+            return
+        if self.take_over is not None and self.take_over.is_due(live):
+            live = await self.take_over(live)
+        attempt.present = applied = await self._write(body, live)
+        self._settled.accept(applied, body, attempt.digest)
+        if applied.metadata.resource_version != live.metadata.resource_version:
+            ours = (self.hash_annotation, self.generation_annotation)
+            is_scaled = differ_in_size_only(live, applied, but_for=ours)
+            attempt.verb = Verb.SCALE if is_scaled else Verb.UPDATE
+
+    def _is_contested(self, attempt: Attempt, live: Resource, object_: str) -> bool:
+        """Whether another client reverts this write again and again; if not, it counts as written now."""
+        if self.suppression.is_contested(object_, attempt.digest):
+            attempt.contested = manager_conflict(live)
+            return True
+        self.suppression.note_write(object_, attempt.digest)
+        return False
+
+    async def _write(self, body: Object, live: R) -> R:
+        type_, uid = type(live), live.metadata.uid
         try:
             return await self.writer.apply(type_, body, force=True, uid=uid)
         except Invalid:
@@ -206,39 +281,6 @@ class Applier:
             return None
         return found
 
-    def _is_settled(self, live: Resource, body: Object, digest: str) -> bool:
-        if live.metadata.annotations.get(self.hash_annotation) != digest:
-            return False
-        # The digest is in the fingerprint too: it is an annotation of the live object.
-        uid, fingerprint = live.metadata.uid, fingerprint_of(live)
-        if self._settled.get(uid) == fingerprint:
-            return True
-        if not self._says(live, body, digest):
-            return False
-        self._settled.put(uid, fingerprint)
-        return True
-
-    def _says(self, live: Resource, body: Object, digest: str) -> bool:
-        live_content = content_of(live)
-        if has_no_drift(content(body), live_content):
-            return True
-        return self._accepted.get(live.metadata.uid) == (digest, msgspec.json.encode(live_content))
-
-    def _body(self, owner: Resource, wanted: Object, digest: str) -> Object:
-        metadata = wanted["metadata"]
-        annotations = {**metadata.get("annotations", {}), self.hash_annotation: digest}
-        references = [controller_reference(owner)]
-        return {
-            **wanted,
-            "metadata": {**metadata, "annotations": annotations, "ownerReferences": references},
-        }
-
-    def _stamped(self, owner: Resource, body: Object) -> Object:
-        metadata = body["metadata"]
-        stamp = {self.generation_annotation: str(owner.metadata.generation)}
-        annotations = {**metadata["annotations"], **stamp}
-        return {**body, "metadata": {**metadata, "annotations": annotations}}
-
     def _generation(self, live: Resource) -> int:
         """The generation of the owner that an object was written for last; 0 when it is not recorded."""
         said = live.metadata.annotations.get(self.generation_annotation, "")
@@ -247,6 +289,7 @@ class Applier:
     async def _prune(
         self,
         owner: Resource,
+        desired: DesiredObjects,
         types: Iterable[type[Resource]],
         kept: set[tuple[str, Key]],
         progress: ApplyProgress,
@@ -255,31 +298,44 @@ class Applier:
         unwanted = [
             each
             for each in self.cache.owned_by(uid, types, namespace)
-            if controls(owner, each)
-            and each.metadata.deletion_timestamp is None
-            and (each.KIND.name, each.key) not in kept
+            if (each.KIND.name, each.key) not in kept and is_removable(desired, owner, each)
         ]
         if unwanted:
             await self.writer.ensure_newest(owner)
         for each in unwanted:
             kind, name = each.KIND.name, each.metadata.name
             try:
-                await self.writer.delete(type(each), each.key, uid=each.metadata.uid)
+                verb = await self._remove(owner, desired, each)
             except (Invalid, Forbidden) as error:
                 progress.blocked.append(rejected(kind, name, error))
             else:
-                self._accepted.forget(each.metadata.uid)
-                self._settled.forget(each.metadata.uid)
-                progress.changes.append(Change(Verb.DELETE, kind, name))
+                progress.changes.append(Change(verb, kind, name))
+
+    async def _remove(self, owner: Resource, desired: DesiredObjects, live: Resource) -> Verb:
+        """Delete an object, or take one of its owners away; returns what was done."""
+        uid, version = live.metadata.uid, live.metadata.resource_version
+        if not isinstance(desired, Shared):
+            await self.writer.delete(type(live), live.key, uid=uid)
+            self._settled.forget(uid)
+            return Verb.DELETE
+        if references_without(owner, live):
+            await self._disown(owner, live)
+            return Verb.UPDATE
+        await self.writer.delete(type(live), live.key, uid=uid, resource_version=version)
+        return Verb.DELETE
+
+    async def _disown(self, owner: Resource, live: Resource) -> Resource:
+        """The object without that owner, so that it stays when the owner is deleted."""
+        references, version = references_without(owner, live), live.metadata.resource_version
+        patch = {"metadata": {"ownerReferences": references, "resourceVersion": version}}
+        return await self.writer.merge_patch(type(live), live.key, patch, uid=live.metadata.uid)
 
 
-def controller_reference(owner: Resource) -> Object:
-    """The owner reference that makes `owner` the controller of an object."""
-    return {
-        "apiVersion": owner.KIND.api_version,
-        "kind": owner.KIND.name,
-        "name": owner.metadata.name,
-        "uid": owner.metadata.uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
+def _with_metadata(
+    wanted: Object, more: Object, annotations: dict[str, str] | None = None
+) -> Object:
+    """An object with more metadata and more annotations."""
+    metadata = {**wanted["metadata"], **more}
+    if annotations:
+        metadata["annotations"] = {**metadata.get("annotations", {}), **annotations}
+    return {**wanted, "metadata": metadata}

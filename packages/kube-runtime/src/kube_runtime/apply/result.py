@@ -1,7 +1,7 @@
 """What came of an attempt to make objects what they should be: what there is, what was done, what was not.
 
-A refusal of one object must not stop the others, and must not be forgotten either. So every way of applying
-(`kube.apply`, `kube.shared`, `kube.once`) goes through the one loop here.
+A refusal of one object must not stop the others, and must not be forgotten either. So all code that
+writes several objects goes through the one loop here.
 """
 
 import asyncio
@@ -135,6 +135,7 @@ class Attempt:
     present: Resource | None = None
     verb: Verb | None = None
     contested: str = ""
+    digest: str = ""
 
 
 ApplyStep: TypeAlias = Callable[[Attempt], Awaitable[None]]
@@ -214,6 +215,13 @@ def name_conflict(live: Resource, owner: Resource) -> Blocked:
     )
     text = f"{kind} {name} exists and {holder}; the operator leaves it alone: rename or delete it"
     return Blocked(Obstacle.NAME_CONFLICT, kind, name, text)
+
+
+def replacement_pending(live: Resource) -> Blocked:
+    """That a binding to another role is being deleted; its removal wakes its owners."""
+    kind, name = live.KIND.name, live.metadata.name
+    text = f"{kind} {name} binds another role and is going"
+    return Blocked(Obstacle.PREDECESSOR, kind, name, text)
 
 
 def manager_conflict(live: Resource) -> str:

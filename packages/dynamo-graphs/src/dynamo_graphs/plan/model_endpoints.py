@@ -58,6 +58,19 @@ def endpoints(
     return tuple(found.values())
 
 
+def has_endpoints(base_model: str, slices: Iterable[EndpointSlice], pod_of: PodOf) -> bool:
+    """Whether `endpoints` finds any in these slices."""
+    hash_ = names.model_hash(base_model)
+    found = (each for slice_ in counting(base_model, slices) for each in slice_.endpoints or ())
+    return any(True for each in found for _ in _of_pod(hash_, each, {}, pod_of))
+
+
+def pod_names(slices: Iterable[EndpointSlice]) -> frozenset[str]:
+    """The names of the pods in these slices."""
+    targets = (each.target_ref for slice_ in slices for each in slice_.endpoints or ())
+    return frozenset(each.name for each in targets if each is not None and each.kind == "Pod")
+
+
 def _of_pod(
     hash_: str, each: SliceEndpoint, remembered: Mapping[Place, Endpoint], pod_of: PodOf
 ) -> Iterator[Endpoint]:

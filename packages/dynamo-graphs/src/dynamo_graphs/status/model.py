@@ -9,13 +9,15 @@ from collections import Counter
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from enum import StrEnum
 
 import msgspec
 
 from dynamo_graphs.api.model import DynamoModel, DynamoModelSpec, EndpointInfo
 from dynamo_graphs.plan.lora_calls import Endpoint, Lora, Place
+from dynamo_graphs.plan.model import ModelInputs, ModelPlan, ModelReason, adapter_of
 from dynamo_graphs.status.pause import pause_over
+from dynamo_graphs.status.pods import is_ready as is_pod_ready
+from dynamo_graphs.status.pods import pod_report
 from dynamo_graphs.validation import Problem
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import Condition
@@ -29,24 +31,6 @@ _ENDPOINT_BYTES = 1 << 20
 _MESSAGE_BYTES = 1 << 18
 """How much of a status may be endpoints, and of those messages: an object of 1.5 MiB is refused by etcd.
 Both together and the rest of the object stay well below that."""
-
-
-class ModelReason(StrEnum):
-    """Reasons of a model's conditions."""
-
-    VALID = "ValidationPassed"
-    INVALID = "ValidationFailed"
-    DECODE_FAILED = "DecodeFailed"
-    TOO_LARGE = "TooLarge"
-    SERVICES_FOUND = "ServicesFound"
-    NO_SERVICES = "NoServicesFound"
-    ALL_READY = "AllEndpointsReady"
-    NOT_READY = "NotReady"
-    NONE_READY = "NoReadyEndpoints"
-    DISCOVERED = "EndpointsDiscovered"
-    NO_ENDPOINTS = "NoEndpoints"
-    CONFLICT = "AdapterNameTaken"
-    NOT_CALLED = "CallsDisabled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +53,29 @@ class ObservedModel:
     silence: str = ""
 
 
-def adapter_of(spec: DynamoModelSpec | None) -> Lora | None:
-    """What is to be loaded into the endpoints. None means: nothing, it is not a LoRA."""
-    if spec is None or spec.model_type != "lora" or spec.source is None:
-        return None
-    return Lora(spec.model_name, spec.source.uri)
+def observed(plan: ModelPlan, inputs: ModelInputs) -> ObservedModel:
+    """What is seen of a model, with what the calls that are due or running may do."""
+    pods = (inputs.pods.get(name) for name in {each.pod_name for each in plan.present})
+    return ObservedModel(
+        services=plan.services,
+        endpoints=plan.seen,
+        former=plan.seen_former,
+        holder=plan.holder,
+        lack="" if plan.present else inputs.lack,
+        trouble=lambda name: _trouble(inputs, name),
+        ready_pods=sum(pod is not None and is_pod_ready(pod) for pod in pods),
+        silence=inputs.silence,
+    )
+
+
+def _trouble(inputs: ModelInputs, name: str) -> str:
+    """Why a pod is not ready; "" if unknown."""
+    pod = inputs.pods.get(name)
+    blockage = pod_report(pod, inputs.now).blockage if pod is not None else None
+    if blockage is None:
+        return ""
+    what = " ".join(filter(None, (blockage.container, blockage.word)))
+    return f"{what}: {blockage.message}" if blockage.message else what
 
 
 def is_ready(adapter: Lora | None, endpoint: Endpoint) -> bool:

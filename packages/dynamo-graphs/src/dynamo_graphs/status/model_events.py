@@ -7,8 +7,8 @@ An event is for what users search for later.
 from collections.abc import Iterator
 
 from dynamo_graphs.api.model import DynamoModel, EndpointInfo
+from dynamo_graphs.plan.model import ModelReason
 from dynamo_graphs.status.events import StatusEvent
-from dynamo_graphs.status.model import ModelReason
 from kube_runtime.types.meta import Condition, condition
 
 

@@ -82,11 +82,10 @@ class KnownEndpoints:
     runs: dict[Place, Run] = field(default_factory=dict[Place, Run])
     leaving: "asyncio.Task[int | None] | None" = None
 
-    def views(self, endpoints: Iterable[Endpoint]) -> tuple[Endpoint, ...]:
-        """These endpoints, with what running calls there may do."""
-        return tuple(
-            self.runs[each.place].view if each.place in self.runs else each for each in endpoints
-        )
+    def record(self, endpoints: Iterable[Endpoint]) -> None:
+        """Know these endpoints from now on, and those at which calls run."""
+        running = {place: run.endpoint for place, run in self.runs.items()}
+        self.endpoints = running | {each.place: each for each in endpoints}
 
 
 class ModelCalls:

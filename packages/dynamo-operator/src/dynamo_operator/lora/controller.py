@@ -6,29 +6,18 @@ state with the recorded one, and calls run concurrently (`model_calls`).
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 from dynamo_graphs.api.model import DynamoModel, DynamoModelSpec
-from dynamo_graphs.plan.lora_calls import (
-    Endpoint,
-    Lora,
-    Work,
-    doubting,
-    forgetting,
-    pending,
-    plan,
-)
-from dynamo_graphs.plan.model_endpoints import counting, endpoints, former, services
-from dynamo_graphs.plan.model_siblings import holder, names_of_others, siblings
+from dynamo_graphs.plan.lora_calls import pending
+from dynamo_graphs.plan.model import ModelInputs, ModelPlan, plan_model, plan_unloading
 from dynamo_graphs.status.model import (
-    ModelReason,
-    ObservedModel,
-    adapter_of,
     invalid_status,
     model_status,
     noted,
+    observed,
     places,
     remembered,
     tells_only_failures,
@@ -38,8 +27,8 @@ from dynamo_graphs.status.pause import is_paused
 from dynamo_graphs.validation import Problem
 from dynamo_graphs.validation.model import model_problems
 from dynamo_operator.lora.calls import Infos, KnownEndpoints, ModelCalls
-from dynamo_operator.lora.context import ModelContext, model_context, model_watches
-from dynamo_operator.lora.finalizer import targets, unload_all
+from dynamo_operator.lora.finalizer import unload_all
+from dynamo_operator.lora.read import model_watches, read_model
 from dynamo_operator.reconcile.events import earliest
 from dynamo_operator.reconcile.finalizer import FINALIZER, without_finalizer
 from dynamo_operator.reconcile.pause import report_paused
@@ -52,8 +41,7 @@ from kube_runtime.client.requests import Client
 from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.controller.events import Recorder
 from kube_runtime.kind import Key, Object
-from kube_runtime.types.core import Pod
-from kube_runtime.types.meta import Resource, condition
+from kube_runtime.types.meta import Resource
 
 STATUS_SECONDS = 2.0
 """How often progress is written at most."""
@@ -65,18 +53,6 @@ LARGE = 200
 LARGE_SECONDS, TALLY_SECONDS = 5.0, 60.0
 """How often it is with more endpoints than that, and how often if there is nothing new but one more failure:
 the status of a thousand endpoints is some 300 KiB, and each write of it is one for etcd and all who watch."""
-
-
-@dataclass(frozen=True, slots=True)
-class _ModelState:
-    """A model, what it wants, and its endpoints as they are known now. `adapter` None means: nothing."""
-
-    adapter: Lora | None
-    around: ModelContext
-    services: tuple[str, ...]
-    holder: str
-    present: tuple[Endpoint, ...]
-    former: tuple[Endpoint, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,28 +100,22 @@ class ModelController:
 
     async def _reconcile(self, found: DynamoModel, spec: DynamoModelSpec) -> Result:
         known = self._known(found)
-        scene = self._scene(found, spec, known)
-        now, busy = self.calls.now(), known.runs.keys()
-        room = self.calls.at_once
-        present = plan(scene.adapter, known.views(scene.present), now=now, busy=busy, room=room)
-        past = plan(None, scene.former, now=now, busy=busy)
-        due = () if self.calls.silence else (*present.work, *past.work)
-        found = await self._claimed(found, scene)
-        status = model_status(found, spec, self._observed(scene, known, due))
+        inputs = self._read(found, known)
+        planned = plan_model(found, spec, inputs)
+        known.record((*planned.present, *planned.former))
+        found = await self._claimed(found, planned)
+        status = model_status(found, spec, observed(planned, inputs))
         told = places(status)
-        start = self.calls.chosen(known, [each for each in due if each.endpoint.place in told])
-        again = (
-            (None, None)
-            if self.calls.silence
-            else (present.requeue_after_seconds, past.requeue_after_seconds)
-        )
+        due = [each for each in planned.due if each.endpoint.place in told]
+        start = self.calls.chosen(known, due)
+        again = planned.requeue_after_seconds
         wait = self._wait(found, status)
         if all(noted(found, pending(each.endpoint, each.calls)) for each in start):
             self.calls.start(found.key, known, start)
             if wait:
                 return earliest(Result(wait), *again)
             await self._write(found, status, known)
-        elif wait and len(scene.present) > LARGE:
+        elif wait and len(planned.present) > LARGE:
             return earliest(Result(wait), *again)
         else:
             await self._write(found, status, known)
@@ -169,77 +139,23 @@ class ModelController:
         if known is None or known.written != _written(found):
             known = self.calls.learn(key, uid, remembered(found))
             known.written = _written(found)
-        self.calls.give_up(known, lambda each: self._is_gone(found, each))
         self.calls.harvest(known)
         return known
 
-    def _is_gone(self, found: DynamoModel, endpoint: Endpoint) -> bool:
-        """Whether its pod does not exist any more."""
-        pod = self.cache.get(Pod, Key(found.metadata.namespace, endpoint.pod_name))
-        return pod is None or pod.metadata.uid != endpoint.pod_uid
+    def _read(self, found: DynamoModel, known: KnownEndpoints) -> ModelInputs:
+        """The inputs of the model's plan. Calls to pods that are gone are given up."""
+        inputs = read_model(self.cache, found, known, self.calls)
+        self.calls.give_up(known, inputs.is_gone)
+        return inputs
 
-    def _scene(
-        self, found: DynamoModel, spec: DynamoModelSpec, known: KnownEndpoints
-    ) -> _ModelState:
-        around = model_context(self.cache, found, spec)
-        slices = around.slices()
-        others = siblings(found, self.cache.list(DynamoModel, found.metadata.namespace))
-        other = holder(found, others)
-        adapter = None if other else adapter_of(spec)
-        kept = adapter.name if adapter else ""
-        given_up = names_of_others(others) - {kept}
-        was_waiting = _says(found, ModelReason.CONFLICT)
-
-        def settled(each: Endpoint) -> Endpoint:
-            """The endpoint once its LoRAs have another owner; not while a call runs there."""
-            if each.place in known.runs:
-                return each
-            each = forgetting(each, given_up)
-            return doubting(each, adapter) if adapter and was_waiting else each
-
-        base = spec.base_model_name
-        present = endpoints(base, slices, known.endpoints, around.pod)
-        past = former(base, known.endpoints.values(), present, around.pod)
-        scene = _ModelState(
-            adapter,
-            around,
-            services(counting(base, slices)),
-            other.metadata.name if other else "",
-            tuple(map(settled, present)),
-            tuple(each for each in map(settled, past) if each.names),
-        )
-        kept_runs = {place: run.endpoint for place, run in known.runs.items()}
-        known.endpoints = {each.place: each for each in (*scene.present, *scene.former)}
-        for place, endpoint in kept_runs.items():
-            known.endpoints.setdefault(place, endpoint)
-        return scene
-
-    def _observed(
-        self, scene: _ModelState, known: KnownEndpoints, due: Iterable[Work]
-    ) -> ObservedModel:
-        """What the status is made of: endpoints with what the calls that are due or running may do."""
-        soon = {each.endpoint.place: pending(each.endpoint, each.calls) for each in due}
-        now = self.calls.now()
-        return ObservedModel(
-            services=scene.services,
-            endpoints=[soon.get(each.place, each) for each in known.views(scene.present)],
-            former=[soon.get(each.place, each) for each in known.views(scene.former)],
-            holder=scene.holder,
-            lack="" if scene.present else scene.around.lack(),
-            trouble=lambda name: scene.around.trouble(name, now),
-            ready_pods=scene.around.ready_pods(scene.present),
-            silence=self.calls.silence,
-        )
-
-    async def _claimed(self, found: DynamoModel, scene: _ModelState) -> DynamoModel:
+    async def _claimed(self, found: DynamoModel, planned: ModelPlan) -> DynamoModel:
         """The model with our finalizer if something of it is, or will be, in workers; else without.
 
         Raises:
             Conflict: it has changed meanwhile; the caller retries at once.
             OperatorError: that could not be written.
         """
-        will_load = scene.adapter is not None and not self.calls.silence
-        if not will_load and not any(each.names for each in (*scene.present, *scene.former)):
+        if not planned.needs_finalizer:
             return await without_finalizer(found, self.writer)
         metadata = found.metadata
         if FINALIZER in metadata.finalizers:
@@ -274,8 +190,10 @@ class ModelController:
             self.calls.forget(found.key)
             return DONE
         known = self._known(found)
+        inputs = self._read(found, known)
         if known.leaving is None:
-            ends = self._last_endpoints(found, known)
+            ends = plan_unloading(found, inputs)
+            known.endpoints = {each.place: each for each in ends}
             if ends and self.calls.silence:
                 return await self._left_loaded(found, len(ends))
             if ends:
@@ -301,19 +219,6 @@ class ModelController:
         self.recorder.event(found, reason="LoRAUnloadFailed", message=text, warning=True)
         return DONE
 
-    def _last_endpoints(self, found: DynamoModel, known: KnownEndpoints) -> tuple[Endpoint, ...]:
-        """Every pod that runs and may have an adapter of the model, ready or not."""
-        others = siblings(found, self.cache.list(DynamoModel, found.metadata.namespace))
-        given_up = names_of_others(others)
-        base = found.spec.base_model_name if found.spec else ""
-        around = ModelContext(self.cache, found.metadata.namespace, base)
-        present = endpoints(base, around.slices(), known.endpoints, around.pod)
-        every = known.endpoints | {each.place: each for each in present}
-        ends = targets(forgetting(each, given_up) for each in known.views(every.values()))
-        last = former("", ends, (), around.pod)
-        known.endpoints = {each.place: each for each in last}
-        return last
-
     def _report_leaving(self, found: DynamoModel, failed: int, count: int) -> None:
         if failed:
             text = f"Failed to unload LoRA from some endpoints: {failed} task(s) failed"
@@ -331,9 +236,3 @@ def _was_cut_off(leaving: "asyncio.Task[int | None]") -> bool:
 
 def _written(model: DynamoModel) -> tuple[Infos, Infos]:
     return model.status.endpoints, model.status.former_endpoints
-
-
-def _says(model: DynamoModel, reason: ModelReason) -> bool:
-    """Whether that is what the status says of the endpoints."""
-    found = condition(model.status.conditions, "EndpointsReady")
-    return found is not None and found.reason == reason

@@ -6,7 +6,7 @@ unload that overtakes the load would have no effect.
 
 import asyncio
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from dynamo_graphs.plan.lora_calls import Call, Ending, Endpoint, LoraVerb
 from dynamo_operator.lora.calls import KnownEndpoints, ModelCalls, Run
@@ -16,11 +16,6 @@ LIMIT_SECONDS = 28.0
 
 _CALL_SECONDS = 8.0
 _LOADING_SECONDS = 12.0
-
-
-def targets(endpoints: Iterable[Endpoint]) -> tuple[Endpoint, ...]:
-    """The endpoints that have, or may have, adapters of the model."""
-    return tuple(each for each in endpoints if each.names)
 
 
 async def unload_all(

@@ -11,9 +11,9 @@ from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.model import DynamoModel
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
+from dynamo_graphs.plan.model import ModelReason
 from dynamo_graphs.plan.request import RequestReason
 from dynamo_graphs.status.graph import GraphState
-from dynamo_graphs.status.model import ModelReason
 from dynamo_graphs.status.reasons import ComponentReason, GraphReason
 from dynamo_graphs.status.scaling import ScalingReason
 from dynamo_operator.reconcile.events import record_events

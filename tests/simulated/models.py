@@ -16,8 +16,8 @@ from dynamo_graphs.api.model import DynamoModel
 from dynamo_graphs.plan.lora_calls import Call, Ending, LoraVerb, Reply
 from dynamo_graphs.product import FIELD_MANAGER
 from dynamo_operator.lora.calls import ModelCalls
-from dynamo_operator.lora.read import SLICE_SELECTOR
 from dynamo_operator.lora.controller import ModelController
+from dynamo_operator.lora.read import SLICE_SELECTOR
 from dynamo_operator.reconcile.pods import SELECTOR, reduced
 from kube_runtime.apply.status_patch import StatusRateLimit
 from kube_runtime.apply.writer import Writer

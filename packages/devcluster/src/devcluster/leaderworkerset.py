@@ -11,13 +11,13 @@ import time
 from collections.abc import Mapping
 from ipaddress import IPv4Address
 from pathlib import Path
-from typing import Any
 
 from devcluster.certificates import Authority, Pair
 from devcluster.kubectl import Kubectl, KubectlError
 from devcluster.layout import Layout
 from devcluster.ports import LOOPBACK, free_ports
 from devcluster.processes import Process, ProcessError, first_ended
+from kube_runtime.kind import Object
 
 NAME = "leaderworkerset"
 _GROUP = "leaderworkerset.x-k8s.io"
@@ -29,7 +29,7 @@ _SETS = (
     f"{_GROUP.replace('.', '-')}-v1-{NAME}",
 )
 _PODS = ({"apiGroups": [""], "resources": ["pods"]}, "-v1-pod")
-_WEBHOOKS: tuple[tuple[str, dict[str, Any], str, list[str]], ...] = (
+_WEBHOOKS: tuple[tuple[str, Object, str, list[str]], ...] = (
     ("mutate", *_SETS, ["CREATE", "UPDATE"]),
     ("mutate", *_PODS, ["CREATE"]),
     ("validate", *_SETS, ["CREATE", "UPDATE"]),
@@ -72,7 +72,7 @@ def start(layout: Layout, kubectl: Kubectl, program: Path, environment: Mapping[
     _wait(process, kubectl)
 
 
-def settings(port: int, certificates: Path) -> dict[str, Any]:
+def settings(port: int, certificates: Path) -> Object:
     """What the controller reads at its start."""
     return {
         "apiVersion": "config.lws.x-k8s.io/v1alpha1",
@@ -85,7 +85,7 @@ def settings(port: int, certificates: Path) -> dict[str, Any]:
     }
 
 
-def webhooks(port: int, authority: bytes) -> dict[str, Any]:
+def webhooks(port: int, authority: bytes) -> Object:
     """The registration of its webhooks, as a List."""
     items = [
         {
@@ -106,9 +106,7 @@ def webhooks(port: int, authority: bytes) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "List", "items": items}
 
 
-def _webhook(
-    url: str, authority: bytes, rule: dict[str, Any], operations: list[str]
-) -> dict[str, Any]:
+def _webhook(url: str, authority: bytes, rule: Object, operations: list[str]) -> Object:
     """One entry. Pods of others are left alone: theirs must start without this process too."""
     of_a_set = {"key": "leaderworkerset.sigs.k8s.io/name", "operator": "Exists"}
     is_for_pods = rule["resources"] == ["pods"]

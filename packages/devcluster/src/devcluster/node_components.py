@@ -9,12 +9,12 @@ import json
 from collections.abc import Callable, Mapping
 from ipaddress import IPv4Address
 from pathlib import Path
-from typing import Any
 
 from devcluster.certificates import Authority
 from devcluster.layout import Layout, Plan
 from devcluster.machine import CNI_PROGRAMS
 from devcluster.network_namespace import NODE_ADDRESS
+from kube_runtime.kind import Object
 
 NODE_NAME = "node"
 DNS_ADDRESS = "10.96.0.10"  # of the Service kube-dns; inside the Services' network
@@ -115,7 +115,7 @@ SystemdCgroup = false
 """
 
 
-def _kubelet_settings(layout: Layout, group: str) -> dict[str, Any]:
+def _kubelet_settings(layout: Layout, group: str) -> Object:
     return {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
@@ -147,7 +147,7 @@ def _kubelet_settings(layout: Layout, group: str) -> dict[str, Any]:
     }
 
 
-def _proxy_settings(layout: Layout) -> dict[str, Any]:
+def _proxy_settings(layout: Layout) -> Object:
     return {
         "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
         "kind": "KubeProxyConfiguration",
@@ -160,7 +160,7 @@ def _proxy_settings(layout: Layout) -> dict[str, Any]:
     }
 
 
-def _pod_network() -> dict[str, Any]:
+def _pod_network() -> Object:
     """A pair per pod, and routes. A bridge would need the kernel's filter for bridges as well."""
     pair = {
         "type": "ptp",

@@ -1,6 +1,6 @@
 """The fake nodes: what they offer and how they look to a scheduler."""
 
-from typing import Any
+from kube_runtime.kind import Object
 
 GPUS_PER_NODE = 8
 _RESOURCES = {
@@ -24,7 +24,7 @@ def node_name(index: int) -> str:
     return f"gpu-{index}"
 
 
-def node(index: int) -> dict[str, Any]:
+def node(index: int) -> Object:
     """A Node that kwok will keep ready."""
     name = node_name(index)
     labels = {
@@ -41,6 +41,6 @@ def node(index: int) -> dict[str, Any]:
     }
 
 
-def node_list(count: int) -> dict[str, Any]:
+def node_list(count: int) -> Object:
     """The first `count` nodes as one document."""
     return {"apiVersion": "v1", "kind": "List", "items": [node(index) for index in range(count)]}

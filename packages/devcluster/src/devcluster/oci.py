@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
+from kube_runtime.kind import Fields, Object
+
 _LAYER = "application/vnd.oci.image.layer.v1.tar"
 _CONFIG = "application/vnd.oci.image.config.v1+json"
 _MANIFEST = "application/vnd.oci.image.manifest.v1+json"
@@ -137,7 +139,7 @@ def _read(archive: tarfile.TarFile, name: str) -> Any:
 def _write_heads(
     archive: tarfile.TarFile,
     name: str,
-    manifest: Mapping[str, Any],
+    manifest: Fields,
     config: bytes,
     platform: Mapping[str, str],
 ) -> str:
@@ -158,7 +160,7 @@ def _write_heads(
     return _digest(content)
 
 
-def _config(layers: Sequence[Layer], settings: Settings, architecture: str) -> dict[str, Any]:
+def _config(layers: Sequence[Layer], settings: Settings, architecture: str) -> Object:
     start = {
         "Entrypoint": list(settings.entrypoint),
         "Cmd": list(settings.command),
@@ -213,7 +215,7 @@ def _blob(digest: str) -> str:
     return f"blobs/{digest.replace(':', '/')}"
 
 
-def _descriptor(kind: str, content: bytes) -> dict[str, Any]:
+def _descriptor(kind: str, content: bytes) -> Object:
     return {"mediaType": kind, "digest": _digest(content), "size": len(content)}
 
 

@@ -20,6 +20,7 @@ from devcluster.build import Pinned, build
 from devcluster.ports import free_ports
 from devcluster.progress import ProgressReporter, Silent
 from devcluster.toolchain import GO_MODULE
+from kube_runtime.kind import Object
 
 PROMETHEUS = Pinned(
     folder=GO_MODULE.with_name("gomodule-prometheus"),
@@ -42,12 +43,12 @@ class Prometheus:
 
     address: str
 
-    def query(self, expression: str) -> list[dict[str, Any]]:
+    def query(self, expression: str) -> list[Object]:
         """The series that an expression gives now.
 
         Raises: PrometheusError.
         """
-        found: list[dict[str, Any]] = self.get("query", query=expression)["result"]
+        found: list[Object] = self.get("query", query=expression)["result"]
         return found
 
     def get(self, path: str, **parameters: str) -> Any:

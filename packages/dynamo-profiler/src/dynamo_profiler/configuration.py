@@ -7,12 +7,12 @@ section `analytic`. All mistakes are reported at once, as each one costs a Job.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any
 
 from dynamo_profiler.base import BACKENDS
 from dynamo_profiler.gpus import DEFAULT, GPUS, Gpu, gpu_named
 from dynamo_profiler.refusal import REFUSAL_CHARACTERS, Refusal
 from dynamo_profiler.section import Section
+from kube_runtime.kind import Fields
 from kube_runtime.text import fitted
 
 MODEL_CACHE = "/opt/model-cache"
@@ -79,7 +79,7 @@ class Configuration:
     longest_context: int = 0
     prefill_points: int = 16
     decode_points: int = 6
-    planner: Mapping[str, Any] | None = None
+    planner: Fields | None = None
     mode: Mode | None = None
     billions: float | None = None
     requests_per_second: float = 1
@@ -87,7 +87,7 @@ class Configuration:
     seconds_per_phase: float = 0
 
 
-def configuration(document: Any, *, discovers: bool = False) -> Configuration:
+def configuration(document: object, *, discovers: bool = False) -> Configuration:
     """The configuration in a document of YAML or JSON.
 
     Raises:

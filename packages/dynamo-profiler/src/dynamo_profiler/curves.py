@@ -3,15 +3,14 @@
 Units there: milliseconds, tokens per second and GPU.
 """
 
-from typing import Any
-
 from dynamo_profiler.timing import Engine
+from kube_runtime.kind import Object
 
 _SHORTEST = 100
 _LEAST_LOAD, _MOST_LOAD = 0.05, 0.95
 
 
-def prefill_curve(engine: Engine, longest: int, points: int) -> dict[str, Any]:
+def prefill_curve(engine: Engine, longest: int, points: int) -> Object:
     """Time to the first token by length of the prompt, evenly over the range."""
     lengths = _even(min(_SHORTEST, longest), max(longest, _SHORTEST), points)
     times = [engine.prefill_seconds(each) for each in lengths]
@@ -24,7 +23,7 @@ def prefill_curve(engine: Engine, longest: int, points: int) -> dict[str, Any]:
     }
 
 
-def decode_curve(engine: Engine, longest: int, points: int) -> dict[str, Any]:
+def decode_curve(engine: Engine, longest: int, points: int) -> Object:
     """Time between tokens by length of the context and by how full the cache is."""
     rows: list[tuple[float, ...]] = []
     capacity = engine.cache_tokens

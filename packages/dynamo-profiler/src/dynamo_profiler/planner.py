@@ -5,8 +5,6 @@ Flags are those of Dynamo 0.9.
 
 import json
 import re
-from collections.abc import Mapping
-from typing import Any
 
 from dynamo_profiler.base import (
     DECODE,
@@ -24,7 +22,7 @@ from dynamo_profiler.base import (
 from dynamo_profiler.choice import Choice
 from dynamo_profiler.configuration import Configuration, Mode
 from dynamo_profiler.refusal import REFUSAL_CHARACTERS, Refusal
-from kube_runtime.kind import Object
+from kube_runtime.kind import Fields, Object
 from kube_runtime.text import fitted
 
 DATA = "planner-profile-data"
@@ -35,7 +33,7 @@ _HUMP = re.compile(r"(?<!^)(?<![-_])([A-Z])")
 _TYPES = (str, int, float, bool)
 
 
-def data_config_map(prefill: Mapping[str, Any], decode: Mapping[str, Any]) -> Object:
+def data_config_map(prefill: Fields, decode: Fields) -> Object:
     """The curves, under the name that all readers expect."""
     return {
         "apiVersion": "v1",
@@ -50,7 +48,7 @@ def data_config_map(prefill: Mapping[str, Any], decode: Mapping[str, Any]) -> Ob
 
 def planner_service(wanted: Configuration, choice: Choice, image: str, backend: str) -> Object:
     """A planner that keeps the targets by the curves. The user's options count more than the targets."""
-    options: dict[str, Any] = {
+    options: Object = {
         "ttft": wanted.targets.ttft * 1000,
         "itl": wanted.targets.itl * 1000,
         **_options(wanted.planner or {}),
@@ -102,9 +100,9 @@ def default_planner_image() -> str:
     return f"{IMAGES}/vllm-runtime:{RELEASE}"
 
 
-def _options(section: Mapping[str, Any]) -> dict[str, Any]:
+def _options(section: Fields) -> Object:
     """The user's options by the names of flags; `planner_` in front of a key is taken off."""
-    found: dict[str, Any] = {}
+    found: Object = {}
     mistakes: list[str] = []
     for key, value in section.items():
         name = str(key).removeprefix("planner_")
@@ -117,7 +115,7 @@ def _options(section: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in found.items() if name not in _OWN}
 
 
-def _flags(options: Mapping[str, Any]) -> list[str]:
+def _flags(options: Fields) -> list[str]:
     """A true flag stands alone, a false one is left out."""
     flags: list[str] = []
     for name, value in options.items():

@@ -5,9 +5,8 @@ progress goes, and nothing in here knows of files.
 """
 
 import re
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from dynamo_graphs.api.profiling import MOCKED_RESULTS_FILE, RESULTS_FILE
 from dynamo_profiler import choice as choices
@@ -25,7 +24,7 @@ from dynamo_profiler.progress import Phase, Progress
 from dynamo_profiler.refusal import Refusal
 from dynamo_profiler.shape import Shape, shape_of
 from dynamo_profiler.workers import graph_in, mode_of, with_choice
-from kube_runtime.kind import Object
+from kube_runtime.kind import Fields, Object
 
 _LONGEST_NAME = 40
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
@@ -39,8 +38,8 @@ class Inputs:
     known. `name` is that of the request; empty means: there is none.
     """
 
-    base: Sequence[Any] | None = None
-    model_config: Mapping[str, Any] | None = None
+    base: Sequence[object] | None = None
+    model_config: Fields | None = None
     name: str = ""
 
 

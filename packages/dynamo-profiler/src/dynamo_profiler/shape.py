@@ -10,9 +10,9 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from dynamo_profiler.refusal import Refusal
+from kube_runtime.kind import Fields
 
 HEAD_SIZE = 128
 CACHE_BYTES = 2
@@ -60,7 +60,7 @@ class Shape:
         return 2 * self.layers * self.cache_width * CACHE_BYTES
 
 
-def shape_of(model: str, config: Mapping[str, Any] | None, billions: float | None) -> Shape:
+def shape_of(model: str, config: Fields | None, billions: float | None) -> Shape:
     """The shape of a model. `config` is its `config.json`, `billions` what the user says of its size.
 
     Raises:
@@ -115,8 +115,8 @@ def _parameters(model: str, billions: float | None) -> tuple[float, float]:
     return int(experts) * each, passed or min(_ACTIVE_OF_MIXTURE, int(experts)) * each
 
 
-def _bytes_per_parameter(model: str, config: Mapping[str, Any]) -> float:
-    quantized: Any = config.get("quantization_config")
+def _bytes_per_parameter(model: str, config: Fields) -> float:
+    quantized: object = config.get("quantization_config")
     text = model.lower()
     if isinstance(quantized, Mapping):
         method = quantized.get("quant_method", "")
@@ -141,10 +141,10 @@ class _Described:
     active: float
 
 
-def _described(config: Mapping[str, Any]) -> _Described | None:
+def _described(config: Fields) -> _Described | None:
     """What the file says. None means: it is of a kind that says it elsewhere."""
-    inner: Any = config.get("text_config")
-    fields: Mapping[str, Any] = {**config, **(inner if isinstance(inner, Mapping) else {})}
+    inner: object = config.get("text_config")
+    fields: Fields = {**config, **(inner if isinstance(inner, Mapping) else {})}
     layers, hidden, heads = (
         _count(fields, name) for name in ("num_hidden_layers", "hidden_size", "num_attention_heads")
     )
@@ -169,7 +169,7 @@ def _described(config: Mapping[str, Any]) -> _Described | None:
     )
 
 
-def _inner_widths(fields: Mapping[str, Any], default: int) -> tuple[int, int]:
+def _inner_widths(fields: Fields, default: int) -> tuple[int, int]:
     """The width between the two halves of a layer: of all experts, and of those that a token passes."""
     dense = _count(fields, "intermediate_size") or default
     names = ("n_routed_experts", "num_experts", "num_local_experts")
@@ -182,7 +182,7 @@ def _inner_widths(fields: Mapping[str, Any], default: int) -> tuple[int, int]:
     return each * (experts + shared), each * (passed + shared)
 
 
-def _count(fields: Mapping[str, Any], name: str) -> int:
+def _count(fields: Fields, name: str) -> int:
     found = fields.get(name)
     if not isinstance(found, int) or isinstance(found, bool):
         return 0

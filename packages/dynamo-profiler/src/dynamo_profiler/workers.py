@@ -6,7 +6,6 @@ parallelism. What is not understood is refused, never guessed.
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from typing import Any
 
 from dynamo_graphs.api.component import GROUP
 from dynamo_profiler.arguments import value_of, with_value
@@ -19,7 +18,7 @@ from kube_runtime.kind import Object
 _BASE = "the base graph"
 
 
-def graph_in(documents: Sequence[Any]) -> Object:
+def graph_in(documents: Sequence[object]) -> Object:
     """The one graph among the documents of a base file, without what the API server keeps.
 
     Raises:
@@ -110,7 +109,7 @@ def _main_container(key: str, service: Object) -> Object:
     """The container of a worker that runs an engine by a plain list of arguments."""
     pod = service.get("extraPodSpec")
     container = pod.get("mainContainer") if isinstance(pod, dict) else None
-    args: Any = container.get("args") if isinstance(container, dict) else None
+    args: object = container.get("args") if isinstance(container, dict) else None
     if not isinstance(container, dict) or not isinstance(args, list):
         raise Refusal(f"{_BASE}: worker {key} has no extraPodSpec.mainContainer.args")
     if not all(isinstance(each, str) for each in args):

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from dynamo_graphs.validation.cluster_context import ClusterContext
 from dynamoctl.manifests import Manifest
@@ -37,7 +36,7 @@ def _mapping(value: Object, field: str) -> Object:
     return found if isinstance(found, dict) else {}
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _texts(value: object) -> Iterator[str]:
     yield from (
         each for each in (value if isinstance(value, list) else ()) if isinstance(each, str)
     )

@@ -1,10 +1,14 @@
 """What a kind is called on the wire, and the key of one object of it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 Object: TypeAlias = dict[str, Any]
 """A Kubernetes object that we write: plain JSON, as the API server takes it."""
+
+Fields: TypeAlias = Mapping[str, Any]
+"""The fields of a JSON object that is read and not changed."""
 
 
 @dataclass(frozen=True, slots=True)

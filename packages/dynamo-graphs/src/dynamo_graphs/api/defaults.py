@@ -43,7 +43,7 @@ def whole_schema(resource: type[Resource]) -> Object:
     return {**schema, "properties": {**schema["properties"], "metadata": embedded("ObjectMeta")}}
 
 
-def _filled(value: Any, schema: Object) -> Any:
+def _filled(value: object, schema: Object) -> Any:
     """A value with nulls dropped and defaults filled in, wherever the schema describes it."""
     if isinstance(value, list):
         items = schema.get("items", {})

@@ -7,7 +7,6 @@ any other.
 
 import json
 from collections.abc import Iterable
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -63,7 +62,7 @@ def _sizes(said: Object) -> Object:
     return sizes
 
 
-def _mapping(value: Any) -> Object:
+def _mapping(value: object) -> Object:
     return value if isinstance(value, dict) else {}
 
 

@@ -12,7 +12,7 @@ DEPTH_LIMIT = 100
 """Levels of lists and mappings. Objects of Kubernetes have less than thirty."""
 
 
-def is_deep(value: Any) -> bool:
+def is_deep(value: object) -> bool:
     """Whether a value has more levels than text may have from which it could be read."""
     level = [value]
     for _ in range(DEPTH_LIMIT):

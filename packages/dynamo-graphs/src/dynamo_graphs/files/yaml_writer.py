@@ -22,7 +22,7 @@ _STRING = "tag:yaml.org,2002:str"
 class _Dumper(yaml.CSafeDumper):
     """PyYAML's C emitter without aliases, and with the quotes that kubectl needs."""
 
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002  the signature is PyYAML's
+    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002  the signature is PyYAML's
         return True
 
     def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:

@@ -135,7 +135,7 @@ def _selecting(template: Object) -> dict[str, str]:
     return {name: value for name, value in found.items() if name in _SELECTING}
 
 
-def _has_twice(value: Any, field: FieldSchema) -> bool:
+def _has_twice(value: object, field: FieldSchema) -> bool:
     """Whether a list names one thing twice, which a PUT may and a server-side apply may not."""
     if isinstance(value, dict):
         return any(_has_twice(each, field.child(name)) for name, each in value.items())
@@ -176,7 +176,7 @@ def _about_pods(spec: ComponentSpec) -> Object:
     return found
 
 
-def _without_empty(value: Any) -> Any:
+def _without_empty(value: object) -> Any:
     if isinstance(value, dict):
         cleaned = {name: _without_empty(each) for name, each in value.items()}
         return {name: each for name, each in cleaned.items() if each not in ("", None, {}, [])}

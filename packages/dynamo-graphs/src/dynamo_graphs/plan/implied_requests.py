@@ -5,11 +5,10 @@ it, so an upgrade must not restart them: such a workload keeps its templates whi
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from dynamo_graphs.plan.templates import WORKLOADS, are_same, mapped, units, with_units
-from kube_runtime.kind import Object
+from kube_runtime.kind import Fields, Object
 
 
 def may_have_more_requests(wanted: Object, live: bytes) -> bool:
@@ -74,8 +73,8 @@ def _with_implied(template: Object) -> Object:
     return {**template, "spec": {**template["spec"], "containers": containers}}
 
 
-def _implied(resources: Object) -> dict[str, Any]:
+def _implied(resources: Object) -> Object:
     """The limits of devices that are not requested."""
-    requests: Mapping[str, Any] = resources.get("requests") or {}
-    limits: Mapping[str, Any] = resources.get("limits") or {}
+    requests: Fields = resources.get("requests") or {}
+    limits: Fields = resources.get("limits") or {}
     return {name: each for name, each in limits.items() if "/" in name and name not in requests}

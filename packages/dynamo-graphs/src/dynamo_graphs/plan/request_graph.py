@@ -19,7 +19,7 @@ _LISTS = ("tolerations", "imagePullSecrets")
 _CONTENT = ("data", "binaryData", "immutable")
 _SINGLE = ("affinity", "runtimeClassName")
 _FORMS: dict[type, str] = {dict: "mapping", list: "list"}
-Form = TypeVar("Form", dict[str, Any], list[Any])
+Form = TypeVar("Form", Object, list[object])
 _REFERENCES = frozenset(("configMap", "configMapRef", "configMapKeyRef"))
 
 
@@ -128,7 +128,7 @@ def config_map(request: DynamoGraphDeploymentRequest, found: Object, namespace: 
     }
 
 
-def _type(service: Any) -> str:
+def _type(service: object) -> str:
     return str(service.get("componentType", "")) if isinstance(service, dict) else ""
 
 
@@ -172,7 +172,7 @@ def _service(
     return done
 
 
-def _form(value: Any) -> bytes:
+def _form(value: object) -> bytes:
     """The same bytes for equal values: a set of them is searched faster than a list of objects."""
     return msgspec.json.encode(value, order="deterministic")
 
@@ -187,7 +187,7 @@ def _only(placed: Object, name: str) -> Object:
     return {name: placed[name]} if name in placed else {}
 
 
-def _with_names(value: Any, renamed: Mapping[str, str]) -> Any:
+def _with_names(value: object, renamed: Mapping[str, str]) -> Any:
     match value:
         case dict():
             return {
@@ -200,7 +200,7 @@ def _with_names(value: Any, renamed: Mapping[str, str]) -> Any:
             return value
 
 
-def _renamed(reference: Any, renamed: Mapping[str, str]) -> Any:
+def _renamed(reference: object, renamed: Mapping[str, str]) -> Any:
     if not isinstance(reference, dict) or reference.get("name") not in renamed:
         return reference
     return {**reference, "name": renamed[reference["name"]]}

@@ -4,8 +4,6 @@ The document in the ConfigMap belongs to another project, so it is passed on as 
 that equal configurations are equal text.
 """
 
-from typing import Any
-
 import yaml
 
 from dynamo_graphs.api import labels, names
@@ -42,7 +40,7 @@ def _config_map(
 ) -> tuple[Object, ...]:
     if service.epp_config is None or service.epp_config.config_map_ref is not None:
         return ()
-    config: dict[str, Any] = service.epp_config.config or {}
+    config: Object = service.epp_config.config or {}
     text = yaml.dump(
         config | _CONFIG_KIND, Dumper=yaml.CSafeDumper, sort_keys=True, allow_unicode=True
     )

@@ -14,7 +14,7 @@ HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
 """The ways a probe can ask; a probe has exactly one."""
 
 
-def pruned(value: Any) -> Any:
+def pruned(value: object) -> Any:
     """The value without nulls and empty lists inside, as a copy of its own."""
     if isinstance(value, Mapping):
         kept = {name: pruned(each) for name, each in value.items()}
@@ -24,7 +24,7 @@ def pruned(value: Any) -> Any:
     return value
 
 
-def merged(default: Any, user: Any) -> Any:
+def merged(default: object, user: object) -> Any:
     """The default with the user's value laid over it; neither is changed."""
     if user is None or user in ("", []):
         return default

@@ -1,7 +1,5 @@
 """How a component is reached: its Services, Ingress and VirtualService, the Service of its model."""
 
-from typing import Any
-
 from dynamo_graphs.api import labels, names
 from dynamo_graphs.api.component import ComponentSpec, IngressSpec
 from dynamo_graphs.render.components.plain import SYSTEM_PORT
@@ -63,7 +61,7 @@ def ingresses(plan: ComponentPlan) -> tuple[Object, ...]:
     port = plan.role.service_port()["port"]
     backend = {"service": {"name": names.service_name(plan.name), "port": {"number": port}}}
     path = {"path": "/", "pathType": "Prefix", "backend": backend}
-    spec: dict[str, Any] = {
+    spec: Object = {
         "ingressClassName": wanted.ingress_controller_class_name,
         "rules": [{"host": host, "http": {"paths": [path]}}],
     }

@@ -1,7 +1,5 @@
 """ServiceAccounts of a graph's pods and their permissions."""
 
-from typing import Any
-
 from dynamo_graphs.api import labels, names
 from kube_runtime.kind import Object
 
@@ -54,7 +52,7 @@ def service_account(namespace: str, name: str) -> Object:
 
 def role_binding(namespace: str, name: str, account: str, role_kind: str, role: str) -> Object:
     """A RoleBinding of one ServiceAccount to one role."""
-    subject: dict[str, Any] = {"kind": "ServiceAccount", "name": account, "namespace": namespace}
+    subject: Object = {"kind": "ServiceAccount", "name": account, "namespace": namespace}
     return {
         "apiVersion": f"{_GROUP}/v1",
         "kind": "RoleBinding",

@@ -75,7 +75,7 @@ def _spec(
     service: ComponentSpec,
     annotations: dict[str, str],
     generation: WorkerGeneration,
-) -> dict[str, Any]:
+) -> Object:
     """What the service says, and what the graph says of all its services."""
     suffix = generation.suffix if can_be_isolated(service) else ""
     dynamo_namespace = service_dynamo_namespace(graph, service, suffix)
@@ -84,7 +84,7 @@ def _spec(
         labels.DYNAMO_NAMESPACE: dynamo_namespace,
         labels.GRAPH: names.label_value(graph.metadata.name),
     }
-    spec: dict[str, Any] = _said(pruned(msgspec.to_builtins(service)))
+    spec: Object = _said(pruned(msgspec.to_builtins(service)))
     spec.pop("disruptionBudget", None)  # the graph makes it, over all generations of the service
     spec |= {
         "serviceName": key,
@@ -138,7 +138,7 @@ def default_ingress(graph: str, settings: RenderSettings) -> Object:
     """The ingress of a frontend that names none; written even if off, since that was decided."""
     enabled = bool(settings.virtual_service_gateway or settings.ingress_class_name)
     tls = settings.ingress_tls_secret_name
-    found: dict[str, Any] = {
+    found: Object = {
         "enabled": enabled,
         "host": graph,
         "useVirtualService": bool(settings.virtual_service_gateway),
@@ -150,7 +150,7 @@ def default_ingress(graph: str, settings: RenderSettings) -> Object:
     return {name: value for name, value in found.items() if value}
 
 
-_SAID: dict[str, dict[str, Any]] = {
+_SAID: dict[str, Object] = {
     "ingress": {"enabled": False},
     "multinode": {"nodeCount": 2},
     "scalingAdapter": {"enabled": False},
@@ -160,7 +160,7 @@ _SAID: dict[str, dict[str, Any]] = {
 _USERS_OWN = frozenset(("extraPodSpec", "eppConfig"))
 
 
-def _said(value: Any) -> Any:
+def _said(value: object) -> Any:
     """The value with every empty map of ours left out, or said in full if it means something.
 
     An empty map says nothing to a server-side apply: what the map held before would stay.

@@ -6,7 +6,7 @@ settings file (`SettingField.key`), its environment variable. `--help`, the sett
 """
 
 from collections.abc import Iterator
-from typing import Annotated, Any, NamedTuple, get_args, get_type_hints
+from typing import Annotated, NamedTuple, get_args, get_type_hints
 
 import msgspec
 
@@ -75,8 +75,8 @@ class SettingField(NamedTuple):
     """One setting: where it is in `Settings`, what it takes, and its default."""
 
     path: tuple[str, ...]
-    type_: Any
-    default: Any
+    type_: object
+    default: object
     setting: Setting
 
     @property

@@ -1,7 +1,7 @@
 """The status and the conditions of a DynamoGraphDeploymentRequest, as every action writes them."""
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.plan.request import RequestConditionType, RequestReason, RequestState
@@ -29,7 +29,7 @@ def request_status(
     state: RequestState,
     *conditions: Condition,
     message: str,
-    **more: Any,
+    **more: object,
 ) -> Object:
     """The fields of the status, with `conditions` and the one that sums them up."""
     message = message[:MESSAGE_LIMIT]

@@ -4,8 +4,7 @@ We write the launch over nodes around the user's command: what we would have to 
 which keys, which command) must be set.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import msgspec
 
@@ -14,6 +13,7 @@ from dynamo_graphs.api.devices import gpus
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.validation import Problem, ProblemKind
+from kube_runtime.kind import Fields
 
 MAX_GROUPS = 1000
 """Each replica over several nodes is an object of its own, made in one pass."""
@@ -44,7 +44,7 @@ def multinode_problems(
         message = f"a multinode component has at most {MAX_GROUPS} replicas"
         yield Problem(f"{path}.replicas", message)
     yield from _bytes_problems(spec, path)
-    main: Mapping[str, Any] = (spec.extra_pod_spec or {}).get("mainContainer") or {}
+    main: Fields = (spec.extra_pod_spec or {}).get("mainContainer") or {}
     if not main.get("args") and not _is_complete(spec, main):
         message = "missing command: a multinode component has no default"
         yield Problem(f"{path}.extraPodSpec.mainContainer.args", message, ProblemKind.REQUIRED)
@@ -81,7 +81,7 @@ def lacks_orchestrator(spec: ComponentSpec, facts: Facts) -> bool:
     return spec.nodes > 1 and not facts.lws_served
 
 
-def _is_complete(spec: ComponentSpec, main: Mapping[str, Any]) -> bool:
+def _is_complete(spec: ComponentSpec, main: Fields) -> bool:
     """Whether the command can start without arguments: any program but a shell that wants a script."""
     command = main.get("command") or ()
     if not command:

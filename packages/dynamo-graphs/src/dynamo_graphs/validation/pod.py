@@ -5,7 +5,7 @@ would otherwise show up two objects further down: names of containers, ports, pr
 what a Deployment cannot have.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from dynamo_graphs.api import labels
@@ -17,6 +17,7 @@ from dynamo_graphs.validation.probes import is_port_name, probe_problems
 from dynamo_graphs.validation.required import required_list_problems
 from dynamo_graphs.validation.syntax import is_dns_label, name_problems
 from dynamo_graphs.validation.volumes import containers_of
+from kube_runtime.kind import Fields
 
 _PROBED_TYPES = WORKER_TYPES | {"frontend"}
 """Component types with default liveness and readiness probes, which a user's probe is laid over."""
@@ -25,9 +26,7 @@ _DEBUGGER = "debugger"
 _MAX_PORT = 65535
 
 
-def pod_problems(
-    spec: DynamoComponentDeploymentSpec, pod: Mapping[str, Any], path: str
-) -> Iterator[Problem]:
+def pod_problems(spec: DynamoComponentDeploymentSpec, pod: Fields, path: str) -> Iterator[Problem]:
     """What is wrong with the pod spec that the user lays over ours; its JSON types are right."""
     main = pod.get("mainContainer") or {}
     at = f"{path}.mainContainer"
@@ -41,7 +40,7 @@ def pod_problems(
 
 
 def _main_probe_problems(
-    spec: DynamoComponentDeploymentSpec, main: Mapping[str, Any], path: str
+    spec: DynamoComponentDeploymentSpec, main: Fields, path: str
 ) -> Iterator[Problem]:
     has_default = spec.component_type in _PROBED_TYPES
     for name in ("livenessProbe", "readinessProbe"):
@@ -56,7 +55,7 @@ def _main_probe_problems(
 
 
 def _container_problems(
-    spec: DynamoComponentDeploymentSpec, pod: Mapping[str, Any], path: str
+    spec: DynamoComponentDeploymentSpec, pod: Fields, path: str
 ) -> Iterator[Problem]:
     taken = {_main_name(pod): "the main container"}
     if spec.annotations.get(labels.DEBUG_MODE) == "true" or (
@@ -84,11 +83,11 @@ def _container_problems(
                 yield from probe_problems(container[probe], f"{at}.{probe}")
 
 
-def _main_name(pod: Mapping[str, Any]) -> str:
+def _main_name(pod: Fields) -> str:
     return (pod.get("mainContainer") or {}).get("name") or "main"
 
 
-def _port_problems(container: Mapping[str, Any], path: str) -> Iterator[Problem]:
+def _port_problems(container: Fields, path: str) -> Iterator[Problem]:
     seen: set[tuple[Any, str]] = set()
     names: set[str] = set()
     for index, port in enumerate(container.get("ports") or ()):
@@ -113,7 +112,7 @@ def _port_problems(container: Mapping[str, Any], path: str) -> Iterator[Problem]
         names.add(name or "")
 
 
-def _field_problems(pod: Mapping[str, Any], path: str) -> Iterator[Problem]:
+def _field_problems(pod: Fields, path: str) -> Iterator[Problem]:
     if pod.get("restartPolicy") not in (None, "", "Always"):
         message = "components run until they are deleted (expected Always)"
         yield Problem(f"{path}.restartPolicy", message, ProblemKind.NOT_SUPPORTED)
@@ -130,7 +129,7 @@ def _field_problems(pod: Mapping[str, Any], path: str) -> Iterator[Problem]:
     yield from _unique_name_problems(pod, "resourceClaims", path)
 
 
-def _unique_name_problems(pod: Mapping[str, Any], field: str, path: str) -> Iterator[Problem]:
+def _unique_name_problems(pod: Fields, field: str, path: str) -> Iterator[Problem]:
     names: set[str] = set()
     for index, entry in enumerate(pod.get(field) or ()):
         at, name = f"{path}.{field}[{index}].name", entry.get("name") or ""

@@ -1,9 +1,9 @@
 """Probes: one handler each, and numbers that Kubernetes takes."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from dynamo_graphs.validation import Problem, ProblemKind
+from kube_runtime.kind import Fields
 
 _HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
 _NUMBERS = (
@@ -17,7 +17,7 @@ _MAX_PORT = 65535
 
 
 def probe_problems(
-    probe: Mapping[str, Any], path: str, *, may_lack_handler: bool = False
+    probe: Fields, path: str, *, may_lack_handler: bool = False
 ) -> Iterator[Problem]:
     """What the API server would refuse; `may_lack_handler` when this lies over a default."""
     given = [name for name in _HANDLERS if probe.get(name) is not None]
@@ -36,7 +36,7 @@ def probe_problems(
         yield Problem(f"{path}.successThreshold", "must be 1 for a liveness or startup probe")
 
 
-def _handler_problems(name: str, handler: Mapping[str, Any], path: str) -> Iterator[Problem]:
+def _handler_problems(name: str, handler: Fields, path: str) -> Iterator[Problem]:
     if name == "exec":
         if not handler.get("command"):
             yield Problem(f"{path}.command", "missing command", ProblemKind.REQUIRED)

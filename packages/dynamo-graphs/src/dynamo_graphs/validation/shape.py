@@ -6,7 +6,7 @@ that we read it as.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from dynamo_graphs.validation import Problem
 
@@ -57,7 +57,7 @@ POD: Mapping[str, Shape] = {
 _WORDS: dict[type, str] = {str: "text", int: "an integer"}
 
 
-def shape_problems(value: Any, shape: Shape, path: str) -> Iterator[Problem]:
+def shape_problems(value: object, shape: Shape, path: str) -> Iterator[Problem]:
     """One problem per field of another type than rendering reads; null counts as not given."""
     if value is None:
         return

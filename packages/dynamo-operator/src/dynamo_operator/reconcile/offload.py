@@ -7,7 +7,7 @@ volumes, labels and arguments), so that below it the event loop is not held for 
 import asyncio
 import pickle
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import structlog
 
@@ -51,7 +51,7 @@ class Offload:
         self,
         owner: Resource,
         function: Callable[..., Iterable[T]],
-        *args: Any,
+        *args: object,
         more_bytes: int = 0,
     ) -> tuple[T, ...]:
         """What `function(*args)` gives, for that object; `more_bytes` is what else it reads.
@@ -76,7 +76,7 @@ class Offload:
         return tuple(found)
 
     async def one(
-        self, owner: Resource, function: Callable[..., T], *args: Any, more_bytes: int = 0
+        self, owner: Resource, function: Callable[..., T], *args: object, more_bytes: int = 0
     ) -> T:
         """What `function(*args)` returns, for that object; `more_bytes` is what else it reads.
 
@@ -114,12 +114,14 @@ class Offload:
             return Result(AGAIN_SECONDS)
 
 
-def alone(function: Callable[..., T], args: tuple[Any, ...]) -> tuple[T]:
+def alone(function: Callable[..., T], args: tuple[object, ...]) -> tuple[T]:
     """What the function returns, as the one thing that is given."""
     return (function(*args),)
 
 
-def in_pieces(function: Callable[..., Iterable[Any]], args: tuple[Any, ...]) -> list[list[bytes]]:
+def in_pieces(
+    function: Callable[..., Iterable[object]], args: tuple[object, ...]
+) -> list[list[bytes]]:
     """What the function gives, pickled one by one, in pieces that are read without a long pause."""
     pieces: list[list[bytes]] = []
     left = 0

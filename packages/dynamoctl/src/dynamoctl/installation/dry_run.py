@@ -1,7 +1,6 @@
 """What can only be learned by trying, and from what is in a namespace: admission, images, credentials."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_operator.reconcile.read import registries_only
@@ -30,7 +29,7 @@ async def images_of_graphs(reading: Reading, namespace: str) -> set[str]:
     return {image for each in found["items"] for image in _images(each.get("spec"))}
 
 
-def _images(value: Any) -> Iterator[str]:
+def _images(value: object) -> Iterator[str]:
     if isinstance(value, dict):
         for key, each in value.items():
             if key == "image" and isinstance(each, str):

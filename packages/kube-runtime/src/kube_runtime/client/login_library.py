@@ -13,6 +13,8 @@ from kubernetes.config.kube_config import ConfigNode, KubeConfigLoader
 from oauthlib.oauth2 import OAuth2Error  # type: ignore[import-untyped]
 from urllib3.exceptions import HTTPError
 
+from kube_runtime.kind import Object
+
 login_errors = (ConfigException, HTTPError, OAuth2Error, OSError, KeyError, ValueError)
 """How a login may fail; the errors of `requests` are OSErrors."""
 
@@ -52,7 +54,7 @@ class TimedExecProvider(ExecProvider):
             raise ConfigException(f"process returned {ended.returncode}. {said}".strip())
         return self._status(ended.stdout)
 
-    def _cluster(self) -> dict[str, Any]:
+    def _cluster(self) -> Object:
         """The cluster's data for the plugin; the extension that is its own under `config`."""
         if not self.cluster:
             return {}

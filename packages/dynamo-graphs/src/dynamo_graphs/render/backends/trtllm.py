@@ -6,7 +6,6 @@ every node.
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from dynamo_graphs.api.entry_point import is_shell
 from dynamo_graphs.api.names import volume_name
@@ -89,7 +88,7 @@ def launch_volumes(plan: ComponentPlan) -> list[Object]:
 
 def _may_be_root(container: Object, pod: Object) -> bool:
     """Whether the user id is 0, or only the image knows it. Then mpirun and sshd need flags."""
-    context: dict[str, Any] = {}
+    context: Object = {}
     for holder in (pod, container):
         found = holder.get("securityContext")
         context |= found if isinstance(found, Mapping) else {}

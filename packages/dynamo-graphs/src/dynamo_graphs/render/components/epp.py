@@ -1,7 +1,5 @@
 """The endpoint picker: chooses a worker for each request that a gateway brings to the pool."""
 
-from typing import Any
-
 from dynamo_graphs.api.names import EPP_SERVICE_ACCOUNT, inference_pool
 from dynamo_graphs.render.interfaces import ComponentPlan
 from dynamo_graphs.render.merge import variable
@@ -22,7 +20,7 @@ _TERMINATION_GRACE_SECONDS = 130
 
 def container(plan: ComponentPlan) -> Object:
     """The image's own entrypoint, with its pool and its configuration."""
-    probe: dict[str, Any] = {
+    probe: Object = {
         "grpc": {"port": _HEALTH_PORT, "service": "inference-extension"},
         "initialDelaySeconds": 5,
         "periodSeconds": 10,

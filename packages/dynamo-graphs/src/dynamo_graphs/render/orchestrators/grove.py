@@ -7,7 +7,6 @@ the template.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.grove_names import LEADER_SUFFIX, WORKER_SUFFIX
@@ -47,7 +46,7 @@ def pod_clique_set(gang: Gang) -> Object:
     """The set of a graph."""
     is_ordered = any(_starts_leader_last(each) for each in gang.members)
     startup = "CliqueStartupTypeExplicit" if is_ordered else "CliqueStartupTypeAnyOrder"
-    template: dict[str, Any] = {
+    template: Object = {
         "cliques": [clique for each in gang.members for clique in _cliques(gang, each)],
         "cliqueStartupType": startup,
         "headlessServiceConfig": {"publishNotReadyAddresses": True},

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Hashable, Iterator
-from typing import Any
 
 from dynamo_graphs.api.component import DisruptionBudget
 from dynamo_graphs.api.graph import PersistentVolumeClaimSpec
@@ -20,7 +19,9 @@ RULES: dict[str, Rule] = {
 _HASH_MODULUS = sys.hash_info.modulus
 
 
-def problems_beyond(value: Any, schema: Object, path: tuple[str | int, ...]) -> Iterator[Problem]:
+def problems_beyond(
+    value: object, schema: Object, path: tuple[str | int, ...]
+) -> Iterator[Problem]:
     """Duplicate list keys and broken rules, in a value and all that it holds."""
     if isinstance(value, list) and "items" in schema:
         yield from _duplicates(value, schema, path)
@@ -39,7 +40,9 @@ def problems_beyond(value: Any, schema: Object, path: tuple[str | int, ...]) -> 
                 yield from problems_beyond(each, inner, (*path, name))
 
 
-def _duplicates(items: list[Any], schema: Object, path: tuple[str | int, ...]) -> Iterator[Problem]:
+def _duplicates(
+    items: list[object], schema: Object, path: tuple[str | int, ...]
+) -> Iterator[Problem]:
     """One problem for each item of a keyed list or a set that was there before."""
     keys = schema.get("x-kubernetes-list-map-keys")
     if keys is None and schema.get("x-kubernetes-list-type") != "set":
@@ -60,7 +63,7 @@ def _duplicates(items: list[Any], schema: Object, path: tuple[str | int, ...]) -
         seen.add(form)
 
 
-def _hashable(value: Any) -> Hashable:
+def _hashable(value: object) -> Hashable:
     """A form that is equal for equal values; large integers as text, since many may share one hash."""
     if isinstance(value, dict):
         return frozenset((name, _hashable(each)) for name, each in value.items())

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from dynamo_graphs.validation import Problem, ProblemKind
 from dynamo_graphs.validation.schema.paths import dotted
+from kube_runtime.kind import Object
 
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = re.compile(rf"{_LABEL}(\.{_LABEL})*")
@@ -17,7 +17,7 @@ MAX_ANNOTATION_BYTES = 256 * 1024
 """Together, keys and values. Source: the API server's own limit on an object's annotations."""
 
 
-def metadata_problems(metadata: Any) -> Iterator[Problem]:
+def metadata_problems(metadata: object) -> Iterator[Problem]:
     """What is wrong with names, labels and annotations; wrong types are left to the schema."""
     if metadata is None:
         metadata = {}
@@ -42,7 +42,7 @@ def metadata_problems(metadata: Any) -> Iterator[Problem]:
         yield Problem("metadata.annotations", message)
 
 
-def _name_problems(metadata: dict[str, Any]) -> Iterator[Problem]:
+def _name_problems(metadata: Object) -> Iterator[Problem]:
     name = metadata.get("name")
     if name is None or name == "":
         yield Problem("metadata.name", "this field is required", ProblemKind.REQUIRED)
@@ -82,7 +82,7 @@ def _is_subdomain(text: str) -> bool:
     return len(text) <= MAX_SUBDOMAIN and _SUBDOMAIN.fullmatch(text) is not None
 
 
-def _texts(mapping: Any) -> Iterator[tuple[str, str]]:
+def _texts(mapping: object) -> Iterator[tuple[str, str]]:
     """The entries of a map that are text."""
     if isinstance(mapping, dict):
         yield from ((key, value) for key, value in mapping.items() if isinstance(value, str))

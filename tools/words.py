@@ -28,6 +28,7 @@ TEXT_OF_CHARTS = (".yaml", ".tpl", ".txt", ".json", ".md")
 TEXT_TOKENS = (tokenize.STRING, tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE", -1))
 CODE_BLOCK = re.compile(r"^( *)```.*?^\1```", re.MULTILINE | re.DOTALL)
 QUOTED = re.compile(r"``[^`]*``|`[^`]*`|\]\([^)\s]*\)")  # code, and targets of links
+HELM_ACTION = re.compile(r"\{\{-?\s*(?!/\*)(?![^{}]*\bfail ).*?\}\}", re.DOTALL)
 LOOK_BEHIND = re.compile(r"\(\?<![^)]*\)")
 PLACEHOLDER = re.compile(r"\{[^{}]*\}")
 
@@ -83,7 +84,7 @@ def blanked(pattern: re.Pattern[str], text: str) -> str:
 def passages(path: str, text: str) -> Iterator[tuple[int, str]]:
     """Each piece of prose with the number of its first line."""
     if not path.endswith(".py"):
-        prose = blanked(CODE_BLOCK, text) if path.endswith(".md") else text
+        prose = blanked(CODE_BLOCK, text) if path.endswith(".md") else blanked(HELM_ACTION, text)
         yield 1, blanked(QUOTED, prose)
         return
     for token in tokenize.generate_tokens(io.StringIO(text).readline):

@@ -48,7 +48,7 @@ capabilities:
   drop: [ALL]
 {{- end }}
 
-{{- /* The claim of a server: `list ROOT SIZE CLASS`. */ -}}
+{{- /* The PVC of a server: `list ROOT SIZE CLASS`. */ -}}
 {{- define "beside.claims" -}}
 volumeClaimTemplates:
   - metadata:

@@ -70,7 +70,7 @@ control-plane: controller-manager
 {{- if $restriction.enabled }}{{ $restriction.targetNamespace | default .Release.Namespace }}{{ end }}
 {{- end }}
 
-{{- /* The namespace whose metrics, accounts and webhooks are meant: that of graphs, else the release's. */ -}}
+{{- /* The namespace whose metrics, ServiceAccounts and webhooks are meant: that of graphs, else the release's. */ -}}
 {{- define "dynamo.namespace" -}}
 {{- include "dynamo.graphsNamespace" . | default .Release.Namespace }}
 {{- end }}

@@ -33,8 +33,8 @@ kai-scheduler:
 {{- end }}
 
 {{- /*
-A release of the Go operator's chart may contain Grove and the KAI scheduler. Helm would remove them at the upgrade, with nobody left to
-look after what they run; so that is refused until they are marked to stay.
+A release of the Go operator's chart may contain Grove and the KAI scheduler. Helm would remove them at the upgrade, and nothing
+would manage their workloads; so the upgrade is refused until they are marked to stay.
 */ -}}
 {{- define "dynamo.projectRefusals" -}}
 {{- $operator := index .Values "dynamo-operator" }}
@@ -61,7 +61,7 @@ look after what they run; so that is refused until they are marked to stay.
 {{- define "dynamo.projectNotes" -}}
 {{- range $part, $project := include "dynamo.wantedProjects" . | fromYaml }}
 {{- if and (get $.Values $part).enabled (not ($.Capabilities.APIVersions.Has $project.api)) }}
-{{ $part }}.enabled: the operator uses {{ $project.title }} as soon as it is installed, which it is not yet. It serves the whole cluster, so it is no part of this release:
+{{ $part }}.enabled: the operator uses {{ $project.title }} as soon as it is installed, which it is not yet. It serves the whole cluster, so it is not part of this release:
   {{ $project.install }}
 {{- end }}
 {{- end }}

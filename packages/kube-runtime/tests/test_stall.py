@@ -13,7 +13,7 @@ pytestmark = pytest.mark.stalls
 
 
 def burn(seconds: float) -> None:
-    """Use so much processor time."""
+    """Use so much CPU time."""
     end = time.thread_time() + seconds
     while time.thread_time() < end:
         pass

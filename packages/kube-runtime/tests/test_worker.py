@@ -79,7 +79,7 @@ def test_work_that_takes_too_long_is_ended_and_the_next_one_is_done(
 ) -> None:
     async def scenario() -> None:
         async with workers() as work:
-            with pytest.raises(WorkEnded, match=r"0\.2 s of processor time") as raised:
+            with pytest.raises(WorkEnded, match=r"0\.2 s of CPU time") as raised:
                 await work.submit(function, args, tenant="a", seconds=0.2)
             assert raised.value.cause == "time"
             assert 3 == await work.submit(len, ("abc",), tenant="a")

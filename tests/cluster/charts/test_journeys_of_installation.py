@@ -424,7 +424,7 @@ def test_j10_what_an_upgrade_would_change_is_told_before(
         patch = f"--patch={json.dumps(pods)}"
         kinds.kubectl("patch", "deployment", "chat-frontend", own, patch)
         _, other = dynamoctl(*ask, own)
-    assert "ok       Upgrade of Definitions: nothing changes" in same
+    assert "ok       Upgrade of CRDs: nothing changes" in same
     assert "ok       Upgrade of Pods: no pods of " in same
     assert (
         f"fail     Upgrade of Pods: pods would be replaced: {world.namespace}/chat-frontend"

@@ -21,7 +21,7 @@ _VARIABLE = "KUBEBUILDER_ASSETS"
 def find(progress: ProgressReporter) -> Binaries:
     """All programs, built if they are nowhere.
 
-    Raises: ConfigError if KUBEBUILDER_ASSETS is no folder, or the build is impossible.
+    Raises: ConfigError if KUBEBUILDER_ASSETS is not a folder, or the build is impossible.
     """
     found = given()
     if missing := [name for name in PROGRAMS if name not in found]:

@@ -66,7 +66,7 @@ class Instance:
 
     def __init__(self, name: str = DEFAULT_NAME, root: Path | None = None) -> None:
         if not _NAME.fullmatch(name):
-            raise ConfigError(name, "is no instance name: at most 40 of a-z, 0-9 and -")
+            raise ConfigError(name, "invalid instance name (expected at most 40 of a-z, 0-9 and -)")
         self.name = name
         self._root = (root or state_folder()).absolute()
         self._layout = Layout(self._root / name)

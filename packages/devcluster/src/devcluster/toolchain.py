@@ -108,7 +108,9 @@ def _installed(needed: tuple[int, ...], progress: ProgressReporter) -> Go:
             _install(folder, ".".join(map(str, needed)))
     version = version_of(program)
     if version is None or version < needed:
-        raise ConfigError(str(program), "cannot be run; remove its folder and try again")
+        raise ConfigError(
+            str(program), "cannot be run; remove its folder and run the command again"
+        )
     return Go(program, version)
 
 

@@ -1,1 +1,1 @@
-"""DynamoGraphDeployments: what users write, and what becomes of it. Pure."""
+"""DynamoGraphDeployments from manifest to objects and status, as pure functions."""

@@ -1,4 +1,4 @@
-"""What the rest of the cluster tells validation and rendering, gathered once per reconcile."""
+"""Facts about the cluster for validation and rendering, gathered once per reconcile."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ _DOCKER_HUB = frozenset(("docker.io", "index.docker.io", "registry-1.docker.io")
 
 @dataclass(frozen=True, slots=True)
 class LiveTemplate:
-    """What must stay as it is of a clique or scaling group in a template of Grove that is in use.
+    """Immutable fields of a clique or scaling group in a live Grove template.
 
     `min_available` and `scheduler` cannot be changed. `replicas` are changed on the live object once
     there is one. `restart` is the id of the last restart; without it the pods would start once more.
@@ -31,7 +31,7 @@ class Facts:
     `pull_secrets` maps a registry host (with port, as `registry_of_credential` gives it) to the
     names of the pull secrets in the object's own namespace, sorted. `component_service_account` is
     the first ServiceAccount there that is labelled `nvidia.com/dynamo-component-pod=true`, or "".
-    The flags tell which optional APIs are served. `withheld` are those that are installed and that the
+    The flags are whether each optional API is served. `withheld` are those that are installed and that the
     operator may not use, each with its kinds that are forbidden. `kai_queues` are the queues of the KAI
     scheduler, `claims` the PVCs in the namespace. `gang` is what is in use of the PodCliqueSet that a
     graph already has, by the names of its cliques and scaling groups. `missing_ssh_keys` is where

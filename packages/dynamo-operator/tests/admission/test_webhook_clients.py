@@ -117,7 +117,7 @@ async def test_a_review_that_takes_too_long_is_a_503_and_others_go_on(
 
 async def test_an_object_that_is_too_expensive_is_refused_and_too_many_are_a_503() -> None:
     async def ended(function: Any, args: Any, *, tenant: str, seconds: float) -> Any:
-        raise WorkEnded("time", "exceeded the limit of 2.5 s of processor time")
+        raise WorkEnded("time", "exceeded the limit of 2.5 s of CPU time")
 
     async def busy(function: Any, args: Any, *, tenant: str, seconds: float) -> Any:
         raise WorkBusy("too much waits")

@@ -66,7 +66,7 @@ def test_work_that_was_ended_is_reported_and_not_begun_again_until_the_object_ch
             assert isinstance(again, Result)
             assert again.requeue_after_seconds or 0 <= AGAIN_SECONDS
             assert len(begun) == len(reported) == 1
-            assert "0.2 s of processor time" in reported[0]
+            assert "0.2 s of CPU time" in reported[0]
             count = metrics.registry.get_sample_value(
                 "dynamo_operator_work_ended_total",
                 {"resource_type": "DynamoGraphDeployment", "cause": "time"},

@@ -35,7 +35,7 @@ from kube_runtime.text import fitted
 from kube_runtime.types.core import Node
 
 TERMINATION_LOG = Path("/dev/termination-log")
-"""Where the kubelet looks for the last words of a container; it makes the file."""
+"""The file from which the kubelet reads a container's termination message; the kubelet creates it."""
 
 _SOURCE = "--profile-config"
 
@@ -84,7 +84,7 @@ class _Diary:
         self._write(status, step.message)
 
     def close(self, cause: str) -> None:
-        """Say why there is no result; the log gets it from whoever ends the process."""
+        """Write why there is no result; the caller that ends the process logs it."""
         if self.termination_log.is_file():
             self.termination_log.write_text(cause, encoding="utf-8")
         if self.folder is not None and os.access(self.folder, os.W_OK):

@@ -27,7 +27,7 @@ class Section:
         found = self._value(name)
         if found is not None and not isinstance(found, Mapping):
             self._refuse(name, "must be a mapping")
-            return Section({}, self._path(name))  # what is missing in it is no further mistake
+            return Section({}, self._path(name))  # its missing entries are not reported again
         return Section(found or {}, self._path(name), self.mistakes)
 
     def has(self, name: str) -> bool:

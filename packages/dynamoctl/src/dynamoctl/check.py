@@ -95,7 +95,7 @@ async def _seen(name: str, finding: Awaitable[Finding]) -> Finding:
             name,
             CheckResult.WARNING,
             text,
-            ("run it with an account that can, or ask an administrator"),
+            ("run it as a user who can, or ask an administrator"),
         )
 
 
@@ -131,9 +131,9 @@ async def _definitions(reading: Reading, options: Options) -> AsyncIterator[Find
 async def _forbidden(
     reading: Reading, options: Options, present: Collection[str]
 ) -> dict[Kind, list[str]] | None:
-    """The accounts of operators that may not read an installed kind of an optional API, by that kind.
+    """The ServiceAccounts of operators that may not read an installed kind of an optional API, by that kind.
 
-    None means that no operator is known, or that nobody but it may ask.
+    None if no operator is known, or if only the operator itself may ask.
     """
     found: dict[Kind, list[str]] = {}
     installed = [each for api in OPTIONAL_APIS for each in api.kinds if str(each) in present]
@@ -149,9 +149,9 @@ async def _forbidden(
 
 
 async def _accounts(reading: Reading, options: Options) -> list[tuple[str, str, str]]:
-    """Whose rights matter: how to call it, its user name ("" is who asks), and its namespace or ""."""
+    """Whose permissions to check: a name to show, a user name ("" is the caller), and a namespace or ""."""
     if options.is_self:
-        return [("this account", "", options.namespace)]
+        return [("the current user", "", options.namespace)]
     if options.account:
         return [(options.account, _user(options.account), options.namespace)]
     return [
@@ -189,7 +189,7 @@ async def _operators(reading: Reading, options: Options) -> AsyncIterator[Findin
 async def _permissions(reading: Reading, options: Options) -> Finding:
     user = _user(options.account) if options.account else ""
     lacks = await reviews.missing(reading, user, options.namespace)
-    return checks.permissions(lacks, options.account or "this account")
+    return checks.permissions(lacks, options.account or "the current user")
 
 
 async def _admission(reading: Reading, options: Options) -> Finding:

@@ -1,4 +1,4 @@
-"""The options of commands that look at one object, apart from what they do: read before any of their code."""
+"""The options of commands that inspect one object; parsed before the code of the commands is imported."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -36,7 +36,7 @@ from kube_runtime.commandline.errors import visible
 from kube_runtime.errors import Conflict
 
 _TRIES = 5
-"""So often a graph is read and a number decided anew, because a status was written in between."""
+"""Most attempts to read a graph and patch it when a conflicting write came between."""
 
 MANAGER = "dynamoctl"
 """The field manager of what people write with this program."""

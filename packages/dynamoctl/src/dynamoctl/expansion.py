@@ -106,7 +106,7 @@ def _decoded(type_: type[R], document: Object) -> R:
 def _owned(
     component: DynamoComponentDeployment, graph: DynamoGraphDeployment
 ) -> DynamoComponentDeployment:
-    """The component with its graph as owner; the uid is empty, since nobody has made the graph."""
+    """The component with its graph as owner; the uid is empty, since the graph is not in a cluster."""
     owner = OwnerReference(graph.KIND.name, graph.metadata.name, uid="", controller=True)
     metadata = msgspec.structs.replace(component.metadata, owner_references=(owner,))
     return msgspec.structs.replace(component, metadata=metadata)

@@ -35,7 +35,7 @@ from kube_runtime.kind import Object
 from kube_runtime.types.meta import Condition, Resource, condition
 
 _PATIENCE = timedelta(minutes=1)
-"""An operator that runs has looked at a change long before."""
+"""Seconds within which a running operator has reconciled a change."""
 
 NOUNS: Mapping[type[Resource], str] = {
     DynamoGraphDeployment: "graph",
@@ -118,7 +118,7 @@ def _standing(named: str, standing: str, since_then: str) -> str:
 
 
 def changed_at(raw: Object) -> str | None:
-    """When anybody last wrote anything but the status of an object. None means: that is not recorded."""
+    """The last write of an object other than its status; None if managed fields do not record it."""
     entries: list[Object] = raw.get("metadata", {}).get("managedFields", [])
     return max(
         (each["time"] for each in entries if each.get("time") and not each.get("subresource")),
@@ -165,7 +165,7 @@ def _behind(stated: Stated, changed_at: str | None, now: datetime) -> tuple[list
 
 
 def _troubles(stated: Stated, now: datetime) -> tuple[list[str], list[str]]:
-    """What the conditions say, each reason once, then the services that hold the object up."""
+    """The causes from the conditions, each reason once, then the services that are not ready."""
     late = _late(stated)
     said: list[str] = []
     advice: list[str] = []
@@ -173,7 +173,7 @@ def _troubles(stated: Stated, now: datetime) -> tuple[list[str], list[str]]:
         texts, remedies = _told(stated, each)
         said += texts
         if late and each == summary(stated):
-            continue  # the services tell the rest, each with the advice for just that
+            continue  # the services follow, each with its own advice
         advice += remedies
         if each.message:
             said.append(f"The operator reports: {each.message}")

@@ -110,7 +110,7 @@ def findings_of(
 
 
 def _is_checked(manifest: Manifest) -> bool:
-    """Whether it is an object of ours, or is meant to be one; other files may stand in the same folder."""
+    """Whether it is an object of ours, or is meant to be one; other files may be in the same folder."""
     version, kind = manifest.value.get("apiVersion"), manifest.value.get("kind")
     return manifest.is_ours and (kind in KINDS or str(version).partition("/")[0] == GROUP)
 

@@ -29,7 +29,7 @@ class Manifest:
 
     @property
     def is_ours(self) -> bool:
-        """Whether it is of a kind of ours, is probably meant to be, or is no Kubernetes object at all."""
+        """Whether it is of a kind of ours, is probably meant to be, or is not a Kubernetes object."""
         version, kind = self.value.get("apiVersion"), self.value.get("kind")
         if not isinstance(version, str) or not isinstance(kind, str) or kind in KINDS:
             return True
@@ -39,7 +39,7 @@ class Manifest:
 
     @property
     def source(self) -> str:
-        """The file that it stands in."""
+        """The file that contains it."""
         return self.document.source
 
     def problem(self, path: str, message: str) -> ConfigError:

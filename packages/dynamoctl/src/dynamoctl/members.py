@@ -65,7 +65,7 @@ _SELECTED: tuple[tuple[type[Resource], str], ...] = (
 ORDER: Mapping[type[Resource], int] = {
     type_: position for position, (type_, _) in enumerate(_SELECTED)
 }
-"""Where a kind stands in a tree."""
+"""Position of a kind in a tree."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Members:
 
 
 async def members(client: Client, graph: Key) -> Members:
-    """All that may belong to the graph. A kind that may not be listed is told of, and left out.
+    """All that may belong to the graph. A kind that may not be listed is reported, and left out.
 
     Raises:
         ExceptionGroup: of ApiError and Unreachable.

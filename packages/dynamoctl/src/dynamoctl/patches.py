@@ -59,7 +59,7 @@ def adapter_of(
     service: str,
     adapters: Iterable[DynamoGraphDeploymentScalingAdapter],
 ) -> DynamoGraphDeploymentScalingAdapter:
-    """The scaling adapter of a service that the operator made; one that somebody else made does nothing.
+    """The scaling adapter that the operator created for a service; any other has no effect.
 
     Raises:
         Unwritable: there is none yet.
@@ -131,7 +131,7 @@ def restarted(graph: DynamoGraphDeployment, now: datetime) -> Edit:
     """A restart whose id is the time; the order of the one before stays.
 
     Raises:
-        Unwritable: a managed rollout is under way; webhooks, where there are any, refuse it as well.
+        Unwritable: a managed rollout is in progress; webhooks, where there are any, refuse it as well.
     """
     rolling = graph.status.rolling_update
     if rolling is not None and rolling.phase in ROLLING:

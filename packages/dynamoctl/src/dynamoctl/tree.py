@@ -68,7 +68,7 @@ def _grown(
     above: frozenset[str],
 ) -> TreeNode:
     uid = root.metadata.uid
-    # Anybody may write owners: two objects that own each other must not be an endless tree.
+    # Any user may write owners: two objects that own each other must not be an endless tree.
     below = () if uid in above else by_owner.get(uid, ())
     ordered = sorted(below, key=lambda each: (ORDER[type(each)], each.metadata.name))
     return TreeNode(
@@ -152,7 +152,7 @@ def _state(each: Resource, now: datetime) -> str:
 
 
 def _pod(pod: Pod, now: datetime) -> str:
-    """What a pod does, and what holds it up, in the words that a graph's status has for it."""
+    """The state of a pod and why it is not ready, in the words of a graph's status."""
     blockage = pods.pod_report(pod, now).blockage
     if blockage is None:
         return pod.status.phase

@@ -43,7 +43,7 @@ async def states(client: Client, type_: type[R], key: Key) -> AsyncGenerator[R, 
                 continue
             for event in events:
                 match event:
-                    case Started():  # it may have gone while nobody listened
+                    case Started():  # it may have been deleted while the watch was down
                         is_there = False
                     case Present(found) | Changed(found):
                         failures, is_there = 0, True

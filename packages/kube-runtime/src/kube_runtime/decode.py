@@ -1,4 +1,4 @@
-"""JSON of the API server → structs.
+"""Decode JSON of the API server into structs.
 
 `msgspec.Raw` is a view: one field of one object would keep the bytes of a whole page of the list in memory.
 So every Raw inside a decoded object is replaced by its own copy.
@@ -17,7 +17,7 @@ from kube_runtime.size import UNLIMITED, bytes_over, key_in, too_large
 from kube_runtime.types.meta import R, Struct
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What msgspec raises for JSON of others: not of its type, not UTF-8, nested too deeply."""
+"""Errors of msgspec for foreign JSON: not of its type, not UTF-8, nested too deeply."""
 
 
 def decode(type_: type[R], raw: bytes | Raw, most_bytes: int = UNLIMITED) -> R:
@@ -52,7 +52,7 @@ def decode_items(
 
 
 class ListMetadata(Struct, frozen=True):
-    """What a list says of itself. An empty `continue_` is the last page."""
+    """Metadata of a list. An empty `continue_` is the last page."""
 
     resource_version: str = ""
     continue_: str = msgspec.field(name="continue", default="")
@@ -78,7 +78,7 @@ def decode_list(kind: Kind, raw: bytes) -> ObjectList:
 
 
 class _Broken(Struct, frozen=True):
-    """The least that names an object which does not fit its type."""
+    """The fields that identify an object which does not fit its type."""
 
     metadata: dict[str, Any] = {}
 

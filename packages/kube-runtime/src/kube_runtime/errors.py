@@ -17,7 +17,7 @@ from kube_runtime.kind import Key, Kind
 
 
 class OperatorError(Exception):
-    """Root of the tree; catch this to catch what is expected to go wrong."""
+    """Root of the tree: catch it for every expected error."""
 
 
 class ConfigError(OperatorError):
@@ -39,7 +39,7 @@ class Untrusted(Unreachable):
 
 @dataclass(eq=False)
 class ApiError(OperatorError):
-    """An error answer of the API server, with its own words.
+    """An error response of the API server, with its message.
 
     Compared by identity, as exceptions are: generated equality would make it unhashable.
     """
@@ -62,7 +62,7 @@ class Unauthorized(ApiError):
 
 
 class Forbidden(ApiError):
-    """403: no permission, or an admission plugin such as a quota said no."""
+    """403: no permission, or refused by an admission plugin such as a quota."""
 
 
 class NotFound(ApiError):

@@ -1,4 +1,4 @@
-"""What a kind is called on the wire, and the key of one object of it."""
+"""Kinds of the Kubernetes API, and keys of their objects."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

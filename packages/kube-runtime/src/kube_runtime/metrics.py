@@ -1,4 +1,4 @@
-"""What the runtime counts, as Prometheus metrics.
+"""Prometheus metrics of the runtime.
 
 Other modules do not depend on Prometheus: they get a `RuntimeMetrics` and call one method per event. A
 fresh one has its own registry, so that two managers in one process (as in tests) stay separate.
@@ -156,13 +156,13 @@ class RuntimeMetrics:
         self._reconcile_seconds.labels(kind, namespace, result).observe(seconds)
 
     def forget(self, kind: str, namespace: str) -> None:
-        """Drop what was counted for a kind in a namespace that has no such object any more."""
+        """Drop the series of a kind in a namespace that has no such object any more."""
         labels = {"resource_type": kind, "namespace": namespace}
         for each in (self._reconciles, self._reconcile_seconds, self._reconcile_errors):
             each.remove_by_labels(labels)
 
     def reconcile_failed(self, kind: str, namespace: str, error: BaseException) -> None:
-        """Count what a failed reconcile died of."""
+        """Count the error of a failed reconcile."""
         self._reconcile_errors.labels(kind, namespace, error_label(error)).inc()
 
     def _read_counter(self, name: str, text: str) -> CallbackMetrics:

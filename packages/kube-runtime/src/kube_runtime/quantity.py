@@ -1,4 +1,4 @@
-"""The number behind a Kubernetes quantity, so that `1000m` and `1` count as the same.
+"""Parse Kubernetes quantities, so that `1000m` and `1` compare equal.
 
 Texts in the form of a quantity may have exponents and digits without end, which would need a number of any
 size. They are refused.
@@ -7,7 +7,7 @@ size. They are refused.
 import re
 from decimal import Context, Decimal, DecimalException
 
-# Source: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/
+# Source: `https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/`
 _QUANTITY = re.compile(
     r"(?P<number>[+-]?(?:\d+(?:\.\d*)?|\.\d+))(?P<suffix>[KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+)?",
     re.ASCII,
@@ -22,11 +22,11 @@ _FACTOR = {
 _MOST_DIGITS = 64
 _EXACT = Context(prec=200)
 _BOUND = Decimal(2) ** 63
-"""The API server caps amounts at this, so no greater one is what was meant."""
+"""The API server caps amounts at this value."""
 
 
 def amount(quantity: str | int) -> Decimal | None:
-    """The value in base units (cores, bytes, devices). None means: no quantity, or none of this world."""
+    """The value in base units (cores, bytes, devices); None if it is invalid or out of range."""
     if isinstance(quantity, int):
         return Decimal(quantity) if abs(quantity) < _BOUND else None
     match = _QUANTITY.fullmatch(quantity)
@@ -44,5 +44,5 @@ def amount(quantity: str | int) -> Decimal | None:
 
 
 def is_whole(number: Decimal) -> bool:
-    """Whether it is a number of things that cannot be divided."""
+    """Whether it is a whole number."""
     return number == number.to_integral_value()

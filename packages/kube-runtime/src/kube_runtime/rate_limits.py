@@ -1,18 +1,18 @@
-"""What may wait, and for how long: writes to one object, and whatever can be done in quieter times."""
+"""Rate limits of writes: per object, and while many reconciles run."""
 
 import asyncio
 from collections import OrderedDict, deque
 from dataclasses import dataclass
 
 _GRAIN_SECONDS = 0.001
-"""A wait that is shorter is none: the clock may not even tell its end from its beginning."""
+"""Shorter waits are skipped: the resolution of the clock may be coarser."""
 
 MANY_A_SECOND = 20
 """Reconciles that write. A hundred graphs of three services that are made at once need about 45 a second on
 two cores; one that is made needs 10 in all, and one that is settled none."""
 
 _FORGOTTEN_SECONDS = 60.0
-"""When an unfinished first reconcile is forgotten, as when its object has gone."""
+"""Seconds after which an unfinished first reconcile is forgotten, for example of a deleted object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class WriteRate:
 
     @property
     def remembered(self) -> int:
-        """Of how many objects a recent write is remembered."""
+        """Number of objects whose recent write is remembered."""
         return len(self._written)
 
     def wait(self, uid: str) -> float:
@@ -51,7 +51,7 @@ class WriteRate:
         return self._left(self._written[uid], now) if uid in self._written else 0.0
 
     def note(self, uid: str) -> None:
-        """Take note of a write."""
+        """Record a write."""
         self._written[uid] = asyncio.get_running_loop().time()
         self._written.move_to_end(uid)
 
@@ -61,14 +61,14 @@ class WriteRate:
 
 
 class Debounce:
-    """Puts off what is first seen of each uid, however often it is seen."""
+    """Debounces the first observation of each uid."""
 
     def __init__(self) -> None:
         self._since: OrderedDict[str, float] = OrderedDict()  # by uid, the oldest first
 
     @property
     def remembered(self) -> int:
-        """Of how many objects the first look is remembered."""
+        """Number of objects whose first observation is remembered."""
         return len(self._since)
 
     def wait(self, uid: str, seconds: float) -> float:
@@ -93,12 +93,12 @@ class WriteActivity:
         self._times: deque[float] = deque(maxlen=many)
 
     def note(self) -> None:
-        """Take note of one."""
+        """Record one."""
         self._times.append(asyncio.get_running_loop().time())
 
     @property
     def is_high(self) -> bool:
-        """Whether they were so many."""
+        """Whether the rate is reached."""
         return self.high_until > asyncio.get_running_loop().time()
 
     @property

@@ -1,4 +1,4 @@
-"""How large an object is, as its author counts: without what the API server and controllers add to it."""
+"""The size of an object without what the API server and controllers add to it."""
 
 from typing import Final
 
@@ -51,5 +51,5 @@ def key_in(text: bytes | Raw) -> Key:
 
 
 def too_large(size: int, most: int) -> str:
-    """What to say about an object of that size, in bytes."""
+    """The message for an object of that size, in bytes."""
     return f"the object has {size} bytes (limit {most})"

@@ -1,9 +1,9 @@
-"""Texts that must fit: what matters stands first, and what is left out is counted."""
+"""Join texts within a length limit, and count those that are left out."""
 
 from collections.abc import Sequence
 
 _LEAST = 80
-"""Characters that are left to a text that is cut, so that it still says something."""
+"""Fewest characters of a text that is cut."""
 
 
 def fitted(texts: Sequence[str], limit: int, *, between: str = "; ") -> str:

@@ -244,7 +244,7 @@ async def test_a_server_that_ends_by_itself_is_an_error() -> None:
     async with running(world) as run:
         await asyncio.sleep(1)
         world.probe.failure.set_result(None)
-        with pytest.raises(RuntimeError, match="Probe ended by itself"):
+        with pytest.raises(RuntimeError, match="Probe ended unexpectedly"):
             await run
 
 
@@ -270,7 +270,7 @@ async def test_a_watch_that_hears_nothing_for_too_long_is_not_alive() -> None:
         await asyncio.sleep(600)
         assert world.manager.alive()
         await asyncio.sleep(600)
-        assert ("gadgets.example.com: nothing heard",) == world.manager.alive().problems
+        assert ("gadgets.example.com: watch is silent",) == world.manager.alive().problems
 
 
 async def test_one_type_has_one_informer() -> None:

@@ -1,4 +1,4 @@
-"""The `autoscaling` field of old graphs: still accepted, never looked at."""
+"""The `autoscaling` field of old graphs: still accepted, and ignored."""
 
 from typing import Annotated
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class BackendName:
-    """What is known of a framework outside of rendering.
+    """Properties of a framework that code outside of rendering needs.
 
     `cache_path` is where a compilation cache is mounted when the user names no path; empty means that
     the user must. `needs_ssh_keys` is whether pods of one group start processes in each other.
@@ -25,9 +25,9 @@ BACKENDS = (
     BackendName("vllm", cache_path="/root/.cache/vllm"),
     BackendName("trtllm", needs_ssh_keys=True),
 )
-"""In the order in which messages name them."""
+"""Names in the order in which messages list them."""
 
 NOOP = "noop"
-"""The name of none of them."""
+"""Name for "no framework"."""
 
 NAMES = tuple(each.name for each in BACKENDS)

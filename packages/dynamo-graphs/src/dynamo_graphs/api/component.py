@@ -52,10 +52,10 @@ VERSION = "v1alpha1"
 
 
 class VolumeMount(Struct):
-    """A volume claim mounted into the main container."""
+    """A PersistentVolumeClaim mounted into the main container."""
 
     name: Annotated[
-        str, Field("Name of the claim; for a graph, one of `spec.pvcs`.", required=True)
+        str, Field("Name of the PVC; for a graph, one of `spec.pvcs`.", required=True)
     ] = ""
     mount_point: Annotated[
         str | None,
@@ -67,7 +67,7 @@ class VolumeMount(Struct):
     use_as_compilation_cache: Annotated[
         bool,
         Field(
-            "Keep the backend's compiled kernels on this volume, so that pods start faster the "
+            "Store the backend's compiled kernels on this volume, so that pods start faster the "
             "next time.",
             default=False,
         ),
@@ -158,7 +158,7 @@ class ScalingAdapterSwitch(Struct):
     enabled: Annotated[
         bool,
         Field(
-            "Make a DynamoGraphDeploymentScalingAdapter for the service and let it own `replicas`. "
+            "Create a DynamoGraphDeploymentScalingAdapter for the service and let it own `replicas`. "
             "Otherwise set `replicas` yourself.",
             default=False,
         ),
@@ -213,7 +213,7 @@ class ComponentSpec(Struct):
         Field("Put the component into the Dynamo namespace that all graphs share, `dynamo`."),
     ] = False
     resources: Annotated[
-        Resources | None, Field("Requests, limits and claims of the main container.")
+        Resources | None, Field("Requests, limits and resource claims of the main container.")
     ] = None
     autoscaling: Annotated[
         Object | None,
@@ -228,12 +228,12 @@ class ComponentSpec(Struct):
         Field("Secret whose keys all become environment variables of the main container."),
     ] = None
     volume_mounts: Annotated[
-        tuple[VolumeMount, ...], Field("Volume claims mounted into the main container.")
+        tuple[VolumeMount, ...], Field("PersistentVolumeClaims mounted into the main container.")
     ] = ()
     ingress: Annotated[
         IngressSpec | None,
         Field(
-            "How the component is reached from outside the cluster. It replaces the operator's "
+            "Exposes the component outside the cluster. It replaces the operator's "
             "default, which only frontends have, as a whole."
         ),
     ] = None
@@ -251,8 +251,8 @@ class ComponentSpec(Struct):
     extra_pod_spec: Annotated[
         Object | None,
         Field(
-            "Pod spec laid over what the operator makes. `mainContainer` is laid over the main "
-            "container. `kubectl explain pod.spec` tells what each field does.",
+            "Pod spec merged over the operator's. `mainContainer` is merged over the main "
+            "container. `kubectl explain pod.spec` documents each field.",
             embeds="ExtraPodSpec",
         ),
     ] = None
@@ -316,14 +316,14 @@ class DynamoComponentDeploymentSpec(ComponentSpec):
 
 
 class DynamoComponentDeploymentStatus(Struct):
-    """What is true of a component now."""
+    """Observed state of a component."""
 
     observed_generation: Annotated[
-        int, Field("Generation of the spec that this status is about.", format="int64")
+        int, Field("Generation of the spec that this status describes.", format="int64")
     ] = 0
     conditions: Annotated[
         tuple[Condition, ...],
-        Field("What is true of the component now, one entry per type.", required=True),
+        Field("Current conditions of the component, one entry per type.", required=True),
     ] = ()
     pod_selector: Annotated[dict[str, str], Field("Labels that select the component's pods.")] = {}
     selector: Annotated[
@@ -359,9 +359,9 @@ class DynamoComponentDeployment(Resource):
         scale=Scale(".spec.replicas", ".status.service.replicas", ".status.selector"),
     )
 
-    spec: Annotated[DynamoComponentDeploymentSpec, Field("The component as it should be.")] = (
+    spec: Annotated[DynamoComponentDeploymentSpec, Field("Desired state of the component.")] = (
         DynamoComponentDeploymentSpec()
     )
-    status: Annotated[DynamoComponentDeploymentStatus, Field("The component as last observed.")] = (
-        DynamoComponentDeploymentStatus()
-    )
+    status: Annotated[
+        DynamoComponentDeploymentStatus, Field("Observed state of the component.")
+    ] = DynamoComponentDeploymentStatus()

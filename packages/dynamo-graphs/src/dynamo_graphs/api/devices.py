@@ -15,7 +15,7 @@ GPU = "nvidia.com/gpu"
 
 
 def gpus(spec: ComponentSpec) -> int:
-    """The number of GPUs of one pod; 0 if there are none, or if claims bring them."""
+    """The number of GPUs of one pod; 0 if there are none, or if resource claims provide them."""
     for value in _said(spec):
         number = amount(value) if isinstance(value, str | int) else None
         if number is not None and number > 0:
@@ -24,7 +24,7 @@ def gpus(spec: ComponentSpec) -> int:
 
 
 def _said(spec: ComponentSpec) -> Iterator[Any]:
-    """What the spec says about GPUs, the word that counts most first."""
+    """The GPU fields of the spec, highest precedence first."""
     short = spec.resources or Resources()
     limits, requests = short.limits or ResourceItem(), short.requests or ResourceItem()
     name = limits.gpu_type or requests.gpu_type or GPU

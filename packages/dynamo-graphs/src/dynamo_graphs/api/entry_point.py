@@ -1,7 +1,7 @@
 """How a container starts: what its command and arguments mean to a shell and to an engine.
 
 Users of the Go operator write arguments in three ways: one word each, as one script for `sh -c`, and as one
-text that holds several flags. The functions here tell them apart, in time linear in the text.
+text that holds several flags. The functions here distinguish them, in time linear in the text.
 """
 
 import re
@@ -53,7 +53,7 @@ def has_only_flags(args: Sequence[str]) -> bool:
 
 
 def several_flags(text: str) -> str:
-    """The flags that one argument holds, such as `--model x --tp 2`, as they stand in a script.
+    """The flags that one argument holds, such as `--model x --tp 2`, as written in a script.
 
     Empty if it is one argument, or if a shell would read anything else than words of one command.
     """

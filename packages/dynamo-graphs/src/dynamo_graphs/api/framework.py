@@ -71,14 +71,14 @@ def _behind_module_option(command: str) -> str:
 
 
 def declared_or_detected(spec: DynamoComponentDeploymentSpec) -> str | None:
-    """What to show as the component's framework. None means: it runs none, or it is not known."""
+    """The component's framework for display; None if it runs none, or if it is unknown."""
     found = framework(spec)
     detected = None if found.name == NOOP else found.name
     return spec.backend_framework or detected
 
 
 def frameworks(graph: DynamoGraphDeployment) -> str | None:
-    """The same of a graph; several are separated by commas."""
+    """The graph's frameworks for display, separated by commas; None if it runs none."""
     found = (
         declared_or_detected(as_component(graph, each)) for each in graph.spec.services.values()
     )
@@ -93,7 +93,7 @@ def _words(spec: DynamoComponentDeploymentSpec) -> list[str]:
 
 
 def cache_path(name: str, mount_point: str | None, *, is_cache: bool) -> str:
-    """Where a volume is mounted. Empty means: the user must say."""
+    """Mount path of a volume; "" means that the user must set it."""
     return mount_point or (_CACHE_PATHS.get(name, "") if is_cache else "")
 
 

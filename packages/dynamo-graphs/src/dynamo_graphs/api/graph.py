@@ -27,17 +27,17 @@ from kube_runtime.kind import Kind, Object
 from kube_runtime.types.meta import Condition, Resource, Struct
 
 MOST_SERVICES = 25
-"""Of a graph, as in the definition of the Go operator."""
+"""Most services of a graph, as in the CRD of the Go operator."""
 
 
 def _is_complete_claim(claim: Object) -> bool:
-    """Whether a claim to be created says all that creation needs."""
+    """Require all fields that creating a PVC needs."""
     needed = ("size", "storageClass", "volumeAccessMode")
     return not claim.get("create") or all(name in claim for name in needed)
 
 
 class PersistentVolumeClaimSpec(Struct):
-    """A volume claim that the services of a graph may mount."""
+    """A PersistentVolumeClaim that the services of a graph may mount."""
 
     RULES: ClassVar[Rules] = (
         Rule(
@@ -51,10 +51,10 @@ class PersistentVolumeClaimSpec(Struct):
     name: Annotated[str, Field("Name of the PersistentVolumeClaim, which services mount it by.")]
     create: Annotated[
         bool,
-        Field("Create the claim if there is none. Otherwise it must exist already."),
+        Field("Create the PVC if it does not exist. Otherwise it must exist already."),
     ] = False
     storage_class: Annotated[
-        str | None, Field("Storage class of the claim; needed when `create` is true.")
+        str | None, Field("Storage class of the PVC; needed when `create` is true.")
     ] = None
     size: Annotated[Quantity | None, Field("Size of the volume; needed when `create` is true.")] = (
         None
@@ -66,14 +66,14 @@ class PersistentVolumeClaimSpec(Struct):
     retain: Annotated[
         bool,
         Field(
-            "Keep the claim, and what is on its volume, when the graph is deleted. Left out, a claim that "
+            "Keep the PVC and the data on its volume when the graph is deleted. Left out, a PVC that "
             "the graph created is deleted with it."
         ),
     ] = False
 
 
 class RestartStrategy(Struct):
-    """In which order services restart."""
+    """The order in which services restart."""
 
     type: Annotated[
         Literal["Sequential", "Parallel"],
@@ -93,7 +93,7 @@ class RestartStrategy(Struct):
 
 
 class Restart(Struct):
-    """A wish to restart the graph; a new id starts a new restart."""
+    """A request to restart the graph; a new id starts a new restart."""
 
     id: Annotated[
         str,
@@ -102,16 +102,16 @@ class Restart(Struct):
             min_length=1,
         ),
     ]
-    strategy: Annotated[RestartStrategy | None, Field("In which order the services restart.")] = (
+    strategy: Annotated[RestartStrategy | None, Field("Order in which the services restart.")] = (
         None
     )
 
 
 class RestartStatus(Struct):
-    """How far a restart is."""
+    """Progress of a restart."""
 
     observed_id: Annotated[
-        str | None, Field("The `spec.restart.id` that this status is about.")
+        str | None, Field("The `spec.restart.id` that this status describes.")
     ] = msgspec.field(name="observedID", default=None)
     phase: Annotated[str | None, Field("`Restarting`, `Completed` or `Superseded`.")] = None
     in_progress: Annotated[
@@ -126,9 +126,7 @@ class DynamoGraphDeploymentSpec(Struct):
 
     pvcs: Annotated[
         tuple[PersistentVolumeClaimSpec, ...],
-        Field(
-            "Volume claims that services may mount; each needs a name of its own.", max_items=100
-        ),
+        Field("PersistentVolumeClaims that services may mount, with unique names.", max_items=100),
     ] = ()
     services: Annotated[
         dict[str, ComponentSpec],
@@ -175,8 +173,8 @@ class DynamoGraphDeploymentSpec(Struct):
     progress_deadline_seconds: Annotated[
         int | None,
         Field(
-            "After so long without one more ready replica the graph says that it makes no progress; "
-            "it is not undone. Left out, it is 7800.",
+            "Seconds without a newly ready replica before the graph is reported as stalled. Nothing "
+            "is rolled back. Left out, it is 7800.",
             minimum=1,
             format="int32",
         ),
@@ -184,22 +182,22 @@ class DynamoGraphDeploymentSpec(Struct):
 
 
 class RollingUpdateStatus(Struct):
-    """How far a managed rolling update of the workers is."""
+    """Progress of a managed rolling update of the workers."""
 
     phase: Annotated[str | None, Field("`Pending`, `InProgress` or `Completed`.")] = None
     start_time: Annotated[str | None, Field("When it began.", format="date-time")] = None
     end_time: Annotated[str | None, Field("When it was complete.", format="date-time")] = None
     updated_services: Annotated[
-        tuple[str, ...], Field("Services that run the new generation only.")
+        tuple[str, ...], Field("Services whose pods are all of the new revision.")
     ] = ()
     from_hash: Annotated[
-        str | None, Field("Generation of the workers before; empty for the first.")
+        str | None, Field("Previous revision of the workers; empty for the first.")
     ] = None
-    to_hash: Annotated[str | None, Field("Generation of the workers that is rolled out.")] = None
+    to_hash: Annotated[str | None, Field("Revision of the workers that is rolled out.")] = None
 
 
 class ProgressStatus(Struct):
-    """The best that the graph has reached on its way to the present spec."""
+    """Most replicas that were ready during the current rollout."""
 
     ready_replicas: Annotated[
         int, Field("Most ready replicas of the newest spec so far.", minimum=0, format="int32")
@@ -209,34 +207,35 @@ class ProgressStatus(Struct):
         int, Field("Generation of the spec when that was reached first.", format="int64")
     ] = 0
     spec_hash: Annotated[
-        str | None, Field("Hash of the spec that this is about, without numbers of replicas.")
+        str | None, Field("Hash of the spec that this describes, without replica counts.")
     ] = None
 
 
 class DynamoGraphDeploymentStatus(Struct):
-    """What is true of a graph now."""
+    """Observed state of a graph."""
 
     observed_generation: Annotated[
-        int, Field("Generation of the spec that this status is about.", format="int64")
+        int, Field("Generation of the spec that this status describes.", format="int64")
     ] = 0
     state: Annotated[
         str | None,
         Field("Summary in one word: `initializing`, `pending`, `successful` or `failed`."),
     ] = None
     conditions: Annotated[
-        tuple[Condition, ...], Field("What is true of the graph now, one entry per type.")
+        tuple[Condition, ...], Field("Current conditions of the graph, one entry per type.")
     ] = ()
     services: Annotated[
         dict[str, ServiceReplicaStatus], Field("Replica counts of each service.")
     ] = {}
-    restart: Annotated[
-        RestartStatus | None, Field("How far the restart that was asked for last is.")
-    ] = None
+    restart: Annotated[RestartStatus | None, Field("Progress of the last requested restart.")] = (
+        None
+    )
     rolling_update: Annotated[
-        RollingUpdateStatus | None, Field("How far the newest rolling update of the workers is.")
+        RollingUpdateStatus | None, Field("Progress of the latest rolling update of the workers.")
     ] = None
     progress: Annotated[
-        ProgressStatus | None, Field("What was reached so far; gone once the graph is ready.")
+        ProgressStatus | None,
+        Field("Progress of the current rollout; removed when the graph is ready."),
     ] = None
     replicas: Annotated[
         int | None,
@@ -254,13 +253,13 @@ class DynamoGraphDeploymentStatus(Struct):
         str | None,
         Field("Backend that the workers run, as declared or as read from their commands."),
     ] = None
-    ready_services: Annotated[str | None, Field("Services that are ready, of how many: `3/4`.")] = (
-        None
-    )
+    ready_services: Annotated[
+        str | None, Field("Ready services of all services, such as `3/4`.")
+    ] = None
     gpus: Annotated[
         int | None,
         Field(
-            "GPUs that the graph asks for: nodes times GPUs times replicas of each service.",
+            "GPUs that the graph requests: nodes times GPUs times replicas of each service.",
             minimum=0,
             format="int32",
         ),
@@ -287,9 +286,9 @@ class DynamoGraphDeployment(Resource):
         scale=Scale(".spec.replicas", ".status.replicas", ".status.selector"),
     )
 
-    spec: Annotated[DynamoGraphDeploymentSpec, Field("The graph as it should be.")] = (
+    spec: Annotated[DynamoGraphDeploymentSpec, Field("Desired state of the graph.")] = (
         DynamoGraphDeploymentSpec()
     )
-    status: Annotated[DynamoGraphDeploymentStatus, Field("The graph as last observed.")] = (
+    status: Annotated[DynamoGraphDeploymentStatus, Field("Observed state of the graph.")] = (
         DynamoGraphDeploymentStatus()
     )

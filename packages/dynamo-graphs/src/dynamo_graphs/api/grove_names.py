@@ -29,7 +29,7 @@ class GangNames:
     services: Mapping[str, str]
 
     def child(self, service: str) -> str:
-        """The live PodClique or PodCliqueScalingGroup of a service. Grove makes it."""
+        """The name of a service's PodClique or PodCliqueScalingGroup, which Grove creates."""
         return f"{self.set}-0-{self.services[service]}"
 
 
@@ -45,7 +45,7 @@ def gang_names_of(graph: DynamoGraphDeployment) -> GangNames:
 
 
 def gang_names(graph: str, services: Mapping[str, bool]) -> GangNames:
-    """The names for a graph whose services are these; the values tell which span several nodes."""
+    """The names for a graph with these services; the values are whether each is multinode."""
     whole = shortened(graph, COMBINED_LIMIT)
     fits = all(
         _fits(whole, key, is_multinode=is_multinode) for key, is_multinode in services.items()

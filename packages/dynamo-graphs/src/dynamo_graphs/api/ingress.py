@@ -1,4 +1,4 @@
-"""How a component is reached from outside the cluster."""
+"""Access to a component from outside the cluster: Ingress or VirtualService."""
 
 from typing import Annotated
 
@@ -15,17 +15,17 @@ class IngressTls(Struct):
 
 
 class IngressSpec(Struct):
-    """How a component is reached from outside the cluster."""
+    """Exposes a component outside the cluster."""
 
     enabled: Annotated[
-        bool, Field("Whether an Ingress, or a VirtualService, is made for the component.")
+        bool, Field("Create an Ingress, or a VirtualService, for the component.")
     ] = False
     host: Annotated[str | None, Field("Host name, between `hostPrefix` and `hostSuffix`.")] = None
     use_virtual_service: Annotated[
-        bool, Field("Make an Istio VirtualService in place of an Ingress.")
+        bool, Field("Create an Istio VirtualService in place of an Ingress.")
     ] = False
     virtual_service_gateway: Annotated[
-        str | None, Field("Istio gateway of the VirtualService. Without it none is made.")
+        str | None, Field("Istio gateway of the VirtualService, which is not created without it.")
     ] = None
     host_prefix: Annotated[
         str | None, Field("Text put directly in front of `host`; no separator is added.")
@@ -42,5 +42,5 @@ class IngressSpec(Struct):
     ] = None
     ingress_controller_class_name: Annotated[
         str | None,
-        Field("Ingress class, such as `nginx`. Without it no Ingress is made."),
+        Field("Ingress class, such as `nginx`. Without it no Ingress is created."),
     ] = None

@@ -5,7 +5,7 @@ from enum import Enum
 
 
 class Use(Enum):
-    """Where a key stands, and who writes it."""
+    """Whether a key is a label or an annotation, and who writes it."""
 
     LABEL = "label"
     READ = "annotation that we read"

@@ -352,7 +352,7 @@ SELECTING = frozenset(
         WORKER_HASH,
     )
 )
-"""Labels that tell our pods apart. A user's value for one of them is not taken over."""
+"""Labels that our selectors use. A user's value for one of them is ignored."""
 
 SWITCHES = frozenset(
     (

@@ -11,7 +11,7 @@ from kube_runtime.types.meta import Condition, Resource, Struct
 
 
 class ModelSource(Struct):
-    """Where the weights of a model are."""
+    """Location of a model's weights."""
 
     uri: Annotated[
         str,
@@ -23,7 +23,7 @@ class ModelSource(Struct):
 
 
 class DynamoModelSpec(Struct):
-    """Which model, on top of which base model."""
+    """Spec of a model: its name, its base model and its weights."""
 
     TRANSITIONS: ClassVar[Transitions] = (
         immutable("modelType", "spec.modelType"),
@@ -50,18 +50,18 @@ class DynamoModelSpec(Struct):
     ] = "base"
     source: Annotated[
         ModelSource | None,
-        Field("Where the weights are. Needed for a LoRA, not looked at for the other types."),
+        Field("Location of the weights; required for a LoRA, ignored for the other types."),
     ] = None
 
 
 class EndpointInfo(Struct, kw_only=True):
-    """One pod that serves the base model. What is empty or false is left out, but for `ready`."""
+    """One pod that serves the base model. Empty and false fields other than `ready` are left out."""
 
     address: Annotated[str, Field("Base URL of the endpoint, such as `http://10.0.1.5:9090`.")]
     pod_name: Annotated[str, Field("Name of the pod behind the endpoint.", required=False)] = ""
     pod_uid: Annotated[
         str,
-        Field("Identity of that pod. What is said here is of this pod, not of one of its name."),
+        Field("UID of that pod. A new pod of the same name has an entry of its own."),
     ] = msgspec.field(name="podUID", default="")
     ready: Annotated[
         bool,
@@ -72,24 +72,24 @@ class EndpointInfo(Struct, kw_only=True):
     ]
     message: Annotated[str, Field("Why the endpoint is not ready, or what went wrong last.")] = ""
     loaded_name: Annotated[str, Field("Name of the adapter that the endpoint has loaded.")] = ""
-    loaded_uri: Annotated[str, Field("Where that adapter was loaded from.")] = msgspec.field(
-        name="loadedURI", default=""
+    loaded_uri: Annotated[str, Field("Address from which that adapter was loaded.")] = (
+        msgspec.field(name="loadedURI", default="")
     )
     tried_name: Annotated[
         str,
         Field(
-            "Name of an adapter that the endpoint may have loaded: it was told to load or to unload "
-            "it, and has not confirmed."
+            "Name of an adapter that the endpoint may have loaded: the operator sent a request to load "
+            "or unload it that the endpoint has not confirmed."
         ),
     ] = ""
-    tried_uri: Annotated[str, Field("Where that adapter comes from.")] = msgspec.field(
+    tried_uri: Annotated[str, Field("Address of that adapter.")] = msgspec.field(
         name="triedURI", default=""
     )
     leftovers: Annotated[
         tuple[str, ...], Field("Names of adapters that are still to be unloaded.")
     ] = ()
     reloading: Annotated[
-        bool, Field("Whether the adapter was taken away to be loaded from another address.")
+        bool, Field("Whether the adapter was unloaded to be loaded from another address.")
     ] = False
     unable: Annotated[
         bool, Field("Whether the endpoint has no adapter API, so that nothing can be loaded.")
@@ -97,19 +97,19 @@ class EndpointInfo(Struct, kw_only=True):
     fallback_covered: Annotated[
         bool,
         Field(
-            "Whether a prefill worker without adapter API is made up for: other workers of its graph "
+            "Whether other workers cover a prefill worker without adapter API: workers of its graph "
             "have the adapter."
         ),
     ] = False
     failures: Annotated[int, Field("Failed requests in a row.", format="int64")] = 0
     last_attempt_time: Annotated[
         str | None,
-        Field("When the endpoint was last told to load or to unload.", format="date-time"),
+        Field("Time of the last load or unload request to the endpoint.", format="date-time"),
     ] = None
 
 
 class DynamoModelStatus(Struct, omit_defaults=False):
-    """Where the model is served now."""
+    """Observed endpoints of the model."""
 
     endpoints: Annotated[
         tuple[EndpointInfo, ...], Field("All endpoints of the base model, ready or not.")
@@ -117,21 +117,21 @@ class DynamoModelStatus(Struct, omit_defaults=False):
     former_endpoints: Annotated[
         tuple[EndpointInfo, ...],
         Field(
-            "Pods that are no endpoints now and may still have an adapter of this model. It is being "
-            "unloaded where the pod serves another base model."
+            "Pods that are not endpoints any more and may still have an adapter of this model. The "
+            "operator unloads it where the pod serves another base model."
         ),
     ] = ()
     ready_pods: Annotated[
-        int | None, Field("How many pods of the endpoints are Ready, for any type.", format="int64")
+        int | None, Field("Number of endpoints whose pods are Ready, for any type.", format="int64")
     ] = None
     ready_endpoints: Annotated[
-        int | None, Field("How many endpoints are ready.", format="int64", required=True)
+        int | None, Field("Number of ready endpoints.", format="int64", required=True)
     ] = None
     total_endpoints: Annotated[
-        int | None, Field("How many endpoints there are.", format="int64", required=True)
+        int | None, Field("Number of endpoints.", format="int64", required=True)
     ] = None
     conditions: Annotated[
-        tuple[Condition, ...], Field("What is true of the model now, one entry per type.")
+        tuple[Condition, ...], Field("Current conditions of the model, one entry per type.")
     ] = ()
 
 
@@ -156,8 +156,8 @@ class DynamoModel(Resource):
     )
 
     spec: Annotated[
-        DynamoModelSpec | None, Field("Which model, and on top of which base model.")
+        DynamoModelSpec | None, Field("Desired state: the model and its base model.")
     ] = None
-    status: Annotated[DynamoModelStatus, Field("Where the model is served, as last observed.")] = (
+    status: Annotated[DynamoModelStatus, Field("Observed endpoints of the model.")] = (
         DynamoModelStatus()
     )

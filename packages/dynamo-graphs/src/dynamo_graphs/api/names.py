@@ -24,7 +24,7 @@ _NOT_IN_VALUE = re.compile(r"[^A-Za-z0-9._-]")
 
 
 def short_hash(text: str) -> str:
-    """Eight hexadecimal digits that stand for the text."""
+    """Hash of the text: eight hexadecimal digits."""
     return hashlib.sha256(text.encode()).hexdigest()[:HASH_LENGTH]
 
 
@@ -76,7 +76,7 @@ def workload_name(component: str) -> str:
 
 
 def debug_workload_name(component: str) -> str:
-    """The Deployment that a developer may stop and step through, beside the one that serves."""
+    """The second Deployment of a component, for debugging."""
     return dns_label(f"{component}-d")
 
 
@@ -90,18 +90,18 @@ def group_name(component: str, index: int) -> str:
 
 
 def service_name(component: str, suffix: str = "") -> str:
-    """A component's Service. The suffix tells apart the Services of one that is debugged."""
+    """A component's Service. The suffix distinguishes the Services for debugging."""
     return dns_label(f"{component}{suffix}")
 
 
 def volume_name(claim: str) -> str:
-    """The volume of a claim. Claims may have dots and long names, volumes may not."""
+    """The volume of a PVC. PVCs may have dots and long names, volumes may not."""
     label = dns_label(claim)
     return label if label == claim else dns_label(f"{label[:48].rstrip('-')}-{short_hash(claim)}")
 
 
 def dynamo_namespace(kubernetes_namespace: str, graph: str) -> str:
-    """Where a graph's processes find each other; without dots, at which its readers split it."""
+    """A graph's Dynamo namespace; without dots, since its readers split it there."""
     return label_value(f"{kubernetes_namespace}-{graph}".replace(".", "-"))
 
 
@@ -115,12 +115,12 @@ def generations_dynamo_namespace(kubernetes_namespace: str, graph: str) -> str:
 
 
 def generation_dynamo_namespace(kubernetes_namespace: str, graph: str, generation: str) -> str:
-    """Where the workers of one generation find each other, and nobody else."""
+    """The Dynamo namespace of one revision of the workers, shared with no other pods."""
     return f"{generations_dynamo_namespace(kubernetes_namespace, graph)}-{generation}"
 
 
 def model_hash(model: str) -> str:
-    """What stands for a model name in labels."""
+    """Hash of a model name, for labels."""
     return short_hash(model)
 
 
@@ -130,22 +130,22 @@ def model_service_name(model: str) -> str:
 
 
 def discovery_service_account(graph: str) -> str:
-    """The account with which a graph's pods find each other through the API server."""
+    """The ServiceAccount with which a graph's pods discover each other through the API server."""
     return dns_subdomain(f"{graph}-k8s-service-discovery")
 
 
 def discovery_role(graph: str) -> str:
-    """The Role of that account."""
+    """The Role of that ServiceAccount."""
     return dns_subdomain(f"{graph}-k8s-service-discovery-role")
 
 
 def discovery_role_binding(graph: str) -> str:
-    """What gives that Role to that account."""
+    """The RoleBinding of that Role and ServiceAccount."""
     return dns_subdomain(f"{graph}-k8s-service-discovery-binding")
 
 
 def role_binding(service_account: str) -> str:
-    """The RoleBinding of a fixed service account, such as the planner's."""
+    """The RoleBinding of a fixed ServiceAccount, such as the planner's."""
     return f"{service_account}-binding"
 
 
@@ -178,5 +178,5 @@ def profiling_base(request: str, uid: str) -> str:
 
 
 def profiling_output(request: str) -> str:
-    """The ConfigMap with what profiling for a request has found."""
+    """The ConfigMap with the profiling results of a request."""
     return dns_subdomain(f"dgdr-output-{request}")

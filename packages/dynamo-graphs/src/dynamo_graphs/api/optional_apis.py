@@ -28,7 +28,7 @@ class OptionalApi:
 
     @property
     def value(self) -> str:
-        """The chart value that grants it."""
+        """The chart value that grants access to it."""
         return f"{_VALUES}.{self.key}"
 
 
@@ -46,7 +46,7 @@ OPTIONAL_APIS = (GROVE, KAI, LEADER_WORKER_SET, INFERENCE_POOL, ISTIO)
 
 
 def granted_by(kind: Kind) -> str:
-    """What gives the operator the right to a kind, for messages; "" for a kind of no optional API."""
+    """The chart value that grants access to a kind, for messages; "" if its API is not optional."""
     values = (each.value for each in OPTIONAL_APIS if kind in each.kinds)
     return next((f"the chart value {value}=true" for value in values), "")
 

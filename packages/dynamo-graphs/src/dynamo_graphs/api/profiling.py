@@ -11,4 +11,4 @@ PROFILER, COPIER = "profiler", "output-copier"
 """Containers of a profiling Job."""
 
 OWN_VARIABLES = ("DGDR_NAME", "DGDR_NAMESPACE", "DGDR_UID")
-"""Variables by which the profiler knows whose it is; a user cannot set them."""
+"""Variables that identify the request to the profiler; a user cannot set them."""

@@ -1,7 +1,7 @@
-"""Who runs a graph's workloads, as it is recorded on the graph.
+"""The workload provider of a graph (components or Grove), as recorded on the graph.
 
 Validation, rendering and status all depend on it and read it here only. A graph without a record is
-treated as one of components; whoever holds a new graph records the choice first (`recorded`).
+treated as one of components; code that handles a new graph records the choice first (`recorded`).
 """
 
 import msgspec
@@ -19,7 +19,7 @@ def is_on_grove(graph: DynamoGraphDeployment) -> bool:
 
 
 def recorded(graph: DynamoGraphDeployment, provider: str) -> DynamoGraphDeployment:
-    """The graph as it is with this provider on record."""
+    """Return the graph with this provider recorded."""
     annotations = {**graph.metadata.annotations, labels.WORKLOAD_PROVIDER: provider}
     metadata = msgspec.structs.replace(graph.metadata, annotations=annotations)
     return msgspec.structs.replace(graph, metadata=metadata)

@@ -12,7 +12,7 @@ from kube_runtime.types.meta import Condition, Resource, Struct
 
 DEFAULT_BASE_CONFIG_KEY = "disagg.yaml"
 MOST_ENTRIES = 1000
-"""Of a list or map that only our definition has; what the Go operator has too stays as free as there."""
+"""Most entries of a list or map that only our CRD has; those of the Go operator have no limit."""
 
 
 class ConfigMapReference(Struct):
@@ -26,7 +26,7 @@ class ConfigMapReference(Struct):
 
 
 class ProfilingConfig(Struct):
-    """How the profiling Job runs."""
+    """Settings of the profiling Job."""
 
     profiler_image: Annotated[
         str, Field("Image that contains the profiler, usually a Dynamo runtime image.")
@@ -102,7 +102,7 @@ class ProfilingConfig(Struct):
     service_account_name: Annotated[
         str | None,
         Field(
-            "Account of the profiling pod, in place of the one that the operator makes. It needs "
+            "ServiceAccount of the profiling pod, in place of the operator's. It needs "
             "the permissions of the ClusterRole for profiling.",
             max_length=SUBDOMAIN_LIMIT,
         ),
@@ -130,7 +130,7 @@ class ProfilingConfig(Struct):
     ttl_seconds_after_finished: Annotated[
         int | None,
         Field(
-            "How many seconds after its end the Job is deleted, at least 60. Left out, it stays as long "
+            "Seconds from the Job's end to its deletion, at least 60. Left out, it stays as long "
             "as the request.",
             minimum=0,
             format="int32",
@@ -139,8 +139,8 @@ class ProfilingConfig(Struct):
     backoff_limit: Annotated[
         int | None,
         Field(
-            "How often a pod that was lost, for example to an eviction, is replaced; default 3. A "
-            "profiler that has failed is never run again.",
+            "Replacements for pods that are lost, for example to an eviction; default 3. A "
+            "profiler that has failed does not run again.",
             minimum=0,
             format="int32",
         ),
@@ -148,7 +148,7 @@ class ProfilingConfig(Struct):
     active_deadline_seconds: Annotated[
         int | None,
         Field(
-            "How many seconds profiling may take altogether; default 86400, a day.",
+            "Seconds that profiling may take in total; default 86400, a day.",
             minimum=1,
             format="int64",
         ),
@@ -156,11 +156,11 @@ class ProfilingConfig(Struct):
 
 
 class DeploymentOverrides(Struct):
-    """What the generated graph gets on top of the profiler's answer."""
+    """Changes to the generated graph after profiling."""
 
-    name: Annotated[
-        str | None, Field("Name of the graph. Left out, it is called like the request.")
-    ] = None
+    name: Annotated[str | None, Field("Name of the graph. Left out, it is the request's name.")] = (
+        None
+    )
     namespace: Annotated[
         str | None, Field("Namespace of the graph. Left out, it is the request's own.")
     ] = None
@@ -178,7 +178,7 @@ class DeploymentOverrides(Struct):
 
 
 class DynamoGraphDeploymentRequestSpec(Struct):
-    """What to profile, and what to do with the answer. Fixed once profiling has started."""
+    """What to profile, and what to do with the result. Immutable once profiling has started."""
 
     model: Annotated[
         str, Field("Model to deploy, such as `Qwen/Qwen3-0.6B`; also given to the profiler.")
@@ -187,7 +187,7 @@ class DynamoGraphDeploymentRequestSpec(Struct):
         Literal["vllm", "sglang", "trtllm"],
         Field("Inference backend to profile; also given to the profiler."),
     ]
-    profiling_config: Annotated[ProfilingConfig, Field("How the profiling Job runs.")]
+    profiling_config: Annotated[ProfilingConfig, Field("Settings of the profiling Job.")]
     use_mocker: Annotated[
         bool,
         Field(
@@ -226,12 +226,12 @@ class DeploymentStatus(Struct):
     state: Annotated[str | None, Field("Copy of the graph's `status.state`.")] = None
     created: Annotated[
         bool,
-        Field("Whether the graph was created once. A graph that you delete is not created again."),
+        Field("Whether the graph was created. A graph that you delete is not recreated."),
     ] = False
 
 
 class DynamoGraphDeploymentRequestStatus(Struct):
-    """How far a request is."""
+    """Progress of a request."""
 
     state: Annotated[
         str | None,
@@ -248,12 +248,12 @@ class DynamoGraphDeploymentRequestStatus(Struct):
     conditions: Annotated[
         tuple[Condition, ...],
         Field(
-            "What is true of the request now, one entry per type: `Validation`, `Profiling`, "
+            "Current conditions of the request, one entry per type: `Validation`, `Profiling`, "
             "`SpecGenerated`, `DeploymentReady`, and `Succeeded`, which sums them up."
         ),
     ] = ()
     profiling_results: Annotated[
-        str | None, Field("Where the results are kept, as `configmap/NAME`.")
+        str | None, Field("ConfigMap with the results, as `configmap/NAME`.")
     ] = None
     generated_deployment: Annotated[
         Object | None,
@@ -273,21 +273,21 @@ class DynamoGraphDeploymentRequestStatus(Struct):
         DeploymentStatus | None, Field("The graph created because of `autoApply`.")
     ] = None
     message: Annotated[
-        str | None, Field("What is going on, or what went wrong, in one sentence.")
+        str | None, Field("Current step, or the cause of the failure, in one sentence.")
     ] = None
     profiling_phase: Annotated[
         str | None,
         Field(
-            "How far the profiler says it is: `Initializing`, `SweepingPrefill`, `SweepingDecode`, "
+            "Phase that the profiler reports: `Initializing`, `SweepingPrefill`, `SweepingDecode`, "
             "`SelectingConfig`, `BuildingCurves`, `GeneratingDGD` or `Done`."
         ),
     ] = None
     profiling_job_name: Annotated[str | None, Field("Name of the Job that profiles.")] = None
     start_time: Annotated[
-        str | None, Field("When profiling was asked for.", format="date-time")
+        str | None, Field("When profiling was requested.", format="date-time")
     ] = None
     completion_time: Annotated[
-        str | None, Field("When profiling ended, well or not.", format="date-time")
+        str | None, Field("When profiling succeeded or failed.", format="date-time")
     ] = None
     accepted_spec: Annotated[
         Object | None,
@@ -326,5 +326,5 @@ class DynamoGraphDeploymentRequest(Resource):
         Field("What to profile, and what to do with the answer."),
     ] = None
     status: Annotated[
-        DynamoGraphDeploymentRequestStatus, Field("How far the request is, as last observed.")
+        DynamoGraphDeploymentRequestStatus, Field("Observed state of the request.")
     ] = DynamoGraphDeploymentRequestStatus()

@@ -10,11 +10,11 @@ from kube_runtime.types.meta import Struct
 class ResourceItem(Struct):
     """Requests or limits of a component."""
 
-    cpu: Annotated[str | None, Field("Processors, such as `2` or `500m`.")] = None
+    cpu: Annotated[str | None, Field("CPU, such as `2` or `500m`.")] = None
     memory: Annotated[str | None, Field("Memory, such as `16Gi`.")] = None
     gpu: Annotated[
         str | None,
-        Field("Number of GPUs on each node; a component of several nodes gets this many on each."),
+        Field("Number of GPUs of each pod; a multinode component gets this many on each node."),
     ] = None
     gpu_type: Annotated[
         str | None,
@@ -29,12 +29,12 @@ class ResourceItem(Struct):
 
 
 class Resources(Struct):
-    """Requests, limits and claims of a component."""
+    """Requests, limits and resource claims of a component."""
 
     requests: Annotated[
-        ResourceItem | None, Field("What the scheduler sets aside for each pod.")
+        ResourceItem | None, Field("Resources that the scheduler reserves for each pod.")
     ] = None
-    limits: Annotated[ResourceItem | None, Field("What each pod may use at most.")] = None
+    limits: Annotated[ResourceItem | None, Field("Most resources that each pod may use.")] = None
     claims: Annotated[
         tuple[Object, ...],
         Field("Resource claims of the pod that the main container uses.", embeds="ResourceClaim"),

@@ -1,4 +1,4 @@
-"""Generations of workers: what one is made of, which services belong to it, how it is told apart.
+"""Revisions of workers: what one consists of, which services belong to it, how it is identified.
 
 The hash covers what the user set, not what we render from it, so that another release of ours makes no
 new revision; and it has a version, so that a better one can replace it one day without rolling running
@@ -20,14 +20,14 @@ from dynamo_graphs.api.roles import is_worker
 
 MANAGED, NATIVE = "managed", "native"
 MODES = (MANAGED, NATIVE)
-"""The values of the annotation that says who replaces workers."""
+"""Values of the annotation that chooses how workers are replaced."""
 
 LATEST = 1
 VERSIONS = frozenset((1,))
 """The versions of the hash that we can compute."""
 
 FOUND_BY = "DYN_NAMESPACE_PREFIX"
-"""The variable that tells frontends what the Dynamo namespaces of their workers begin with."""
+"""The variable with the prefix of the workers' Dynamo namespaces, for frontends."""
 
 _BESIDE_PODS_1 = frozenset(
     (
@@ -81,7 +81,7 @@ def is_managed(graph: DynamoGraphDeployment) -> bool:
 
 
 def can_be_isolated(service: ComponentSpec) -> bool:
-    """Whether a service's pods can come in generations.
+    """Whether a service's pods can have revisions.
 
     Only workers do. Those on several nodes are replaced by who runs such groups, and the Dynamo namespace
     that all graphs share has no generations.
@@ -90,13 +90,13 @@ def can_be_isolated(service: ComponentSpec) -> bool:
 
 
 def generation_services(graph: DynamoGraphDeployment) -> dict[str, ComponentSpec]:
-    """The services of a graph whose pods come in generations, by name."""
+    """The services of a graph whose pods have revisions, by name."""
     services = sorted(graph.spec.services.items())
     return {key: each for key, each in services if can_be_isolated(each)}
 
 
 def first_generation(graph: DynamoGraphDeployment) -> WorkerGeneration:
-    """The generation of a graph of which nothing exists yet."""
+    """The revision of a graph that has no objects yet."""
     if not is_managed(graph) or not generation_services(graph):
         return PLAIN
     content = worker_content(graph)
@@ -104,7 +104,7 @@ def first_generation(graph: DynamoGraphDeployment) -> WorkerGeneration:
 
 
 def found_by(graph: DynamoGraphDeployment, *, finds_plain: bool) -> str:
-    """What the Dynamo namespaces of the workers that frontends must find begin with.
+    """The prefix of the Dynamo namespaces of the workers that frontends must find.
 
     `finds_plain` is whether they must find workers in the graph's own Dynamo namespace too. That takes a
     prefix which the namespaces of other graphs may have as well.
@@ -128,14 +128,14 @@ def worker_component_name(
 
 
 def worker_content(graph: DynamoGraphDeployment, version: int = LATEST) -> str:
-    """What stands for all that the user says of the workers' pods: `{version}:{eight digits}`."""
+    """Hash of the user's settings of the workers' pods: `{version}:{eight digits}`."""
     body = _said_1(graph)
     text = msgspec.json.encode(body, order="sorted")
     return f"{version}:{hashlib.sha256(text).hexdigest()[: names.HASH_LENGTH]}"
 
 
 def version_of(content: str) -> int:
-    """The version with which that was computed. 0 means: one that we cannot compute."""
+    """The version of a hash; 0 if we cannot compute that version."""
     version, colon, _ = content.partition(":")
     known = {str(each): each for each in VERSIONS}
     return known.get(version, 0) if colon else 0

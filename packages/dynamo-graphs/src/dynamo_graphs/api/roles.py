@@ -1,4 +1,4 @@
-"""What a service of a graph is, as others ask for it: a worker, or one that autoscalers may scale."""
+"""Properties of a graph's services: whether one is a worker, and whether autoscalers may scale it."""
 
 from dynamo_graphs.api.component import ComponentSpec
 
@@ -12,7 +12,7 @@ def is_worker(service: ComponentSpec) -> bool:
 
 
 def has_adapter(service: ComponentSpec) -> bool:
-    """Whether the service's replicas are to be set through a scaling adapter."""
+    """Whether a scaling adapter owns the service's replicas."""
     return service.scaling_adapter is not None and service.scaling_adapter.enabled
 
 

@@ -22,36 +22,36 @@ class ServiceReference(Struct):
 
 
 class DynamoGraphDeploymentScalingAdapterSpec(Struct):
-    """How many replicas which service should have."""
+    """Desired replicas of one service."""
 
     replicas: Annotated[
         int,
         Field(
-            "Wanted replicas of the service. An autoscaler sets it through the scale subresource; "
+            "Desired replicas of the service. An autoscaler sets it through the scale subresource; "
             "the operator copies it into the graph.",
             minimum=0,
             format="int32",
         ),
     ]
-    dgd_ref: Annotated[ServiceReference, Field("The graph and the service in it that is scaled.")]
+    dgd_ref: Annotated[ServiceReference, Field("Graph and service to scale.")]
 
 
 class DynamoGraphDeploymentScalingAdapterStatus(Struct):
-    """What the scale subresource reports."""
+    """Observed scale of the service, for the scale subresource."""
 
-    replicas: Annotated[
-        int | None, Field("Replicas of the service that exist now, as observed.", format="int32")
-    ] = None
+    replicas: Annotated[int | None, Field("Observed replicas of the service.", format="int32")] = (
+        None
+    )
     desired_replicas: Annotated[
         int | None,
-        Field("Replicas that the graph was last asked for.", minimum=0, format="int32"),
+        Field("Replicas that the adapter last wrote to the graph.", minimum=0, format="int32"),
     ] = None
     observed_generation: Annotated[
-        int, Field("Generation of the spec that this status is about.", format="int64")
+        int, Field("Generation of the spec that this status describes.", format="int64")
     ] = 0
     conditions: Annotated[
         tuple[Condition, ...],
-        Field("What is true of the adapter now, one entry per type."),
+        Field("Current conditions of the adapter, one entry per type."),
     ] = ()
     selector: Annotated[
         str | None,
@@ -66,7 +66,7 @@ class DynamoGraphDeploymentScalingAdapterStatus(Struct):
 class DynamoGraphDeploymentScalingAdapter(Resource):
     """Lets an autoscaler set the replicas of one service of a graph through the scale subresource.
 
-    The operator makes one for every service whose `scalingAdapter.enabled` is true.
+    The operator creates one for every service whose `scalingAdapter.enabled` is true.
     """
 
     KIND = Kind(
@@ -92,8 +92,8 @@ class DynamoGraphDeploymentScalingAdapter(Resource):
     metadata: ScaledMetadata = ScaledMetadata()
     spec: Annotated[
         DynamoGraphDeploymentScalingAdapterSpec | None,
-        Field("The wanted replicas, and of what."),
+        Field("Desired replicas of the service."),
     ] = None
     status: Annotated[
-        DynamoGraphDeploymentScalingAdapterStatus, Field("What was done, as last observed.")
+        DynamoGraphDeploymentScalingAdapterStatus, Field("Observed scale of the service.")
     ] = DynamoGraphDeploymentScalingAdapterStatus()

@@ -1,4 +1,4 @@
-"""What a service's status says: counts of its replicas, and which pods hold it up."""
+"""Status of a service: replica counts, and the pods that are not ready with their causes."""
 
 from typing import Annotated, Literal
 
@@ -11,16 +11,18 @@ class BlockedPod(Struct):
 
     name: Annotated[str, Field("Name of the pod.")]
     reason: Annotated[
-        str, Field("Why it is not ready: a reason of `Ready`, or the kubelet's own word.")
+        str, Field("Why it is not ready: a reason of `Ready`, or the kubelet's reason.")
     ]
-    container: Annotated[str | None, Field("The container that holds it up, if it is one.")] = None
+    container: Annotated[str | None, Field("The container that is the cause, if there is one.")] = (
+        None
+    )
     message: Annotated[
-        str | None, Field("What the scheduler, the kubelet or the container said.")
+        str | None, Field("Message of the scheduler, the kubelet or the container.")
     ] = None
-    since: Annotated[str | None, Field("Since when it is so.", format="date-time")] = None
+    since: Annotated[str | None, Field("When this began.", format="date-time")] = None
     restarts: Annotated[
         int | None,
-        Field("How often its containers were started again.", minimum=0, format="int32"),
+        Field("Number of restarts of its containers.", minimum=0, format="int32"),
     ] = None
 
 
@@ -36,7 +38,7 @@ class ServiceReplicaStatus(Struct, omit_defaults=False):
         int, Field("Replicas that exist and are not being deleted.", minimum=0, format="int32")
     ]
     updated_replicas: Annotated[
-        int, Field("Replicas that run the present revision.", minimum=0, format="int32")
+        int, Field("Replicas of the current revision.", minimum=0, format="int32")
     ]
     ready_replicas: Annotated[
         int | None,

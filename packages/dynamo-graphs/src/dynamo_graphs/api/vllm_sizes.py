@@ -1,4 +1,4 @@
-"""How a vLLM command spreads a model over GPUs: the sizes that it names, and what follows from them."""
+"""How a vLLM command spreads a model over GPUs, from its parallelism flags."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ _NUMBER = re.compile(r"[1-9]\d{0,8}", re.ASCII)
 
 
 class Mode(Enum):
-    """What the nodes of one replica do together."""
+    """How the nodes of one replica share the work."""
 
     ALONE = "each node for itself"
     RAY = "one model over all nodes"
@@ -30,7 +30,7 @@ class Parallelism:
 
 
 def mode(gpus: int, wanted: Parallelism) -> Mode:
-    """What nodes with that many GPUs each do."""
+    """How nodes with that many GPUs each share the work."""
     if gpus and wanted.cut > gpus:
         return Mode.RAY
     is_spread = gpus and wanted.cut * wanted.copies > gpus

@@ -1,4 +1,4 @@
-"""DynamoWorkerMetadata: what a worker pod says about itself; written by workers, never by us."""
+"""DynamoWorkerMetadata: the discovery record of a worker pod; written by workers, never by us."""
 
 from typing import Annotated, ClassVar
 
@@ -9,7 +9,7 @@ from kube_runtime.types.meta import Resource, Struct
 
 
 class DynamoWorkerMetadataSpec(Struct):
-    """What a worker tells the other pods of its graph."""
+    """Data that a worker publishes for the other pods of its graph."""
 
     data: Annotated[
         Object,
@@ -30,4 +30,6 @@ class DynamoWorkerMetadata(Resource):
     KIND = Kind(GROUP, VERSION, "DynamoWorkerMetadata", "dynamoworkermetadatas")
     DEFINITION: ClassVar = Definition(short_names=("dwm",), columns=(AGE,), status=False)
 
-    spec: Annotated[DynamoWorkerMetadataSpec | None, Field("What the worker has published.")] = None
+    spec: Annotated[
+        DynamoWorkerMetadataSpec | None, Field("Data that the worker has published.")
+    ] = None

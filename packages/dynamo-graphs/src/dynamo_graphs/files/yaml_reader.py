@@ -242,6 +242,6 @@ def _node_at(node: yaml.Node, path: str) -> yaml.Node:
 def _steps(path: str) -> Iterator[str]:
     """The keys and indices of a path, up to a bracket that is not closed."""
     at = 0
-    while step := _STEP.match(path, at):  # a search would start anew at every bracket
+    while step := _STEP.match(path, at):  # a search would restart at every bracket
         yield step[step.lastindex or 0]
         at = step.end()

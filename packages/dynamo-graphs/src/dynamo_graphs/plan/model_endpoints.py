@@ -47,7 +47,7 @@ def endpoints(
 
     `remembered` is by place. A pod with another uid is a new one, whatever its name; only what an earlier
     operator remembered goes by address, because it noted no uid. A pod that serves together with a leader is
-    no endpoint.
+    not an endpoint.
     """
     found: dict[Place, Endpoint] = {}
     hash_ = names.model_hash(base_model)

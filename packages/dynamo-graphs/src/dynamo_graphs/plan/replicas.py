@@ -1,8 +1,8 @@
-"""How many replicas a service shall have now, given all who have a say in it.
+"""The desired replicas of a service, from all sources that set them.
 
-Strongest first: a suspended graph, the service's scaling adapter, the graph's factor on the number in the
-spec. Whoever writes the number in the spec is not asked while an adapter is there, so the two cannot pull
-at one service.
+Highest precedence first: a suspended graph, the service's scaling adapter, the graph's factor on the number
+in the spec. The number in the spec is ignored while an adapter is there, so the two cannot compete for one
+service.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -22,8 +22,8 @@ def effective_replicas(
 ) -> dict[str, int | None]:
     """The replicas of each service; `adapters` are what scaling adapters say, `zero` is suspended.
 
-    None means: nobody says a number, and none was ever written for the service, so that its workload may
-    have any. Once the operator has written one it stands for it, or the service would stay where it was left.
+    None if no source sets a number and the operator never wrote one for the service: its workload may have
+    any. Once the operator has written one it keeps setting it, or the service would keep its last size.
     """
     return {
         key: 0 if key in zero else adapters.get(key, _own(graph, key))

@@ -78,7 +78,7 @@ class RequestReason(StrEnum):
 class Stage(Enum):
     """What a request is waiting for; it says which facts are needed."""
 
-    JUDGED = "to be judged"
+    JUDGED = "to be validated"
     STARTED = "to be started"
     PROFILED = "to be profiled"
     DEPLOYED = "to be deployed"
@@ -118,7 +118,7 @@ RETRIED: dict[tuple[RequestConditionType, RequestReason], Stage] = {
     (RequestConditionType.DEPLOYED, RequestReason.DEPLOYMENT_CREATION_FAILED): Stage.DEPLOYED,
     (RequestConditionType.DEPLOYED, RequestReason.NAME_CONFLICT): Stage.DEPLOYED,
 }
-"""Failures that somebody else may clear away, and where the request goes on when he has."""
+"""Failures whose cause others can remove, and the stage at which the request then continues."""
 
 
 _STAGES: dict[str, Stage] = {
@@ -153,7 +153,7 @@ def accepted_spec(request: DynamoGraphDeploymentRequest) -> DynamoGraphDeploymen
     """
     accepted = request.status.accepted_spec
     if accepted is not None:
-        with suppress(msgspec.ValidationError):  # somebody has changed it
+        with suppress(msgspec.ValidationError):  # a user changed it
             return msgspec.convert(accepted, DynamoGraphDeploymentRequestSpec)
     if request.spec is None:
         raise ValueError("spec is missing")
@@ -178,7 +178,7 @@ def stage(request: DynamoGraphDeploymentRequest) -> Stage:
         and not accepted_spec(request).auto_apply
     ):
         return Stage.NOTHING
-    return _STAGES.get(state, Stage.JUDGED)  # nobody knows what another state means
+    return _STAGES.get(state, Stage.JUDGED)  # an unknown state
 
 
 def next_step(request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Action:
@@ -224,7 +224,7 @@ def _is_new(request: DynamoGraphDeploymentRequest) -> bool:
 
 def _retried(status: DynamoGraphDeploymentRequestStatus) -> Stage:
     if condition(status.conditions, RequestConditionType.SUCCEEDED) is None:
-        return Stage.NOTHING  # an earlier operator gave up, and nobody expects it to go on
+        return Stage.NOTHING  # an earlier operator gave up; the request does not continue
     if status.observed_generation == 0:
         return Stage.JUDGED
     for (type_, reason), where in RETRIED.items():

@@ -1,6 +1,6 @@
 """Whether results were written by the Job of their request.
 
-Every pod with the account of profiling, and every user with a right to ConfigMaps, may write the ConfigMap
+Every pod with the profiling ServiceAccount, and every user who may write ConfigMaps, may write the ConfigMap
 with the results. The copier therefore reports a digest of each file as its termination message, in the format
 of sha256sum. Only kubelets write the status of pods.
 """

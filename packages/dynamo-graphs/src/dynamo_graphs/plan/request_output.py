@@ -149,7 +149,7 @@ def documents(file: str, text: str) -> Iterator[Object]:
     """The documents that have a kind, as JSON; `file` is what messages call the text.
 
     Raises:
-        BadOutput: it is no YAML, or too large to be read.
+        BadOutput: it is not YAML, or too large to be read.
     """
     try:
         for each in yaml.load_all(text, Loader=_Loader):
@@ -260,7 +260,7 @@ def _checked(construct: Callable[[Any, Any], Any], what: str) -> Callable[[Any, 
     def checked(loader: _Loader, node: Any) -> Any:
         text = node.value if isinstance(node, yaml.ScalarNode) else ""
         if ":" in text:
-            return text  # 1:30 is no ninety to Kubernetes' reader
+            return text  # Kubernetes' reader does not take 1:30 for ninety
         try:
             value = construct(loader, node) if len(text) <= _NUMBER_LIMIT else math.nan
         except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError):

@@ -27,7 +27,7 @@ _OVER = frozenset((Phase.COMPLETED, Phase.SUPERSEDED, "Failed"))
 
 @dataclass(frozen=True, slots=True)
 class RestartPlan:
-    """The restart as it goes on from here.
+    """The next step of a restart.
 
     None means: `status` is None when no restart is known. `ids` is the id that each service's pods carry; a
     service that is not in it carries none.
@@ -66,7 +66,7 @@ def restart_plan(
 def _without_wish(
     graph: DynamoGraphDeployment, stored: RestartStatus | None, kept: Mapping[str, str]
 ) -> RestartPlan:
-    """The last restart stays on record. One that was under way ends where it is."""
+    """Keep the last restart in the status. One that was in progress ends where it is."""
     if stored is None or stored.phase not in _OVER:
         return RestartPlan(None, kept)
     if stored.phase == Phase.COMPLETED and stored.observed_id:

@@ -81,7 +81,7 @@ def plan_rollout(
     """The next step of the workers of a graph whose replicas are those that are in force.
 
     `leaving` are the pods of old components that are still there, by the name of their component. None
-    means: nobody counts them, so that an old component is gone when its replicas are.
+    means: the pods are not counted, so that an old component is gone when its replicas are.
     """
     if not found.old:
         return Rollout(found, found.target, through=tuple(generation_services(graph)))

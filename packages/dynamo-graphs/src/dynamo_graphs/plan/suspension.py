@@ -56,7 +56,7 @@ def suspension(graph: DynamoGraphDeployment, observed: Observed) -> Suspension:
 
 
 def _suspended(graph: DynamoGraphDeployment, observed: Observed) -> Suspension:
-    """Workers first, then the rest: a frontend without workers can at least say so.
+    """Workers first, then the rest: a frontend without workers can at least report that.
 
     A service that is added meanwhile begins with no replicas.
     """

@@ -84,7 +84,7 @@ def _identity(plan: ComponentPlan) -> list[Object]:
 
 
 def _resources(container: Object, component: Object) -> Object:
-    """The container's resources with the component's laid over them; claims add up."""
+    """The container's resources with the component's merged over them; resource claims add up."""
     both: Object = dict(merged(container, component))
     claims = [*container.get("claims", ()), *component.get("claims", ())]
     if claims:

@@ -78,7 +78,7 @@ def users_parts(texts: Iterable[str]) -> list[Part]:
     """A user's arguments; one that holds several flags is as many words, which only a shell can say.
 
     The Go operator joins all arguments into a script without quotes, and manifests rely on it there
-    (docs/decisions/0034-manifests-of-strangers.md).
+    (`docs/decisions/0034-manifests-of-strangers.md`).
     """
     return [
         Reference(Fragment(flags)) if (flags := several_flags(each)) else each for each in texts

@@ -39,8 +39,8 @@ class ComponentPlan:
 
     `nodes` is the number of nodes of one replica, `gpus` the number of GPUs on each of them.
 
-    `knows_istio` is whether a wish for a VirtualService is granted: where nobody has set Istio up,
-    it is ignored.
+    `knows_istio` is whether a requested VirtualService is rendered: where Istio is not set up, the
+    request is ignored.
 
     None means: `ingress` is None when the component is not reached from outside. Empty texts and
     empty collections mean "none" everywhere else.

@@ -38,8 +38,8 @@ def with_flags(container: Object, flags: Sequence[Part], framework: str) -> Obje
 def in_script(script: str, flags: Sequence[Part], framework: str) -> str:
     """The script with the flags behind every place that starts the framework.
 
-    That is, in each of its commands, the last word with the framework's name behind a Python. One pattern for
-    it would take time that grows with the square of a text that users may choose.
+    That is, in each of its commands, the final word with the framework's name behind a Python. One pattern
+    for it would take time that grows with the square of a text that users may choose.
     """
     text = shell_line(flags)
     return "".join(_in_command(each, text, framework) for each in _SEPARATOR.split(script))

@@ -18,8 +18,8 @@ NAME = "dynamo-wait-for-leader"
 """The init container and its volume. A user's own of that name takes its place."""
 
 WITHIN_SECONDS = 1800
-"""Long enough for a leader's node to pull an image of 20 GB at 100 Mbit/s; then the pod says why, and
-begins anew."""
+"""Long enough for a leader's node to pull an image of 20 GB at 100 Mbit/s; then the pod reports why, and
+restarts."""
 
 _FOLDER = "/etc/dynamo/wait-for-leader"
 _FILE = "wait_for_leader.py"
@@ -84,7 +84,7 @@ def _service(plan: ComponentPlan, node: GroupNode) -> LeaderService | None:
 
 
 def _resources(main: Object) -> Object:
-    """What pods are classed by, without devices and resource claims."""
+    """The resources that decide on a pod's QoS class, without devices and resource claims."""
     sides = {
         side: {name: each for name, each in main.get(side, {}).items() if name in _SHARED_RESOURCES}
         for side in ("limits", "requests")

@@ -19,8 +19,8 @@ What the profiler is given:
 - `DGDR_NAME`, `DGDR_NAMESPACE`, `DGDR_UID`: whose it is. `HUGGING_FACE_HUB_TOKEN` if the Secret
   `hf-token-secret` has `HF_TOKEN`; `NATS_SERVER` and `ETCD_ENDPOINTS` if the operator has
   addresses. Then `env`.
-- user and group 1000, and the account `dgdr-profiling-job`, whose token is mounted in the usual
-  place.
+- user and group 1000, and the ServiceAccount `dgdr-profiling-job`, whose token is mounted in the
+  usual place.
 
 What the profiler is to do:
 

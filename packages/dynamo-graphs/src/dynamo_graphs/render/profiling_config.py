@@ -100,7 +100,7 @@ def _section(config: Object, name: str) -> Object:
     if found is None:
         return {}
     if not isinstance(found, dict):
-        raise TypeError(f"{name} is no object")
+        raise TypeError(f"{name} is not an object")
     return dict(found)
 
 

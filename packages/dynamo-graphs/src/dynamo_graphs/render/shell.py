@@ -1,7 +1,7 @@
 """The one place where an argument meets a shell.
 
 A word is either a text that must reach the program as it is, or a piece of shell syntax that we wrote
-ourselves. The type tells them apart: a user's `$(cat x)` is a text, and ours is a `Fragment`. What a user
+ourselves. The type distinguishes them: a user's `$(cat x)` is a text, and ours is a `Fragment`. What a user
 hands to `sh -c` is a script and stays one.
 """
 

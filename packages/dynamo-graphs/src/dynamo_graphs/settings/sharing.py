@@ -49,7 +49,7 @@ class LeaderElectionSettings(Section, frozen=True, kw_only=True):
 
 
 class NamespaceScopeSettings(Section, frozen=True, kw_only=True):
-    """The Lease that tells a cluster-wide operator to keep out of our namespace."""
+    """The Lease that excludes our namespace from a cluster-wide operator."""
 
     lease_duration_seconds: Annotated[
         float,

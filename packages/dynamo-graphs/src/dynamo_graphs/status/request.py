@@ -31,7 +31,7 @@ _HELD = (
     RequestReason.TOO_LARGE,
     RequestReason.TOO_EXPENSIVE,
 )
-"""Nothing is done for a request of which `Succeeded` says this, and it is said anew when that is over."""
+"""Reasons of `Succeeded` while the operator does nothing for a request; updated when that ends."""
 
 
 def refused(request: DynamoGraphDeploymentRequest, problems: tuple[str, ...]) -> RequestReport:

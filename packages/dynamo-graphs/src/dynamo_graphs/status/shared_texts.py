@@ -55,7 +55,7 @@ SHRINK = (
     "`largestObjectBytes`."
 )
 TOO_EXPENSIVE = (
-    "Validating or rendering the object exceeded the limit of processor time or memory per "
+    "Validating or rendering the object exceeded the limit of CPU time or memory per "
     "object. Nothing was changed; running pods keep running."
 )
 SIMPLIFY = "Make the object smaller. The operator retries when it changes, and every 30 minutes."

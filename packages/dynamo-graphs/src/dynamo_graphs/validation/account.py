@@ -1,7 +1,7 @@
-"""Accounts that pods of a graph may not run as: the operator's, and those that the operator gives to others.
+"""ServiceAccounts that pods of a graph may not run as: the operator's, and those that it creates for others.
 
-Who may write a graph chooses the account of its pods. In the operator's own namespace that could be the
-operator's: then a right to write graphs there would be a right to everything that the operator may do.
+The author of a graph chooses the ServiceAccount of its pods. In the operator's own namespace that could be
+the operator's: then permission to write graphs would include everything that the operator may do.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ _PLANNER = "planner"
 def account_problems(
     spec: ComponentSpec, namespace: str, path: str, settings: RenderSettings
 ) -> Iterator[Problem]:
-    """A problem for each field that names an account which this component's pods may not have."""
+    """A problem for each field that names a ServiceAccount which this component's pods may not have."""
     pod = spec.extra_pod_spec
     if not isinstance(pod, dict):
         return

@@ -29,7 +29,7 @@ _RESERVED_LABELS = frozenset(
     for each in labels.ENTRIES
     if each.use is Use.LABEL and not each.key.startswith("app.kubernetes.io/")
 )
-"""Labels that we select by or that others read as ours. Kubernetes' common ones are for everybody."""
+"""Labels that we select by or that others read as ours. Kubernetes' common ones are free to use."""
 _RESERVED_ANNOTATIONS = frozenset(each.key for each in labels.ENTRIES if each.use is not Use.LABEL)
 _BOUND = re.compile(r"(?P<number>\d{1,9})(?P<percent>%)?", re.ASCII)
 
@@ -102,7 +102,7 @@ def switch_problems(annotations: Mapping[str, str], path: str) -> Iterator[Probl
 
 
 def update_warnings(spec: ComponentSpec, path: str) -> Iterator[Problem]:
-    """What is said about updates of a component and means nothing."""
+    """Warn about annotations on updates that have no effect."""
     way = spec.annotations.get(labels.STRATEGY)
     at = f"{path}.annotations[{labels.STRATEGY}]"
     if not way:

@@ -14,7 +14,7 @@ from dynamo_graphs.api.names import SUBDOMAIN_LIMIT
 from dynamo_graphs.validation import Problem
 
 MOST_PROBLEMS: Final = 100
-"""Nobody reads more, and a refusal of the webhooks shows no more."""
+"""Most problems that are reported; a refusal of the webhooks shows no more."""
 
 _LONGEST_ORDER: Final = 100
 """Four times the most services that a graph may have."""
@@ -25,7 +25,7 @@ _ORDER: Final = "spec.restart.strategy.order"
 
 
 def first_problems(problems: Iterable[Problem], most: int) -> tuple[Problem, ...]:
-    """The problems, sorted by path. Of more than `most` the first that were found, and one that says so."""
+    """The problems, sorted by path; of more than `most` the first, and one more that reports the cut."""
     found = list(islice(problems, most + 1))
     if len(found) <= most:
         return tuple(sorted(found, key=_order))
@@ -42,7 +42,7 @@ def counted(problems: Iterable[Problem]) -> Generator[Problem, None, int]:
 
 
 def graph_size_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
-    """What is too many or too long in a graph to look at one by one. Takes no time of its own."""
+    """Report what is too many or too long to validate one by one, in constant time."""
     if len(graph.metadata.name) > SUBDOMAIN_LIMIT:
         yield Problem("metadata.name", _too_long("a name", SUBDOMAIN_LIMIT))
     services = graph.spec.services

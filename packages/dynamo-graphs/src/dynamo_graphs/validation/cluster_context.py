@@ -22,11 +22,11 @@ _NOT_INSTALLED = (
 
 @dataclass(frozen=True, slots=True)
 class ClusterContext:
-    """The namespace of an object: its volume claims and the base models of its DynamoModels, by name.
+    """The namespace of an object: its PVCs and the base models of its DynamoModels, by name.
 
     `foreign_graphs` are the Dynamo namespaces and `foreign_hosts` the hosts of Ingresses of all other
     namespaces. None means: not known. `pools_withheld` says that the API of InferencePools is installed and
-    may not be read; "" means that it is not so. `written_claims` has the access modes of claims, and
+    may not be read; "" means that it is not so. `written_claims` has the access modes of PVCs, and
     `config_maps` the keys of ConfigMaps, that are known to be there; there may be others.
     """
 

@@ -134,7 +134,7 @@ def host_problems(wanted: IngressSpec, path: str) -> Iterator[Problem]:
 def _claim_problems(
     spec: DynamoComponentDeploymentSpec, pod: Mapping[str, Any], path: str
 ) -> Iterator[Problem]:
-    """Claims of devices: each must be one of the pod's."""
+    """Report resource claims of the container that the pod lacks."""
     known = {claim.get("name") for claim in pod.get("resourceClaims") or ()}
     resources = (pod.get("mainContainer") or {}).get("resources") or {}
     places = {

@@ -15,7 +15,7 @@ _TOKEN: Final = re.compile(r"(https?)://[^/\s@]{1,512}@", re.IGNORECASE)
 _QUERY: Final = re.compile(r"(://[^\s?]{1,1024})\?[^\s'\"]+")
 _BEARER: Final = re.compile(r"\b(bearer|authorization: basic)\s+[^\s'\"]+", re.IGNORECASE)
 _KNOWN: Final = re.compile(r"\bhf_[A-Za-z0-9]{8,}")
-"""Tokens that are told by their form. Source: documentation of the Hugging Face Hub."""
+"""Tokens that are recognized by their form. Source: documentation of the Hugging Face Hub."""
 
 
 def without_credentials(text: str) -> str:

@@ -15,7 +15,7 @@ _MAX_REPLICAS = 2**31 - 1
 
 
 def deployment_config_problems(envs: Iterable[Any], path: str) -> Iterator[Problem]:
-    """What is wrong with the variable wherever it stands in a list of variables."""
+    """Validate each occurrence of the variable in a list of variables."""
     for index, entry in enumerate(envs):
         if entry.get("name") != _VARIABLE:
             continue

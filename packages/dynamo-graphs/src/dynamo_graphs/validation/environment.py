@@ -9,7 +9,7 @@ from dynamo_graphs.validation import Problem, ProblemKind
 def environment_problems(entries: Iterable[Any], path: str) -> Iterator[Problem]:
     """What the API server would refuse in variables that have the right JSON types.
 
-    The same name twice is no problem here: in `envs` the later entry wins.
+    A repeated name is valid here: in `envs` the later entry wins.
     """
     for index, entry in enumerate(entries):
         at = f"{path}[{index}]"

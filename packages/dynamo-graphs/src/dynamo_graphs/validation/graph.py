@@ -49,7 +49,7 @@ def graph_problems(
 ) -> tuple[Problem, ...]:
     """What is wrong with a graph, sorted by path: everything, but for more than `most` problems.
 
-    What is too large is judged no further.
+    A graph that is too large is not validated further.
     """
     too_large = (*sorted(graph_size_problems(graph)), *shared_size_problems(graph, settings))
     return too_large or first_problems(_problems(graph, settings), most)
@@ -83,7 +83,7 @@ def _problems(graph: DynamoGraphDeployment, settings: RenderSettings) -> Iterato
 
 
 def service_path(key: str) -> str:
-    """Where a service stands in its graph."""
+    """The field path of a service in its graph."""
     return f"spec.services.{key}"
 
 
@@ -128,7 +128,7 @@ _MOST_REPLICAS = 2**31 - 1
 def _factor_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
     """Services that the graph's factor makes larger than they can be.
 
-    Webhooks do not see the scale subresource by which autoscalers write it, so this is told in the status.
+    Webhooks do not see the scale subresource by which autoscalers write it, so the status reports this.
     """
     factor = graph.spec.replicas
     for key, service in sorted(graph.spec.services.items()):

@@ -1,8 +1,8 @@
 """What the API server stores and what cannot work as it is written: containers that end at once, ports that
 are not there, ways in that do not lead in.
 
-The Go operator accepts all of it, so nothing is refused. Each rule speaks only of what never works: these
-warnings also stand in the status, for as long as the spec is so (`status/configuration.py`).
+The Go operator accepts all of it, so nothing is refused. Each rule reports only what never works: these
+warnings are also in the status, for as long as the spec has the cause (`status/configuration.py`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -58,7 +58,7 @@ def model_update_problems(old: DynamoModel, new: DynamoModel) -> Iterator[Proble
 
 
 def model_update_warnings(old: DynamoModel, new: DynamoModel) -> Iterator[Problem]:
-    """What such a change would break, told beside the refusal."""
+    """Warn what such a change would break, beside the refusal."""
     for field, effect in _fixed_and_changed(old, new):
         yield Problem(field, f"Changing {field} {effect}")
 

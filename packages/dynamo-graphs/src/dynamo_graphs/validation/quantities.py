@@ -19,7 +19,7 @@ class _Entry(NamedTuple):
 
 
 def quantity_problems(text: Any, path: str) -> Iterator[Problem]:
-    """One problem if the value is no amount, or a negative one."""
+    """One problem if the value is not a quantity, or negative."""
     found = amount(text) if isinstance(text, str | int) and not isinstance(text, bool) else None
     if found is None:
         yield Problem(

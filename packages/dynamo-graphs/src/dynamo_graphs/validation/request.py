@@ -27,7 +27,7 @@ from kube_runtime.kind import Object
 PROFILING = "spec.profilingConfig"
 CONFIG = f"{PROFILING}.config"
 _CHANGEABLE = ("", "Pending", "Failed")
-"""In these states the spec may be changed; a failed request then starts anew."""
+"""In these states the spec may be changed; a failed request then restarts."""
 
 _OWN_LABELS = (
     labels.PROFILING_APP,
@@ -101,7 +101,7 @@ def _is_accepted(
 ) -> bool:
     try:
         return msgspec.convert(accepted, DynamoGraphDeploymentRequestSpec) == spec
-    except msgspec.ValidationError:  # there is none yet, or somebody has changed it
+    except msgspec.ValidationError:  # there is none yet, or a user changed it
         return False
 
 

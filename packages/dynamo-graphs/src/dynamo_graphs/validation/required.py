@@ -1,7 +1,7 @@
 """Lists in a user's pod spec that may not be empty.
 
 An empty list counts as not given when objects are rendered. Where the schema wants the list, the API server
-would then miss a field that the user did write, so that is said here.
+would then miss a field that the user did write, so that is reported here.
 """
 
 from collections.abc import Iterator, Mapping

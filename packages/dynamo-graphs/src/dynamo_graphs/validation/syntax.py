@@ -26,7 +26,7 @@ def is_dns_label(text: str) -> bool:
 
 
 def is_subdomain(text: str) -> bool:
-    """Whether the text may name a Secret, a claim or a ServiceAccount."""
+    """Whether the text may name a Secret, a PVC or a ServiceAccount."""
     return len(text) <= SUBDOMAIN_LIMIT and _SUBDOMAIN.fullmatch(text) is not None
 
 

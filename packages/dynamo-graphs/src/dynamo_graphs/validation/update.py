@@ -40,7 +40,7 @@ def may_scale(user: str, namespace: str, operator: str) -> bool:
 def graph_update_problems(
     old: DynamoGraphDeployment, new: DynamoGraphDeployment
 ) -> Iterator[Problem]:
-    """What of a graph was changed and may not be, whoever did it."""
+    """Report changes of immutable fields, by any user."""
     yield from _framework_problems(old.spec.backend_framework, new.spec.backend_framework)
     before, after = old.spec.services, new.spec.services
     for key in sorted(before.keys() & after.keys()):
@@ -78,13 +78,13 @@ def framework_warnings(
     old: DynamoGraphDeployment | DynamoComponentDeployment,
     new: DynamoGraphDeployment | DynamoComponentDeployment,
 ) -> Iterator[Problem]:
-    """What a change of the framework is about to break, told beside the refusal."""
+    """Warn what a change of the framework would break, beside the refusal."""
     if (old.spec.backend_framework or "") != (new.spec.backend_framework or ""):
         yield Problem(_FRAMEWORK, FRAMEWORK_WARNING)
 
 
 def adapter_problems(old: DynamoGraphDeployment, new: DynamoGraphDeployment) -> Iterator[Problem]:
-    """Numbers of scaling adapters that somebody else changed; see `may_scale` for who may."""
+    """Report replicas of scaling adapters that another client changed; see `may_scale` for who may."""
     for key, service in sorted(new.spec.services.items()):
         if key not in old.spec.services or not has_adapter(service) or service.replicas is None:
             continue

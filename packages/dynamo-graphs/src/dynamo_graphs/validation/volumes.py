@@ -1,4 +1,4 @@
-"""Volume claims, shared memory and mounts: every path once, every mount with a volume behind it."""
+"""PVCs, shared memory and mounts: every path once, every mount with a volume behind it."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -54,7 +54,7 @@ def _shared_memory_problems(wanted: SharedMemory | None, component: str) -> Iter
 def _mount_problems(
     mount: VolumeMount, place: tuple[str, int], framework: str, claims: dict[str, str]
 ) -> Iterator[Problem]:
-    """Problems of one mount; `claims` collects which claim is at which path."""
+    """Problems of one mount; `claims` collects the PVC at each path."""
     component, index = place
     path = f"{component}.volumeMounts[{index}]"
     if not mount.name:
@@ -83,7 +83,7 @@ def _named(framework: str) -> str:
 
 
 def _path_taken(path: str, where: str, claim: str) -> Problem:
-    # Many mounts may meet the same claim: a name that cannot be one is not repeated for each of them.
+    # Many mounts may collide with the same PVC: an invalid name is not repeated for each of them.
     message = (
         f'duplicate path "{where}", already the mount point of PVC "{claim[:SUBDOMAIN_LIMIT]}"'
     )

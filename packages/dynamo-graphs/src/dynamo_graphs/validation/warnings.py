@@ -134,7 +134,7 @@ def _spec_warnings(
 def _image_warnings(image: Any, path: str) -> Iterator[Problem]:
     """An image that may be another one tomorrow.
 
-    Manifests are often checked before a tool such as envsubst fills them in: what stands in place of
+    Manifests are often checked before a tool such as envsubst fills them in: the value of
     "${IMAGE}" may well have a tag.
     """
     if not isinstance(image, str) or not image or "@" in image or image.endswith("}"):
@@ -169,7 +169,7 @@ def _shared_name_warnings(
 ) -> Iterator[Problem]:
     """Names that mean the same in the whole cluster, and that another namespace has already.
 
-    Whose they are is not said: one tenant is not told of another.
+    The other owner is not named: one tenant must not learn of another.
     """
     at = graph.metadata
     used = names.dynamo_namespace(at.namespace, at.name)
@@ -197,7 +197,7 @@ def _shared_name_warnings(
 def _claim_warnings(
     graph: DynamoGraphDeployment, surroundings: ClusterContext
 ) -> Iterator[Problem]:
-    """Claims that are not there, and claims of one node that pods on several will want."""
+    """Warn of missing PVCs, and of single-node PVCs that pods on several nodes mount."""
     own = {claim.name: claim for claim in graph.spec.pvcs}
     for index, claim in enumerate(graph.spec.pvcs):
         if not claim.create:
@@ -219,7 +219,7 @@ def _claim_warnings(
 
 
 def _access_modes(own: PersistentVolumeClaimSpec | None, written: Sequence[str]) -> Sequence[str]:
-    """How pods may mount a claim that the graph makes, or that stands beside it; () if that is not known."""
+    """Access modes of a PVC that the graph creates or that exists already; () if unknown."""
     if own is not None and own.create and own.volume_access_mode:
         return (own.volume_access_mode,)
     return written

@@ -1,1 +1,1 @@
-"""Admission: what the API server asks before it stores an object of ours, answered over TLS."""
+"""Admission webhooks: validate objects of our kinds before the API server stores them."""

@@ -25,11 +25,11 @@ REFILL_SECONDS: Final = 3.0
 
 KEPT_SECONDS: Final = 10.0
 MOST_REMEMBERED: Final = 1024
-"""Clients, and answers."""
+"""Number of clients and of answers that are remembered."""
 
 
 class TooManyAccessReviews(OperatorError):
-    """The client has asked too much lately; nothing was asked."""
+    """The client exceeded its rate; no query was sent."""
 
 
 @dataclass(slots=True)
@@ -53,16 +53,16 @@ class AccessReviews:
 
     @property
     def remembered(self) -> tuple[int, int]:
-        """How many answers and clients are remembered."""
+        """Number of remembered answers and clients."""
         return len(self._answers), len(self._budgets)
 
     async def allowed(self, spec: Object, client: str) -> bool:
         """Whether the API server allows what the spec of a `SubjectAccessReview` describes.
 
-        `client` is where the review came from.
+        `client` is the source of the review.
 
         Raises:
-            TooManyQuestions: it has to wait.
+            TooManyQuestions: the client exceeded its rate.
             OperatorError: no answer.
         """
         key = msgspec.json.encode(spec)

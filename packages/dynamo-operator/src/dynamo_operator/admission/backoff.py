@@ -1,4 +1,4 @@
-"""How often something is restored that another client keeps removing.
+"""Backoff of repairs that another client keeps reverting.
 
 The first time at once, for it may be an accident and requests fail meanwhile. But a tool that keeps another
 state will take it away again and again: then each repair waits twice as long as the one before.
@@ -12,21 +12,21 @@ import structlog
 _FIRST_SECONDS: Final = 1.0
 _LONGEST_SECONDS: Final = 60.0
 _CALM_SECONDS: Final = 600.0
-"""After so long without a repair, the next one is the first again."""
+"""Seconds without a repair after which the backoff resets."""
 _QUARREL: Final = 5
-"""So many repairs in a row are no accident."""
+"""Consecutive repairs after which another writer is assumed to compete."""
 _log = structlog.get_logger()
 
 
 class PatchBackoff:
-    """Lets repairs through, each a little later than the last."""
+    """Delays repairs, each longer than the one before."""
 
     def __init__(self) -> None:
         self._last = float("-inf")
         self._in_a_row = 0
 
     async def turn(self) -> None:
-        """Return when the next repair may be made, and count it."""
+        """Wait until the next repair is allowed, and count it."""
         now = asyncio.get_running_loop().time()
         if now - self._last > _CALM_SECONDS:
             self._in_a_row = 0

@@ -24,11 +24,11 @@ ALL_BODIES: Final = 32 * 1024 * 1024
 """In bytes: what may be read or validated of larger bodies at one time."""
 
 ALL_REVIEWS: Final = 256
-"""As many as there are connections."""
+"""Concurrent reviews; the limit of connections."""
 
 JSON: Final = "application/json"
 _BODY_SECONDS: Final = 5.0
-"""So long a body may take: the API server sends it at once, and waits ten seconds for the whole answer."""
+"""Seconds that a body may take: the API server sends it at once, and waits ten seconds for the response."""
 
 
 class RequestRefused(Exception):
@@ -40,7 +40,7 @@ class RequestRefused(Exception):
 
 
 class BodyLimits:
-    """Reads bodies, and remembers how much of them there is."""
+    """Reads bodies within limits of their size and number."""
 
     def __init__(self) -> None:
         self._reviews = ClientShares(ALL_REVIEWS)
@@ -48,7 +48,7 @@ class BodyLimits:
 
     @contextmanager
     def admitted(self, http: web.Request, client: str) -> Iterator[None]:
-        """Have the body of a client's request read and validated within the block.
+        """Reserve capacity for a client's request while the block reads and validates its body.
 
         Raises:
             NotTaken: it may not.
@@ -61,7 +61,7 @@ class BodyLimits:
             ):
                 yield
         except ShareExhausted:
-            raise RequestRefused(503, "too many requests in progress, try again") from None
+            raise RequestRefused(503, "too many requests in progress, retry later") from None
 
     @staticmethod
     async def read(http: web.Request) -> bytes:
@@ -80,7 +80,7 @@ class BodyLimits:
 
 
 def _size(http: web.Request) -> int:
-    """The size of a body, as its client says.
+    """The size of a body, from its Content-Length.
 
     Raises:
         NotTaken: the API server would not send it.

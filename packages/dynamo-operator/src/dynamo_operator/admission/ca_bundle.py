@@ -1,4 +1,4 @@
-"""The authorities in our ValidatingWebhookConfiguration: put there, and put back.
+"""Keep the CA bundles of our ValidatingWebhookConfiguration.
 
 Only `caBundle` is written, entry by entry, as a server-side apply: whatever else an installer or a GitOps
 tool says about the configuration stays as it is.
@@ -23,7 +23,7 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """How the API server will call us: by which name, trusting which authorities ("" means the system's)."""
+    """How the API server will call us: the host name, and the CAs that it trusts ("" for the system's)."""
 
     host: str
     bundle: str
@@ -31,14 +31,14 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """The configuration of that name, as the cache has it."""
+    """The configuration of that name in the cache."""
 
     client: Client
     cache: Cache
     name: str
 
     def entries(self) -> tuple[Webhook, ...] | None:
-        """Our entries. None means: there is no such configuration."""
+        """Our entries; None if there is no such configuration."""
         found = self.cache.get(ValidatingWebhookConfiguration, Key("", self.name))
         return tuple(each for each in found.webhooks if each.name in _OURS) if found else None
 
@@ -57,7 +57,7 @@ class Configuration:
         )
 
     async def trust(self, authorities: bytes) -> None:
-        """Put that bundle into each of our entries, if it is not there."""
+        """Write that bundle into each of our entries that has another."""
         found = self.cache.get(ValidatingWebhookConfiguration, Key("", self.name))
         entries = self.entries()
         if found is None or not entries or self.trusts(authorities):

@@ -24,7 +24,7 @@ from kube_runtime.serving.tls import Pair
 from kube_runtime.types.admission import ServingSecret
 
 FILES_SECONDS: Final = 10.0
-"""How often files are read. The kubelet itself takes a minute to bring a new one."""
+"""Seconds between reads of the files. The kubelet takes a minute to update them."""
 
 _RACE_SECONDS: Final = 1.0
 _log = structlog.get_logger()
@@ -32,7 +32,7 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class StoredCertificates:
-    """The certificate to serve. `authorities` None means: another controller fills the bundle."""
+    """The certificate to serve. With `authorities` None, another controller fills the bundle."""
 
     pair: Pair
     authorities: bytes | None
@@ -43,7 +43,7 @@ class CertificateStore(Protocol):
     """Provides the certificate, and renews it."""
 
     async def step(self, trusted_for: timedelta) -> StoredCertificates | None:
-        """The certificate of now. None means: there will be one in a moment.
+        """The current certificate; None until it has been issued.
 
         `trusted_for`: how long the API server has trusted the authorities that came last.
         """
@@ -52,7 +52,7 @@ class CertificateStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SecretStore:
-    """Makes certificates and renews them, in a Secret."""
+    """Issues and renews certificates, in a Secret."""
 
     client: Client
     cache: Cache
@@ -62,7 +62,7 @@ class SecretStore:
     type_: type[ServingSecret] = ServingSecret
 
     async def step(self, trusted_for: timedelta) -> StoredCertificates | None:
-        """Take one step towards a fresh certificate."""
+        """Take one step of the rotation."""
         found = self.cache.get(self.type_, self.key)
         stored = _stored(found.data) if found else None
         now = datetime.now(UTC)
@@ -77,7 +77,7 @@ class SecretStore:
     async def _write(
         self, found: ServingSecret | None, decision: RotationStep
     ) -> StoredCertificates | None:
-        """Store what was decided. What it leads to follows when the cache has it."""
+        """Write the Secret. The next step follows when the cache has it."""
         wanted = decision.stored
         if wanted is None:
             return None
@@ -92,7 +92,7 @@ class SecretStore:
                 }
                 await self.client.merge_patch(self.type_, self.key, patch, uid=found.metadata.uid)
         except Conflict:
-            _log.info("another replica was faster", secret=str(self.key))
+            _log.info("another replica wrote first", secret=str(self.key))
             return None
         _log.info("certificate", what=decision.what, secret=str(self.key))
         return None
@@ -134,7 +134,7 @@ class FileStore:
 
 
 def _stored(data: dict[str, str]) -> Stored | None:
-    """What the Secret holds. None means: nothing that can be used."""
+    """The content of the Secret; None if it is not usable."""
     try:
         texts = {name: base64.b64decode(value, validate=True) for name, value in data.items()}
         return Stored(

@@ -32,7 +32,7 @@ _ODD_EXTENSIONS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How long certificates live, and how long the API servers get to learn of a new authority."""
+    """Lifetime of certificates, and the time for API servers to load a new CA."""
 
     life: timedelta
     settle: timedelta
@@ -44,13 +44,13 @@ class Terms:
 
     @property
     def renew_before(self) -> timedelta:
-        """How long before its end a certificate is replaced: the last third of its life."""
+        """Time before expiry at which a certificate is replaced: the last third of its life."""
         return self.life / 3
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What the Secret holds. `staged` is what will be served next.
+    """Content of the Secret. `staged` will be served next.
 
     `authorities` is the bundle that the API server has to trust, the newest first.
     """
@@ -62,7 +62,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class RotationStep:
-    """What should be stored, and when to decide again. `stored` None means: as it is."""
+    """The content to store (None: unchanged), and when to decide again."""
 
     stored: Stored | None
     again_at: datetime
@@ -77,7 +77,7 @@ def decide(
     now: datetime,
     trusted_for: timedelta,
 ) -> RotationStep:
-    """The next step towards a fresh certificate for these hosts.
+    """The next step of the rotation for these hosts.
 
     `trusted_for`: how long the stored bundle has been in the configuration, entry by entry.
     """
@@ -98,7 +98,7 @@ def decide(
 
 
 def usable_until(pair: Pair, authorities: bytes, hosts: Hosts, now: datetime) -> datetime | None:
-    """When a certificate ends. None means: it is of no use, be it over, for others, or not trusted."""
+    """Expiry of a certificate; None if it is expired, for other hosts, or not trusted."""
     try:
         leaf = x509.load_pem_x509_certificates(pair.certificate)[0]
         trusted = x509.load_pem_x509_certificates(authorities)
@@ -125,7 +125,7 @@ def _staged(found: Stored, hosts: Hosts, terms: Terms, now: datetime) -> Stored:
 
 
 def _issuer_of(found: Stored) -> bytes:
-    """The authority of the certificate that is served, alone."""
+    """The CA of the served certificate only."""
     leaf = x509.load_pem_x509_certificates(found.serving.certificate)[0]
     trusted = x509.load_pem_x509_certificates(found.authorities)
     issuers = [each for each in trusted if _issued(each, leaf)]

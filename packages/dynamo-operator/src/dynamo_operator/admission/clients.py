@@ -1,4 +1,4 @@
-"""Who may ask for reviews: whoever reaches the port, or who has a certificate of a certain CA.
+"""Which clients may request reviews: any that reaches the port, or those with a certificate of a given CA.
 
 The API server presents a client certificate to webhooks when its AdmissionConfiguration has a kubeconfig for
 them (`docs/admission.md`). Then no other client gets past the handshake.
@@ -19,7 +19,7 @@ _FORBIDDEN: Final = 403
 
 @dataclass(frozen=True, slots=True)
 class Clients:
-    """The clients that are let in: those with a certificate of the CA in `file`, with that common name.
+    """The accepted clients: those with a certificate of the CA in `file`, with that common name.
 
     Without a file, any client; without a name, any client of that CA.
     """

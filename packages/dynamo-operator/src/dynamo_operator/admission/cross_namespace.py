@@ -4,7 +4,7 @@ A DynamoGraphDeploymentRequest may name the namespace of its graph, and the oper
 graphs everywhere, creates it. Without this check a user who may write requests could use the quota and the
 Secrets of every namespace. So the webhook asks the API server whether the author has the permission. That
 refuses early, in the author's terminal. The controller relies on RBAC of the other namespace, since a
-webhook is not always called (`controllers/cross_namespace.py`).
+webhook is not always called (`requests/cross_namespace.py`).
 
 The spec of a request may change until profiling begins, and after each failure. A user who changes it
 decides what runs in the other namespace, so the check covers them as well as the author.
@@ -52,7 +52,7 @@ _WHOLE = msgspec.json.Decoder(_Whole)
 
 @dataclass(frozen=True, slots=True)
 class CrossNamespace:
-    """Asks the API server about users."""
+    """Queries the API server for permissions of users."""
 
     questions: AccessReviews
 
@@ -60,7 +60,7 @@ class CrossNamespace:
         """A problem if the request leads to a namespace where its author may not create graphs.
 
         `client` is where the review came from.
-        Updates that leave the spec as it is are not asked about: others may label it.
+        Updates that do not change the spec are not checked: other users may label it.
         """
         wanted = _namespace(request.new)
         if not wanted or wanted == request.namespace or _spec(request.new) == _spec(request.old):
@@ -86,7 +86,7 @@ def _namespace(text: Raw | None) -> str:
     try:
         spec = _DECODER.decode(text).spec
     except UNREADABLE:
-        return ""  # what does not fit its type is refused before
+        return ""  # an object that does not fit its type is refused before
     overrides = spec.deployment_overrides if spec else None
     return (overrides.namespace if overrides else None) or ""
 
@@ -101,7 +101,7 @@ def _spec(text: Raw | None) -> Any:
 
 
 def _may_create(user: UserInfo, kind: Kind, namespace: str) -> Object:
-    """What to ask: whether a user may create objects of that kind in a namespace."""
+    """The access review: whether a user may create objects of that kind in a namespace."""
     attributes = {
         "group": kind.group,
         "resource": kind.plural,

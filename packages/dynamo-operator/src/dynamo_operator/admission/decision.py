@@ -25,7 +25,7 @@ _TOO_DEEP = Problem("document", "is nested too deeply")
 _OBJECTS = msgspec.json.Decoder(dict[str, Any])
 _AT = " - at `"
 _MOST_COMPARED = 10_000
-"""So many problems are looked for in an update: one that was there before must be found to be forgiven."""
+"""Most problems of an update: one that existed before must be found to become a warning."""
 
 
 class _Metadata(Struct, frozen=True):
@@ -41,7 +41,7 @@ _FRAME = msgspec.json.Decoder(_Frame)
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The answer: refused if there are problems. `odd` is what is only warned of.
+    """The answer: refused if there are problems. `odd` are the warnings.
 
     `reason` is the word for the problems in metrics.
     """
@@ -52,7 +52,7 @@ class Decision:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is only warned of, a line for each."""
+        """The warnings, a line for each."""
         return tuple(str(each) for each in self.odd)
 
     @property
@@ -65,7 +65,7 @@ ALLOWED = Decision()
 
 
 def decide(rules: Rules[R], new: Raw, old: Raw | None, at: Circumstances) -> Decision:
-    """The verdict on an object, as JSON text. `old` None means: it is new."""
+    """Validate an object, as JSON text; `old` is None when it is created."""
     try:
         return _decided(rules, new, old, at)
     except RecursionError:
@@ -130,7 +130,7 @@ def _unchanged(known: frozenset[Problem], new: Raw, old: Raw) -> tuple[Problem, 
 
 
 def _readable(rules: Rules[R], text: Raw | None) -> R | None:
-    """The state before, if it can be read: one that cannot is nothing to compare with."""
+    """The previous state; None if it cannot be decoded."""
     if text is None:
         return None
     try:

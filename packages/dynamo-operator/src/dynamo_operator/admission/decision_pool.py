@@ -30,12 +30,12 @@ _BY_KIND: Final = {each.type_.KIND.name: each for each in RULES}
 
 
 class Submit(Protocol):
-    """Has a function called somewhere else; see `Workers.submit`."""
+    """Runs a function in another process; see `Workers.submit`."""
 
     def __call__(
         self, function: Callable[..., Any], args: tuple[Any, ...], *, tenant: str, seconds: float
     ) -> Awaitable[Any]:
-        """What the function returns."""
+        """Return the result of the function."""
         ...
 
 
@@ -59,7 +59,7 @@ class DecisionPool:
     turns: FairSemaphore = field(default_factory=lambda: FairSemaphore(AT_ONCE))
 
     async def verdict(self, rules: Rules[Any], request: Request, client: str) -> Decision:
-        """The verdict on a request, by the rules of its kind.
+        """Validate a request by the rules of its kind.
 
         Raises:
             WorkBusy: there are too many reviews now.
@@ -94,5 +94,5 @@ class DecisionPool:
 
 
 def decide_in_worker(kind: str, new: bytes, old: bytes | None, at: Circumstances) -> Decision:
-    """The verdict on an object of a kind, as JSON text; for a worker process."""
+    """Validate an object of a kind, as JSON text; for a worker process."""
     return decide(_BY_KIND[kind], Raw(new), None if old is None else Raw(old), at)

@@ -1,14 +1,14 @@
-"""Under which names the webhooks are called."""
+"""Host names of the webhooks."""
 
 from dataclasses import dataclass
 
 _LOCAL = ("localhost", "127.0.0.1")
-"""For an operator that runs beside its API server, as in tests and on a developer's machine."""
+"""Host of an operator on the machine of its API server, as in tests and development."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hosts:
-    """The names of one Service. A certificate that lacks `needed` is of no use."""
+    """The names of one Service. A certificate must cover `needed`."""
 
     needed: str
     all: tuple[str, ...]

@@ -1,7 +1,7 @@
-"""Who we are, in the API server's own words, to recognise our own writes among all others.
+"""Our user name at the API server, to recognise our own writes.
 
-It is asked and not put together: whatever the account, the release or the way of logging in, requests of
-ours carry exactly this name.
+It is asked of the API server, not computed: our requests carry exactly this name, whatever the
+ServiceAccount, the release or the way of logging in.
 """
 
 import asyncio
@@ -29,16 +29,16 @@ _log = structlog.get_logger()
 
 
 class _Claims(msgspec.Struct):
-    """What a token says of itself, as far as it is used."""
+    """The claims of a token that are used."""
 
     sub: str = ""
 
 
 async def own_user(client: Client) -> str:
-    """The user that the API server sees in us.
+    """Our user name, from a SelfSubjectReview.
 
     Raises:
-        OperatorError: it did not say.
+        OperatorError: there was no answer.
     """
     found = await client.create(SelfSubjectReview, _QUESTION)
     return found.status.user_info.username
@@ -61,23 +61,23 @@ def subject_of(authorization: str) -> str:
 
 
 def account_of(user: str) -> str:
-    """The account behind a user name, as `NAMESPACE/NAME`; "" if it is none."""
+    """The ServiceAccount of a user name, as `NAMESPACE/NAME`; "" if it is another kind of user."""
     return user.removeprefix(_ACCOUNT).replace(":", "/", 1) if user.startswith(_ACCOUNT) else ""
 
 
 class OperatorIdentity:
-    """The user that the API server sees in us; "" until it is known; no user has that name."""
+    """Our user name from SelfSubjectReview; "" until known, which is no user's name."""
 
     def __init__(self, client: Client, user: str = "") -> None:
         self.client = client
         self.user = user
 
     async def ask(self) -> None:
-        """Return when it is known; until then the reason why not is logged and asked again."""
+        """Retry until it is known, and log each failure."""
         while not self.user:
             try:
                 self.user = await own_user(self.client)
             except OperatorError as error:
-                _log.warning("who this operator is could not be asked", error=str(error))
+                _log.warning("SelfSubjectReview failed", error=str(error))
             if not self.user:
                 await asyncio.sleep(_RETRY_SECONDS)

@@ -1,4 +1,4 @@
-"""What the webhooks count."""
+"""Prometheus metrics of the webhooks."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""The ValidatingWebhookConfiguration: which requests the API server shows us, and where.
+"""The ValidatingWebhookConfiguration: which requests are reviewed, and by which endpoint.
 
 Written once here for the chart, for `dynamoctl install` and for tests.
 """
@@ -34,7 +34,7 @@ FailurePolicy = Literal["Fail", "Ignore"]
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """What differs from one installation to another.
+    """Parameters of an installation.
 
     `restricted_namespace` "" means: the whole cluster; else no `selector` of the user selects another
     namespace. `url` is for an operator outside the cluster, as `https://127.0.0.1:9443`.
@@ -64,7 +64,7 @@ class Registration:
 
 
 def full_name(release: str) -> str:
-    """What the objects of a release are called."""
+    """The name prefix of a release's objects."""
     full = release if "dynamo-operator" in release else f"{release}-dynamo-operator"
     return full[:_LONGEST].rstrip("-")
 
@@ -75,7 +75,7 @@ def service_name(release: str) -> str:
 
 
 def path_of(kind: Kind) -> str:
-    """Where objects of a kind are reviewed."""
+    """The URL path of a kind's reviews."""
     group = kind.group.replace(".", "-")
     return f"/validate-{group}-{kind.version}-{kind.name.lower()}"
 

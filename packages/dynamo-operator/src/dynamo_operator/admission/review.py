@@ -35,12 +35,12 @@ class Request(Struct):
 
     @property
     def new(self) -> Raw | None:
-        """The object as it shall be."""
+        """The new object."""
         return None if memoryview(self.object) == _NULL else self.object
 
     @property
     def old(self) -> Raw | None:
-        """The object as it was."""
+        """The previous object."""
         return None if memoryview(self.old_object) == _NULL else self.old_object
 
 
@@ -79,7 +79,7 @@ def request_in(body: bytes) -> Request:
 
 
 def answer(uid: str, verdict: Decision) -> bytes:
-    """The response body with the verdict."""
+    """The response body."""
     response: dict[str, Any] = {"uid": uid, "allowed": verdict.allowed}
     if not verdict.allowed:
         response["status"] = {

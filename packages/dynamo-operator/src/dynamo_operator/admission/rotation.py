@@ -1,8 +1,8 @@
-"""Keeps the webhooks callable: a fresh certificate is served, the API server trusts it, and it was tried.
+"""Keeps the webhooks callable: renews the certificate, has the API server trust it, and tests it.
 
-One loop, woken by what it depends on. Each turn looks at everything anew, so that whatever was lost, taken
-away or changed by others is put right, whoever did it. Ready means that a real TLS connection to ourselves
-succeeded, with each name and each bundle that the API server will use.
+One loop, woken by changes of the objects that it depends on. Each turn reconciles all of them, so that it
+repairs whatever others deleted or changed. Ready means that a real TLS connection to ourselves succeeded,
+with each name and each bundle that the API server will use.
 """
 
 import asyncio
@@ -68,7 +68,7 @@ class CertificateRotation:
         return Health(self._problems)
 
     async def synced(self) -> None:
-        """Take note that the caches are full: what is not in them is not there."""
+        """Record that the caches are synced, so that missing objects do not exist."""
         self._synced.set()
 
     async def run(self) -> NoReturn:
@@ -90,7 +90,7 @@ class CertificateRotation:
         self._wake.set()
 
     async def _turn(self) -> float:
-        """Put right what is wrong. Returns after how many seconds to look again."""
+        """Reconcile once. Returns the seconds until the next time."""
         try:
             kept = await self._kept()
             if kept is None:
@@ -107,11 +107,11 @@ class CertificateRotation:
         kept = await self._keeper.step(self._trusted_for())
         if kept is not None and kept.authorities != self._authorities:
             self._authorities, self._trusted_since = kept.authorities, None
-            self._wake.set()  # how long these have been trusted was not asked yet
+            self._wake.set()  # decide again with the age of the new bundle
         return kept
 
     def _trusted_for(self) -> timedelta:
-        """How long the present CAs have been in the configuration, as far as we have seen."""
+        """Seconds that the current CAs have been in the configuration, as observed."""
         known, now = self._authorities, asyncio.get_running_loop().time()
         if known is None or not self._configuration.trusts(known):
             self._trusted_since = None
@@ -121,7 +121,7 @@ class CertificateRotation:
         return timedelta(seconds=now - self._trusted_since)
 
     async def _served(self, kept: StoredCertificates) -> None:
-        """Serve the certificate, and have it trusted."""
+        """Serve the certificate, and write the CA bundle."""
         try:
             await self._certificate.load(kept.pair, await self._clients.authorities())
         except ssl.SSLError as error:
@@ -135,7 +135,7 @@ class CertificateRotation:
             self._written = kept.authorities
 
     async def _tried(self) -> tuple[str, ...]:
-        """Why the API server could not call us, if so."""
+        """Why the API server cannot call us, if so."""
         if self._configuration.entries() is None:
             return (f"webhooks: no ValidatingWebhookConfiguration {self._configuration.name}",)
         callers = sorted(self._configuration.callers(), key=lambda each: each.host)
@@ -150,7 +150,7 @@ class CertificateRotation:
         return tuple(f"webhooks: {each}" for each in found if each)
 
     async def _call(self, caller: Caller) -> str:
-        """Why a connection as the API server makes it fails; "" if it does not."""
+        """The error of a connection like that of the API server; "" if it succeeds."""
         try:
             context = _trusting(caller.bundle)
             async with asyncio.timeout(_HANDSHAKE_SECONDS):

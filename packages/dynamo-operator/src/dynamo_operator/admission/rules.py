@@ -1,6 +1,6 @@
-"""The rules of each kind, under one face, for the webhook and for `dynamoctl lint`.
+"""The validation rules of each kind, for the webhook and for `dynamoctl lint`.
 
-The rules themselves are in `validation`, where the controllers have theirs from too.
+The rules themselves are in `dynamo_graphs.validation`, which the controllers use too.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -27,7 +27,7 @@ from kube_runtime.types.meta import R
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """What a judgement depends on beside the object.
+    """Inputs of a validation beside the object.
 
     `user` is who asks, `operator` what the API server calls ourselves; "" means: not known. `most`
     is the number of problems at which a judgement ends.
@@ -42,7 +42,7 @@ class Circumstances:
 
 @dataclass(frozen=True, slots=True)
 class Rules(Generic[R]):
-    """What is wrong with, and what is odd about, objects of one kind and changes of them.
+    """The rules of one kind: problems and warnings of objects and of changes.
 
     `problems` and `warnings` check an object alone, `changes` and `change_warnings` at the state
     before and the one after. `warnings` is for objects without problems.
@@ -58,7 +58,7 @@ class Rules(Generic[R]):
 def _graph_problems(graph: DynamoGraphDeployment, at: Circumstances) -> Iterator[Problem]:
     yield from graph_problems(graph, at.settings, at.most)
     if any(graph_size_problems(graph)):
-        return  # nothing else is validated then
+        return  # the other rules are skipped then
     yield from graph_exposure_problems(graph, at.settings)
     yield from context_problems(graph, at.surroundings)
 

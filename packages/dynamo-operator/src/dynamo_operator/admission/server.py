@@ -32,7 +32,7 @@ from kube_runtime.serving.tls import Certificate
 _SHUTDOWN_SECONDS: Final = 1.0
 _DRAIN_SECONDS: Final = 3.0
 REVIEW_SECONDS: Final = 8.0
-"""So long a review may take, its body included. The API server waits ten seconds."""
+"""Seconds that a review may take, its body included. The API server waits ten seconds."""
 _TOLD: Final = 10
 _LONGEST: Final = 300
 """Problems in a log entry, and characters of each."""
@@ -68,7 +68,7 @@ class WebhookServer:
 
     @property
     def own_address(self) -> tuple[str, int]:
-        """Where this process itself reaches the server."""
+        """The address at which this process itself reaches the server."""
         host = self._address[0]
         return ("127.0.0.1" if host in _EVERYWHERE else str(host)), self.port
 
@@ -108,7 +108,7 @@ class WebhookServer:
                 response.force_close()  # what comes after it is of no interest
             except (TimeoutError, WorkBusy):
                 response = web.Response(
-                    status=503, text=("too many requests in progress, try again\n")
+                    status=503, text=("too many requests in progress, retry later\n")
                 )
             except NotAReview as error:
                 response = web.Response(status=400, text=f"{error}\n")
@@ -128,7 +128,7 @@ class WebhookServer:
         started = time.perf_counter()
         request = request_in(body)
         verdict = await self.judges.verdict(rules, request, client)
-        # Also where another operator is in charge by its Lease: a tenant may write one, and take it away.
+        # Also where another operator's Lease excludes the namespace: a tenant may write and delete one.
         asks = rules.type_ is DynamoGraphDeploymentRequest
         if asks and verdict.allowed and self._elsewhere is not None:
             foreign = await self._elsewhere.problems(request, client)

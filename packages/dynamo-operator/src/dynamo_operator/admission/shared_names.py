@@ -1,4 +1,4 @@
-"""Names that mean the same thing in the whole cluster, and who of which namespace has them already.
+"""Cluster-wide names (Dynamo namespaces, Ingress hosts), and which namespaces use them.
 
 Kubernetes keeps names of two namespaces apart; two sorts of ours are wider. The Dynamo namespace of graph
 `c` in `a-b` is that of graph `b-c` in `a`, and over etcd or NATS their processes find each other. And a host
@@ -36,7 +36,7 @@ class Owners(Generic[R]):
     _found: dict[str, Counter[str]] = field(default_factory=dict)
 
     def heard(self, change: Change[R]) -> None:
-        """Take note of a change."""
+        """Apply a change."""
         if change.old is not None:
             for each in self.claims(change.old):
                 self._count(each, change.old.metadata.namespace, -1)
@@ -53,7 +53,7 @@ class Owners(Generic[R]):
             del self._found[name]
 
     def outside(self, namespace: str) -> "Outside[R]":
-        """What is claimed in other namespaces."""
+        """Names that other namespaces use."""
         return Outside(self, namespace)
 
     def names_outside(self, namespace: str) -> Iterator[str]:
@@ -68,7 +68,7 @@ class Owners(Generic[R]):
 
 @dataclass(frozen=True, slots=True)
 class Outside(Generic[R]):
-    """The names that are claimed outside of one namespace, looked up when they are asked for."""
+    """Names that other namespaces than one use, looked up on demand."""
 
     owners: Owners[R]
     namespace: str
@@ -86,7 +86,7 @@ class SharedNames:
 
 
 def shared_names(cache: Cache) -> SharedNames:
-    """The names that objects in the cache have, from now on."""
+    """Index the names of the objects in the cache, and keep the index up to date."""
     found = SharedNames(Owners(_dynamo_namespaces), Owners(_hosts))
     if cache.holds(DynamoGraphDeployment):
         cache.subscribe(DynamoGraphDeployment, found.graphs.heard)

@@ -1,4 +1,4 @@
-"""The webhooks put together: settings become servers, informers and a word on whether they are ready."""
+"""Builds the webhooks from settings: servers, informers and a readiness probe."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ _NOT_OWN_BUNDLE = (
 
 @dataclass(frozen=True, slots=True)
 class Webhooks:
-    """What the manager has to run and to call, and what readiness has to ask."""
+    """Servers and hooks for the manager, and the readiness probe."""
 
     informers: tuple[Informer[Any], ...]
     servers: tuple[Server, ...]
@@ -59,7 +59,7 @@ class Webhooks:
     certificate: Certificate
 
     def join(self, manager: Manager) -> None:
-        """Become part of the process."""
+        """Add them to the manager."""
         for informer in self.informers:
             manager.inform(informer)
         for server in self.servers:
@@ -81,7 +81,7 @@ def webhooks(
     `is_excluded` returns whether another operator manages a namespace.
 
     Raises:
-        ConfigError: a restricted operator is to write what the whole cluster asks.
+        ConfigError: a restricted operator may not write a cluster-wide configuration.
     """
     client, chosen = identity.client, settings.webhooks
     own = settings.render.restricted_namespace
@@ -118,7 +118,7 @@ def webhooks(
 def _circumstances(
     identity: OperatorIdentity, cache: Cache, settings: Settings
 ) -> Callable[[Request], Circumstances]:
-    """What tells for a review who asks, and what else the cluster has."""
+    """Return the function that gathers the user and the cluster context of a review."""
     taken = shared_names(cache)
 
     def circumstances(request: Request) -> Circumstances:
@@ -133,7 +133,7 @@ def _circumstances(
 def _certificate_source(
     client: Client, cache: Cache, namespace: str, chosen: WebhookSettings
 ) -> tuple[tuple[Informer[Any], ...], CertificateStore]:
-    """What has to be watched to know what the API server trusts, and who keeps the certificate."""
+    """The informers of the configuration and the Secret, and the certificate store."""
     configurations = Informer(
         ValidatingWebhookConfiguration, fields=f"metadata.name={chosen.configuration_name}"
     )
@@ -154,7 +154,7 @@ def _certificate_source(
 
 @dataclass(frozen=True, slots=True)
 class _Named(Generic[R]):
-    """The names of objects in a namespace, looked up when they are asked for."""
+    """The names of objects in a namespace, looked up on demand."""
 
     cache: Cache
     type_: type[R]
@@ -177,7 +177,7 @@ class _BaseModels:
 
 
 def cluster_context(cache: Cache, namespace: str, taken: SharedNames) -> ClusterContext:
-    """What the caches know of a namespace, and of names taken elsewhere; nothing is asked for."""
+    """The cached state of a namespace, and names that others use; without requests."""
     claims = _Named(cache, PersistentVolumeClaim, namespace)
     return ClusterContext(
         pools_served=cache.serves(InferencePool) if cache.holds(InferencePool) else None,
@@ -190,7 +190,7 @@ def cluster_context(cache: Cache, namespace: str, taken: SharedNames) -> Cluster
 
 
 def copied(cache: Cache, namespace: str, taken: SharedNames) -> ClusterContext:
-    """The same as sets of names, for a process that does not have the cache."""
+    """Copy the context into sets of names, for a process without the cache."""
     known = cluster_context(cache, namespace, taken)
     claims = (each.metadata.name for each in cache.list(PersistentVolumeClaim, namespace))
     models = (each.spec.base_model_name for each in cache.list(DynamoModel, namespace) if each.spec)

@@ -1,7 +1,6 @@
 """The settings, read once from flags, the settings file and the environment, in this order of strength.
 
-Every problem is found before the first is reported: whoever starts an operator in a cluster must not
-need one restart per mistake.
+All problems are reported at once: an administrator must not need one restart per mistake.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,7 +17,7 @@ from dynamo_operator.observability.address import listen_address
 from kube_runtime.errors import ConfigError
 
 DEVEL = "zap-devel"
-"""The one flag that is no setting but chooses others: level and format, where no flag chooses them."""
+"""The flag that sets others: level and format, where no flag sets them."""
 
 _LEVEL = "logging.level"
 _FORMAT = "logging.format"
@@ -103,7 +102,7 @@ def _from_document(document: Document, problems: list[ConfigError]) -> dict[str,
 def _flattened(
     value: Any, prefix: str, known: Mapping[str, SettingField]
 ) -> Iterator[tuple[str, Any]]:
-    """The leaves of nested mappings, with dotted keys. What is no mapping is a leaf."""
+    """The leaves of nested mappings, with dotted keys. Any value but a mapping is a leaf."""
     if not isinstance(value, dict):
         yield prefix, value
         return

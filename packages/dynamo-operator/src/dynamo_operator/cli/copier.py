@@ -101,7 +101,7 @@ class _Copier:
         await self._report_progress()
         if code:
             _say(f"the profiler ended with exit code {code}: nothing is copied")
-            return 0  # the profiler is what went wrong, and its container says so
+            return 0  # the profiler failed, and its container reports that
         files = dict(self._files(_RESULTS))
         if RESULTS_FILE not in files:
             path = self.folder / RESULTS_FILE

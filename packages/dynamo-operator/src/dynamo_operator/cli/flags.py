@@ -36,7 +36,7 @@ _NO_EFFECT = "Accepted, without effect"
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """One flag with all its spellings, the preferred one first. `field` is None where it is no setting."""
+    """One flag with all its spellings, the preferred one first. `field` is None if it sets none."""
 
     names: tuple[str, ...]
     text: str
@@ -83,7 +83,7 @@ def flags() -> Iterator[Flag]:
 def canonical(arguments: Sequence[str]) -> list[str]:
     """The same arguments with every flag written as `--flag=value`, each flag once, the last one.
 
-    Words that are no flag, unknown flags and everything after `--` stay as they are, in place. A
+    Words other than flags, unknown flags and everything after `--` stay as they are, in place. A
     flag at the end that lacks its value stays bare, for cyclopts to complain about.
     """
     known = {name: flag for flag in flags() for name in flag.names}

@@ -80,7 +80,7 @@ def duration_seconds(text: str) -> float:
     if rest == "0":
         return 0.0
     seconds, at = 0.0, 0
-    while part := _PART.match(rest, at):  # a search would start anew at every digit
+    while part := _PART.match(rest, at):  # a search would restart at every digit
         seconds, at = seconds + float(part[1]) * _UNIT_SECONDS[part[2]], part.end()
     if not rest or at < len(rest):
         raise ValueError(f"expected a duration such as 15m or 1h30m, got {text!r}")

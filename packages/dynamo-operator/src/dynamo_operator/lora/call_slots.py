@@ -11,23 +11,23 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 _PARTS = 4
-"""One of so many parts of all places is the bound of a namespace; one is kept for those without a call."""
+"""The share of one namespace in all places; one share is kept for namespaces without a call."""
 
 
 class FairCallSlots:
-    """At most `total` calls at once, at most `each` in one namespace."""
+    """Limits calls to `total` at once, and to `each` in one namespace."""
 
     def __init__(self, total: int, each: int = 0) -> None:
         self._total = total
         self._each = each or max(1, total // _PARTS)
         self._shared = total - total // _PARTS
         self._used: Counter[str] = Counter()
-        # In the order of their turns: who got a place goes to the end.
+        # In the order of their turns: a namespace that got a place goes to the end.
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
 
     @asynccontextmanager
     async def place(self, namespace: str) -> AsyncIterator[None]:
-        """Hold a place of the namespace meanwhile; the wait for it is not limited."""
+        """Hold a place of the namespace during the block; the wait for it is not limited."""
         await self._take(namespace)
         try:
             yield
@@ -75,5 +75,5 @@ class FairCallSlots:
                 self._waiting[next_] = queue
 
     def _next(self) -> str | None:
-        """The namespace whose turn it is. None means: no place is free now."""
+        """The namespace whose turn it is; None if no place is free."""
         return next((each for each in self._waiting if self._has_room(each)), None)

@@ -3,7 +3,7 @@
 A call may take minutes, and a reconcile must not. So the controller starts calls, continues, and is woken
 when one has ended. Capacity is shared fairly: each model has its own places, of which only half are for
 endpoints that failed before; and all models of a namespace together have a part of all places
-(`call_places`), so that hanging workers delay no other namespace.
+(`call_slots`), so that hanging workers delay no other namespace.
 """
 
 import asyncio
@@ -33,16 +33,16 @@ from kube_runtime.kind import Key
 _log = structlog.get_logger()
 
 _MODELS_AT_ONCE = 20
-"""So many models may use all of their places at the same time."""
+"""Number of models that may use all of their places at the same time."""
 
 
 class Caller(Protocol):
-    """The adapter API of all workers."""
+    """The LoRA API of all workers."""
 
     async def call(
         self, address: str, call: Call, *, timeout_seconds: float | None = None
     ) -> Reply:
-        """What came of one call. It raises nothing. None means: the usual limit."""
+        """Return the outcome of one call; never raises. With `limit` None the default applies."""
         ...
 
 
@@ -57,7 +57,7 @@ def _utc_now() -> datetime:
 
 @dataclass(slots=True)
 class Run:
-    """The running calls at one endpoint: what is known of it so far, and which calls are still to end."""
+    """The running calls at one endpoint: its known state, and the calls that have not ended."""
 
     endpoint: Endpoint
     calls: tuple[Call, ...]
@@ -66,13 +66,13 @@ class Run:
 
     @property
     def view(self) -> Endpoint:
-        """What can be said of the endpoint before they have ended."""
+        """The state of the endpoint before they have ended."""
         return pending(self.endpoint, self.calls)
 
 
 @dataclass(slots=True)
 class KnownEndpoints:
-    """What is known of one model's endpoints. `written` is what the status says of them.
+    """Known state of one model's endpoints. `written` is the state in the status.
 
     None in `written`: nothing was written yet. `leaving` is the unloading at the end of the model.
     """
@@ -119,7 +119,7 @@ class ModelCalls:
         self._uids: dict[Key, str] = {}
 
     async def run(self) -> None:
-        """Keep the way to the workers open until cancelled; then end every call."""
+        """Keep the HTTP session open until cancelled; then cancel every call."""
         async with self._connect() as caller:
             self._caller = caller
             self._opened.set()
@@ -146,14 +146,14 @@ class ModelCalls:
             return reply
 
     def known(self, key: Key, uid: str) -> KnownEndpoints | None:
-        """What is known of the model. None means: nothing, this is its first reconcile."""
+        """The known state of the model; None at its first reconcile."""
         if self._uids.get(key) not in (None, uid):
             self.forget(key)  # another object of the same name
         self._uids[key] = uid
         return self._models.get(uid)
 
     def learn(self, key: Key, uid: str, endpoints: Mapping[Place, Endpoint]) -> KnownEndpoints:
-        """Take over the recorded endpoints of a model; running calls continue."""
+        """Store the recorded endpoints of a model; running calls continue."""
         self._uids[key] = uid
         found = self._models.get(uid)
         if found is None:
@@ -163,7 +163,7 @@ class ModelCalls:
         return found
 
     def forget(self, key: Key) -> None:
-        """End all calls of the model, which is gone."""
+        """Cancel all calls of the deleted model."""
         found = self._models.pop(self._uids.pop(key, ""), None)
         if found is None:
             return
@@ -174,7 +174,7 @@ class ModelCalls:
             found.leaving.cancel()
 
     def harvest(self, known: KnownEndpoints) -> None:
-        """Take over what ended calls have brought.
+        """Apply the results of ended calls.
 
         Raises:
             Exception: a bug; the calls of that endpoint are due again.
@@ -187,13 +187,13 @@ class ModelCalls:
                     run.task.result()
 
     def give_up(self, known: KnownEndpoints, is_gone: Callable[[Endpoint], bool]) -> None:
-        """End calls to pods that are gone: they would hold their places until the limit."""
+        """Cancel calls to deleted pods: they would hold their places until the time limit."""
         for run in known.runs.values():
             if run.task is not None and is_gone(run.endpoint):
                 run.task.cancel()
 
     def chosen(self, known: KnownEndpoints, due: Sequence[Work]) -> tuple[Work, ...]:
-        """The work for which there is a place now, in the same order. The end of a call wakes us again."""
+        """The calls for which there is a place now, in order. The end of a call requeues the model."""
         free = self.at_once - len(known.runs)
         second = max(1, self.at_once // 2) - sum(each.was_failing for each in known.runs.values())
         found: list[Work] = []
@@ -206,7 +206,7 @@ class ModelCalls:
         return tuple(found)
 
     def start(self, key: Key, known: KnownEndpoints, work: Iterable[Work]) -> None:
-        """Begin these calls."""
+        """Start these calls."""
         for each in work:
             run = Run(each.endpoint, each.calls, each.endpoint.failures > 0)
             run.task = self.begin(key, self._make(key, run))

@@ -1,8 +1,8 @@
-"""Controller of DynamoModel: makes the pods of a base model load a LoRA, and reports which serve it.
+"""Reconciler of DynamoModel: loads a LoRA into the pods of a base model, and reports which serve it.
 
 The effects are not in the API server: workers forget, hang and lie, and the operator may be killed at any
 moment. So the status records what a call may do before the call starts, each reconcile compares the desired
-state with the recorded one, and calls run concurrently (`model_calls`).
+state with the recorded one, and calls run concurrently (`calls`).
 """
 
 import asyncio
@@ -44,10 +44,10 @@ from kube_runtime.kind import Key, Object
 from kube_runtime.types.meta import Resource
 
 STATUS_SECONDS = 2.0
-"""How often progress is written at most."""
+"""Shortest seconds between two writes of progress."""
 
 LEAVE_AGAIN_SECONDS = 5.0
-"""When the unloading at the end of a model begins anew that was cut off by another operator's claim."""
+"""Seconds until the final unloading restarts that another operator's namespace lease cut off."""
 
 LARGE = 200
 LARGE_SECONDS, TALLY_SECONDS = 5.0, 60.0
@@ -57,7 +57,7 @@ the status of a thousand endpoints is some 300 KiB, and each write of it is one 
 
 @dataclass(frozen=True, slots=True)
 class ModelController:
-    """Has adapters loaded, reloaded and unloaded."""
+    """Loads, reloads and unloads LoRAs."""
 
     client: Client
     writer: Writer
@@ -73,11 +73,11 @@ class ModelController:
 
     @property
     def watches(self) -> tuple[Watches, ...]:
-        """What is read beside models."""
+        """Other kinds that are read."""
         return model_watches(self.cache)
 
     async def reconcile(self, key: Key) -> Result:
-        """Start the calls that are due, and say how far the model is."""
+        """Start the calls that are due, and write the status."""
         if error := self.cache.broken(DynamoModel, key):
             return await report_unreadable(
                 *(DynamoModel, key, error),
@@ -123,17 +123,17 @@ class ModelController:
         return earliest(DONE, *again)
 
     def _wait(self, found: DynamoModel, status: Object) -> float:
-        """Seconds to wait before this status is to be written; 0 means at once."""
+        """Seconds until this status may be written; 0 means now."""
         return self._pace(found, status).wait(found, status)
 
     def _pace(self, found: DynamoModel, status: Object) -> StatusRateLimit:
-        """How often such a status is written."""
+        """Seconds between two writes of such a status."""
         if len(status["endpoints"]) <= LARGE:
             return self.pace
         return self.tally_pace if tells_only_failures(found, status) else self.large_pace
 
     def _known(self, found: DynamoModel) -> KnownEndpoints:
-        """What is known of the model's endpoints: by us, unless its status is not what we wrote."""
+        """Known state of the model's endpoints: ours, unless the status is not the one that we wrote."""
         key, uid = found.key, found.metadata.uid
         known = self.calls.known(key, uid)
         if known is None or known.written != _written(found):
@@ -173,7 +173,7 @@ class ModelController:
         self._report(found, stored)
 
     async def _refuse(self, found: DynamoModel, problems: Sequence[Problem]) -> Result:
-        """Say what is wrong with the spec; nothing else is done, and what is loaded stays."""
+        """Report the problems of the spec; loaded LoRAs stay."""
         stored = await patch_status(self.writer, found, invalid_status(found, problems))
         self._report(found, stored)
         return DONE
@@ -185,7 +185,7 @@ class ModelController:
             )
 
     async def _leave(self, found: DynamoModel) -> Result:
-        """Unload what workers have of a model that is on its way out, then let it go."""
+        """Unload the LoRAs of a model that is being deleted, then remove the finalizer."""
         if FINALIZER not in found.metadata.finalizers:
             self.calls.forget(found.key)
             return DONE
@@ -212,7 +212,7 @@ class ModelController:
         return DONE
 
     async def _left_loaded(self, found: DynamoModel, count: int) -> Result:
-        """Let the model go although workers have its adapters, since none may be called."""
+        """Remove the finalizer although workers have its LoRAs, since none may be called."""
         await without_finalizer(found, self.writer)
         self.calls.forget(found.key)
         text = f"{count} endpoint(s) keep the LoRA: {self.calls.silence}"

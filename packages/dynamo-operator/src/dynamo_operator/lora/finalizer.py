@@ -12,7 +12,7 @@ from dynamo_graphs.plan.lora_calls import Call, Ending, Endpoint, LoraVerb
 from dynamo_operator.lora.calls import KnownEndpoints, ModelCalls, Run
 
 LIMIT_SECONDS = 28.0
-"""How long the unloading may take. With what is written before and after, the object goes within 30 s."""
+"""Seconds that unloading may take; with the writes before and after, deletion takes under 30 s."""
 
 _CALL_SECONDS = 8.0
 _LOADING_SECONDS = 12.0
@@ -21,9 +21,9 @@ _LOADING_SECONDS = 12.0
 async def unload_all(
     calls: ModelCalls, namespace: str, known: KnownEndpoints, endpoints: Sequence[Endpoint]
 ) -> int | None:
-    """At how many endpoints the unloading failed or did not end in time.
+    """Number of endpoints at which unloading failed or did not end in time.
 
-    None means: nobody was to be asked by us, at least for a part of the time.
+    None: we were not responsible for the model for at least a part of the time.
     """
     # Were as many to hang as there are places, the others would never get theirs.
     longest = _CALL_SECONDS * max((len(each.names) for each in endpoints), default=1)
@@ -50,7 +50,7 @@ async def unload_all(
             for number, endpoint in enumerate(endpoints):
                 group.create_task(at(number, endpoint))
     except TimeoutError:
-        pass  # who was not asked by now is not waited for
+        pass  # endpoints without a call by now are not waited for
     if not calls.may_call(namespace):
         return None
     return len(endpoints) - len(done)

@@ -32,7 +32,7 @@ _NOT_ENABLED: Final = "; check that DYN_LORA_ENABLED is true in this worker"
 
 
 class LoraApi:
-    """The adapter API of all workers.
+    """The LoRA API of all workers.
 
     `dial` turns the base URL of an endpoint into the one that is connected to. It is there for tests, where
     every pod is on this machine.
@@ -52,7 +52,7 @@ class LoraApi:
     async def call(
         self, address: str, call: Call, *, timeout_seconds: float | None = None
     ) -> Reply:
-        """What came of a call to the endpoint with that base URL.
+        """Return the outcome of a call to the endpoint with that base URL.
 
         None means: the usual limit.
         """
@@ -91,7 +91,7 @@ class LoraApi:
 async def worker_api(
     settings: ModelSettings, dial: Callable[[str], str] = str
 ) -> AsyncIterator[LoraApi]:
-    """The adapter API of all workers, meanwhile."""
+    """The LoRA API of all workers, open during the block."""
     async with lora_session() as session:
         yield LoraApi(session, timeout_seconds=settings.call_timeout_seconds, dial=dial)
 
@@ -100,7 +100,7 @@ async def worker_api(
 async def lora_session(
     connect_seconds: float = _CONNECT_SECONDS,
 ) -> AsyncIterator[aiohttp.ClientSession]:
-    """A session that remembers nothing of one worker when it talks to the next, and knows no proxy."""
+    """A session without cookies, connection reuse or proxies."""
     # A connection is used once: calls to one worker are minutes apart, and pods go away in between.
     async with aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0, force_close=True),
@@ -115,7 +115,7 @@ async def lora_session(
 
 
 def understood(verb: LoraVerb, status: int, body: bytes) -> Reply:
-    """What an answer means for the call that it is of."""
+    """Interpret the response to a call."""
     said = _parsed(body)
     message = _message(said, body)
     if verb is LoraVerb.UNLOAD and (
@@ -140,13 +140,13 @@ _METHODS: Final = {LoraVerb.LOAD: "POST", LoraVerb.UNLOAD: "DELETE", LoraVerb.LI
 
 
 def _url(base: str, call: Call) -> str:
-    """Where a call goes; a slash in a name stays a slash."""
+    """The URL of a call; a slash in a name stays a slash."""
     path = f"/{quote(call.name)}" if call.verb is LoraVerb.UNLOAD else ""
     return f"{base}/v1/loras{path}"
 
 
 def _parsed(body: bytes) -> dict[str, Any]:
-    """The answer's JSON object; empty if it is none."""
+    """The response's JSON object; empty if it is not one."""
     try:
         said = json.loads(body)
     except (ValueError, RecursionError):
@@ -160,7 +160,7 @@ def _message(said: dict[str, Any], body: bytes) -> str:
 
 
 def _names(loras: object) -> frozenset[str] | None:
-    """The names in a list of adapters. None means: the worker did not say which there are."""
+    """The names in a list of LoRAs; None if the response has none."""
     if isinstance(loras, (dict, list)) and all(isinstance(each, str) for each in loras):
         return frozenset(loras)
     return None

@@ -32,7 +32,7 @@ _log = structlog.get_logger()
 
 
 class Access:
-    """Tells who may `get` a path, by his bearer token."""
+    """Authorizes a bearer token to `get` a path."""
 
     def __init__(self, client: Client, path: str) -> None:
         self._client = client
@@ -45,7 +45,7 @@ class Access:
         self._waiting = 0
 
     async def status(self, authorization: str) -> int:
-        """The HTTP status for who sends that header: 200, 401, 403, or 503 if it cannot be told now."""
+        """The HTTP status for a client with that header: 200, 401, 403, or 503 while it cannot be decided."""
         scheme, _, token = authorization.strip().partition(" ")
         token = token.strip()
         is_one = bool(token) and token.isascii() and len(token) <= _LONGEST_TOKEN
@@ -78,7 +78,7 @@ class Access:
             self._waiting -= 1
 
     def _known(self, digest: bytes) -> int:
-        """What was said of that token lately; 0 if nothing was."""
+        """The cached status of that token; 0 if there is none."""
         let_in = self._readers.get(digest)
         if let_in is not None:
             return OK if let_in + _KEPT_SECONDS[OK] > _now() else 0

@@ -1,7 +1,7 @@
-"""The certificate of the metrics: one that scrapers can verify, kept fresh like that of the webhooks.
+"""The certificate of the metrics endpoint, which scrapers can verify; rotated like that of the webhooks.
 
-Nobody has to be told of its authority: it stands in the Secret beside it, from where the Prometheus operator
-reads it. How soon it does, nobody knows; so a new authority is there for a while before it is used.
+Its CA is in the same Secret, from where the Prometheus operator reads it. How soon it does is unknown, so a
+new CA is published for a while before it is used.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ _log = structlog.get_logger()
 
 
 class MetricsCertificate:
-    """Looks after the certificate, on every replica. `keeper` None means: one is made at start."""
+    """Rotates the certificate, on every replica. With `keeper` None one is created at start."""
 
     def __init__(
         self, keeper: CertificateStore | None, informers: tuple[Informer[Any], ...] = ()

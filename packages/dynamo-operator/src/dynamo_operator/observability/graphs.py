@@ -107,7 +107,7 @@ def _seconds(
     for each in graphs:
         ready = condition(each.status.conditions, "Ready")
         if ready is None or ready.reason == GraphReason.SUSPENDED:
-            continue  # nobody waits for it, so nobody is to be called out for it
+            continue  # no user waits for it, so no alert may fire for it
         if ready.last_transition_time:
             since = datetime.fromisoformat(ready.last_transition_time)
             yield (*each.key, ready.status.lower()), max(0.0, (now - since).total_seconds())

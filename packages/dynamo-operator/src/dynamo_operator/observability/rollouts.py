@@ -1,8 +1,8 @@
-"""What is counted of managed rollouts: how many began, and what became of them.
+"""Metrics of managed rollouts: how many began, and their results.
 
-They are counted when the status that says so was written, so by the leader only. A process that starts
-counts from 0, and does not count again what the status says already. What is lost is never more than
-the step of a status whose write was not answered before the process, or the connection, came to its end.
+The leader counts them when it has written the status. A new process counts from 0, and does not count
+what the status contains already. At most one step is lost: that of a status whose write was not answered
+before the process or the connection ended.
 """
 
 from prometheus_client import Counter
@@ -27,6 +27,6 @@ class RolloutMetrics:
         self._counts = {each: counter.labels(each.value) for each in RolloutResult}
 
     def written(self, before: DynamoGraphDeployment, after: DynamoGraphDeployment) -> None:
-        """Count what the status of `after`, which was just written onto `before`, says anew."""
+        """Count what is new in the status of `after`, which was just written onto `before`."""
         for each in rollout_results(before, after):
             self._counts[each].inc()

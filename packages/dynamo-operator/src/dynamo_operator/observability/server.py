@@ -25,7 +25,7 @@ METRICS = "/metrics"
 _LIMITS = Limits(connections=64)
 _CHALLENGE = {"WWW-Authenticate": "Bearer"}
 _SHUTDOWN_SECONDS = 1.0
-"""How long a scrape that is under way at the end may take."""
+"""Seconds that a scrape in progress may take at shutdown."""
 
 
 class HttpServer:
@@ -76,7 +76,7 @@ def metrics_server(
     certificate: Certificate | None = None,
     access: Access | None = None,
 ) -> HttpServer:
-    """`/metrics`, in the format that the scraper asks for; without `access` for everybody."""
+    """`/metrics`, in the format that the scraper requests; without `access` for any client."""
 
     async def metrics(request: web.Request) -> web.Response:
         if access is not None:

@@ -89,7 +89,7 @@ def manager(
 ) -> Manager:
     """Everything that runs, put together and not started. `user` is what the API server calls us."""
     cache = Cache()
-    write_activity = WriteActivity()  # told by reconciles; Events and statuses go by it
+    write_activity = WriteActivity()  # reconciles record it; Events and statuses are paced by it
     events = EventWriter(client, instance=candidate(), metrics=metrics, activity=write_activity)
     leads = election(client, settings, user)
     built = Manager(

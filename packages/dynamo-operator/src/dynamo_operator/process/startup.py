@@ -45,7 +45,7 @@ _log = structlog.get_logger()
 async def prepared(
     client: Client, settings: Settings, authorization: str
 ) -> tuple[Settings, Scope, str]:
-    """The settings with the operator's own account, its scope, claimed, and what the API server calls it.
+    """The settings, the operator's scope after acquiring it, and its user name at the API server.
 
     `authorization` is the header that its requests carry.
 

@@ -1,6 +1,6 @@
 """Takes away the finalizer that the Go operator put on graphs and components.
 
-Ours needs none: owner references delete what an object owned. But once the Go operator is gone nobody else
+Ours needs none: owner references delete what an object owned. But once the Go operator is gone no one else
 would remove it, and the object, its namespace as well, would hang at deletion for ever.
 """
 

@@ -23,7 +23,7 @@ async def load_for_reconcile(
     """The object that is to be brought to what its spec says.
 
     None means: nothing is to be done now. It is gone or going (owner references: the API server deletes the
-    rest), it is paused, or its newest state cannot be read; the last two it has been told.
+    rest), it is paused, or its newest state cannot be read; in the last two cases its status reports that.
 
     Raises:
         OperatorError: that could not be written.

@@ -1,7 +1,7 @@
-"""What a request does in the cluster: its Job, the ConfigMaps of its results, its graph.
+"""The writes of a request: its Job, the ConfigMaps of its results, its graph.
 
-Names may be taken. An existing object is ours by the uid on it, or is left alone. Every action may be
-repeated by a process that does not know of the first.
+Names may be taken. An existing object is ours by the uid on it, or stays unchanged. Every action is
+idempotent: another process may repeat it.
 """
 
 from collections.abc import Iterable
@@ -49,7 +49,7 @@ class ActionBlocked(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RequestActions:
-    """Acts for one request after the other."""
+    """Runs the actions of requests."""
 
     writer: Writer
     facts: RequestInputs
@@ -61,7 +61,7 @@ class RequestActions:
     async def start(
         self, request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec
     ) -> Job:
-        """The Job, made now; results of an earlier one are deleted first, or they would be taken for its own.
+        """Create the Job; results of an earlier one are deleted first, or they would pass for its own.
 
         Raises:
             Hindered: it cannot be made.
@@ -86,7 +86,7 @@ class RequestActions:
             raise ActionBlocked(str(error)) from error
 
     async def clear(self, request: DynamoGraphDeploymentRequest, job: Job) -> None:
-        """Delete the Job of an earlier spec. Its removal wakes the request."""
+        """Delete the Job of an earlier spec. The deletion requeues the request."""
         await self.writer.ensure_newest(request)
         await self.writer.delete(Job, job.key, uid=job.metadata.uid)
 
@@ -109,10 +109,10 @@ class RequestActions:
         namespace: str,
         graph: DynamoGraphDeployment | None,
     ) -> tuple[str, ...]:
-        """What went wrong with the ConfigMaps that profiling found; they exist otherwise.
+        """Create the ConfigMaps that profiling found, and return the errors.
 
-        They belong to the graph, which mounts them. None means: it is the user's to create, and they are
-        nobody's.
+        The graph, which mounts them, owns them. With `graph` None the user creates it, and they have no
+        owner.
 
         Raises:
             OperatorError: the API server could not be reached or failed.
@@ -140,11 +140,11 @@ class RequestActions:
         spec: DynamoGraphDeploymentRequestSpec,
         at: Key,
     ) -> DynamoGraphDeployment:
-        """The graph, made now.
+        """Create the graph.
 
         Raises:
             Hindered: it is refused.
-            Conflict: there is one by now; the caller looks again.
+            Conflict: there is one by now; the caller retries.
             OperatorError: the API server could not be reached or failed.
         """
         if refusal := await self.facts.refusal(request, at.namespace):
@@ -175,7 +175,7 @@ class RequestActions:
     async def _base(
         self, request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec
     ) -> ConfigMapReference | None:
-        """Where the graph is from which profiling starts. None means: where the user says, if at all."""
+        """The ConfigMap of the base graph; None if the user's, if any, is used."""
         namespace, profiling = request.metadata.namespace, spec.profiling_config
         given = profiling.config_map_ref
         live = await self.facts.live(Output, Key(namespace, given.name)) if given else None

@@ -1,7 +1,7 @@
-"""Controller of DynamoGraphDeploymentRequest: profiles a model, and creates the resulting graph.
+"""Reconciler of DynamoGraphDeploymentRequest: profiles a model, and creates the resulting graph.
 
 One reconcile does one action and writes one status, which triggers the next. The process may be killed
-between any two requests, and the next one must reach the same end: see `lifecycle.request`.
+between any two requests, and the next one must reach the same end: see `dynamo_graphs.plan.request`.
 """
 
 from collections.abc import Mapping
@@ -61,7 +61,7 @@ from kube_runtime.types.rbac import RoleBinding
 
 @dataclass(frozen=True, slots=True)
 class RequestController:
-    """Carries a DynamoGraphDeploymentRequest out."""
+    """Reconciles a DynamoGraphDeploymentRequest."""
 
     cache: Cache
     acts: RequestActions
@@ -73,7 +73,7 @@ class RequestController:
 
     @property
     def watches(self) -> tuple[Watches, ...]:
-        """What else is read: pods that profile, what they write, the graph, the shared ServiceAccount."""
+        """Other kinds that are read: profiling pods, their output, the graph, the shared ServiceAccount."""
         shared = (
             shared_watch(each, self.reconciles.KIND) for each in (ServiceAccount, RoleBinding)
         )
@@ -81,11 +81,11 @@ class RequestController:
 
     @property
     def facts(self) -> RequestInputs:
-        """Where facts come from."""
+        """The reader of the inputs."""
         return self.acts.facts
 
     async def reconcile(self, key: Key) -> Result:
-        """Do the next action of this request, and report it."""
+        """Run the next action of this request, and report it."""
         if error := self.cache.broken(DynamoGraphDeploymentRequest, key):
             return await report_unreadable(
                 *(DynamoGraphDeploymentRequest, key, error),
@@ -167,7 +167,7 @@ class RequestController:
                 raise AssertionError(f"{act} without its object")
 
     async def _rest(self, request: DynamoGraphDeploymentRequest) -> Result:
-        """Nothing is left to do but to say once that a change of the spec comes too late."""
+        """Report once that a change of the spec comes too late."""
         if status.has_to_be_restated(request):
             await self._tell(request, status.restated(request))
         return DONE
@@ -243,7 +243,7 @@ class RequestController:
     async def _record(
         self, request: DynamoGraphDeploymentRequest, facts: RequestFacts, said: ProfilingProgress
     ) -> Result:
-        """Write down what was found, before anything is made of it."""
+        """Record the results in the status before they are used."""
         spec, name = accepted_spec(request), status.output_name(request)
         if facts.output is None:
             text = f"output ConfigMap {name} not found - profiling may not have completed yet"
@@ -321,7 +321,7 @@ class RequestController:
         told: RequestReport,
         pace: StatusRateLimit | None = None,
     ) -> Result:
-        """Write the status, then queue the events; nothing of both if the status is as it was."""
+        """Write the status, then queue the events; neither if the status is unchanged."""
         late = status.change_rejected(request)
         stored = await patch_status(self.acts.writer, request, told.status, pace=pace)
         if stored is not request:
@@ -335,7 +335,7 @@ def read_output(
     spec: DynamoGraphDeploymentRequestSpec,
     data: Mapping[str, str],
 ) -> ProfilingResult:
-    """What profiling has found, with what the user wants of it beyond that.
+    """The graph from the profiling results, with the user's overrides.
 
     Raises:
         BadOutput: there is no graph in it that can be used.
@@ -346,7 +346,7 @@ def read_output(
 
 
 def with_new_names(output: ProfilingResult, renamed: Mapping[str, str]) -> ProfilingResult:
-    """The same with new names of ConfigMaps, by the old ones."""
+    """Rename ConfigMaps in the output, by their old names."""
     return output.renamed(with_names(output.graph, renamed), renamed)
 
 

@@ -39,7 +39,9 @@ class Grants:
             return names
         try:
             allowed = [await self._may_create(source, target, *each) for each in CREATED]
-        except Forbidden:  # without the right to ask, nothing shows that the namespace accepts them
+        except (
+            Forbidden
+        ):  # without permission to ask, nothing shows that the namespace accepts them
             return names
         return tuple(name for name, may in zip(names, allowed, strict=True) if not may)
 

@@ -19,7 +19,7 @@ from kube_runtime.kind import Key, Object
 from kube_runtime.types.rbac import ClusterRoleBinding, Subject
 
 _BEFORE_THE_END = frozenset((Stage.JUDGED, Stage.STARTED, Stage.PROFILED))
-"""Whatever the state says: one that could not start has failed, and may be starting at this moment."""
+"""Not by state alone: a request that could not start has failed, and may be starting at this moment."""
 
 
 @dataclass(slots=True)

@@ -55,7 +55,7 @@ def _reduced(output: Output) -> Output:
 
 @dataclass(frozen=True, slots=True)
 class RequestInputs:
-    """Finds the facts of one request after the other."""
+    """Reads the inputs of requests."""
 
     client: Client
     cache: Cache
@@ -65,7 +65,7 @@ class RequestInputs:
     heavy: Offload = field(default_factory=Offload)
 
     async def at(self, request: DynamoGraphDeploymentRequest, stage: Stage) -> RequestFacts:
-        """What the stage asks for.
+        """Read the inputs of the stage.
 
         Raises:
             OperatorError: the API server could not be asked.
@@ -84,7 +84,7 @@ class RequestInputs:
                 return RequestFacts()
 
     async def problems(self, request: DynamoGraphDeploymentRequest) -> tuple[str, ...]:
-        """What is wrong with the spec, and with what it names."""
+        """Problems of the spec, and of the objects that it names."""
         spec = request.spec
         if spec is None:
             return ("spec is required",)
@@ -116,7 +116,7 @@ class RequestInputs:
         return self.cache.get(type_, key) or await self.live(type_, key)
 
     async def live(self, type_: type[R], key: Key) -> R | None:
-        """The object as the API server has it now. None means: there is none."""
+        """The object from the API server; None if it does not exist."""
         try:
             return await self.client.get(type_, key)
         except NotFound:
@@ -152,7 +152,7 @@ class RequestInputs:
     async def _missing(
         self, request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec
     ) -> AsyncIterator[str]:
-        """What the spec names and is not there."""
+        """Missing objects that the spec names."""
         namespace, profiling = request.metadata.namespace, spec.profiling_config
         if (base := profiling.config_map_ref) is not None:
             found = await self.live(Output, Key(namespace, base.name))
@@ -175,14 +175,14 @@ class RequestInputs:
 def spec_problems(
     request: DynamoGraphDeploymentRequest, settings: RenderSettings
 ) -> tuple[str, ...]:
-    """What is wrong with the spec, whatever it names."""
+    """Problems of the spec alone."""
     spec = request.spec
     size = profiler_config_bytes(spec, request.metadata.namespace) if spec is not None else 0
     return tuple(str(each) for each in request_problems(request, settings, size))
 
 
 def taken_graph(at: Key) -> str:
-    """That the name of the graph belongs to another."""
+    """Message: the graph's name is taken."""
     return (
         f"DynamoGraphDeployment {at.name} exists in namespace {at.namespace} and was not created "
         "by this request; the operator leaves it alone: delete it, or set "
@@ -191,17 +191,17 @@ def taken_graph(at: Key) -> str:
 
 
 def job_key(request: DynamoGraphDeploymentRequest) -> Key:
-    """Where the Job is."""
+    """The key of the Job."""
     return Key(request.metadata.namespace, names.profiling_job(request.metadata.name))
 
 
 def output_key(request: DynamoGraphDeploymentRequest) -> Key:
-    """Where the results are."""
+    """The key of the results' ConfigMap."""
     return Key(request.metadata.namespace, names.profiling_output(request.metadata.name))
 
 
 def target_of(request: DynamoGraphDeploymentRequest) -> Key:
-    """Where the graph is, by what was recorded before it was created."""
+    """The key of the graph, recorded before it was created."""
     known = request.status.deployment
     if known is not None and known.name and known.namespace:
         return Key(known.namespace, known.name)
@@ -209,7 +209,7 @@ def target_of(request: DynamoGraphDeploymentRequest) -> Key:
 
 
 def request_watches(cache: Cache) -> tuple[Watches, ...]:
-    """What wakes a request: pods, ConfigMaps and graphs whose labels lead back to it."""
+    """Watches of requests: pods, ConfigMaps and graphs whose labels lead back to one."""
 
     def keys(changed: Resource) -> Iterator[Key]:
         found = changed.metadata.labels

@@ -1,4 +1,4 @@
-"""What a cluster lacks for an installation, judged from what was read of it. Each verdict has a remedy.
+"""Check what a cluster lacks for an installation, from an inventory. Each finding has a remedy.
 
 The names of the first four are those of the reference's `pre-deployment-check.sh`, which scripts look for.
 """
@@ -55,7 +55,7 @@ def kubernetes_version(version: str) -> Finding:
 
 
 def default_storage(classes: Sequence[StorageClass]) -> Finding:
-    """Whether a claim that names no class gets one."""
+    """Whether a PVC without a storage class gets a default."""
     names = sorted(each.metadata.name for each in classes)
     default = sorted(
         each.metadata.name for each in classes if each.metadata.annotations.get(_DEFAULT) == "true"
@@ -104,7 +104,7 @@ def own_operators(namespaces: Collection[str]) -> Finding:
 
 
 def permissions(missing: Sequence[str], account: str) -> Finding:
-    """Whether the operator's account may do what the operator does."""
+    """Whether the operator's ServiceAccount has the permissions that the operator needs."""
     if not missing:
         return Finding(PERMISSIONS, CheckResult.OK, f"{account} has all permissions that it needs")
     text = f"{account} lacks: {'; '.join(missing)}"

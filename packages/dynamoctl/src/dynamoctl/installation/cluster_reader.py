@@ -1,4 +1,4 @@
-"""Reads of a cluster what a check looks at. Nothing is changed: what is written is a dry run."""
+"""Read the inventory of a cluster for a check. Read-only: writes are dry runs."""
 
 import msgspec
 
@@ -14,7 +14,7 @@ _DRY = {"dryRun": "All", "fieldManager": FIELD_MANAGER}
 
 
 class Reading:
-    """One API server, as a check looks at it. Every method raises `ApiError` and `Unreachable`."""
+    """Reads of one API server. Every method raises `ApiError` and `Unreachable`."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport

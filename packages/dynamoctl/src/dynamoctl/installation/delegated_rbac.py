@@ -1,7 +1,7 @@
 """What pods beside graphs may do: planners, endpoint pickers and profiling jobs.
 
 The operator binds these roles by name and holds none of them. A restricted installation has them as
-Roles of its namespace, with their accounts, because it may bind nothing itself.
+Roles of its namespace, with their ServiceAccounts, because it may bind nothing itself.
 """
 
 from dataclasses import dataclass
@@ -90,7 +90,7 @@ PROFILING = Granted(
             ("get", "list", "watch", "create", "delete"),
             "Creates temporary graphs.",
         ),
-        # Not `create`: a pod may name any account of its namespace, the operator's too.
+        # Not `create`: a pod may name any ServiceAccount of its namespace, the operator's too.
         Rule("", ("pods",), ("get", "list", "delete"), "Watches and deletes their pods."),
         Rule("", ("pods/log",), ("get",), "Reads why one failed."),
     ),

@@ -1,4 +1,4 @@
-"""The fields of a cluster that a check looks at: enough to say what is missing, and no more."""
+"""The objects and fields of a cluster that a check needs."""
 
 from kube_runtime.kind import Kind
 from kube_runtime.types.apiextensions import CustomResourceDefinition
@@ -45,7 +45,7 @@ class DefinitionStatus(Struct):
 
 
 class Definition(Resource):
-    """A definition with its versions; its schemas, megabytes of them, stay away."""
+    """A CRD with its versions, without its schemas, which take megabytes."""
 
     KIND = CustomResourceDefinition.KIND
 

@@ -29,7 +29,7 @@ class Project:
 def definitions(
     wanted: Sequence[Kind], present: Mapping[str, Definition], *, is_before: bool
 ) -> Finding:
-    """Whether our kinds are there, in our version. Before an installation it is no fault if none is."""
+    """Whether our CRDs are installed, in our version. Before an installation all may be missing."""
     missing = [str(each) for each in wanted if str(each) not in present]
     if is_before and len(missing) == len(wanted):
         return Finding(DEFINITIONS, CheckResult.OK, "none is installed yet")
@@ -55,7 +55,7 @@ def other_projects(
 ) -> list[Finding]:
     """Which projects that the operator can use are installed, and whether it uses them.
 
-    `forbidden` has the accounts of operators that may not read a kind; None means that no operator is known.
+    `forbidden` has the ServiceAccounts of operators that may not read a kind; None if no operator is known.
     """
     return [found for each in projects if (found := _project(present, each, forbidden))]
 

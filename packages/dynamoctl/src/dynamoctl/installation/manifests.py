@@ -1,7 +1,7 @@
 """The objects of an installation as plain manifests, for who has no Helm.
 
 They are the chart's, rendered with its defaults and packaged (`tools/install_manifests.py`), so that there
-is one source. What a user chooses stands there as a placeholder, and is put in place object by object: never
+is one source. The user's values are placeholders there, and are replaced object by object: never
 in text.
 """
 
@@ -28,8 +28,8 @@ _MANAGED_BY = "app.kubernetes.io/managed-by"
 class Choices:
     """What a user can choose. An empty `image` is the one of this version.
 
-    With `is_operator_only` the namespace and the definitions are left out: who deletes those loses every
-    graph of the cluster, and who puts back older definitions loses what the newer ones know. `withheld` are
+    With `is_operator_only` the namespace and the CRDs are left out: deleting those deletes every graph of
+    the cluster, and applying older CRDs drops the fields that only the newer ones have. `withheld` are
     the keys of optional APIs, as the chart has them below `optionalApis`, that the operator may not use.
     """
 
@@ -46,7 +46,7 @@ def mode(*, is_restricted: bool) -> str:
 
 
 def manifests(choices: Choices) -> Iterator[Object]:
-    """The namespace, our definitions, then what the chart makes, in the order in which they are applied."""
+    """The namespace, our CRDs, then the chart's objects, in the order in which they are applied."""
     if not choices.is_operator_only:
         yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": choices.namespace}}
         yield from custom_resource_definitions()

@@ -1,4 +1,4 @@
-"""Whether an account may do what the operator does: one question to the API server for each right."""
+"""Whether a user has the operator's permissions: one access review for each."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,6 +1,6 @@
-"""What an upgrade to this version would change, or a take-over from another operator: definitions, and pods.
+"""What an upgrade to this version, or a migration from another operator, would change: CRDs, and pods.
 
-Definitions are asked of the API server as dry runs. Pods are foreseen by the functions of the controllers; a
+CRDs are applied to the API server as dry runs. Pods are foreseen by the functions of the controllers; a
 change that they would make is tried as a dry run as well, because only the API server knows an object with
 its defaults. The settings are those of the operator that runs: what changes with the values of a release is
 not foreseen.
@@ -17,13 +17,13 @@ from dynamoctl.installation.upgrade_preview import Fate, Foreseen, cluster, fore
 from kube_runtime.errors import ApiError
 from kube_runtime.kind import Key
 
-DEFINITIONS = "Upgrade of Definitions"
+DEFINITIONS = "Upgrade of CRDs"
 PODS = "Upgrade of Pods"
 _NAMED_MOST = 20
 
 
 async def definitions(reading: Reading) -> Finding:
-    """Which definitions an upgrade changes, and whether the API server takes them."""
+    """Which CRDs an upgrade changes, and whether the API server accepts them."""
     changed: list[str] = []
     for wanted in custom_resource_definitions():
         name = str(wanted["metadata"]["name"])

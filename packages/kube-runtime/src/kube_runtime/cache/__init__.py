@@ -1,1 +1,1 @@
-"""What the cluster looks like: stores, informers, and the writes that watches have yet to bring."""
+"""The cache of the cluster: stores, informers, and own writes that the watch has not delivered yet."""

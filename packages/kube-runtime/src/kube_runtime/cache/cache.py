@@ -1,6 +1,6 @@
 """The state of the cluster, by type: the stores of all informers behind one interface.
 
-A type without an informer is a mistake of ours and raises; it must never look like a type without
+A type without an informer is a bug and raises; it must never look like a type without
 objects, or a controller will create what exists and delete what is missing.
 """
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class _Derived:
-    """What was made of the objects of some types when they had these revisions, by name."""
+    """A derived value, and the revisions of the types that it was computed from."""
 
     revisions: tuple[int, ...]
     values: dict[Hashable, Any] = field(default_factory=dict[Hashable, Any])
@@ -39,7 +39,7 @@ class Cache:
         self._derived: dict[tuple[type[Resource], ...], _Derived] = {}
 
     def add(self, store: Store[Any]) -> None:
-        """Have the objects of one more type.
+        """Add the store of one more type.
 
         Raises:
             ValueError: the type is there already; two watches of one type would contradict each other.
@@ -73,7 +73,7 @@ class Cache:
         """The objects of these types that name this uid among their owners, as controller or not.
 
         Only those in that namespace, if one is given: an owner in another one is none to Kubernetes, but
-        anybody may write its uid into his objects, and would so have a say in what is somebody else's.
+        any user may write its uid into their objects, and would so affect objects of others.
         """
         return [
             each
@@ -85,10 +85,10 @@ class Cache:
     def derived(
         self, name: Hashable, types: tuple[type[Resource], ...], compute: Callable[[], T]
     ) -> T:
-        """What `compute` makes of all objects of these types; computed again only when one has changed.
+        """The value of `compute`; recomputed only when an object of these types has changed.
 
-        For what every reconcile reads and few changes touch. A change of one object lets go of what was
-        derived from these types under any name, also under names that are never read again.
+        For values that every reconcile reads and few changes affect. A change of one object drops all
+        values derived from these types, also those that are never read again.
         """
         revisions = tuple(self.store(each).revision for each in types)
         known = self._derived.get(types)
@@ -109,7 +109,7 @@ class Cache:
         self.store(type_).subscribe_broken(handler)
 
     def serves(self, type_: type[Resource]) -> bool:
-        """Whether that type is watched, and the API server knows its kind."""
+        """Whether that type is watched, and the API server serves its kind."""
         found = self._stores.get(type_)
         return found is not None and found.is_served
 

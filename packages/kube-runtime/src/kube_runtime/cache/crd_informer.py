@@ -30,13 +30,13 @@ class _Group(msgspec.Struct):
 
 
 class _Groups(msgspec.Struct):
-    """The answer of `/apis`, as far as it is used."""
+    """The fields of `/apis` that are used."""
 
     groups: tuple[_Group, ...]
 
 
 class CrdInformer(Informer[CustomResourceDefinition]):
-    """Which custom kinds there are.
+    """Which custom kinds are installed.
 
     Without permission to watch CRDs, one request lists which API groups are served, and what
     comes or goes later is not noticed.
@@ -80,7 +80,7 @@ class CrdInformer(Informer[CustomResourceDefinition]):
             await asyncio.sleep(self._failed(failure))
 
     def silent_seconds(self) -> float:
-        """How long the API server has said nothing; 0 if there is nothing to hear."""
+        """Seconds since the last response of the API server; 0 if none is expected."""
         return super().silent_seconds() if self._groups is None else 0.0
 
     def _failed(self, error: OperatorError) -> float:
@@ -125,7 +125,7 @@ class OptionalInformer(Informer[R]):
                 await self._changed.wait()
 
     def silent_seconds(self) -> float:
-        """How long the API server has said nothing; 0 if there is nothing to hear."""
+        """Seconds since the last response of the API server; 0 if none is expected."""
         is_there = self._definitions.has(self.type_.KIND)
         return super().silent_seconds() if is_there else 0.0
 

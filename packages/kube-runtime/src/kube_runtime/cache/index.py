@@ -16,7 +16,7 @@ _Value = TypeVar("_Value")
 
 
 class Index(Generic[R]):
-    """Finds objects. What it returns stays unchanged while the index changes."""
+    """Read-only lookups. Returned collections stay unchanged while the index changes."""
 
     def __init__(self) -> None:
         self._namespaces: dict[str, dict[str, R]] = {}
@@ -41,7 +41,7 @@ class Index(Generic[R]):
         return iter(tuple(self._owned.get(uid, {}).values()))
 
     def put(self, key: Key, new: R | None) -> None:
-        """Have `new` in the place of what was there. None means: nothing."""
+        """Replace the object of that key by `new`; None removes it."""
         old = self.get(key)
         if old is not None:
             for owner in old.metadata.owner_references:

@@ -1,4 +1,4 @@
-"""Keep the store of one type like the API server, forever.
+"""Keep the store of one type in sync with the API server.
 
 Every failure is retried with a growing, jittered backoff, and none of them ends the informer or affects
 another. `last_error` holds the current error. A forbidden kind is retried at a slow and steady pace. A 404
@@ -28,17 +28,17 @@ from kube_runtime.watch.selector import Selector
 OUTAGE = Backoff(first_seconds=0.5, limit_seconds=30)
 REFUSED_SECONDS = 30.0
 TEXTS = 20
-"""So many different errors of one outage are logged only once each."""
+"""Number of different errors of one outage that are logged once each."""
 
 STEPS_PER_TURN = 64
-"""After so many steps others get their turn, even if there is always more to read."""
+"""Steps after which other tasks get a turn, even if there is more to read."""
 
 _log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
 class Watches:
-    """Any change of an object of `type_` reconciles the keys that `map_to` returns, before and after it."""
+    """Maps a change of an object of `type_` to the keys to reconcile, from its state before and after."""
 
     type_: type[Resource]
     map_to: Callable[[Any], Iterable[Key]]
@@ -67,17 +67,17 @@ class Informer(Generic[R]):
         self.selection = Selector(namespace, labels, fields)
         self.store = Store(type_, self.selection, transform)
         self.synced = asyncio.Event()
-        """Set for good once the store has had all that exists, be it nothing."""
+        """Set once the first list is complete."""
         self.last_heard: float | None = None
-        """When the API server last said anything, an error included; the event loop's time."""
+        """Time of the last response of the API server, errors included; the event loop's clock."""
         self.last_error: OperatorError | None = None
-        """What went wrong last. None means: nothing since the last success."""
+        """The last error; None after a success."""
         self._jitter = jitter or random.Random()  # noqa: S311  # spreads load, guards nothing
         self.interruptions = 0
-        """How often the watch ended with an error and was begun again."""
+        """Number of times that the watch ended with an error and was restarted."""
         self._failures = 0
         self._told: set[str] = set()
-        """What went wrong since the last success: a list's two ways have two texts."""
+        """Errors since the last success: streamed and paged lists fail with different texts."""
 
     async def run(self, client: Client) -> None:
         """Keep the store up to date until cancelled; may be run again afterwards."""
@@ -100,7 +100,7 @@ class Informer(Generic[R]):
             await watch.aclose()
 
     def silent_seconds(self) -> float:
-        """How long the API server has said nothing; infinite if it never did."""
+        """Seconds since the last response of the API server; infinite before the first."""
         if self.last_heard is None:
             return float("inf")
         return asyncio.get_running_loop().time() - self.last_heard
@@ -120,7 +120,7 @@ class Informer(Generic[R]):
             self.synced.set()
 
     def _failed(self, error: OperatorError) -> float:
-        """Take note of a failure, and return how long to wait."""
+        """Record a failure, and return the seconds to wait."""
         is_new = str(error) not in self._told
         self._told = {*self._told, str(error)} if len(self._told) < TEXTS else {str(error)}
         self.last_error = error

@@ -1,4 +1,4 @@
-"""How long our own writes are shown before the watch has brought them.
+"""How long our own writes stay visible until the watch has delivered them.
 
 A write has an answer, and the same state comes back on the watch: before the answer, or after it.
 Versions are compared for equality only, so which of two states is newer must be known without an order.
@@ -23,7 +23,7 @@ class Relist(Generic[R]):
     gone: Collection[str] = ()
 
     def is_newer(self, written: Resource, older: set[str]) -> bool:
-        """Whether it is newer than what we wrote."""
+        """Whether it is newer than our write."""
         is_gone = written.metadata.uid in self.gone
         return is_gone or list_is_newer(self.before, self.listed, written, older)
 

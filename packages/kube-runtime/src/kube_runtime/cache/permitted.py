@@ -1,4 +1,4 @@
-"""The watch of objects that the operator works without, and may not be permitted to read."""
+"""The informer of optional objects, which the operator may not be permitted to read."""
 
 from kube_runtime.cache.informer import Informer
 from kube_runtime.errors import Forbidden, OperatorError

@@ -1,8 +1,8 @@
-"""The objects of one kind: as its watch brought them, and as we wrote them a moment ago.
+"""The objects of one kind: the state of its watch, and our own newer writes.
 
 Store first, wake second: a handler that reads the store finds the state it was woken for, or a newer one.
 Our own writes are shown at once, in front of the state of the watch, until the watch has brought them
-(`own_writes`). Watch events meanwhile are recorded and not yet shown; so at rest the store equals the
+(`pending_writes`). Watch events meanwhile are recorded and not yet shown; so at rest the store equals the
 state of the watch, whatever happened on the way.
 """
 
@@ -27,12 +27,12 @@ from kube_runtime.watch.selector import EVERYTHING, Selector
 _log = structlog.get_logger()
 
 OWN_WRITE_SECONDS = 30.0
-"""How long a write of our own is shown if the watch does not bring it."""
+"""Seconds that our own write is shown if the watch does not deliver it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change(Generic[R]):
-    """What a reader of the store sees differently now.
+    """A change of the store as its readers see it.
 
     None means: there was, or there is, no such object. Two uids mean: removed and recreated.
     `initial`: it was there when we first looked.
@@ -84,9 +84,9 @@ class Store(Generic[R]):
         self.shown: Index[R] = Index()
         self.broken: dict[Key, DecodeError] = {}
         self.granted_by = ""
-        """What gives the operator the right to read the kind, for messages."""
+        """How an administrator grants permission to read the kind, for messages."""
         self.revision = 0
-        """How often something that readers see has changed."""
+        """Number of changes that readers have seen."""
         self._is_served = False
         self._is_forbidden = False
         self._selection = selection
@@ -132,10 +132,10 @@ class Store(Generic[R]):
             for handler in self._served_handlers:
                 handler()
 
-    # What the watch says.
+    # Watch events.
 
     def on_watch_event(self, event: Event[R]) -> None:
-        """Take over the watch event, then wake the subscribers."""
+        """Apply one watch event, then notify the subscribers."""
         match self._reduced_event(event):
             case Started():
                 self._listing = _Listing()
@@ -167,7 +167,7 @@ class Store(Generic[R]):
         self._set_served(is_served=False)
 
     def mark_kind_forbidden(self) -> None:
-        """Note that the kind is there, and may not be read."""
+        """Record that the kind is installed, and may not be read."""
         self._set_served(is_served=self._is_served, is_forbidden=True)
 
     def _hear_broken(self, error: DecodeError) -> None:
@@ -229,7 +229,7 @@ class Store(Generic[R]):
         return self._show(key, None)
 
     def _watched(self, key: Key) -> R | None:
-        """What the watch says of this key, shown or not."""
+        """The watch's state of this key, shown or not."""
         hold = self._holds.get(key)
         return self.shown.get(key) if hold is None else hold.watched
 
@@ -253,11 +253,11 @@ class Store(Generic[R]):
             return Broken(DecodeError(self.type_.KIND, resource.key, message))
         return Present(kept) if isinstance(event, Present) else Changed(kept)
 
-    # What a writer says.
+    # Own writes.
 
     @contextmanager
     def writing(self, key: Key) -> Iterator[InFlightWrite[R]]:
-        """Record what the watch brings of `key` during a write; one write per key at a time."""
+        """Record watch events of `key` during a write; one write per key at a time."""
         flight = self._flights[key] = InFlightWrite(self._known_versions(key))
         try:
             yield flight
@@ -265,7 +265,7 @@ class Store(Generic[R]):
             del self._flights[key]
 
     def wrote(self, flight: InFlightWrite[R], written: R) -> None:
-        """Show what the API server has stored for us, unless the watch was sooner."""
+        """Show the stored result of our write, unless the watch delivered it first."""
         key = written.key
         watched = self._watched(key)
         if flight.is_overtaken(written) or _version(watched) == _version(written):
@@ -276,7 +276,7 @@ class Store(Generic[R]):
         self._tell(self._hold(key, kept, flight.known, is_deletion=False))
 
     def deleted(self, key: Key, uid: str) -> None:
-        """Show the object as being deleted until the watch says that it is, or is gone."""
+        """Show the object as being deleted until the watch reports that it is, or is deleted."""
         shown = self.shown.get(key)
         if shown is None or shown.metadata.uid != uid:
             return
@@ -301,10 +301,10 @@ class Store(Generic[R]):
         return versions | hold.older if hold else versions
 
     def _give_up(self, key: Key) -> None:
-        """Believe the watch: for all this time it has not brought what we wrote."""
+        """Fall back to the state of the watch, which did not deliver our write in time."""
         self._tell(self._show(key, self._holds[key].watched))
 
-    # What readers see.
+    # Readers.
 
     def _show(self, key: Key, new: R | None) -> Change[R] | None:
         """Show this state, hold nothing in front of it, and return what readers see differently."""

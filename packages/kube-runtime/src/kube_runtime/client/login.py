@@ -1,6 +1,6 @@
 """Who we are, from the user of a kubeconfig: token, password, exec plugin or login provider.
 
-The last two run through the `kubernetes` package, which knows them; it is imported only then. The hard
+The last two run through the `kubernetes` package, which knows them; it is imported only then. The subtle
 thing is what it leaves out: it logs the failure of a plugin and continues without credentials, drops
 their expiry when they are certificates, and asks a login server without a certificate to verify.
 """

@@ -27,7 +27,7 @@ class ExitCode(IntEnum):
 def exit_on_error() -> Iterator[None]:
     """Turns the expected errors of the body into lines on stderr and an exit code.
 
-    A reader that went away (`program … | head`) is no error, and Ctrl-C none of ours: the program
+    A reader that closed the pipe (`program … | head`) is not an error, nor is Ctrl-C: the program
     ends silently.
 
     Raises: SystemExit, and whatever is not expected.
@@ -65,9 +65,9 @@ def one_line(text: str) -> str:
 
 
 def visible(text: str) -> str:
-    """The text as long as it is, on one line, without what a terminal would obey or nobody would see.
+    """The whole text on one line, without control and invisible characters.
 
-    What a cluster says may have such characters: a container's last words, for one.
+    Messages from a cluster may contain them: the end of a container's log, for example.
     """
     return "".join(
         each if each.isprintable() else " " if each.isspace() else "\N{REPLACEMENT CHARACTER}"
@@ -76,7 +76,7 @@ def visible(text: str) -> str:
 
 
 def _output_is_unread() -> bool:
-    """Whether nobody reads stdout any more. If so, what is left in it goes nowhere."""
+    """Whether the reader of stdout closed it. If so, the rest of the output is dropped."""
     output = sys.stdout.fileno()
     poll = select.poll()
     poll.register(output, 0)  # errors are always reported

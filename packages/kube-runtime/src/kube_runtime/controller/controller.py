@@ -1,8 +1,7 @@
-"""The contract of a controller, and the runner that turns changes into reconciles.
+"""The contract of a reconciler, and the controller that turns changes into reconciles.
 
-A controller gets a key and never an event: what it does follows from the state that it reads. Errors are
-classified by what a retry can do: a conflict is gone a moment later, an outage needs a backoff, and a
-refusal needs a person.
+A reconciler gets a key and never an event: it acts on the state that it reads. Errors are classified by
+what a retry can do: a conflict resolves at once, an outage needs a backoff, and a refusal needs a user.
 """
 
 import asyncio
@@ -33,7 +32,7 @@ from kube_runtime.types.meta import Resource
 _log = structlog.get_logger()
 
 AHEAD = 2
-"""New objects that a controller begins at once while what it has made already waits.
+"""New objects that a controller begins at once while its earlier children wait for another controller.
 
 With all sixteen workers, half of a hundred graphs that are made at once are ready after 0.63 to 0.77 of the
 time of all of them, with two after 0.55 to 0.69 (six and five runs; source: `docs/performance.md`).
@@ -51,10 +50,10 @@ DONE = Result()
 
 
 class Reconciler(Protocol):
-    """Brings the objects of one kind to what their specs say."""
+    """Reconciles the objects of one kind with their specs."""
 
     reconciles: ClassVar[type[Resource]]
-    """The kind; each of its objects is a key."""
+    """The reconciled kind; each of its objects is a key."""
 
     owns: ClassVar[tuple[type[Resource], ...]] = ()
     """Kinds whose changes wake the object that controls them."""
@@ -65,20 +64,20 @@ class Reconciler(Protocol):
         return ()
 
     async def reconcile(self, key: Key) -> Result:
-        """Compare what is with what should be, and act. The object may be gone."""
+        """Compare actual with desired state, and act. The object may be deleted."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ControllerOptions:
-    """How fast a controller works.
+    """Rate and order of a controller's reconciles.
 
     `coalesce_seconds` is how long a change of a child waits for the next one, because a rollout
     changes a child several times a second. A change of the object itself never waits.
     `is_ahead` returns whether what this controller has created waits for another one. Then it begins only
     `AHEAD` new objects at once: what has been begun is finished first. Everything else continues.
-    `hears_itself` is whether a reconcile is woken by what it wrote on its own object. A controller whose
-    reconcile is through with what it wrote needs no second look.
+    `hears_itself` is whether a reconcile is woken by what it wrote on its own object. A controller that
+    needs nothing from the result of its own write has no second reconcile.
     """
 
     workers: int = 16
@@ -90,7 +89,7 @@ class ControllerOptions:
 
 
 class Controller:
-    """Feeds one controller from the cache, with a bounded number of workers.
+    """Runs one reconciler on keys from the cache, with a bounded number of workers.
 
     `is_excluded(namespace)`: another operator manages it. Checked when a key is dequeued, not when it is
     queued; `wake_namespace` requeues what was skipped. `write_activity` counts reconciles that wrote.
@@ -142,7 +141,7 @@ class Controller:
         self._queue.on_drained = handler
 
     def look_again(self) -> None:
-        """Begin what was held back while `ControllerOptions.is_ahead`."""
+        """Begin the new keys that waited while `ControllerOptions.is_ahead` was true."""
         self._queue.look_again()
 
     def _begin_at_most(self) -> int:
@@ -150,9 +149,9 @@ class Controller:
         return min(AHEAD, workers) if self._pace.is_ahead() else workers
 
     def subscribe(self) -> None:
-        """Collect keys from now on, first those of all that exists; to be called once, before `run`.
+        """Queue keys from now on, first those of all existing objects; call once, before `run`.
 
-        Not earlier than work begins: a standby would collect the keys of all that ever was.
+        Not on a standby, whose queue would grow with every object that ever existed.
         """
         pace, controller = self._pace, self._controller
         self._is_subscribed = True
@@ -168,7 +167,7 @@ class Controller:
             self._cache.subscribe_served(type_, self._wake_all)
 
     async def run(self) -> None:
-        """Reconcile until `close`, then finish what is being worked on."""
+        """Reconcile until `close`, then finish the running reconciles."""
         async with asyncio.TaskGroup() as group:
             resync = group.create_task(self._resync(), name=f"resync {self.kind}")
             async with asyncio.TaskGroup() as workers:
@@ -185,7 +184,7 @@ class Controller:
         self._queue.close()
 
     def stuck(self, margin_seconds: float = 30.0) -> list[Key]:
-        """Keys whose reconcile ran into its time limit and does not end all the same."""
+        """Keys whose reconcile exceeded its time limit and does not react to cancellation."""
         oldest = asyncio.get_running_loop().time() - self._pace.timeout_seconds - margin_seconds
         return [key for key, started in self._started.items() if started < oldest]
 
@@ -212,16 +211,16 @@ class Controller:
                 self._queue.add(key, priority=priority, after_seconds=after_seconds)
 
     def wake(self, key: Key) -> None:
-        """Wake that key because of something that no watch reports, as soon as changes of children would."""
+        """Queue that key for a cause that no watch reports, with the delay of a child's change."""
         self._queue.add(key, after_seconds=self._pace.coalesce_seconds)
 
     def wake_namespace(self, namespace: str) -> None:
-        """Wake every key of a namespace that was skipped; it may have changed in the meantime."""
-        if self._is_subscribed:  # who begins to work later begins with all that exists
+        """Queue every key of a namespace that was skipped; its objects may have changed."""
+        if self._is_subscribed:  # `start` queues all that exists
             self._wake_all(namespace)
 
     def _wake_all(self, namespace: str = "") -> None:
-        """Wake every key: a kind that they need has come, or gone."""
+        """Queue every key: a kind that they need was installed or removed."""
         type_ = self._controller.reconciles
         unreadable = self._cache.store(type_).broken
         for key in (*(each.key for each in self._cache.list(type_, namespace)), *unreadable):
@@ -250,7 +249,7 @@ class Controller:
                 else:
                     with doing(f"{self.kind.name} {taken.key}"):
                         await self._attempt(taken.key)
-            # A settled object asks for nothing and so never waits. Without this, a thousand of them in a row
+            # A settled object makes no request and so never yields. Without this, a thousand of them in a row
             # would keep watches, probes and other controllers waiting for seconds.
             await asyncio.sleep(0)
 
@@ -291,7 +290,7 @@ class Controller:
             self._metrics.forget(self.kind.name, key.namespace)
 
     def _is_of_absent(self, key: Key, error: Exception) -> bool:
-        """Whether the API server says that the object itself is gone, and not something that it needs."""
+        """Whether the 404 is about the reconciled object, not about another one that it needs."""
         if not isinstance(error, NotFound) or (error.kind, error.key) != (self.kind, key):
             return False
         # Of a kind that is not served it names no object.
@@ -318,7 +317,7 @@ class Controller:
         )
 
     async def _resync(self) -> None:
-        """Wake every key once per period, spread over it: level-triggered even against our bugs."""
+        """Resync: queue every key once per period, spread over it; repairs even missed events."""
         period = self._pace.resync_seconds
         while True:
             await asyncio.sleep(period)

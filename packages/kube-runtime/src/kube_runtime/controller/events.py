@@ -2,8 +2,8 @@
 
 An Event must never delay or fail a reconcile, nor precede the status it describes. So it is kept
 back until the reconcile has returned (`held`), merged with others of the same reason, and written by a task
-of its own. While many reconciles begin, good news waits: each Event takes from the API server what a graph
-that is not ready yet could use. Bad news never waits.
+of its own. While many reconciles begin, Normal Events wait: they take capacity of the API server from graphs
+that are not ready yet. Warnings never wait.
 
 One (object, component, type, reason) is one Event object for as long as the API server keeps it: its name
 is a hash of these, so that a restart finds it again.
@@ -44,17 +44,17 @@ _log = structlog.get_logger()
 
 COLLECT_SECONDS: Final = 0.3
 PATIENCE_SECONDS: Final = 300.0
-"""How long good news waits. A thousand new graphs keep a small control plane busy for about as long."""
+"""Longest delay of Normal Events; about as long as a thousand new graphs occupy a small control plane."""
 PENDING_LIMIT: Final = 10_000
 """Events of the creation of a thousand graphs of three services."""
 WRITTEN_LIMIT: Final = 16_384
-"""More objects than can wait, so that none of those is forgotten."""
+"""Objects whose rate is remembered; more than can have pending Events."""
 MESSAGE_LIMIT: Final = 1024
 ATTEMPTS: Final = 5
 LONGEST_PAUSE_SECONDS: Final = 60.0
-"""An API server that asks for a longer pause than this gets this one."""
+"""Longest pause that the API server may request."""
 BURST, REFILL_SECONDS = 25, 300.0
-"""Requests per object, and the time after which it may have as many again."""
+"""Requests per object, and the seconds after which it may have as many again."""
 
 
 @dataclass(slots=True)
@@ -84,7 +84,7 @@ def held() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class _Series:
-    """What one Event object stands for."""
+    """Identity of one Event object."""
 
     uid: str
     component: str
@@ -98,7 +98,7 @@ class _Series:
 
 
 class _About(NamedTuple):
-    """What an Event says of the object that it is about. Not the object: thousands of Events may wait."""
+    """Reference to the object of an Event. Not the object itself: thousands of Events may wait."""
 
     kind: Kind
     key: Key
@@ -149,7 +149,7 @@ class _Budget:
 
 
 class EventWriter:
-    """Writes what recorders record, one request at a time. Run it as a server of the manager.
+    """Writes recorded Events, one request at a time. Run it as a server of the manager.
 
     While `write_activity` reports many reconciles, Normal Events wait.
     """
@@ -168,7 +168,7 @@ class EventWriter:
         self._metrics = metrics
         self.activity = activity or WriteActivity()
         self._wall_clock = wall_clock
-        # What went wrong, and what went well; in each the oldest first.
+        # Warnings, and Normal Events; in each the oldest first.
         self._pending: dict[bool, OrderedDict[_Series, _Pending]] = {
             warning: OrderedDict() for warning in (True, False)
         }
@@ -226,7 +226,7 @@ class EventWriter:
         return min(waits, default=None)
 
     def _time_of(self, pending: _Pending) -> float:
-        """When it may be written, as far as is known now."""
+        """The earliest time at which it may be written, as known now."""
         due = max(pending.due, self._paused_until)
         if pending.series.warning or _now() >= pending.latest or _now() < due:
             return due

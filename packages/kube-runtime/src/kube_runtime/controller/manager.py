@@ -28,7 +28,7 @@ _log = structlog.get_logger()
 
 
 class Server(Protocol):
-    """Something that runs on every replica, leader or not, from start to end."""
+    """A task that runs on every replica, leader or not, from start to stop."""
 
     async def run(self) -> None:
         """Serve until cancelled."""
@@ -47,7 +47,7 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long things may take. `silence_seconds`: how long a watch may hear nothing at all."""
+    """Time limits, in seconds. `silence_seconds`: longest time without any line on a watch."""
 
     reconciles_seconds: float = 3.0
     flush_seconds: float = 1.5
@@ -155,7 +155,7 @@ class Manager:
             problems.append(f"event loop {self._lag_seconds:.1f} s late")
         age = asyncio.get_running_loop().time() - self._started_at
         problems += [
-            f"{informer.type_.KIND}: nothing heard"
+            f"{informer.type_.KIND}: watch is silent"
             for informer in self._informers.values()
             if min(informer.silent_seconds(), age) > self._limits.silence_seconds
         ]
@@ -261,7 +261,7 @@ class Manager:
 
 async def _for_good(name: str, run: Coroutine[Any, Any, None]) -> NoReturn:
     await run
-    raise RuntimeError(f"{name} ended by itself")
+    raise RuntimeError(f"{name} ended unexpectedly")
 
 
 def first_cause(failures: BaseExceptionGroup[BaseException]) -> BaseException:
@@ -271,7 +271,7 @@ def first_cause(failures: BaseExceptionGroup[BaseException]) -> BaseException:
 
 
 def _log_others(cause: BaseException, failures: BaseExceptionGroup[BaseException]) -> None:
-    """Log what failed besides: a line for what is expected to go wrong, a traceback for a bug."""
+    """Log the other errors: expected ones in a line, bugs with a traceback."""
     told = {str(cause)}
     for other in _leaves(failures):
         if other is cause or (isinstance(other, OperatorError) and str(other) in told):

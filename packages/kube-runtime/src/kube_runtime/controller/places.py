@@ -18,7 +18,7 @@ class WorkerSlots:
 
     @contextmanager
     def given_up(self) -> Iterator[None]:
-        """Let another worker have the place of this one meanwhile; afterwards one of them ends."""
+        """Give the place of this worker to another one within the block; afterwards one of them ends."""
         if self._surplus:
             self._surplus -= 1
         else:
@@ -29,7 +29,7 @@ class WorkerSlots:
             self._surplus += 1
 
     def is_surplus(self) -> bool:
-        """Whether the worker that asks is one too many, and has to end."""
+        """Whether there is one worker too many, so that the caller has to end."""
         if not self._surplus:
             return False
         self._surplus -= 1
@@ -41,7 +41,7 @@ WORKER_SLOTS: ContextVar[WorkerSlots | None] = ContextVar("places", default=None
 
 @contextmanager
 def worker_slot_released() -> Iterator[None]:
-    """Within a reconcile: let another one run meanwhile. Elsewhere it does nothing."""
+    """Within a reconcile, let another one run during the block; elsewhere do nothing."""
     if (places := WORKER_SLOTS.get()) is None:
         yield
         return

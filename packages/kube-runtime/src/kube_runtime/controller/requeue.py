@@ -1,6 +1,6 @@
 """When to retry a key whose reconcile failed: by what a retry can do for the error.
 
-A conflict is gone a moment later, an outage needs patience, and a refusal needs a person.
+A conflict resolves at once, an outage needs a backoff, and a refusal needs a user.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ BUSY = Backoff(first_seconds=2, limit_seconds=60)
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """When to retry after an error, and how loudly to log it."""
+    """When to retry after an error, and at which level to log it."""
 
     backoff: Backoff
     log: Literal["debug", "warning", "exception"]
@@ -27,7 +27,7 @@ class Retry:
 
 
 def retry(error: BaseException, failures: int) -> Retry:
-    """What to do about an error of a reconcile that failed `failures` times in a row before."""
+    """Choose the retry for an error of a reconcile that failed `failures` times in a row before."""
     asked = error.retry_after_seconds or 0.0 if isinstance(error, ApiError) else 0.0
     match error:
         case Conflict():

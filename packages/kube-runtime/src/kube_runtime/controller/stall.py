@@ -1,7 +1,7 @@
-"""Notices when the event loop stands still because of our own code, and says where.
+"""Detects stalls of the event loop that our own code causes, and logs where.
 
 A thread reads the CPU time that the loop's thread has used since its last heartbeat. CPU time
-and not wall-clock time: a process that gets no processor does not stand still by its own fault.
+and not wall-clock time: a process that gets no CPU does not stall the loop itself.
 """
 
 import asyncio
@@ -20,18 +20,18 @@ LIMIT_SECONDS: Final = 0.1
 _BUSY_LOOK_SECONDS: Final = 0.02
 _IDLE_LOOK_SECONDS: Final = 0.05
 _IDLE_SECONDS: Final = 0.005
-"""A loop that has used less CPU time than this since its last heartbeat is idle, and is not woken for one."""
+"""CPU time since the last heartbeat below which the loop is idle, and is not woken for another."""
 _QUIET_SECONDS: Final = 5.0
-"""At most one log line in this time."""
+"""Shortest time between two log lines."""
 _FRAMES: Final = 12
-MESSAGE: Final = "the event loop stood still"
+MESSAGE: Final = "event loop stalled"
 
 _log = structlog.get_logger()
 
 
 @contextmanager
 def doing(what: str) -> Iterator[None]:
-    """Name what the current task does meanwhile, for the line about a stall."""
+    """Name the work of the current task within the block, for the log line of a stall."""
     task = asyncio.current_task()
     if task is None:
         yield
@@ -47,7 +47,7 @@ def doing(what: str) -> Iterator[None]:
 class StallWatch:
     """Watches the event loop that it runs in, from `start` on until it is cancelled.
 
-    `observe` gets the processor seconds of each stall.
+    `observe` gets the CPU seconds of each stall.
     """
 
     def __init__(self, observe: Callable[[float], None]) -> None:
@@ -94,7 +94,7 @@ class StallWatch:
                 self._say(seconds, "", ())
 
     def _look(self, loop: asyncio.AbstractEventLoop, ident: int) -> None:
-        """What the thread does: have the loop beat while it works, and log where it stands."""
+        """Body of the thread: request heartbeats while the loop works, and log where it stalls."""
         pause = _IDLE_LOOK_SECONDS
         while not self._ended.wait(pause):
             began = self._beat_at
@@ -128,7 +128,7 @@ class StallWatch:
 
 
 def _places(frame: FrameType | None) -> tuple[str, ...]:
-    """Where a thread stands, innermost first."""
+    """The stack of a thread, innermost first."""
     found: list[str] = []
     while frame is not None and len(found) < _FRAMES:
         code = frame.f_code

@@ -18,9 +18,9 @@ from kube_runtime.rate_limits import Backoff
 class Priority(IntEnum):
     """Order: user edits, new objects, child status changes, initial list and resync.
 
-    Among what is wanted, changes of what there is overtake what is new. But after each of them a report has
-    its turn: else a graph out of a hundred that are made at once says that it is ready when the last one has
-    been made. A report costs less than an edit.
+    Edits of existing objects overtake new objects. But after each edit or new object one status change has
+    its turn: otherwise the first of a hundred new graphs would report readiness only after the last one is
+    created. A status change costs less than an edit.
     """
 
     EDIT = 0
@@ -32,7 +32,7 @@ class Priority(IntEnum):
 _WANTED = (Priority.EDIT, Priority.NEW)
 
 FAIR_INTERVAL = 8
-"""Each so many keys, the one that has waited longest is next: no priority keeps another out for good."""
+"""Every so many keys, the one that has waited longest is next, so that no priority starves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class WorkQueue:
     """Keys by priority, first come first served. Time is the event loop's, which never jumps.
 
     `begin_at_most` is how many new keys may be handed out at the same time now; `look_again` when that grows.
-    None means: any number.
+    None is any number.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class WorkQueue:
 
     @property
     def waiting(self) -> int:
-        """How many keys are due and no worker has yet."""
+        """Number of keys that are due and not handed out."""
         return sum(map(len, self._due.values()))
 
     @property
@@ -142,7 +142,7 @@ class WorkQueue:
         return None
 
     def look_again(self) -> None:
-        """Have workers without a key check again how many new keys may be handed out."""
+        """Wake idle workers to check again how many new keys may be handed out."""
         self._wake.set()
 
     def done(self, key: Key) -> None:

@@ -1,4 +1,4 @@
-"""A bounded worker for what may be expensive: pure functions in a process of their own that can be ended.
+"""A bounded worker for expensive pure functions: a process of their own that can be killed.
 
 The event loop is never held by such work, and the work cannot run for good: a thread cannot be ended, a
 process can. It starts with the first job and ends when there was none for a minute, so that a cluster
@@ -30,7 +30,7 @@ MEMORY_BYTES = 256 * 1024 * 1024
 """Memory of one job, on top of that of an idle worker, about 60 MiB."""
 WALL_FACTOR = 6
 WALL_SECONDS = 10.0
-"""On a busy machine a job may take as many times its CPU time, and so much more to start."""
+"""Wall-clock limit of a job on a busy machine: this factor on its CPU time, and seconds to start."""
 JOBS_OF_A_PROCESS = 200
 _CAUSES: Mapping[int, WorkEndedCause] = {-signal.SIGPROF: "time", -signal.SIGKILL: "memory"}
 """By the exit code of a process: the kernel kills with the one after the time, with the other for memory."""
@@ -38,7 +38,7 @@ _EXIT_LOOKS, _EXIT_LOOK_SECONDS = 200, 0.01
 
 
 class WorkEnded(OperatorError):
-    """The work took more time or memory than it may, and was ended. It would be ended again."""
+    """The work exceeded its limit of time or memory, and was killed. A retry would be, too."""
 
     def __init__(self, cause: WorkEndedCause, message: str) -> None:
         super().__init__(message)
@@ -46,12 +46,12 @@ class WorkEnded(OperatorError):
 
 
 class WorkBusy(OperatorError):
-    """There is too much such work now; the same may be asked for again in a moment."""
+    """Too much work is queued; retry in a moment."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much of such work may wait, and how long a worker stays without any.
+    """Limits of the queue, and how long an idle worker process stays.
 
     `waiting_of_one`: of one tenant. When `waiting` jobs wait, one of the tenant that has most gives way.
     """
@@ -63,7 +63,7 @@ class Bounds:
 
 
 class WorkerProcess:
-    """A worker process, and the line to it."""
+    """A worker process, and the socket to it."""
 
     def __init__(
         self,
@@ -134,7 +134,7 @@ class _Job:
 
     def _text(self, cause: WorkEndedCause) -> str:
         if cause == "time":
-            return f"exceeded the limit of {self.seconds:g} s of processor time"
+            return f"exceeded the limit of {self.seconds:g} s of CPU time"
         if cause == "memory":
             limit = self.memory_bytes // 1024 // 1024
             return f"exceeded the limit of {limit} MiB of memory"
@@ -174,7 +174,7 @@ class WorkerPool:
         seconds: float = SECONDS,
         memory_bytes: int = MEMORY_BYTES,
     ) -> T:
-        """What `function(*args)` returns, or raises, in a process of its own.
+        """Run `function(*args)` in a process of its own, and return or raise its outcome.
 
         The function must be importable by its name; arguments, result and exception must be picklable.
         `seconds` is CPU time; `memory_bytes` is what the work may take on top of an idle process.
@@ -195,7 +195,7 @@ class WorkerPool:
             self._forget(job)
 
     async def run(self) -> NoReturn:
-        """Have workers until cancelled; they start with the first job."""
+        """Run worker processes until cancelled; they start with the first job."""
         try:
             await asyncio.Event().wait()
             raise AssertionError
@@ -259,7 +259,7 @@ class WorkerPool:
         return job
 
     async def _take(self) -> _Job | None:
-        """The next job. None means: there was none for long."""
+        """The next job; None if there was none for the idle time."""
         self._idle += 1
         try:
             async with asyncio.timeout(self._bounds.idle_seconds):
@@ -290,11 +290,13 @@ class WorkerPool:
 
 def _give_way(job: _Job) -> None:
     if not job.future.done():
-        job.future.set_exception(WorkBusy("the work yielded to that of others; retrying soon"))
+        job.future.set_exception(
+            WorkBusy("the work yielded to that of other tenants; retrying soon")
+        )
 
 
 async def _done(job: _Job, process: WorkerProcess) -> bool:
-    """Have a job done. Returns whether the process can do another."""
+    """Run a job. Returns whether the process can run another."""
     if job.future.done():
         return True  # the caller has gone
     job.process = process

@@ -20,7 +20,7 @@ LENGTH_BYTES = 8
 _FRAMES = 50
 """Innermost calls of a traceback that are passed on."""
 _NICENESS = 5
-"""The event loop has the processor first."""
+"""Niceness, so that the event loop has precedence on the CPU."""
 
 
 def frame(content: bytes) -> bytes:

@@ -25,7 +25,7 @@ from kube_runtime.types.coordination import Lease
 _log = structlog.get_logger()
 
 CONFIRM_SECONDS = 2.0
-"""How long until a Lease is read again that has run out and could not be read."""
+"""Seconds until an expired Lease that could not be read is read again."""
 
 
 class NamespaceExcluded(OperatorError):
@@ -34,14 +34,14 @@ class NamespaceExcluded(OperatorError):
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """The Lease of one namespace, as it was last seen, and when it runs out: the event loop's time."""
+    """The Lease of one namespace as last seen, and when it expires by the event loop's clock."""
 
     lease: Lease
     until: float
 
 
 class Exclusions:
-    """The namespaces that are marked, out of a store that has the marker Leases and no others."""
+    """The excluded namespaces, from a store of marker Leases."""
 
     def __init__(
         self,
@@ -65,15 +65,15 @@ class Exclusions:
         return len(self._marks)
 
     def is_excluded(self, namespace: str) -> bool:
-        """Whether that namespace is marked, so that nothing may be done in it."""
+        """Whether another operator owns that namespace, so that this one may do nothing in it."""
         return namespace in self._marks
 
     def on_end(self, handler: Callable[[str], None]) -> None:
-        """Call `handler` with each namespace whose mark has ended."""
+        """Call `handler` with each namespace that is no longer excluded."""
         self._ended.append(handler)
 
     async def run(self) -> NoReturn:
-        """End each mark that runs out, until cancelled."""
+        """Include namespaces again when their Leases expire, until cancelled."""
         while True:
             self._changed.clear()
             runs_out_at = min((each.until for each in self._marks.values()), default=None)
@@ -95,7 +95,7 @@ class Exclusions:
             self._unmark(namespace)
 
     async def _confirm(self, namespace: str, mark: _Mark) -> None:
-        """Read a Lease that has run out for us: the watch may only have missed the renewal."""
+        """Read an expired Lease: the watch may only have missed the renewal."""
         left, present = 0.0, mark.lease
         try:
             found = await self._read(mark.lease.key)
@@ -106,14 +106,14 @@ class Exclusions:
             if found is not None and _is_renewed(mark.lease, found):
                 left, present = self._seconds_left(mark.lease, found), found
         if self._marks.get(namespace) is not mark:
-            return  # the watch has brought news meanwhile
+            return  # the watch delivered a change meanwhile
         if left > 0:
             self._mark(namespace, replace(mark, lease=present, until=_now() + left))
         else:
             self._unmark(namespace)
 
     async def _read(self, key: Key) -> Lease | None:
-        """The Lease as it is now, by a list of one: that takes the permission that the watch has anyway."""
+        """The current Lease, by a list of one, which needs no more permission than the watch."""
         pages = self._client.pages(
             Lease, namespace=key.namespace, fields=f"metadata.name={key.name}"
         )
@@ -123,7 +123,7 @@ class Exclusions:
         return None
 
     def _seconds_left(self, before: Lease | None, lease: Lease) -> float:
-        """How long a Lease counts that is seen now and was like `before` when it was last seen."""
+        """Seconds until a Lease that was last seen as `before` expires, from now."""
         duration = lease.spec.lease_duration_seconds or 0
         if before is not None and _is_renewed(before, lease):
             return duration

@@ -27,12 +27,12 @@ _log = structlog.get_logger()
 
 
 class LeadershipLost(OperatorError):
-    """Another process may lead from now on: stop at once, and do not come back as the same one."""
+    """Another process may lead from now on: exit at once, and do not reuse the identity."""
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How long leadership lasts. Source of the defaults: specification `platform` 4.
+    """How long leadership lasts. Defaults: those of client-go.
 
     A holder stops `deadline_seconds` after its last good renewal; a candidate takes over
     `lease_seconds` after the last change that it has seen. What lies between them is what a slow
@@ -116,7 +116,7 @@ class Election:
             self._has_ended = True
 
     async def release(self) -> None:
-        """Let another take over at once. To be called when `run` and all work have ended.
+        """Release the Lease, so that another replica takes over at once. Call it when all work has ended.
 
         Best effort: where it fails, the Lease expires.
         """
@@ -142,7 +142,7 @@ class Election:
                         return
             except (OperatorError, TimeoutError) as error:
                 if (text := _text(error)) not in said:  # not at every attempt of an outage
-                    _log.warning("election goes on", lease=str(self._key), error=text)
+                    _log.warning("lease attempt failed, retrying", lease=str(self._key), error=text)
                     said.add(text)
             await asyncio.sleep(self._terms.retry_seconds * (1 + 0.2 * self._jitter.random()))
 

@@ -26,7 +26,7 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class MarkerTerms:
-    """How long a marker counts. Source of the defaults: specification `platform` 5.2.
+    """Validity and renewal of the marker Lease, in seconds.
 
     Raises:
         ValueError: a value that keeps nothing marked.
@@ -47,7 +47,7 @@ class MarkerTerms:
 
     @property
     def write_seconds(self) -> float:
-        """So long after a renewal was sent may be written.
+        """Seconds after a renewal was sent in which writes are allowed.
 
         The rest of the Lease is for requests that still run then: half an interval, or half of what the
         Lease is longer than one.
@@ -126,7 +126,7 @@ class NamespaceLease:
                         handler(self._key.namespace)
 
     async def _wait_until(self, due_at: float) -> None:
-        """Wait, and report it when the namespace ceases to count as ours meanwhile."""
+        """Wait, and log it when the namespace no longer counts as ours."""
         lapses_at = self._renewed_at + self._terms.write_seconds
         if self._is_ours and lapses_at <= due_at:
             await asyncio.sleep(max(0.0, lapses_at - _now()))
@@ -139,7 +139,7 @@ class NamespaceLease:
         await asyncio.sleep(due_at - _now())
 
     async def release(self) -> None:
-        """Let go of the namespace at once, unless another replica is there. To be called after `run`.
+        """Release the namespace at once, unless another replica is there. Call it after `run`.
 
         Best effort: where it fails, the Lease expires.
         """

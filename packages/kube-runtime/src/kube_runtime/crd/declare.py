@@ -42,7 +42,7 @@ class Transition:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """Text and rules of one field; stands in `Annotated[type, Field(...)]`.
+    """Text and rules of one field, for `Annotated[type, Field(...)]`.
 
     `embeds` names a Kubernetes type whose schema the field has (`embedded.py`); `shape` is a struct
     that only describes a field which is kept as plain JSON. The API server fills in `default`.

@@ -26,7 +26,7 @@ QUANTITY: Object = {**INT_OR_STRING, "pattern": PATTERN}
 INT_OR_PERCENT: Object = {**INT_OR_STRING, "pattern": INT_OR_PERCENT_PATTERN}
 MAIN_CONTAINER_TEXT = (
     "Container laid over the component's main container; it needs no name. "
-    "`kubectl explain pod.spec.containers` tells what each field does."
+    "`kubectl explain pod.spec.containers` documents each field."
 )
 
 

@@ -56,7 +56,7 @@ LIMITS = Limits()
 
 
 class Connection(asyncio.Protocol):
-    """One connection: what it does is done by `inner`, and what it may is said here."""
+    """One connection: wraps aiohttp's protocol (`inner`) to enforce deadlines and limits."""
 
     def __init__(
         self, inner: asyncio.Protocol, clock: Callable[[], float], client: str = ""
@@ -117,7 +117,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def owes(self) -> bool:
-        """Whether it is the other side that has to go on: with a handshake, headers, a body."""
+        """Whether the client has to send more: its handshake, headers or body."""
         if self.request is None:
             return not self.answered or self.awaited_since is not None
         return not self.request.content.is_eof()
@@ -181,12 +181,12 @@ class ConnectionLimit:
         return int(listener.getsockname()[1])
 
     async def closed(self) -> NoReturn:
-        """Wait for what should never come: that nobody is let in any more, by a mistake of ours."""
+        """Raise the error that ended the accept loop; return only when cancelled."""
         # `wait` leaves them alone when this is cancelled: a server that ends lets in until `close`.
         ended, _ = await asyncio.wait(self._working, return_when=asyncio.FIRST_COMPLETED)
         for task in ended:
             task.result()
-        raise RuntimeError("nobody is let in any more")
+        raise RuntimeError("the accept loop ended")
 
     async def close(self) -> None:
         """Accept no more connections, and close open ones when their request has been answered."""
@@ -205,7 +205,7 @@ class ConnectionLimit:
             try:
                 connection, address = await loop.sock_accept(listener)
             except OSError as error:
-                _log.warning("no connection let in", error=str(error))
+                _log.warning("accept failed", error=str(error))
                 await asyncio.sleep(_AGAIN_SECONDS)
                 continue
             client = client_of(str(address[0]))
@@ -217,7 +217,7 @@ class ConnectionLimit:
     def _let_in(
         self, connection: socket.socket, client: str, context: ssl.SSLContext | None
     ) -> None:
-        """Give a connection a place, until it has left."""
+        """Register a connection until it has ended."""
         server = cast("web.Server", self._runner.server)
         place = Connection(server(), asyncio.get_running_loop().time, client)
         self._places[place.inner] = place
@@ -240,7 +240,7 @@ class ConnectionLimit:
                     place.cut()
 
     def _has_place(self, client: str) -> bool:
-        """Whether another connection of that client may come in; one may have to make room for it."""
+        """Whether to accept another connection of that client; may close one to make room."""
         if len(self._places) < self._limits.connections:
             return True
         self.refused += 1
@@ -265,9 +265,9 @@ class ConnectionLimit:
     async def _open(
         self, place: Connection, connection: socket.socket, context: ssl.SSLContext | None
     ) -> None:
-        """See one connection to its end."""
+        """Serve one connection."""
         loop = asyncio.get_running_loop()
-        with suppress(OSError):  # of those who speak no TLS, or nothing
+        with suppress(OSError):  # of clients that send no TLS, or nothing
             async with asyncio.timeout(self._limits.handshake_seconds):
                 await loop.connect_accepted_socket(lambda: place, connection, ssl=context)
             await place.left.wait()

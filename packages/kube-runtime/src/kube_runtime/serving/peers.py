@@ -1,4 +1,4 @@
-"""Who a connection comes from, as far as that is known without credentials: its address."""
+"""The client of a connection, known by its address only."""
 
 from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Final

@@ -14,7 +14,7 @@ class ShareExhausted(Exception):
 
 
 class ClientShares:
-    """So much of something, such as bytes, and who holds how much of it."""
+    """An amount, such as bytes, and how much of it each client holds."""
 
     def __init__(self, total: int) -> None:
         self.left = total

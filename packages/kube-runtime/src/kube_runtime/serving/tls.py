@@ -1,4 +1,4 @@
-"""What a server of ours is made of: a key with its certificate, and contexts that serve it."""
+"""TLS of our servers: keys, certificates, and the contexts that serve them."""
 
 import asyncio
 import os
@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 SKEW = timedelta(hours=1)
-"""How far the clock of a client may be behind ours."""
+"""Tolerated clock skew of clients."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """What certificates are signed with. It signs what it is asked to, then it is thrown away."""
+    """An in-memory CA that signs certificates and is then discarded."""
 
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey = field(repr=False)

@@ -1,7 +1,7 @@
 """A bounded number of places, handed out in turn.
 
-Clients take turns, and the tenants of one client among themselves. Who sends most therefore waits longest,
-and delays another client by one job only.
+Clients take turns, and the tenants of one client among themselves. The client
+that sends most therefore waits longest, and delays another one by one job only.
 """
 
 import asyncio

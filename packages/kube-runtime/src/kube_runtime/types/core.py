@@ -157,7 +157,7 @@ class NodeStatus(Struct):
 
 
 class Node(Resource):
-    """A node; what its GPUs are stands in labels."""
+    """A node; labels describe its GPUs."""
 
     KIND = Kind("", "v1", "Node", "nodes", namespaced=False)
 

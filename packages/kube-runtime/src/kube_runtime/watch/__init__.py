@@ -1,1 +1,1 @@
-"""The watch of one kind: its state machine, its events, what it selects."""
+"""The watch of one kind: its state machine, its events, its selector."""

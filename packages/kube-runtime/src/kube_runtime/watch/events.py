@@ -1,4 +1,4 @@
-"""What the watch of a kind says, in the order in which it says it."""
+"""Events of the watch of a kind, in their order."""
 
 from dataclasses import dataclass
 from typing import Generic, TypeAlias
@@ -10,7 +10,7 @@ from kube_runtime.types.meta import R
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A list begins; everything up to `Synced` is part of it. One that was begun before is void."""
+    """A list begins; everything up to `Synced` is part of it. An unfinished earlier list is void."""
 
 
 @dataclass(frozen=True, slots=True)

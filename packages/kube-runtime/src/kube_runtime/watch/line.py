@@ -1,4 +1,4 @@
-"""What a line of a watch says of itself, whatever else may be wrong with its object."""
+"""Metadata of a watch line, also of one whose object does not decode."""
 
 import msgspec
 

@@ -51,13 +51,13 @@ MARGIN_SECONDS = 30.0
 """How much longer than that a stream may stay open before it is cut."""
 
 SILENCE_SECONDS = 150.0
-"""A watch without a line for so long is half-open, or deaf: bookmarks come about once a minute."""
+"""Seconds without a line after which a watch is cut as half-open; bookmarks come about once a minute."""
 
 SHORT_SECONDS = 1.0
 """A stream that ends sooner than this, without a line, is a failure and not an end."""
 
 LIST_SILENCE_SECONDS = 20.0
-"""A streamed list may pause so long. The API server may keep a request in its queue for 15 s."""
+"""Longest pause of a streamed list; the API server may keep a request in its queue for 15 s."""
 
 LIST_SECONDS = 60.0
 """After so long a streamed list has no end: changes may keep it from being silent."""
@@ -118,7 +118,7 @@ class _Unfinished(Unreachable):
 
 
 class Watch(Generic[R]):
-    """One kind, from an empty hand to a stream of its changes, for ever.
+    """List and watch of one kind.
 
     `step` never sleeps and never retries: it raises, and the next step continues from `state`.
     """
@@ -143,7 +143,7 @@ class Watch(Generic[R]):
         self.state: Empty | Paging[R] | Streaming | Listed | Watching = Empty()
 
     async def step(self) -> Sequence[Event[R]]:
-        """What the next answer, page or line says.
+        """The events of the next answer, page or line.
 
         Raises:
             Expired: the history is gone; the next step starts a list.

@@ -73,7 +73,7 @@ def _rule(term: str) -> LabelRule:
     )
     name, value = name.strip(), value.strip()
     if not name or any(letter in name + value for letter in " ()=!"):
-        raise ValueError(f"label selector {term!r} is not understood")
+        raise ValueError(f"unsupported label selector {term!r}")
     return LabelRule(name, value if equals else None, is_negated)
 
 

@@ -27,7 +27,7 @@ from kube_runtime.types.meta import Resource
 def schema_problems(document: Object) -> tuple[Problem, ...]:
     """What the API server would refuse in a document of one of our kinds, by path: `MOST_PROBLEMS` at most.
 
-    `status` is not looked at: the API server ignores it in what users apply.
+    `status` is not checked: the API server ignores it in what users apply.
     """
     return first_problems(_each_once(_document_problems(document)), MOST_PROBLEMS)
 

@@ -1,6 +1,6 @@
 """What is left of a document without the values that its schema refuses.
 
-So that other rules can look at the rest: one wrong field must not hide what they would report.
+Other rules then validate the rest: one wrong field must not hide what they would report.
 """
 
 import re

@@ -131,7 +131,7 @@ class RuntimeMetrics:
         self._lag = self._gauge("loop_lag_seconds", "Lag of the event loop's last timer.")
         self._stalls = Histogram(
             f"{self._prefix}_loop_stall_seconds",
-            "Processor time of event loop stalls over 0.1 s each; expected to stay empty.",
+            "CPU time of event loop stalls over 0.1 s each; expected to stay empty.",
             buckets=_STALL_BUCKETS,
             registry=self.registry,
         )

@@ -21,7 +21,7 @@ RESOURCES: tuple[type[Resource], ...] = (
 """Every kind that we define."""
 
 _KEEP = {"helm.sh/resource-policy": "keep"}
-"""Deleting a definition would delete every object of its kind: Helm must leave it."""
+"""Deleting a CRD would delete every object of its kind: Helm must keep it."""
 
 
 def custom_resource_definitions() -> tuple[Object, ...]:

@@ -1,4 +1,4 @@
-"""What the API server makes of a document before it looks at it: no nulls, and all defaults."""
+"""The document as the API server validates it: without nulls, with all defaults."""
 
 from functools import cache
 from typing import Any

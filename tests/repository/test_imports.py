@@ -1,6 +1,6 @@
 """What a running operator imports: its own code, and nothing that only the command line needs.
 
-The lines are those of our packages that `python -m dynamo_operator run` has in memory once it is composed.
+The lines are those of our packages that `dynamo-operator run` has loaded when it starts in a pod.
 """
 
 import json
@@ -8,21 +8,24 @@ import subprocess
 import sys
 from pathlib import Path
 
-MOST_LINES = 37_800
+MOST_LINES = 37_300
 """Lower it when code goes. It is not raised for convenience: the aim is 24,000."""
 
 OFFLINE = (
+    "dynamo_operator.cli.copier",
     "dynamo_graphs.validation.schema",
     "dynamo_profiler",
     "dynamoctl",
     "devcluster",
     "jsonschema_rs",
+    "kube_runtime.client.kubeconfig",
 )
 """What only developers, the command line or profiling Jobs need."""
 
 PROGRAM = """
 import json, sys
-import dynamo_operator.main, dynamo_operator.cli.run
+import dynamo_operator.main
+dynamo_operator.main.app()
 print(json.dumps({name: getattr(module, "__file__", None) for name, module in sys.modules.items()}))
 """
 OURS = ("dynamo_operator", "dynamo_graphs", "kube_runtime")

@@ -11,13 +11,16 @@ from kube_runtime.commandline.application import application, execute
 
 def app() -> App:
     """The commands. Without one, `run` is meant: the reference operator is started with flags only."""
-    from dynamo_operator.cli.copier import copy_output
     from dynamo_operator.cli.run import run
 
     manager = application("dynamo-operator", version=version)
     manager.default(run)
     manager.command(run, name="run")
-    manager.command(copy_output, name="copy-output")
+    manager.command(
+        "dynamo_operator.cli.copier:copy_output",  # loaded by the containers that run it, not by the operator
+        name="copy-output",
+        help="Save a profiler's output as a ConfigMap. Profiling Jobs run this.",
+    )
     return manager
 
 

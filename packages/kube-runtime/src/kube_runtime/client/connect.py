@@ -2,14 +2,13 @@
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kube_runtime.client.auth import Credentials
 from kube_runtime.client.http import USER_AGENT, AiohttpTransport
 from kube_runtime.client.in_cluster import FOLDER, InCluster, is_in_cluster
 from kube_runtime.client.in_cluster import namespace as own_namespace
-from kube_runtime.client.kubeconfig import Kubeconfig
 from kube_runtime.errors import ConfigError
 
 
@@ -45,6 +44,8 @@ async def default_namespace(transport: AiohttpTransport) -> str:
     Raises:
         ConfigError: the service account's files cannot be read.
     """
+    from kube_runtime.client.kubeconfig import Kubeconfig
+
     match transport.credentials:
         case Kubeconfig(namespace=str() as found) if found:
             return found
@@ -52,6 +53,13 @@ async def default_namespace(transport: AiohttpTransport) -> str:
             return await asyncio.to_thread(own_namespace, folder)
         case _:
             return "default"
+
+
+def _kubeconfig(paths: Sequence[Path], context: str | None) -> Credentials:
+    # A pod does not read kubeconfig files: it does not load the code for them and for logins either.
+    from kube_runtime.client.kubeconfig import Kubeconfig
+
+    return Kubeconfig(paths, context)
 
 
 def _credentials(
@@ -62,18 +70,18 @@ def _credentials(
     service_account: Path,
 ) -> Credentials:
     if kubeconfig is not None:
-        return Kubeconfig([kubeconfig], context)
+        return _kubeconfig([kubeconfig], context)
     listed = [Path(each).expanduser() for each in environ.get("KUBECONFIG", "").split(":") if each]
     if listed:
         present = [path for path in listed if path.exists()]
         if present:
-            return Kubeconfig(present, context)
+            return _kubeconfig(present, context)
         raise ConfigError("KUBECONFIG", f"no such file: {', '.join(map(str, listed))}")
     if context is None and is_in_cluster(environ, service_account):
         return InCluster(environ, service_account)
     default = (home or Path.home()) / ".kube" / "config"
     if default.exists():
-        return Kubeconfig([default], context)
+        return _kubeconfig([default], context)
     raise ConfigError(
         "credentials",
         f"none found: no --kubeconfig, KUBECONFIG is not set, not in a pod, no {default}",

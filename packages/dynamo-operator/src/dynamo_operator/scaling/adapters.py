@@ -4,7 +4,7 @@ The operator must never own an adapter's replicas. An adapter starts with the re
 and from then on `spec.replicas` belongs to the client that scales: nothing here writes it again.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -28,6 +28,7 @@ from kube_runtime.apply.result import (
     Verb,
     controls,
     each_applied,
+    merge,
     name_conflict,
     rejected,
 )
@@ -78,21 +79,22 @@ async def keep_adapters(
         return Adapters(Applied(), {})
     wanted = {each["metadata"]["name"]: each for each in _wanted(graph, cache)}
     types = (DynamoGraphDeploymentScalingAdapter,)
-    progress = await each_applied(
+    made = await each_applied(
         tuple(wanted.values()), types, partial(_attempt, graph, cache, writer, restraint)
     )
     orphans = [each for each in _made_by(graph, cache) if each.metadata.name not in wanted]
     if orphans:
         await writer.ensure_newest(graph)
+    changes, blocked = list[Change](), list[Blocked]()
     for adapter in orphans:
         try:
             await writer.delete(*types, adapter.key, uid=adapter.metadata.uid)
         except (Invalid, Forbidden) as error:
-            blocked = rejected(adapter.KIND.name, adapter.metadata.name, error)
-            progress.blocked.append(blocked)
+            blocked.append(rejected(adapter.KIND.name, adapter.metadata.name, error))
         else:
-            progress.changes.append(_deletion(graph, adapter))
-    return Adapters(progress.applied, dict(_numbers(graph, progress.objects)))
+            changes.append(_deletion(graph, adapter))
+    applied = merge((made, Applied((), tuple(changes), tuple(blocked))))
+    return Adapters(applied, dict(_numbers(graph, made.objects)))
 
 
 def adapter_watch() -> Watches:
@@ -131,7 +133,9 @@ def _made_by(
             yield each
 
 
-def _numbers(graph: DynamoGraphDeployment, adapters: list[Resource]) -> Iterator[tuple[str, int]]:
+def _numbers(
+    graph: DynamoGraphDeployment, adapters: Iterable[Resource]
+) -> Iterator[tuple[str, int]]:
     for each in adapters:
         if isinstance(each, DynamoGraphDeploymentScalingAdapter) and each.spec is not None:
             key = each.spec.dgd_ref.service_name

@@ -9,7 +9,7 @@ The owner's generation is kept in an annotation of what it controls, which alone
 that was written for a newer spec than we know shows that our cache is behind: then we read the owner first.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
@@ -31,8 +31,8 @@ from kube_runtime.apply.ownership import (
 )
 from kube_runtime.apply.result import (
     Applied,
-    ApplyProgress,
     Attempt,
+    Blocked,
     Change,
     Obstructed,
     Verb,
@@ -104,10 +104,10 @@ class Applier:
                 kept.add((each["kind"], key_of(each)))
                 yield each
 
-        progress = await each_applied(noted(), types, partial(self._attempt, owner, desired))
-        if may_prune(desired, progress.blocked):
-            await self._prune(owner, desired, types, kept, progress)
-        return progress.applied
+        applied = await each_applied(noted(), types, partial(self._attempt, owner, desired))
+        if not may_prune(desired, applied.blocked):
+            return applied
+        return merge((applied, await self._pruned(owner, desired, types, kept)))
 
     async def _attempt(self, owner: Resource, desired: DesiredObjects, attempt: Attempt) -> None:
         wanted, type_ = attempt.wanted, attempt.type_
@@ -115,8 +115,20 @@ class Applier:
             if self.cache.forbids(type_):
                 raise Obstructed(forbidden(wanted, self.cache.store(type_).granted_by))
             raise Obstructed(not_served(wanted))
-        live: Resource | None = self.cache.get(type_, key_of(wanted))
         attempt.digest = digest_of(wanted)
+        live: Resource | None = self.cache.get(type_, key_of(wanted))
+        try:
+            await self._bring(owner, desired, attempt, live)
+        except Conflict:
+            # The name is taken, but the cache has no such object: it is behind, or does not select it.
+            found = None if live else await self._existing(type_, key_of(wanted))
+            if found is None or isinstance(desired, CreateOnly):
+                raise
+            await self._bring(owner, desired, attempt, found)
+
+    async def _bring(
+        self, owner: Resource, desired: DesiredObjects, attempt: Attempt, live: Resource | None
+    ) -> None:
         match desired:
             case Controlled():
                 await self._control(owner, attempt, live)
@@ -216,24 +228,9 @@ class Applier:
             stamp = {self.generation_annotation: str(owner.metadata.generation)}
             body = _with_metadata(body, {}, stamp)
             if live is None:
-                live = await self._created_or_found(owner, attempt, body)
-            if live is not None:
+                await self._create(attempt, body)
+            else:
                 await self._update(attempt, body, live)
-
-    async def _created_or_found(
-        self, owner: Resource, attempt: Attempt, body: Object
-    ) -> Resource | None:
-        """Create; an object of ours that was not in the cache is returned. None means: created."""
-        try:
-            await self._create(attempt, body)
-        except Conflict as error:
-            live = await self._existing(attempt.type_, key_of(body))
-            if live is None:
-                raise  # gone again
-            if not controls(owner, live):
-                raise Obstructed(name_conflict(live, owner)) from error
-            return live
-        return None
 
     async def _create(self, attempt: Attempt, body: Object) -> None:
         """Create by an apply that fails on any present object, because we would merge into it."""
@@ -286,14 +283,13 @@ class Applier:
         said = live.metadata.annotations.get(self.generation_annotation, "")
         return int(said) if said.isdecimal() and len(said) <= _DIGITS else 0
 
-    async def _prune(
+    async def _pruned(
         self,
         owner: Resource,
         desired: DesiredObjects,
         types: Iterable[type[Resource]],
-        kept: set[tuple[str, Key]],
-        progress: ApplyProgress,
-    ) -> None:
+        kept: Container[tuple[str, Key]],
+    ) -> Applied:
         uid, namespace = owner.metadata.uid, owner.metadata.namespace
         unwanted = [
             each
@@ -302,14 +298,14 @@ class Applier:
         ]
         if unwanted:
             await self.writer.ensure_newest(owner)
+        changes, blocked = list[Change](), list[Blocked]()
         for each in unwanted:
             kind, name = each.KIND.name, each.metadata.name
             try:
-                verb = await self._remove(owner, desired, each)
+                changes.append(Change(await self._remove(owner, desired, each), kind, name))
             except (Invalid, Forbidden) as error:
-                progress.blocked.append(rejected(kind, name, error))
-            else:
-                progress.changes.append(Change(verb, kind, name))
+                blocked.append(rejected(kind, name, error))
+        return Applied((), tuple(changes), tuple(blocked))
 
     async def _remove(self, owner: Resource, desired: DesiredObjects, live: Resource) -> Verb:
         """Delete an object, or take one of its owners away; returns what was done."""

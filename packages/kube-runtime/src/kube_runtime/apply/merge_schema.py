@@ -6,12 +6,9 @@ custom resources we do not have the schemas: there, the name of a field determin
 """
 
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from typing import Any
 
-import msgspec
-
+from kube_runtime.crd.embedded import definitions
 from kube_runtime.kind import Object
 
 
@@ -89,13 +86,7 @@ def identity(item: Object, keys: tuple[str, ...]) -> tuple[Any, ...]:
 
 def _field(schema: Object) -> FieldSchema:
     name = schema.get("$ref", "")
-    return FieldSchema(_types()[name], name) if name else FieldSchema(schema)
-
-
-@cache
-def _types() -> dict[str, Object]:
-    data = files("kube_runtime").joinpath("schemas/kubernetes.json").read_bytes()
-    return msgspec.json.decode(data, type=dict[str, Object])
+    return FieldSchema(definitions()[name], name) if name else FieldSchema(schema)
 
 
 def _list_of(name: str) -> Object:
@@ -136,17 +127,36 @@ _EMBEDDED: dict[str, Object] = {
 }
 """Fields of custom resources that hold a Kubernetes type."""
 
+_DEFAULT_MODE = 0o644
 _WRITTEN: dict[tuple[str, str], Any] = {
+    ("ConfigMapVolumeSource", "defaultMode"): _DEFAULT_MODE,
+    ("Container", "terminationMessagePath"): "/dev/termination-log",
+    ("Container", "terminationMessagePolicy"): "File",
+    ("DownwardAPIVolumeSource", "defaultMode"): _DEFAULT_MODE,
+    ("HTTPGetAction", "path"): "/",
+    ("HTTPGetAction", "scheme"): "HTTP",
     ("ObjectFieldSelector", "apiVersion"): "v1",
     ("PodCertificateProjection", "maxExpirationSeconds"): 86400,
+    ("PodSpec", "dnsPolicy"): "ClusterFirst",
+    ("PodSpec", "restartPolicy"): "Always",
+    ("PodSpec", "schedulerName"): "default-scheduler",
+    ("PodSpec", "terminationGracePeriodSeconds"): 30,
+    ("Probe", "failureThreshold"): 3,
+    ("Probe", "periodSeconds"): 10,
+    ("Probe", "successThreshold"): 1,
+    ("Probe", "timeoutSeconds"): 1,
+    ("ProjectedVolumeSource", "defaultMode"): _DEFAULT_MODE,
     ("ResourceFieldSelector", "divisor"): "0",
     ("RoleRef", "apiGroup"): "rbac.authorization.k8s.io",
+    ("SecretVolumeSource", "defaultMode"): _DEFAULT_MODE,
     ("ServiceAccountTokenProjection", "expirationSeconds"): 3600,
     ("Subject", "apiGroup"): "rbac.authorization.k8s.io",
 }
-"""Defaults that the API server writes into values that belong to us as a whole, by type and field.
+"""What the API server writes into a field that is left out, by type and field, where its OpenAPI document
+has no default: in pod templates, and in values that belong to us as a whole.
 
-Source: the `SetDefaults` functions of Kubernetes v1.36; its OpenAPI document does not contain them.
+Source: the `SetDefaults` functions of Kubernetes v1.36. A default that is missing here costs nothing but that
+two pod templates count as different, or that an object is written once more.
 """
 
 _LEFT_OUT = frozenset(

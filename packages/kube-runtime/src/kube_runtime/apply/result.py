@@ -7,7 +7,7 @@ writes several objects goes through the one loop here.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeAlias, TypeVar
 
@@ -137,31 +137,24 @@ class Attempt:
     contested: str = ""
     digest: str = ""
 
+    @property
+    def applied(self) -> Applied:
+        """What has come of it."""
+        kind, name = self.wanted["kind"], self.wanted["metadata"]["name"]
+        return Applied(
+            (self.present,) if self.present else (),
+            (Change(self.verb, kind, name),) if self.verb else (),
+            contested=(self.contested,) if self.contested else (),
+        )
+
 
 ApplyStep: TypeAlias = Callable[[Attempt], Awaitable[None]]
 """Brings one object to what is wanted. Raises Obstructed, Invalid or Forbidden for that object alone."""
 
 
-@dataclass(slots=True)
-class ApplyProgress:
-    """The parts of an `Applied`, while they come together."""
-
-    objects: list[Resource] = field(default_factory=list[Resource])
-    changes: list[Change] = field(default_factory=list[Change])
-    blocked: list[Blocked] = field(default_factory=list[Blocked])
-    contested: list[str] = field(default_factory=list[str])
-
-    @property
-    def applied(self) -> Applied:
-        """What has come together."""
-        return Applied(
-            tuple(self.objects), tuple(self.changes), tuple(self.blocked), tuple(self.contested)
-        )
-
-
 async def each_applied(
     wanted: Iterable[Object], types: Iterable[type[Resource]], step: ApplyStep
-) -> ApplyProgress:
+) -> Applied:
     """What came of `step` for each wanted object, in their order. One that is refused stops no other.
 
     Where nothing is written nothing is awaited, so the event loop gets a turn in between.
@@ -170,7 +163,7 @@ async def each_applied(
         OperatorError: any error except the refusal of one object.
     """
     by_kind = {(each.KIND.api_version, each.KIND.name): each for each in types}
-    progress, turn = ApplyProgress(), time.monotonic()
+    parts, turn = list[Applied](), time.monotonic()
     for each in wanted:
         if time.monotonic() - turn > _TURN_SECONDS:
             await asyncio.sleep(0)
@@ -179,18 +172,13 @@ async def each_applied(
         try:
             await step(attempt)
         except Obstructed as obstruction:
-            progress.blocked.append(obstruction.blocked)
-            continue
+            parts.append(Applied(blocked=(obstruction.blocked,)))
         except (Invalid, Forbidden) as error:
-            progress.blocked.append(rejected(each["kind"], each["metadata"]["name"], error))
-            continue
-        if attempt.present is not None:
-            progress.objects.append(attempt.present)
-        if attempt.verb is not None:
-            progress.changes.append(Change(attempt.verb, each["kind"], each["metadata"]["name"]))
-        if attempt.contested:
-            progress.contested.append(attempt.contested)
-    return progress
+            blocked = rejected(each["kind"], each["metadata"]["name"], error)
+            parts.append(Applied(blocked=(blocked,)))
+        else:
+            parts.append(attempt.applied)
+    return merge(parts)
 
 
 def controls(owner: Resource, live: Resource) -> bool:

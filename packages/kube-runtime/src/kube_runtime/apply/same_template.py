@@ -1,6 +1,6 @@
 """Whether two pod templates start the same pods, although one was read back from the API server.
 
-`kube/contained.py` asks whether a live object still has what we want. Here an addition counts as well: a
+`drift.py` tells whether a live object still has what we want. Here an addition counts as well: a
 field that only one side has must be one that the API server writes with that value.
 """
 
@@ -12,35 +12,6 @@ from kube_runtime.quantity import amount
 
 _EMPTY: tuple[Any, ...] = (None, {}, [])
 _LATEST = ("", "latest")
-_DEFAULT_MODE = 0o644
-
-_DEFAULTS: dict[tuple[str, str], Any] = {
-    ("ConfigMapVolumeSource", "defaultMode"): _DEFAULT_MODE,
-    ("Container", "terminationMessagePath"): "/dev/termination-log",
-    ("Container", "terminationMessagePolicy"): "File",
-    ("ContainerPort", "protocol"): "TCP",
-    ("DownwardAPIVolumeSource", "defaultMode"): _DEFAULT_MODE,
-    ("HTTPGetAction", "path"): "/",
-    ("HTTPGetAction", "scheme"): "HTTP",
-    ("ObjectFieldSelector", "apiVersion"): "v1",
-    ("PodSpec", "dnsPolicy"): "ClusterFirst",
-    ("PodSpec", "restartPolicy"): "Always",
-    ("PodSpec", "schedulerName"): "default-scheduler",
-    ("PodSpec", "terminationGracePeriodSeconds"): 30,
-    ("Probe", "failureThreshold"): 3,
-    ("Probe", "periodSeconds"): 10,
-    ("Probe", "successThreshold"): 1,
-    ("Probe", "timeoutSeconds"): 1,
-    ("ProjectedVolumeSource", "defaultMode"): _DEFAULT_MODE,
-    ("ResourceFieldSelector", "divisor"): "0",
-    ("SecretVolumeSource", "defaultMode"): _DEFAULT_MODE,
-    ("ServiceAccountTokenProjection", "expirationSeconds"): 3600,
-}
-"""What the API server writes into a field of a pod template that is left out, by type and field.
-
-Source: `SetDefaults` of k8s.io/kubernetes/pkg/apis/core/v1 (v1.36). A default that is missing here costs
-nothing but that two templates count as different.
-"""
 
 
 def is_same_template(one: Object, other: Object, *, by_amount: bool) -> bool:
@@ -89,7 +60,7 @@ def _default(name: str, parent: Object, field: FieldSchema) -> Any:
             return "Always" if _tag(str(parent.get("image", ""))) in _LATEST else "IfNotPresent"
         case "PodSpec", "serviceAccount":  # the old name of the same field
             return parent.get("serviceAccountName")
-    return _DEFAULTS.get((field.type, name))
+    return field.default(name)
 
 
 def _tag(image: str) -> str:

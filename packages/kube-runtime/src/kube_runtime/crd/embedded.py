@@ -35,7 +35,7 @@ def embedded(name: str) -> Object:
     """The schema of a Kubernetes type by its short name, or of our own `ExtraPodSpec`."""
     if name == "ExtraPodSpec":
         return _extra_pod_spec()
-    inlined: Object = _inlined(_definitions()[name])
+    inlined: Object = _inlined(definitions()[name])
     return inlined
 
 
@@ -55,9 +55,9 @@ def _without(schema: Object, name: str) -> Object:
 
 
 @cache
-def _definitions() -> Object:
-    definitions: Object = msgspec.json.decode(_DATA.read_bytes())
-    return definitions
+def definitions() -> dict[str, Object]:
+    """The Kubernetes types by their short names, which refer to each other by `$ref`; not to be changed."""
+    return msgspec.json.decode(_DATA.read_bytes(), type=dict[str, Object])
 
 
 def _inlined(schema: Any) -> Any:

@@ -1,6 +1,6 @@
 """Whether two pod templates start the same pods, although one was read back from the API server.
 
-`drift.py` tells whether a live object still has what we want. Here an addition counts as well: a
+`drift.py` decides whether a live object still has what we want. Here an addition counts as well: a
 field that only one side has must be one that the API server writes with that value.
 """
 

@@ -20,7 +20,6 @@ from kube_runtime.controller.events import (
     PENDING_LIMIT,
     EventWriter,
     Recorder,
-    held,
 )
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.rate_limits import MANY_A_SECOND
@@ -189,54 +188,6 @@ async def test_an_event_that_the_server_has_forgotten_is_made_anew() -> None:
         await asyncio.sleep(1)
         (event,) = world.events
     assert ("once more", 1) == (event["message"], event["count"])
-
-
-async def test_events_of_a_block_are_held_back_until_its_end() -> None:
-    async with running() as world:
-        with held():
-            world.happens("x")
-            await asyncio.sleep(10)
-            assert [] == world.requests
-        await asyncio.sleep(1)
-        assert ["POST"] == world.requests
-
-
-async def test_a_block_that_fails_still_tells_what_it_did() -> None:
-    async with running() as world:
-        with suppress(ZeroDivisionError), held():
-            world.happens("x")
-            raise ZeroDivisionError
-        await asyncio.sleep(1)
-        assert 1 == len(world.events)
-
-
-async def test_two_blocks_at_once_do_not_release_each_other() -> None:
-    async with running() as world:
-
-        async def block(seconds: float, about: str) -> None:
-            with held():
-                world.happens("x", about=about)
-                await asyncio.sleep(seconds)
-
-        async with asyncio.TaskGroup() as group:
-            group.create_task(block(5, "quick"))
-            group.create_task(block(50, "slow"))
-            await asyncio.sleep(20)
-            assert ["quick"] == [each["involvedObject"]["name"] for each in world.events]
-
-
-async def test_an_event_of_a_task_that_outlives_its_block_is_not_lost() -> None:
-    async with running() as world:
-
-        async def late() -> None:
-            await asyncio.sleep(5)
-            world.happens("late")
-
-        with held():
-            task = asyncio.create_task(late())
-        await task
-        await asyncio.sleep(1)
-        assert 1 == len(world.events)
 
 
 async def test_one_object_costs_25_requests_and_then_one_in_five_minutes() -> None:

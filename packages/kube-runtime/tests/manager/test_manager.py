@@ -44,13 +44,14 @@ class GadgetController:
     async def reconcile(self, key: Key) -> Result:
         self.world.log.append(f"begin {key.name}")
         found = self.world.cache.get(Gadget, key)
-        if found and self.tells:
-            self.world.recorder.event(found, reason="Seen", message="seen")
         try:
             await asyncio.sleep(self.seconds)
         except asyncio.CancelledError:
             self.world.log.append(f"cut off {key.name}")
             raise
+        finally:
+            if found and self.tells:
+                self.world.recorder.event(found, reason="Seen", message="seen")
         self.world.log.append(f"end {key.name}")
         return DONE
 

@@ -69,92 +69,6 @@ async def test_an_edit_overtakes_changes_and_is_not_put_back_by_one() -> None:
     assert [B, A, C] == [await take(queue) for _ in range(3)]
 
 
-async def test_only_new_keys_are_held_back_when_no_more_may_be_begun() -> None:
-    queue = WorkQueue(begin_at_most=lambda: 1)
-    for each in (A, B):
-        queue.add(each, priority=Priority.NEW)
-    assert A == await take(queue)
-    assert await is_empty(queue)
-    for priority in (Priority.BACKLOG, Priority.CHANGE, Priority.EDIT):
-        each = Key("ns", priority.name)
-        queue.add(each, priority=priority)
-        assert each == await take(queue)
-    assert await is_empty(queue)
-    queue.done(A)
-    assert B == await take(queue)
-
-
-async def test_a_new_key_that_failed_has_begun_and_is_not_held_back() -> None:
-    queue = WorkQueue(begin_at_most=lambda: 1)
-    for each in (A, B, C):
-        queue.add(each, priority=Priority.NEW)
-    assert A == await take(queue)
-    queue.failed(A, Backoff(1, 1))
-    queue.done(A)
-    assert B == await take(queue)
-    await asyncio.sleep(2)
-    assert A == await take(queue)
-
-
-async def test_a_worker_that_waits_takes_up_what_was_held_back_when_another_is_done() -> None:
-    queue = WorkQueue(begin_at_most=lambda: 1)
-    for each in (A, B):
-        queue.add(each, priority=Priority.NEW)
-    await take(queue)
-    waiting = asyncio.create_task(take(queue))
-    await asyncio.sleep(0.1)
-    queue.done(A)
-    await asyncio.sleep(0.1)
-    assert waiting.done()
-
-
-async def test_that_more_may_be_begun_is_asked_when_that_may_have_changed_and_not_all_the_time() -> (
-    None
-):
-    limit, asked = 1, 0
-
-    def begin_at_most() -> int:
-        nonlocal asked
-        asked += 1
-        return limit
-
-    queue = WorkQueue(begin_at_most=begin_at_most)
-    for each in (A, B):
-        queue.add(each, priority=Priority.NEW)
-    await take(queue)
-    waiting = asyncio.create_task(take(queue))
-    await asyncio.sleep(60)
-    assert not waiting.done()
-    assert asked < 10
-    limit = 2
-    queue.look_again()
-    await asyncio.sleep(0.1)
-    assert waiting.done()
-
-
-async def test_who_waits_for_the_last_key_of_another_queue_is_told() -> None:
-    behind = WorkQueue()
-    behind.add(A)
-    queue = WorkQueue(begin_at_most=lambda: 1 if behind.waiting else 2)
-    behind.on_drained = queue.look_again
-    for each in (A, B):
-        queue.add(each, priority=Priority.NEW)
-    await take(queue)
-    waiting = asyncio.create_task(take(queue))
-    await asyncio.sleep(1)
-    assert not waiting.done()
-    await take(behind)
-    await asyncio.sleep(0.1)
-    assert waiting.done()
-
-
-async def test_a_change_of_what_there_is_overtakes_what_is_new() -> None:
-    queue = WorkQueue()
-    queue.add(A, priority=Priority.NEW)
-    queue.add(B, priority=Priority.EDIT)
-    assert [B, A] == [await take(queue) for _ in range(2)]
-
-
 async def test_no_priority_keeps_another_out_for_good() -> None:
     queue = WorkQueue()
     queue.add(A, priority=Priority.BACKLOG)
@@ -303,13 +217,9 @@ async def test_a_cancelled_taker_loses_no_key() -> None:
     assert A == await take(queue)
 
 
-async def test_reports_have_a_share_while_edits_that_are_older_wait() -> None:
+async def test_new_keys_and_reports_come_in_their_order() -> None:
     queue = WorkQueue()
-    edits = [Key("ns", f"edit-{number}") for number in range(20)]
-    for each in edits:
-        queue.add(each, priority=Priority.EDIT)
-    await asyncio.sleep(1)
-    for each in (A, B, C):
+    keys = [Key("ns", f"new-{number}") for number in range(6)]
+    for each in (*keys[:3], A, *keys[3:]):
         queue.add(each)
-    first = [await take(queue) for _ in range(7)]
-    assert [edits[0], A, edits[1], B, edits[2], C, edits[3]] == first
+    assert [*keys[:3], A, *keys[3:]] == [await take(queue) for _ in range(7)]

@@ -12,7 +12,7 @@ import looptime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kube_runtime.controller.work_queue import Priority, WorkQueue
+from kube_runtime.controller.work_queue import FAIR_INTERVAL, Priority, WorkQueue
 from kube_runtime.kind import Key
 from kube_runtime.rate_limits import Backoff
 
@@ -82,8 +82,8 @@ class World:
         self.wanted_at[add.key] = asyncio.get_running_loop().time()
 
 
-async def run(steps: list[Add], works: list[Work], workers: int, limits: list[int]) -> World:
-    world = World(WorkQueue(begin_at_most=lambda: limits[world.runs % len(limits)]), works)
+async def run(steps: list[Add], works: list[Work], workers: int) -> World:
+    world = World(WorkQueue(), works)
     tasks = [asyncio.create_task(world.work()) for _ in range(workers)]
     for step in steps:
         await world.add(step)
@@ -98,14 +98,13 @@ async def run(steps: list[Add], works: list[Work], workers: int, limits: list[in
     steps=st.lists(adds, max_size=25),
     works=st.lists(works, min_size=1, max_size=8),
     workers=st.integers(1, 3),
-    limits=st.lists(st.integers(1, 3), min_size=1, max_size=4),
 )
 def test_at_rest_every_key_was_handled_after_its_last_add(
-    steps: list[Add], works: list[Work], workers: int, limits: list[int]
+    steps: list[Add], works: list[Work], workers: int
 ) -> None:
     loop = looptime.new_event_loop()
     try:
-        world = loop.run_until_complete(run(steps, works, workers, limits))
+        world = loop.run_until_complete(run(steps, works, workers))
     finally:
         loop.close()
     assert world.queue.is_settled
@@ -115,7 +114,7 @@ def test_at_rest_every_key_was_handled_after_its_last_add(
 
 @settings(max_examples=150, deadline=None)
 @given(steps=st.lists(adds, max_size=25))
-def test_due_keys_come_out_by_priority_with_a_report_after_each_edit_and_then_by_when_they_were_due(
+def test_due_keys_come_out_by_priority_and_then_by_when_they_were_due(
     steps: list[Add],
 ) -> None:
     async def taken_in_order() -> list[tuple[Priority, float]]:
@@ -135,12 +134,11 @@ def test_due_keys_come_out_by_priority_with_a_report_after_each_edit_and_then_by
         order = loop.run_until_complete(taken_in_order())
     finally:
         loop.close()
-    left, is_after_edit = sorted(order), False
-    for taken in order:
-        reports = [each for each in left if each[0] is Priority.CHANGE]
-        assert taken == (reports if is_after_edit and reports else left)[0]
-        is_after_edit = taken[0] in (Priority.EDIT, Priority.NEW)
-        left.remove(taken)
+    oldest_each = FAIR_INTERVAL - 1
+    for number, taken in enumerate(order):
+        left = order[number:]
+        is_fair = number % FAIR_INTERVAL == oldest_each
+        assert taken == (min(left, key=lambda due: due[1]) if is_fair else min(left))
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
 from kube_runtime.client.connect import is_own_cluster
 from kube_runtime.client.requests import Client
-from kube_runtime.controller.controller import Controller, ControllerOptions
+from kube_runtime.controller.controller import ControllerOptions
 from kube_runtime.controller.events import EventWriter
 from kube_runtime.controller.manager import Manager
 from kube_runtime.metrics import RuntimeMetrics
@@ -83,12 +83,11 @@ def control_graphs(parts: Parts) -> None:
     # Without the activity: the counts of components are what rollouts and restarts go by.
     of_components = StatusRateLimit(goal="Available")
     graphs = partial(GraphController, written=RolloutMetrics(parts.metrics.registry).written)
-    work, runners = parts.pace, list[Controller]()
     for make, name, pace in (
         (ComponentController, "dynamocomponentdeployment", of_components),
         (graphs, "dynamographdeployment", of_graphs),
     ):
-        runner = built.control(
+        built.control(
             make(
                 writer=parts.writer,
                 cache=parts.cache,
@@ -99,12 +98,8 @@ def control_graphs(parts: Parts) -> None:
                 settings=settings,
                 heavy=parts.heavy,
             ),
-            work,
+            parts.pace,
         )
-        work = replace(work, is_ahead=runner.has_backlog)  # graphs make components
-        runners.append(runner)
-    components, makers = runners
-    components.on_drained(makers.look_again)
     recorder = parts.events.recorder("dgdscalingadapter")
     limit = StatusRateLimit()
     scaling = ScalingController(parts.client, parts.writer, parts.cache, recorder, limit)

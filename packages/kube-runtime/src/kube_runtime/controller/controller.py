@@ -17,7 +17,6 @@ import structlog
 from kube_runtime.apply.self_writes import SelfWrites, recording_self_writes
 from kube_runtime.cache.cache import Cache, Change
 from kube_runtime.cache.informer import Watches
-from kube_runtime.controller.events import held
 from kube_runtime.controller.places import WORKER_SLOTS, WorkerSlots
 from kube_runtime.controller.requeue import retry
 from kube_runtime.controller.stall import doing
@@ -30,13 +29,6 @@ from kube_runtime.rate_limits import WriteActivity
 from kube_runtime.types.meta import Resource
 
 _log = structlog.get_logger()
-
-AHEAD = 2
-"""New objects that a controller begins at once while its earlier children wait for another controller.
-
-With all sixteen workers, half of a hundred graphs that are made at once are ready after 0.63 to 0.77 of the
-time of all of them, with two after 0.55 to 0.69 (six and five runs; source: `docs/performance.md`).
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +66,6 @@ class ControllerOptions:
 
     `coalesce_seconds` is how long a change of a child waits for the next one, because a rollout
     changes a child several times a second. A change of the object itself never waits.
-    `is_ahead` returns whether what this controller has created waits for another one. Then it begins only
-    `AHEAD` new objects at once: what has been begun is finished first. Everything else continues.
     `hears_itself` is whether a reconcile is woken by what it wrote on its own object. A controller that
     needs nothing from the result of its own write has no second reconcile.
     """
@@ -84,7 +74,6 @@ class ControllerOptions:
     timeout_seconds: float = 120.0
     resync_seconds: float = 600.0
     coalesce_seconds: float = 0.1
-    is_ahead: Callable[[], bool] = lambda: False
     hears_itself: bool = True
 
 
@@ -114,7 +103,7 @@ class Controller:
         self._metrics = metrics
         self._pace = pace or ControllerOptions()
         self._jitter = jitter or random.Random()  # noqa: S311  # spreads load, guards nothing
-        self._queue = WorkQueue(self._jitter, begin_at_most=self._begin_at_most)
+        self._queue = WorkQueue(self._jitter)
         self._started: dict[Key, float] = {}
         self._heard: dict[Key, list[Change[Any]]] = {}  # of a key while it is worked on
         self.kind = controller.reconciles.KIND
@@ -131,22 +120,6 @@ class Controller:
     def is_settled(self) -> bool:
         """Whether no key is due, delayed or being worked on."""
         return self._queue.is_settled
-
-    def has_backlog(self) -> bool:
-        """Whether keys wait for a worker."""
-        return self._queue.waiting > 0
-
-    def on_drained(self, handler: Callable[[], None]) -> None:
-        """Call `handler` when no key waits for a worker any more."""
-        self._queue.on_drained = handler
-
-    def look_again(self) -> None:
-        """Begin the new keys that waited while `ControllerOptions.is_ahead` was true."""
-        self._queue.look_again()
-
-    def _begin_at_most(self) -> int:
-        workers = self._pace.workers
-        return min(AHEAD, workers) if self._pace.is_ahead() else workers
 
     def subscribe(self) -> None:
         """Queue keys from now on, first those of all existing objects; call once, before `run`.
@@ -205,7 +178,7 @@ class Controller:
     ) -> None:
         priority = Priority.BACKLOG if change.initial else Priority.CHANGE
         if keys is _own_key and priority is Priority.CHANGE and _is_edit(change):
-            priority = Priority.NEW if change.old is None else Priority.EDIT
+            priority = Priority.EDIT
         for state in (change.old, change.new):
             for key in keys(state) if state is not None else ():
                 self._queue.add(key, priority=priority, after_seconds=after_seconds)
@@ -258,7 +231,7 @@ class Controller:
         started = self._started[key] = asyncio.get_running_loop().time()
         heard, written = self._heard.setdefault(key, []), SelfWrites()
         try:
-            with held(), recording_self_writes() as written:
+            with recording_self_writes() as written:
                 async with asyncio.timeout(self._pace.timeout_seconds):
                     outcome = await self._controller.reconcile(key)
         except asyncio.CancelledError as error:
@@ -334,11 +307,9 @@ def _own_key(object_: Resource) -> tuple[Key, ...]:
 
 
 def _is_edit(change: Change[Any]) -> bool:
-    """Whether a change is a new desired state of an object, rather than a new status."""
-    return (
-        change.old is None
-        or change.new is None
-        or _spec_and_metadata(change.old) != _spec_and_metadata(change.new)
+    """Whether a change is a new desired state of an object, rather than a new object or a new status."""
+    return change.old is not None and (
+        change.new is None or _spec_and_metadata(change.old) != _spec_and_metadata(change.new)
     )
 
 

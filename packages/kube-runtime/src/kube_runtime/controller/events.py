@@ -1,9 +1,8 @@
 """Kubernetes Events about our objects: what the operator did, for `kubectl describe`.
 
-An Event must never delay or fail a reconcile, nor precede the status it describes. So it is kept
-back until the reconcile has returned (`held`), merged with others of the same reason, and written by a task
-of its own. While many reconciles begin, Normal Events wait: they take capacity of the API server from graphs
-that are not ready yet. Warnings never wait.
+An Event must never delay or fail a reconcile. So it is collected for a moment, merged with others of the
+same reason, and written by a task of its own. While many reconciles begin, Normal Events wait: they take
+capacity of the API server from graphs that are not ready yet. Warnings never wait.
 
 One (object, component, type, reason) is one Event object for as long as the API server keeps it: its name
 is a hash of these, so that a restart finds it again.
@@ -12,12 +11,10 @@ is a hash of these, so that a restart finds it again.
 import asyncio
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
 from typing import Final, NamedTuple, Self
 
 import structlog
@@ -55,31 +52,6 @@ LONGEST_PAUSE_SECONDS: Final = 60.0
 """Longest pause that the API server may request."""
 BURST, REFILL_SECONDS = 25, 300.0
 """Requests per object, and the seconds after which it may have as many again."""
-
-
-@dataclass(slots=True)
-class _Batch:
-    """What a running reconcile has recorded so far."""
-
-    sends: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
-    open: bool = True
-
-
-_batch: ContextVar[_Batch | None] = ContextVar("batch", default=None)
-
-
-@contextmanager
-def held() -> Iterator[None]:
-    """Keep events recorded inside the block back until its end, however it ends."""
-    batch = _Batch()
-    token = _batch.set(batch)
-    try:
-        yield
-    finally:
-        _batch.reset(token)
-        batch.open = False
-        for send in batch.sends:
-            send()
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,12 +348,7 @@ class Recorder:
     def event(self, about: Resource, *, reason: str, message: str, warning: bool = False) -> None:
         """Record that something happened to `about`. Returns at once and never fails."""
         series = _Series(about.metadata.uid, self.component, warning, reason)
-        send = partial(self.writer.accept, series, about, message)
-        batch = _batch.get()
-        if batch is not None and batch.open:
-            batch.sends.append(send)
-        else:
-            send()
+        self.writer.accept(series, about, message)
 
 
 def _namespace_is_going(error: OperatorError) -> bool:

@@ -7,7 +7,6 @@ object at once, and no change is lost.
 
 import asyncio
 import random
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -16,20 +15,16 @@ from kube_runtime.rate_limits import Backoff
 
 
 class Priority(IntEnum):
-    """Order: user edits, new objects, child status changes, initial list and resync.
+    """Order: edits of what exists, then new objects and changes of children, then initial list and resync.
 
-    Edits of existing objects overtake new objects. But after each edit or new object one status change has
-    its turn: otherwise the first of a hundred new graphs would report readiness only after the last one is
-    created. A status change costs less than an edit.
+    New objects and changes of children come in their order: a hundred new graphs that went first would keep
+    the first of them from saying that it is ready until the last one is made.
     """
 
     EDIT = 0
-    NEW = 1
-    CHANGE = 2
-    BACKLOG = 3
+    CHANGE = 1
+    BACKLOG = 2
 
-
-_WANTED = (Priority.EDIT, Priority.NEW)
 
 FAIR_INTERVAL = 8
 """Every so many keys, the one that has waited longest is next, so that no priority starves."""
@@ -51,45 +46,27 @@ class _Delayed:
 
 
 class WorkQueue:
-    """Keys by priority, first come first served. Time is the event loop's, which never jumps.
+    """Keys by priority, first come first served. Time is the event loop's, which never jumps."""
 
-    `begin_at_most` is how many new keys may be handed out at the same time now; `look_again` when that grows.
-    None is any number.
-    """
-
-    def __init__(
-        self,
-        jitter: random.Random | None = None,
-        *,
-        begin_at_most: Callable[[], int] | None = None,
-    ) -> None:
+    def __init__(self, jitter: random.Random | None = None) -> None:
         self._jitter = jitter or random.Random()  # noqa: S311  # spreads load, guards nothing
-        self._begin_at_most = begin_at_most
         self._delayed: dict[Key, _Delayed] = {}
         self._due: dict[Priority, dict[Key, float]] = {each: {} for each in Priority}
         self._working: dict[Key, Priority] = {}
         self._again: dict[Key, Priority] = {}  # became due while being worked on
         self._failures: dict[Key, int] = {}
         self._handed_out = 0
-        self._last: Priority | None = None  # that was handed out
         self.added = 0
         """How often a key was added, retries included."""
         self.retried = 0
         """How often one was added because it had failed."""
-        self.on_drained: Callable[[], None] = lambda: None
-        """Called when the last key that was due has been handed out."""
         self._wake = asyncio.Event()
         self._closed = False
 
     @property
     def depth(self) -> int:
         """How many keys are due and wait for a worker."""
-        return self.waiting + len(self._again)
-
-    @property
-    def waiting(self) -> int:
-        """Number of keys that are due and not handed out."""
-        return sum(map(len, self._due.values()))
+        return sum(map(len, self._due.values())) + len(self._again)
 
     @property
     def working(self) -> int:
@@ -132,18 +109,11 @@ class WorkQueue:
                 since = keys.pop(key)
                 self._working[key] = priority
                 self._handed_out += 1
-                if not self.waiting:
-                    self.on_drained()
-                self._last = priority
                 waited = asyncio.get_running_loop().time() - since
                 return WorkItem(key, priority, waited)
             self._wake.clear()
             await self._wake.wait()
         return None
-
-    def look_again(self) -> None:
-        """Wake idle workers to check again how many new keys may be handed out."""
-        self._wake.set()
 
     def done(self, key: Key) -> None:
         """Take `key` back from its worker; it is handed out again if it was added meanwhile."""
@@ -151,8 +121,6 @@ class WorkQueue:
         again = self._again.pop(key, None)
         if again is not None:
             self._make_due(key, again)
-        elif self.waiting:
-            self._wake.set()  # a new key may have been held back
 
     def succeeded(self, key: Key) -> None:
         """Forget the failures of `key`."""
@@ -168,8 +136,6 @@ class WorkQueue:
         seconds = backoff.seconds(failures, self._jitter.random())
         seconds = max(seconds, at_least_seconds)
         priority = self._working.get(key, Priority.CHANGE)
-        if priority is Priority.NEW:
-            priority = Priority.CHANGE  # it has begun
         self.add(key, priority=priority, after_seconds=seconds)
         return seconds
 
@@ -205,20 +171,8 @@ class WorkQueue:
         self._wake.set()
 
     def _next(self) -> Priority | None:
-        """The priority whose first key is next. None means: no key is due, or may be begun now."""
+        """The priority whose first key is next. None means: no key is due."""
         due = [each for each, keys in self._due.items() if keys]
-        if Priority.NEW in due and self._is_full:
-            due.remove(Priority.NEW)
         if due and self._handed_out % FAIR_INTERVAL == FAIR_INTERVAL - 1:
             return min(due, key=lambda each: next(iter(self._due[each].values())))
-        if self._last in _WANTED and Priority.CHANGE in due:
-            return Priority.CHANGE
         return due[0] if due else None
-
-    @property
-    def _is_full(self) -> bool:
-        """Whether no more new keys may be handed out now."""
-        if self._begin_at_most is None:
-            return False
-        begun = sum(each is Priority.NEW for each in self._working.values())
-        return begun >= self._begin_at_most()

@@ -1,0 +1,152 @@
+"""Many graphs made at once, on a simulated API server of a fixed capacity and a simulated clock.
+
+python -m bench.burst [--graphs 100] [--sent-at-once 2] [--milliseconds 12] [--refuses-above 1000]
+
+Figures do not depend on the machine, so two versions of the operator can be compared on a busy one. The
+defaults are what an API server on two cores does: some 160 requests a second.
+"""
+
+import argparse
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+from cluster.graph.graphs import graph as graph_body
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.product import FIELD_MANAGER, METRICS_PREFIX
+from dynamo_graphs.settings import HealthSettings, MetricsSettings, Settings
+from dynamo_operator import process as operator
+from dynamo_operator.namespaces.scope import scope_of
+from kube_runtime.client.congestion import Congestion
+from kube_runtime.client.instrumented import described
+from kube_runtime.client.requests import Client
+from kube_runtime.client.transport import Answer, Request
+from kube_runtime.kind import Key
+from kube_runtime.metrics import RuntimeMetrics
+from kube_runtime.types.apps import Deployment
+from simulated.clock import run
+from simulated.managed import managed
+from simulated.server import Server
+
+GRAPH = DynamoGraphDeployment.KIND
+NAMESPACE = "default"
+START_SECONDS = 1.0
+"""How long pods take to start."""
+
+
+@dataclass
+class Slow:
+    """A server that works on so many requests at once, each for so long. Watches cost nothing.
+
+    While `refuses_above` requests are in progress it answers 429, as priority and fairness does.
+    """
+
+    server: Server
+    places: asyncio.Semaphore
+    seconds: float
+    refuses_above: int
+    under_way: int = 0
+    refused: int = 0
+    counts: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
+
+    async def send(self, request: Request) -> Answer:
+        """The server's answer, when it is this request's turn."""
+        if request.timeout_seconds is None:
+            return await self.server.send(request)
+        if self.under_way >= self.refuses_above:
+            self.refused += 1
+            return Answer(429, {"retry-after": "1"}, nothing())
+        self.counts[described(request)] += 1
+        self.under_way += 1
+        try:
+            async with self.places:
+                await asyncio.sleep(self.seconds)
+                return await self.server.send(request)
+        finally:
+            self.under_way -= 1
+
+
+async def nothing() -> AsyncIterator[bytes]:
+    """An empty body."""
+    for chunk in list[bytes]():
+        yield chunk
+
+
+def ready(server: Server) -> int:
+    """How many graphs say that they are ready for their newest spec."""
+    return sum(
+        condition["type"] == "Ready" and condition["status"] == "True"
+        for each in server.storage.objects[GRAPH.path()].values()
+        for condition in each.get("status", {}).get("conditions", ())
+    )
+
+
+async def pods_start(server: Server) -> None:
+    """Have each Deployment run what its spec says, some time after it was made."""
+    path, loop = Deployment.KIND.path(), asyncio.get_running_loop()
+    seen: dict[Key, float] = {}
+    while True:
+        for key, body in server.storage.objects.get(path, {}).items():
+            if seen.setdefault(key, loop.time()) + START_SECONDS <= loop.time():
+                seen[key] = float("inf")
+                count = body["spec"].get("replicas", 1)
+                names = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
+                status = {"observedGeneration": body["metadata"]["generation"]}
+                patch = {"status": status | dict.fromkeys(names, count)}
+                server.storage.merge(path, key, patch, "status")
+        await asyncio.sleep(0.1)
+
+
+async def burst(graphs: int, at_once: int, seconds: float, refuses_above: int) -> None:
+    """Create them, and print what it took until all are ready, and in the ten minutes after it."""
+    server = Server(0)
+    slow = Slow(server, asyncio.Semaphore(at_once), seconds, refuses_above)
+    settings = Settings(
+        metrics=MetricsSettings(bind_address="0"), health=HealthSettings(bind_address="0")
+    )
+    metrics = RuntimeMetrics(prefix=METRICS_PREFIX)
+    client = Client(Congestion(slow), field_manager=FIELD_MANAGER)
+    built = operator.manager(client, settings, metrics, scope_of(client, settings))
+    async with managed(built, settle_seconds=30):
+        slow.counts.clear()
+        starting = asyncio.create_task(pods_start(server))
+        loop, half = asyncio.get_running_loop(), 0.0
+        began = loop.time()
+        for number in range(graphs):
+            body = graph_body(f"g{number}")
+            named = {"apiVersion": GRAPH.api_version, "kind": GRAPH.name, **body}
+            named["metadata"] = {**body["metadata"], "namespace": NAMESPACE}
+            server.storage.create(GRAPH.path(), named)
+        while (count := ready(server)) < graphs:
+            half = half or (loop.time() - began if count * 2 >= graphs else 0.0)
+            await asyncio.sleep(0.1)
+        print(f"half ready after {half:.1f} s, all after {loop.time() - began:.1f} s")
+        await asyncio.sleep(600)
+        starting.cancel()
+    total = sum(slow.counts.values())
+    print(f"{total / graphs:.2f} requests per graph, {slow.refused / graphs:.2f} refused")
+    for (verb, resource), number in slow.counts.most_common(12):
+        print(f"{number / graphs:8.2f} {verb} {resource}")
+    reconciles = Counter[str]()
+    for family in metrics.registry.collect():
+        for sample in family.samples:
+            if sample.name == f"{METRICS_PREFIX}_reconcile_total":
+                reconciles[sample.labels["resource_type"]] += int(sample.value)
+    print({kind: round(number / graphs, 2) for kind, number in reconciles.items() if number})
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="bench.burst", description=__doc__)
+    parser.add_argument("--graphs", type=int, default=100)
+    parser.add_argument("--sent-at-once", type=int, default=2)
+    parser.add_argument("--milliseconds", type=float, default=12)
+    parser.add_argument("--refuses-above", type=int, default=1000)
+    options = parser.parse_args()
+    seconds = options.milliseconds / 1000
+    run(burst(options.graphs, options.sent_at_once, seconds, options.refuses_above))
+
+
+if __name__ == "__main__":
+    main()

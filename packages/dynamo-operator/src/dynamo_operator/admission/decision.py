@@ -7,7 +7,6 @@ makes invalid; what was invalid before is a warning.
 
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any
 
 import msgspec
 from msgspec import Raw
@@ -22,7 +21,7 @@ from kube_runtime.size import bytes_over, too_large
 from kube_runtime.types.meta import R, Struct
 
 _TOO_DEEP = Problem("document", "is nested too deeply")
-_OBJECTS = msgspec.json.Decoder(dict[str, Any])
+_OBJECTS = msgspec.json.Decoder(dict[str, object])
 _AT = " - at `"
 _MOST_COMPARED = 10_000
 """Most problems of an update: one that existed before must be found to become a warning."""

@@ -6,7 +6,7 @@ the clients, and among the namespaces of one client, so that one client delays a
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 import structlog
 from msgspec import Raw
@@ -17,6 +17,8 @@ from dynamo_operator.admission.review import Request
 from dynamo_operator.admission.rules import RULES, Circumstances, Rules
 from kube_runtime.controller.worker import WorkEnded
 from kube_runtime.serving.turns import FairSemaphore
+
+T = TypeVar("T")
 
 LARGE_REVIEW: Final = 32 * 1024
 """In bytes: objects that are larger, both states together, are not validated in the event loop."""
@@ -33,8 +35,8 @@ class Submit(Protocol):
     """Runs a function in another process; see `Workers.submit`."""
 
     def __call__(
-        self, function: Callable[..., Any], args: tuple[Any, ...], *, tenant: str, seconds: float
-    ) -> Awaitable[Any]:
+        self, function: Callable[..., T], args: tuple[object, ...], *, tenant: str, seconds: float
+    ) -> Awaitable[T]:
         """Return the result of the function."""
         ...
 

@@ -10,24 +10,25 @@ grows with the size of the document and of the paths, times the logarithm of the
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
+Container: TypeAlias = dict[str, object] | list[object]
 _SCALARS: Final = (str, int, float, bool)
 
 
 class _Visit(NamedTuple):
     """A value with the paths `[low, high)` that lead to or through it; `end` of their letters lead to it."""
 
-    value: Any
+    value: object
     low: int
     high: int
     end: int
 
 
-def scalars_at(document: Any, paths: Collection[str]) -> dict[str, Any]:
+def scalars_at(document: Container, paths: Collection[str]) -> dict[str, object]:
     """The text, number or boolean at each path; without the paths that lead to another thing, or nowhere."""
     texts = sorted(set(paths))
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     visits = list(_inside(texts, document, 0, len(texts), 0))
     while visits:
         visit = visits.pop()
@@ -41,7 +42,9 @@ def scalars_at(document: Any, paths: Collection[str]) -> dict[str, Any]:
     return found
 
 
-def _inside(texts: Sequence[str], value: Any, low: int, high: int, at: int) -> Iterator[_Visit]:
+def _inside(
+    texts: Sequence[str], value: Container, low: int, high: int, at: int
+) -> Iterator[_Visit]:
     """The parts of a value to which the paths of a range lead on, the one with the shortest key last.
 
     It is visited first then, so what stands at a longer key takes the place of what it has found.

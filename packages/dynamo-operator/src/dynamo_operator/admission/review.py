@@ -1,13 +1,13 @@
 """AdmissionReview v1: the request of the API server, and the response."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 from msgspec import Raw
 
 from dynamo_operator.admission.decision import Decision
 from kube_runtime.decode import UNREADABLE
+from kube_runtime.kind import Object
 from kube_runtime.types.access import UserInfo
 from kube_runtime.types.meta import Struct
 
@@ -80,7 +80,7 @@ def request_in(body: bytes) -> Request:
 
 def answer(uid: str, verdict: Decision) -> bytes:
     """The response body."""
-    response: dict[str, Any] = {"uid": uid, "allowed": verdict.allowed}
+    response: Object = {"uid": uid, "allowed": verdict.allowed}
     if not verdict.allowed:
         response["status"] = {
             "code": _FORBIDDEN,

@@ -7,7 +7,7 @@ connections; shutdown is slow enough for connections that the API server has jus
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any, Final, NoReturn
 
@@ -94,7 +94,7 @@ class WebhookServer:
             finally:
                 await gate.close()
 
-    def _handler(self, rules: Rules[Any]) -> Callable[[web.Request], Any]:
+    def _handler(self, rules: Rules[Any]) -> Callable[[web.Request], Awaitable[web.Response]]:
         async def handle(http: web.Request) -> web.Response:
             client = client_of(http.remote)
             try:

@@ -5,7 +5,7 @@ All problems are reported at once: an administrator must not need one restart pe
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -15,6 +15,7 @@ from dynamo_graphs.settings import Section, SettingField, Settings, fields
 from dynamo_operator.cli import values
 from dynamo_operator.observability.address import listen_address
 from kube_runtime.errors import ConfigError
+from kube_runtime.kind import Object
 
 DEVEL = "zap-devel"
 """The flag that sets others: level and format, where no flag sets them."""
@@ -51,7 +52,7 @@ def read_settings(
     return settings
 
 
-def from_file(file: Path, problems: list[ConfigError]) -> dict[str, Any]:
+def from_file(file: Path, problems: list[ConfigError]) -> dict[str, object]:
     """What a settings file says, by key; its mistakes are added to `problems`."""
     try:
         found = documents(str(file), text_of(file))
@@ -82,7 +83,7 @@ def text_of(file: Path) -> str:
         raise ConfigError(str(file), "expected UTF-8 text") from error
 
 
-def _from_document(document: Document, problems: list[ConfigError]) -> dict[str, Any]:
+def _from_document(document: Document, problems: list[ConfigError]) -> dict[str, object]:
     known = {field.key: field for field in fields()}
     found = {}
     for key, value in _flattened(document.value, "", known):
@@ -100,8 +101,8 @@ def _from_document(document: Document, problems: list[ConfigError]) -> dict[str,
 
 
 def _flattened(
-    value: Any, prefix: str, known: Mapping[str, SettingField]
-) -> Iterator[tuple[str, Any]]:
+    value: object, prefix: str, known: Mapping[str, SettingField]
+) -> Iterator[tuple[str, object]]:
     """The leaves of nested mappings, with dotted keys. Any value but a mapping is a leaf."""
     if not isinstance(value, dict):
         yield prefix, value
@@ -115,7 +116,7 @@ def _flattened(
             yield path, each
 
 
-def _from_flags(flags: Mapping[str, str], problems: list[ConfigError]) -> dict[str, Any]:
+def _from_flags(flags: Mapping[str, str], problems: list[ConfigError]) -> dict[str, object]:
     by_flag = {name: field for field in fields() for name in field.setting.flags}
     return _from_texts(
         {f"--{name}": (by_flag[name], text) for name, text in flags.items() if name in by_flag},
@@ -125,7 +126,7 @@ def _from_flags(flags: Mapping[str, str], problems: list[ConfigError]) -> dict[s
 
 def _from_environment(
     environment: Mapping[str, str], problems: list[ConfigError]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     named = {field.setting.environment: field for field in fields() if field.setting.environment}
     return _from_texts(
         {
@@ -139,7 +140,7 @@ def _from_environment(
 
 def _from_texts(
     texts: Mapping[str, tuple[SettingField, str]], problems: list[ConfigError]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     found = {}
     for source, (field, text) in texts.items():
         try:
@@ -149,7 +150,7 @@ def _from_texts(
     return found
 
 
-def _from_development(text: str, problems: list[ConfigError]) -> dict[str, Any]:
+def _from_development(text: str, problems: list[ConfigError]) -> dict[str, object]:
     if not text:
         return {}
     try:
@@ -162,8 +163,8 @@ def _from_development(text: str, problems: list[ConfigError]) -> dict[str, Any]:
     return {_LEVEL: "info", _FORMAT: "json"}
 
 
-def _settings(found: Mapping[str, Any]) -> Settings:
-    nested: dict[str, Any] = {}
+def _settings(found: Mapping[str, object]) -> Settings:
+    nested: Object = {}
     for field in fields():
         if field.key in found:
             *sections, name = field.path
@@ -174,7 +175,7 @@ def _settings(found: Mapping[str, Any]) -> Settings:
     return _built(Settings, nested)
 
 
-def _built(section: type[_S], nested: Mapping[str, Any]) -> _S:
+def _built(section: type[_S], nested: Object) -> _S:
     arguments = {}
     for info in msgspec.structs.fields(section):
         if info.name in nested:

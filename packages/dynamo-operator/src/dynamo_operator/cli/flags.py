@@ -128,8 +128,8 @@ def given(arguments: Mapping[str, str | None]) -> dict[str, str]:
 
 def default_text(field: SettingField) -> str:
     """The default as a user would write it; "" when it is empty."""
-    value: Any = field.default
-    if field.is_duration:
+    value = field.default
+    if isinstance(value, int | float) and field.is_duration:
         return _duration_text(value)
     return str(value).lower() if isinstance(value, bool) else str(value)
 

@@ -6,7 +6,7 @@ the same here: booleans are `1 t true 0 f false` in three cases, durations are `
 
 import re
 from difflib import get_close_matches
-from typing import Any, Literal, get_args, get_origin
+from typing import Literal, get_args, get_origin
 
 from dynamo_graphs.settings import SettingField
 
@@ -25,7 +25,7 @@ _UNIT_SECONDS = {
 _PART = re.compile(r"(\d++(?:\.\d*+)?|\.\d++)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
 
 
-def from_text(field: SettingField, text: str) -> Any:
+def from_text(field: SettingField, text: str) -> object:
     """The value that a flag or an environment variable gives a setting.
 
     Raises: ValueError, saying what is expected.
@@ -39,7 +39,7 @@ def from_text(field: SettingField, text: str) -> Any:
     return _chosen(field, field.setting.spelling(text))
 
 
-def from_yaml(field: SettingField, value: object) -> Any:
+def from_yaml(field: SettingField, value: object) -> object:
     """The value that the settings file gives a setting.
 
     Raises: ValueError, saying what is expected.

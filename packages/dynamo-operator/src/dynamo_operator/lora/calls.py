@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
 import structlog
 
@@ -29,6 +29,8 @@ from dynamo_graphs.plan.lora_calls import (
 )
 from dynamo_operator.lora.call_slots import FairCallSlots
 from kube_runtime.kind import Key
+
+T = TypeVar("T")
 
 _log = structlog.get_logger()
 
@@ -62,7 +64,7 @@ class Run:
     endpoint: Endpoint
     calls: tuple[Call, ...]
     was_failing: bool
-    task: asyncio.Task[Any] | None = None
+    task: asyncio.Task[None] | None = None
 
     @property
     def view(self) -> Endpoint:
@@ -212,7 +214,7 @@ class ModelCalls:
             run.task = self.begin(key, self._make(key, run))
             known.runs[each.endpoint.place] = run
 
-    def begin(self, key: Key, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+    def begin(self, key: Key, work: Coroutine[object, None, T]) -> asyncio.Task[T]:
         """Run it beside the controller, and wake the model at its end."""
         task = asyncio.create_task(work, name=f"calls of model {key}")
         task.add_done_callback(lambda _: self.wake(key) if key in self._uids else None)

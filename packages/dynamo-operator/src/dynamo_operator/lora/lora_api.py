@@ -10,7 +10,7 @@ import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote
 
 import aiohttp
@@ -18,6 +18,7 @@ import aiohttp
 from dynamo_graphs.plan.lora_calls import Call, Ending, LoraVerb, Reply
 from dynamo_graphs.settings import ModelSettings
 from dynamo_graphs.validation.credentials import without_credentials
+from kube_runtime.kind import Object
 
 BODY_LIMIT: Final = 1 << 16
 """Bytes of an answer. A list of some hundred adapters fits."""
@@ -145,7 +146,7 @@ def _url(base: str, call: Call) -> str:
     return f"{base}/v1/loras{path}"
 
 
-def _parsed(body: bytes) -> dict[str, Any]:
+def _parsed(body: bytes) -> Object:
     """The response's JSON object; empty if it is not one."""
     try:
         said = json.loads(body)
@@ -154,7 +155,7 @@ def _parsed(body: bytes) -> dict[str, Any]:
     return said if isinstance(said, dict) else {}
 
 
-def _message(said: dict[str, Any], body: bytes) -> str:
+def _message(said: Object, body: bytes) -> str:
     text = said.get("message")
     return _short(text if isinstance(text, str) else body.decode(errors="replace"))
 

@@ -11,10 +11,11 @@ import re
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, TextIO
+from typing import TextIO
 
 import structlog
 from structlog.tracebacks import ExceptionDictTransformer
+from structlog.typing import EventDict, Processor, WrappedLogger
 
 from dynamo_graphs.settings import LoggingSettings, TimeFormat
 
@@ -30,14 +31,14 @@ def configure(settings: LoggingSettings, stream: TextIO) -> None:
     level = logging.getLevelNamesMapping()[settings.level.upper()]
     is_terminal = stream.isatty()
     is_console = settings.format == "console" or (settings.format == "auto" and is_terminal)
-    before: list[Any] = [
+    before: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
         _Time(settings.time_format),
         redacted,
     ]
-    last: list[Any] = (
+    last: list[Processor] = (
         [
             structlog.dev.ConsoleRenderer(
                 colors=is_terminal, exception_formatter=structlog.dev.plain_traceback
@@ -76,19 +77,19 @@ def configure(settings: LoggingSettings, stream: TextIO) -> None:
     )
 
 
-def redacted(_: Any, __: str, entry: Mapping[str, Any]) -> dict[str, Any]:
+def redacted(_: WrappedLogger, __: str, entry: EventDict) -> EventDict:
     """The entry without the values that may be secret. A structlog processor."""
     return {key: _value(key, value) for key, value in entry.items()}
 
 
-def _ordered(_: Any, __: str, entry: dict[str, Any]) -> dict[str, Any]:
+def _ordered(_: WrappedLogger, __: str, entry: EventDict) -> EventDict:
     first = {
         key: entry.pop(key) for key in ("timestamp", "level", "logger", "message") if key in entry
     }
-    return first | entry
+    return {**first, **entry}
 
 
-def _value(key: str, value: Any) -> Any:
+def _value(key: str, value: object) -> object:
     if _SECRET.search(key) and not _HARMLESS.search(key) and value is not None:
         return REDACTED
     if isinstance(value, Mapping):
@@ -106,7 +107,7 @@ class _Time:
     def __init__(self, form: TimeFormat) -> None:
         self.form: TimeFormat = form
 
-    def __call__(self, _: Any, __: str, entry: dict[str, Any]) -> dict[str, Any]:
+    def __call__(self, _: WrappedLogger, __: str, entry: EventDict) -> EventDict:
         entry["timestamp"] = written(time.time_ns(), self.form)
         return entry
 

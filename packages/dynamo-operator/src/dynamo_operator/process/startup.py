@@ -7,7 +7,7 @@ Meanwhile the probes are answered: the process is alive and not ready.
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import structlog
 from msgspec.structs import replace
@@ -91,7 +91,7 @@ async def until_stopped(work: Awaitable[T], stop: asyncio.Event, settings: Setti
     """
     address = listen_address("health.bindAddress", settings.health.bind_address)
     working = asyncio.ensure_future(work)
-    others: list[asyncio.Task[Any]] = [asyncio.create_task(stop.wait())]
+    others: list[asyncio.Task[object]] = [asyncio.create_task(stop.wait())]
     if address is not None:
         probes = health_server(address, alive=lambda: _FINE, ready=lambda: _AWAY)
         others.append(asyncio.create_task(probes.run()))

@@ -19,7 +19,7 @@ _STEPS.watch()
 def _no_event_loop_is_left_open() -> None:
     """Keep looptime from making an event loop for each test that is not asynchronous.
 
-    It asks for the current loop, which asyncio makes when there is none, and nobody closes it.
+    It asks for the current loop, which asyncio makes when there is none, and does not close.
     """
     asyncio.set_event_loop(None)
 

@@ -1,6 +1,6 @@
 """Finds the steps of event loops that hold their thread for long, in every test of this process.
 
-A step is what an event loop does between two looks at what is due: one callback, or a task from one `await`
+A step is what an event loop does between two checks for due work: one callback, or a task from one `await`
 to the next. It is measured in CPU time of its thread: a test on a busy machine stands still by no fault
 of its own.
 

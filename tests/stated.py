@@ -1,4 +1,4 @@
-"""Objects of ours with a status, as the API server gives them, for what is said about them."""
+"""Objects of ours with a status, as the API server returns them."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -1,7 +1,7 @@
 """Writes `kube/schemas/kubernetes.json`: the Kubernetes types that we write, or that our kinds embed.
 
 The source is the OpenAPI document of a live API server, so the schemas are those that the server
-itself applies to pods. The hard part is what a structural schema does not allow: references under
+itself applies to pods. It replaces what a structural schema does not allow: references under
 `allOf`, zero defaults that the server only documents, and `oneOf` for values of two types.
 
     python tools/pod_schema.py [--kubeconfig FILE] [--check]

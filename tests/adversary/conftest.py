@@ -1,4 +1,4 @@
-"""The control plane and operators of `tests/cluster`, for tests in which a tenant or a stranger attacks."""
+"""The control plane and operators of `tests/cluster`, for attacks by a tenant or an outsider."""
 
 from cluster.admission.conftest import account, asker, install
 from cluster.conftest import (

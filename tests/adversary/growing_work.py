@@ -1,4 +1,4 @@
-"""What the operator does with a document, from end to end: it judges it, renders it, and reports on it."""
+"""The operator's work on a document, from end to end: it validates, renders and reports."""
 
 from collections.abc import Callable
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""A tenant with a real token and only the rights that a test gives, and operators to attack."""
+"""A tenant with a real token and only the permissions that a test gives, and operators to attack."""
 
 import json
 from collections.abc import Iterator

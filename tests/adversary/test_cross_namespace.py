@@ -1,4 +1,4 @@
-"""Requests that lead into another namespace: what a tenant without rights there can have created."""
+"""Requests that lead into another namespace: what a tenant without permissions there can create."""
 
 import json
 import uuid
@@ -35,7 +35,7 @@ CLOSED = "https://127.0.0.1:1"
 
 @pytest.fixture(scope="module")
 def operator_flags() -> tuple[str, ...]:
-    """Webhooks are not configured, and nobody opted in to graphs elsewhere."""
+    """Webhooks are not configured, and no namespace accepts graphs of others."""
     return PROFILING
 
 

@@ -1,4 +1,4 @@
-"""Documents that once held the operator up for seconds or hours: each is judged and rendered in an instant.
+"""Documents that once blocked the operator for seconds or hours: each is validated and rendered at once.
 
 What is measured is the processor's time of this thread, which other work on the machine does not add to; the
 best of three counts. The limits are a tenth of what these documents cost before, or less.

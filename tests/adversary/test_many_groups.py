@@ -17,7 +17,7 @@ SETTINGS = RenderSettings()
 
 
 def wide(replicas: int, **fields: Any) -> DynamoComponentDeployment:
-    """A component over two nodes with as much in it as its definition allows."""
+    """A component over two nodes, as large as its CRD allows."""
     env = [{"name": f"NAME_{number}", "value": "x" * 5} for number in range(4000)]
     main = {"image": IMAGE, "args": ["run"], "env": env}
     return a_component(

@@ -37,7 +37,7 @@ BOUND: dict[str, Any] = {
 
 @pytest.fixture
 def operator(kinds: ControlPlane, namespace: str) -> Iterator[Tenant]:
-    """The account of an operator that `dynamoctl install` has installed in that namespace."""
+    """The ServiceAccount of an operator that `dynamoctl install` has installed in that namespace."""
     found = [each for each in manifests(Choices(namespace)) if each["kind"] in KEPT]
     apply(kinds, *found)
     token = Tenant(kinds, namespace, ACCOUNT)
@@ -56,7 +56,7 @@ def a(kind: str, version: str, namespace: str, name: str = "x", **content: Any) 
 
 
 def may(operator: Tenant, body: Object) -> bool:
-    """Whether the policy lets that account create the object. Raises Refused for any other refusal."""
+    """Whether the policy lets that user create the object. Raises Refused for any other refusal."""
     try:
         operator.run(f"--namespace={body['metadata']['namespace']}", *TRY, body=body)
     except Refused as error:

@@ -56,7 +56,7 @@ SLACK_SECONDS = 5 if IS_LONG else 30
 
 @dataclass
 class Probing:
-    """Asks `/healthz` all the time, and looks at the memory of the process and its children."""
+    """Polls `/healthz`, and measures the memory of the process and its children."""
 
     there: Installation
     slowest_seconds: float = 0.0
@@ -138,7 +138,7 @@ class Tenant:
             body = msgspec.json.encode({**named, "spec": spec})
             try:
                 self._create(kind, body)
-            except Refused as refused:  # by a bound of the definitions
+            except Refused as refused:  # by a bound of the CRDs
                 self.refused[name] = refused.code
             else:
                 self.stored[name] = kind

@@ -1,4 +1,4 @@
-"""What strangers send to the webhook port of a real operator: it goes on leading, and answers its probes."""
+"""Hostile requests to the webhook port of a real operator, which stays leader and answers its probes."""
 
 import json
 import ssl
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.cluster
 
 
 def posted(there: Installation, body: bytes, seconds: float = 30) -> int:
-    """The status that a stranger gets, who has no credentials; 0 where the connection ends."""
+    """The status for a client without credentials; 0 where the connection ends."""
     anybody = ssl.create_default_context()
     anybody.check_hostname, anybody.verify_mode = False, ssl.CERT_NONE
     request = urllib.request.Request(
@@ -121,7 +121,7 @@ def test_the_process_ends_in_time_whatever_strangers_send(
     with install(*ELECTED) as there, ThreadPoolExecutor(12) as strangers:
         sent = [strangers.submit(posted, there, large, 20) for _ in range(12)]
         there.process.says("elected")
-        time.sleep(0.5)  # so that some of them are being judged; it is as well if they are not
+        time.sleep(0.5)  # so that some of them are being validated; the test does not need it
         started = time.monotonic()
         there.process.stop(within_seconds=20)
         assert time.monotonic() - started < 10

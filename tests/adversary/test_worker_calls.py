@@ -159,7 +159,7 @@ async def test_an_answer_that_does_not_end_is_cut() -> None:
 
 @on_simulated_clock
 async def test_outside_the_cluster_no_address_of_a_pod_is_called() -> None:
-    """On a laptop, 10.x addresses of simulated pods belong to machines of strangers."""
+    """On a laptop, 10.x addresses of simulated pods belong to other machines."""
     cluster = Cluster()
     cluster.silence = "the operator runs outside the cluster and calls no workers"
     cluster.has_pods(2)

@@ -1,4 +1,4 @@
-"""What a graph may cost, in requests and bytes. Time is no budget: it depends on the machine.
+"""What a graph may cost, in requests and bytes. Time has no budget: it depends on the machine.
 
 The numbers are in `budget.json`. They are lowered when they can be, and raised with a reason only.
 """

@@ -30,7 +30,7 @@ _NAMES = NAMES | dict.fromkeys(
 
 
 def acting(kubeconfig: Path) -> Path:
-    """What an operator acts with: the given kubeconfig file, unless it is to have the chart's role."""
+    """What an operator acts with: the given kubeconfig file, unless it runs with the chart's role."""
     if VARIABLE not in os.environ or kubeconfig.name != "admin.yaml":
         return kubeconfig
     return _limited(kubeconfig)

@@ -1,7 +1,7 @@
 """One real control plane for the whole session, and a fresh namespace for each test.
 
 Tests that share an operator ask for `operator`. A folder, or a module, says with the fixtures `operated` and
-`operator_flags` where its operator works and what it is told.
+`operator_flags` where its operator works and its flags.
 """
 
 import os
@@ -112,7 +112,7 @@ def namespace(control_plane: ControlPlane) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def kinds(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> ControlPlane:
-    """The control plane, once our definitions are installed."""
+    """The control plane, once our CRDs are installed."""
     file = tmp_path_factory.mktemp("kinds") / "definitions.json"
     body = {"apiVersion": "v1", "kind": "List", "items": custom_resource_definitions()}
     file.write_bytes(msgspec.json.encode(body))
@@ -144,7 +144,7 @@ def operated(kinds: ControlPlane) -> ControlPlane:
 
 @pytest.fixture(scope="module")
 def operator_flags() -> tuple[str, ...]:
-    """What the operator of a module is told besides."""
+    """Additional flags of a module's operator."""
     return ()
 
 

@@ -79,7 +79,7 @@ class OperatorProcess:
         return self._signal(signal.SIGTERM, within_seconds)
 
     def wait(self, within_seconds: float = PATIENCE_SECONDS) -> int:
-        """Its exit code, when it ends by itself."""
+        """Its exit code, when it exits."""
         assert self._process is not None
         return self._process.wait(within_seconds)
 

@@ -1,6 +1,6 @@
 """Which requests of the operator its roles would not allow, by the audit log of an API server.
 
-It judges as the API server's RBAC does: by verb, group, resource and, where a rule has names, by name. A list
+It decides as RBAC in the API server: by verb, group, resource and, where a rule has names, by name. A list
 or watch that selects one name counts as about that name.
 """
 
@@ -16,7 +16,7 @@ from dynamoctl.installation.rule import Rule
 AGENT = "dynamo-operator/"
 _BY_NAME = "metadata.name="
 _ANYBODY = ("selfsubjectreviews",)
-"""Kubernetes lets everybody ask who he is."""
+"""Kubernetes lets every user ask for their own identity."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -1,4 +1,4 @@
-"""Somebody at a terminal with `dynamoctl`."""
+"""A user at a terminal with `dynamoctl`."""
 
 import json
 import subprocess
@@ -14,7 +14,7 @@ PROGRAM = "import sys; from dynamoctl.main import main; main()"
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Somebody with `dynamoctl` and a kubeconfig file."""
+    """A user with `dynamoctl` and a kubeconfig file."""
 
     kubeconfig: Path
     namespace: str

@@ -1,4 +1,4 @@
-"""`make conformance`: how far our operator and the recorded one agree, per mode."""
+"""`make conformance`: agreement of our operator with the recorded one, per mode."""
 
 import argparse
 import tempfile
@@ -44,7 +44,7 @@ def main() -> int:
 
 
 def _lines(found: list[Verdict], *, explained: bool) -> Iterator[str]:
-    """The differences of each case, each with the id of its row; `?` is one that nobody meant."""
+    """The differences of each case, each with the id of its row; `?` is an unintended one."""
     for each in found:
         shown = [line for line in each.differences if explained or line[2] is None]
         if shown:

@@ -31,7 +31,7 @@ _KEYS = {
     "volumeMounts": "mountPath",
     "volumes": "name",
 }
-"""By the list's name: which field of an entry tells it from the others."""
+"""The field that identifies an entry, by the list's name."""
 
 _ORDERED = frozenset(("containers", "initContainers", "env", "envs"))
 

@@ -51,7 +51,7 @@ def rows() -> tuple[Row, ...]:
 
 
 def explanation(difference: Difference, case: str, mode: str, rows: Sequence[Row]) -> Row | None:
-    """The row that explains a difference. None means: nobody meant it."""
+    """The row that explains a difference; None if it is unintended."""
     return next((row for row in rows if row.explains(difference, case, mode)), None)
 
 

@@ -19,7 +19,7 @@ OURS = frozenset(
         "DynamoGraphDeploymentRequest",
     )
 )
-"""Kinds whose status the operator writes; every other status is somebody else's."""
+"""Kinds whose status the operator writes; other controllers write every other status."""
 
 _VOLATILE = frozenset(
     (
@@ -117,7 +117,7 @@ def _endpoint(endpoint: Object) -> Object:
 
 
 def _without_uids(job: Object) -> Object:
-    """A Job without its own uid and that of its owner, which stand in labels and variables."""
+    """A Job without its own uid and that of its owner, which are in labels and variables."""
     owners = [each.get("uid") for each in job["metadata"].get("ownerReferences") or ()]
     text = json.dumps(job)
     for uid in filter(None, (job["metadata"].get("uid"), *owners)):

@@ -77,7 +77,7 @@ _ROOM = {"cpu": "100k", "memory": "1Pi", "pods": "10k", "nvidia.com/gpu": "10k"}
 
 _STORAGE_CLASSES = ("standard", "x")
 _VOLUMES = 12
-"""How many volumes there are of each class; there is nobody to provision one."""
+"""How many volumes there are of each class; there is no provisioner."""
 
 _QUIET_SECONDS = 3.0
 _SETTLING_SECONDS = 180.0
@@ -234,7 +234,7 @@ def _collect(
 
 
 class Quiet:
-    """Knows from the audit log when somebody last wrote something."""
+    """Knows from the audit log when the last write was."""
 
     def __init__(self, log: TextIO) -> None:
         self._lines = log
@@ -242,7 +242,7 @@ class Quiet:
         self._newest: deque[str] = deque(maxlen=20)
 
     def wait(self) -> None:
-        """Return when nobody has written anything for a while."""
+        """Return when there was no write for a while."""
         now = time.monotonic()
         last, deadline = now, now + _SETTLING_SECONDS
         while (now := time.monotonic()) < last + _QUIET_SECONDS:

@@ -48,7 +48,7 @@ class Case:
 
     @property
     def output(self) -> dict[str, str] | None:
-        """What profiling leaves in its ConfigMap. None means: nothing, or nobody profiles."""
+        """The results of profiling in its ConfigMap; None if there are none."""
         path = self._folder / "output.yaml"
         if not path.exists():
             return None

@@ -58,7 +58,7 @@ def taken_over(
     objects = [_decoded(each, case, edit) for each in found.objects if each["kind"] in _TYPES]
     inputs = [each for earlier in range(stage + 1) for each in case.input(earlier)]
     objects += filter(None, map(_pull_secret, inputs, [case] * len(inputs)))
-    # What managed fields would tell, which were not recorded.
+    # What managed fields would show, which were not recorded.
     origin = Origin.OUTDATED if edit else Origin.CURRENT
     sets = {each.key: origin for each in objects if isinstance(each, PodCliqueSet)}
     return foreseen(_cache(mode, objects), settings_of(mode), sets)

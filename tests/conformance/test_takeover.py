@@ -89,7 +89,7 @@ def test_an_edit_that_no_operator_has_seen_is_carried_out(mode: str) -> None:
 @pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.yaml")), ids=lambda each: each.stem)
 @pytest.mark.parametrize("mode", ["none", "grove"])
 def test_no_pod_of_an_example_is_replaced(example: Path, mode: str) -> None:
-    """Nobody has recorded the examples, so what runs is what we render, and with one variable more."""
+    """The examples are not recorded, so what runs is what we render, and with one variable more."""
     for document in documents(example):
         if document["kind"] == "DynamoGraphDeployment":
             for extra, expected in (({}, Fate.SAME), ({"name": "OLD", "value": "1"}, Fate.KEPT)):

@@ -15,7 +15,7 @@ from kube_runtime.kind import Object
 
 
 class Result(StrEnum):
-    """What is said of a case."""
+    """The verdict on a case."""
 
     EQUAL = "equal"
     MEANT = "equal but for deviations"
@@ -33,7 +33,7 @@ class Verdict:
 
     @property
     def unexplained(self) -> list[str]:
-        """The differences that nobody meant."""
+        """The unintended differences."""
         return [f"stage {stage}: {each}" for stage, each, row in self.differences if row is None]
 
     @property

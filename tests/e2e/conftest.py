@@ -19,7 +19,7 @@ _KEPT = "DYNAMO_E2E_INSTANCE"
 
 @pytest.fixture(scope="session")
 def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
-    """The cluster with NATS, etcd and our definitions, and without an operator."""
+    """The cluster with NATS, etcd and our CRDs, and without an operator."""
     kept = os.environ.get(_KEPT)
     instance = (
         Instance(kept)

@@ -1,4 +1,4 @@
-"""What is wrong with a pod stands in the status of its graph, in words that a person can act on.
+"""The status of a graph reports why a pod is not ready, in words that a user can act on.
 
 All graphs are made at once: each waits for the kubelet to find out what is wrong, and none needs the
 machine for it.

@@ -1,4 +1,4 @@
-"""The operator in the cluster, from our own image, with no more rights than its account has."""
+"""The operator in the cluster, from our own image, with only the permissions of its ServiceAccount."""
 
 import json
 
@@ -143,7 +143,7 @@ def _admitted(world: World, body: Object) -> bool:
 
 
 def _without_kinds(made: str) -> str:
-    """The manifests without our definitions: the graphs of other tests must outlive this one."""
+    """The manifests without our CRDs: the graphs of other tests must outlive this one."""
     objects = [each for each in yaml.safe_load_all(made) if each]
     kept = [each for each in objects if each["kind"] != "CustomResourceDefinition"]
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": kept})

@@ -46,7 +46,7 @@ def test_a_model_cache_on_a_volume_outlives_its_workers(cluster: RealCluster, wo
         "storageClass": "host-path",
         "volumeAccessMode": "ReadWriteOnce",
     }
-    # The first worker fills the cache; whoever comes later finds the model there.
+    # The first worker fills the cache; later ones find the model there.
     fill = "[ -e /cache/model ] && echo found >>/cache/log || cp -r /model /cache/model"
     serve = (
         "exec python3 -m dynamo.mocker --model-path /cache/model --model-name /model"
@@ -75,7 +75,7 @@ def test_a_model_cache_on_a_volume_outlives_its_workers(cluster: RealCluster, wo
 def test_a_deleted_graph_s_pods_have_their_grace_period_and_use_it(
     cluster: RealCluster, world: World, report: Report
 ) -> None:
-    # It goes on for a while after SIGTERM, and its last words prove it.
+    # It keeps serving for a while after SIGTERM, and the end of its log proves it.
     last = f"sleep {ENDING_SECONDS}; echo done >/told/end; exit 0"
     script = f"trap '{last}' TERM; while :; do sleep 0.2; done"
     place = f"/var/lib/told-{world.namespace}"

@@ -66,7 +66,7 @@ def test_a_stopped_node_leaves_no_trace(instance: Instance, folder: Path) -> Non
 def test_what_a_crash_left_is_found_and_removed(instance: Instance, folder: Path) -> None:
     running = processes(folder, instance)
     programs = {pid for pid in instance.status().pids.values() if pid}
-    for pid in programs:  # containers go on, and so do the shims that watch over them
+    for pid in programs:  # containers keep running, and so do the shims that watch over them
         os.kill(pid, signal.SIGKILL)
     left = {pid for pid in running - programs if _is_alive(pid)}
     assert left

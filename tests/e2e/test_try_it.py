@@ -1,4 +1,4 @@
-"""What docs/try-it.md tells its readers to apply, a real API server takes."""
+"""A real API server takes the manifests of docs/try-it.md."""
 
 import re
 

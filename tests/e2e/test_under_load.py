@@ -1,4 +1,4 @@
-"""Nothing that a worker has accepted is lost while a client goes on asking and things change around it."""
+"""Nothing that a worker has accepted is lost while a client keeps sending and things change around it."""
 
 import json
 import os
@@ -35,7 +35,7 @@ ADAPTER = "dynamographdeploymentscalingadapter"
 NOT_SERVED = (
     "404",
     "503",
-)  # what a frontend says that has no worker; nobody has accepted the request
+)  # the response of a frontend without workers; no worker has accepted the request
 FIRST_OF_A_WORKER = "Unlinked request"
 """Runtime 0.9.0 may lose the first request that a frontend sends to a worker which has just come.
 
@@ -43,7 +43,7 @@ The frontend logs `Failed to deserialize ControlMessage: … expected struct Res
 disagrees with the worker about the first message on a new connection. Seen in 2 of 4 returns from zero.
 """
 LONG = 512
-"""Tokens of an answer that takes so long that workers have running requests whenever they are told to end."""
+"""Tokens of an answer that takes so long that workers have running requests whenever they are stopped."""
 pytestmark = pytest.mark.cluster
 
 

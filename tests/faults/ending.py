@@ -50,7 +50,7 @@ _HISTORY = frozenset(
         *(labels.RESTART_AT, "restart", "progress", "rollingUpdate"),
     )
 )
-"""What tells how an object came to be as it is."""
+"""The fields that describe how an object came to be as it is."""
 _PAST = (("Suspended", "False"),)
 """Conditions that do so, by type and status."""
 
@@ -106,7 +106,7 @@ def ending(world: World, *, with_history: bool = True, more: Sequence[Kind] = ()
 
 
 def _without_uids(content: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
-    """The content with names in place of uids that stand in labels and texts, as in those of a Job."""
+    """The content with names in place of uids in labels and texts, as in those of a Job."""
     text = json.dumps(content)
     for uid, name in names.items():
         text = text.replace(uid, f"uid of {name}")
@@ -180,7 +180,7 @@ def _lasting(value: Any, namespace: str, left_out: frozenset[str], kind: Kind) -
 
 
 def _is_over(condition: Any, kind: Kind) -> bool:
-    """Whether others tell of something that was once and is not: that depends on how fast it went by."""
+    """Whether others report a state that has passed: that depends on how fast it went by."""
     return kind not in OURS and condition["status"] == "False"
 
 

@@ -116,7 +116,7 @@ def _serve() -> None:
     import dynamo_operator.cli.run  # noqa: F401 - so that those who are forked need not
     from dynamo_operator import main as manager
 
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no process waits for them
     while line := os.read(0, 4096):  # one at a time, and nothing buffered that a fork would copy
         request = json.loads(line)
         number = os.fork()

@@ -30,7 +30,7 @@ class Run:
 
 
 def asked(request: pytest.FixtureRequest) -> list[Scenario]:
-    """The scenarios of the tests of a module that are to be run."""
+    """The scenarios of the tests of a module that run."""
     items = (item for item in request.session.items if isinstance(item, pytest.Function))
     ours = (item for item in items if item.module is request.module)
     given = (each.callspec.params.values() for each in ours if hasattr(each, "callspec"))

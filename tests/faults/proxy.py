@@ -58,7 +58,7 @@ class Proxy:
         return None
 
     async def passed(self, _: web.Request, response: web.StreamResponse, line: bytes, /) -> bool:
-        """Pass a line of a watch on; whether the stream goes on."""
+        """Pass a line of a watch on; whether the stream continues."""
         await response.write(line)
         return True
 
@@ -67,7 +67,7 @@ class Proxy:
         return whole_lines(content)
 
     async def beside(self) -> None:
-        """What goes on all the time."""
+        """The proxy's main loop."""
 
     def writes_in(self, namespace: str) -> list[Write]:
         """The writes to that namespace, in order."""
@@ -142,7 +142,7 @@ class Proxy:
                         if not await self.passed(request, response, line):
                             break
             except ConnectionResetError:
-                pass  # nobody is there to read on
+                pass  # no client is left to read
             finally:
                 self.streams.remove(request)
                 if answer.connection is not None and answer.connection.transport is not None:

@@ -176,7 +176,7 @@ SCENARIOS = (
 
 
 def over_nodes(where: str) -> tuple[Scenario, ...]:
-    """What is done to a graph whose worker spans two nodes; `where` tells one such tuple from another."""
+    """Steps of a graph whose worker spans two nodes; `where` distinguishes such tuples."""
     wide = a_graph(Decode=worker("decode", resources=None, multinode={"nodeCount": 2}))
     return (
         Scenario(f"create {where}", None, create(wide)),

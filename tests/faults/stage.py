@@ -114,7 +114,7 @@ class Stage:
             scenario.act(world)
             earliest = time.monotonic() + QUIET_SECONDS
             while not sentence.is_carried_out.wait(0.05):
-                if first.has_ended:  # which is seen a moment before it is told
+                if first.has_ended:  # which is seen a moment before it is reported
                     assert sentence.is_carried_out.wait(PATIENCE_SECONDS), first.log.read_text()
                     break
                 is_quiet = self.proxy.quiet_seconds(world.namespace) > QUIET_SECONDS

@@ -1,4 +1,4 @@
-"""An API server that is behind: its watches tell the news late, and its lists are old."""
+"""An API server that is behind: its watches send events late, and its lists are old."""
 
 import asyncio
 import random
@@ -36,7 +36,7 @@ class Behind(Proxy):
     """While `is_late`, lines of watches come late.
 
     Lists are remembered while `is_remembering`. While `is_old` they are answered from memory; a watch that
-    begins there tells everything that has happened since.
+    begins there sends everything that has happened since.
     """
 
     dice: random.Random

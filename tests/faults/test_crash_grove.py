@@ -1,4 +1,4 @@
-"""The same for workers that span several nodes on Grove. Nobody runs Grove but `PlayedGrove`."""
+"""The same for workers that span several nodes on Grove, which `PlayedGrove` simulates."""
 
 from collections.abc import Callable, Iterator
 

@@ -1,4 +1,4 @@
-"""How graphs end: whatever goes away, in whatever order, the operator makes nothing anew that is going."""
+"""How graphs are deleted: in any order, the operator recreates nothing that is being deleted."""
 
 import time
 from collections import Counter

@@ -149,7 +149,7 @@ def played(proxy: Proxy, tmp_path_factory: pytest.TempPathFactory) -> Played:
         nursery(kubeconfig(proxy, folder / "config"), folder) as running,
         running.operator(world.namespace, "--epp-cluster-role-name=view") as operator,
     ):
-        # The account of pickers is the installation's when the operator is restricted to a namespace.
+        # The ServiceAccount of pickers is the installation's when the operator is restricted to a namespace.
         world.create(ServiceAccount.KIND, {"metadata": {"name": "epp-serviceaccount"}})
         owner = world.create(ConfigMap.KIND, {"metadata": {"name": "owner"}})
         every = [*cases("free", is_owned=False), *cases("owned", is_owned=True)]

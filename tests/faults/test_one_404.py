@@ -1,4 +1,4 @@
-"""One of several API servers may not know a kind for a moment: that is no reason to doubt what runs."""
+"""One of several API servers may not know a kind for a moment: running pods must not be affected."""
 
 import time
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.cluster
 
 @dataclass
 class Forgetful(Proxy):
-    """A proxy that knows no Deployments for one watch, when told to."""
+    """A proxy that can pretend to know no Deployments for one watch."""
 
     is_next_unknown: bool = False
 

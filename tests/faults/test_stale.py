@@ -31,7 +31,7 @@ LAGS = {
     "all are late": Lag(SOME, SOME, SOME),
     "graphs are late": Lag(LONG, SOON, SOON),
     "owners are late": Lag(LONG, LONG, SOON),
-    "owners are told of first": Lag(SOON, SOON, LONG),
+    "events of owners are first": Lag(SOON, SOON, LONG),
 }
 
 EDITS: dict[str, Callable[[World], object]] = {
@@ -54,7 +54,7 @@ class Office:
 
     @contextmanager
     def opened(self, lag: Lag) -> Iterator[tuple[Behind, Nursery]]:
-        """A server that is behind when it is told to be, and operators of it."""
+        """A server that can be delayed, and operators of it."""
         folder = self.folder / uuid.uuid4().hex
         folder.mkdir()
         dice = random.Random(5)  # noqa: S311 - the same delays in each run
@@ -126,7 +126,7 @@ def believing_old_lists(office: Office, edit: Callable[[World], object], lag: La
                 rest(world, behind)
             happened = counted()
         pods = [each for each in happened if each.split()[1] == PODS.name]
-        # What is made for an owner that has gone goes by itself. What is there and wanted stays.
+        # The garbage collector deletes what an absent owner owned. What is there and desired stays.
         wrong = [each for each in happened if each.partition(" ")[2] in before.uids]
         wrong += [each for each in pods if f"Deployment {workload_of(each)}" in before.uids]
         return " ".join(wrong) or before.difference(ending(world, with_history=False))

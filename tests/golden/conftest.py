@@ -14,7 +14,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 class Golden:
-    """Files with what was rendered when somebody last looked."""
+    """Files with the rendered objects of the last review."""
 
     def __init__(self, *, rewrites: bool) -> None:
         self.rewrites = rewrites

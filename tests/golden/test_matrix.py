@@ -44,7 +44,7 @@ class Cell(NamedTuple):
 
     @property
     def simpler(self) -> "list[Cell]":
-        """The cells from which this one may be told."""
+        """The cells from which this one may be derived."""
         backend = [self._replace(backend="none")] if self.backend != "none" else []
         return [*backend, *([self._replace(role="worker")] if self.role != "worker" else [])]
 
@@ -88,7 +88,7 @@ def outcome(cell: Cell) -> str:
 
 
 def told(cell: Cell) -> list[str]:
-    """The lines with which a cell is written: those of the shortest way to tell it."""
+    """The lines with which a cell is written: those of the shortest derivation."""
     text = outcome(cell)
     ways = [[f"### {cell}", *text.splitlines()]]
     for simpler in cell.simpler:

@@ -1,6 +1,6 @@
 """The whole operator on a simulated API server and a simulated clock.
 
-Nobody runs pods here: a test writes the statuses of Deployments itself, field by field.
+No pods run here: a test writes the statuses of Deployments itself, field by field.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ class Running:
         return sorted(key.name for key in self.server.storage.objects.get(kind.path(), {}))
 
     def change(self, kind: Kind, name: str, patch: Object, subresource: str = "") -> None:
-        """Have somebody change an object."""
+        """Change an object as another client."""
         self.server.storage.merge(kind.path(), Key(NAMESPACE, name), patch, subresource)
 
     def writes(self) -> list[str]:

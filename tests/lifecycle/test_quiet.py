@@ -17,7 +17,7 @@ SERVICE = Service.KIND
 ROLE = Role.KIND
 
 TWENTY_MINUTES = 1200.0
-"""Ten would do for the promise; in twenty, everything is looked at again at least once."""
+"""Ten would do for the promise; in twenty, every object is resynced at least once."""
 
 
 async def settled(world: Running) -> None:
@@ -37,7 +37,7 @@ async def test_a_settled_graph_costs_no_write_and_no_event_in_twenty_minutes() -
         before, reconciles = world.writes(), world.reconciles(GRAPH)
         await asyncio.sleep(TWENTY_MINUTES)
         assert before == world.writes()
-        assert world.reconciles(GRAPH) > reconciles, "nothing was looked at again"
+        assert world.reconciles(GRAPH) > reconciles, "no resync"
 
 
 COUNTS = ("observedGeneration", "replicas", "updatedReplicas", "readyReplicas", "availableReplicas")

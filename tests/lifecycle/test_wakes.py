@@ -1,7 +1,7 @@
-"""Each field of a pod, a group or a clique that is read wakes whom it concerns, once; others wake nobody.
+"""Each field of a pod, a group or a clique that is read requeues its owner, once, and no other key.
 
-The fields come from the types that decode them (`fields`): what is not decoded cannot wake anybody, and what
-is decoded is what readiness and diagnosis look at.
+The fields come from the types that decode them (`fields`): what is not decoded cannot requeue a key, and what
+is decoded is what readiness and diagnosis read.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ GROVE = (PodCliqueSet.KIND, PodClique.KIND, PodCliqueScalingGroup.KIND)
 SOON_SECONDS = 4.0
 """Longer than changes wait for each other, shorter than anything that changes by time alone.
 
-All fields together take less time than passes until everything is looked at again anyway.
+All fields together take less time than the resync period.
 """
 
 

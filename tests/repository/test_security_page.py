@@ -1,4 +1,4 @@
-"""Every claim of the page on security names a test that there is."""
+"""Every statement of the page on security names a test that exists."""
 
 import ast
 import importlib

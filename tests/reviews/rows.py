@@ -1,6 +1,6 @@
 """The rule tables of admission, row by row: an accepted and a refused example with its exact words.
 
-The same rows are judged in the process and asked of a real API server.
+The same rows are validated in the process and sent to a real API server.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ POD = {"mainContainer": {"image": "r.example/vllm:0.9.0", "command": ["run"]}}
 class Row:
     """One example. `old` None means: it is created. `refused` "" means: it is stored.
 
-    `by_schema` says with which words the definition refuses it before the webhook is asked.
+    `by_schema` is the message of the CRD, which refuses it before the webhook is called.
     """
 
     id: str

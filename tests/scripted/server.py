@@ -95,7 +95,7 @@ def an_authority(folder: Path, name: str = "the cluster's authority") -> Authori
 
 
 def server_tls(authority: Authority) -> ssl.SSLContext:
-    """TLS of a server that looks at client certificates, and takes none as well."""
+    """TLS of a server that verifies client certificates, and does not require one."""
     pair = authority.issue("server")
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cadata=authority.pem.decode())
     context.load_cert_chain(pair.certificate, pair.key)

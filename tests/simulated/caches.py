@@ -19,7 +19,7 @@ def a_store(type_: type[R], objects: Iterable[Resource] = ()) -> Store[R]:
 
 
 def listed(store: Store[R], type_: type[R], objects: Iterable[Resource]) -> None:
-    """Have a store hear of those of the objects that are of its type, as of a first list."""
+    """Store those of the objects that are of the store's type, as a first list."""
     store.on_watch_event(Started())
     for each in objects:
         if isinstance(each, type_):

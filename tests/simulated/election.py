@@ -62,7 +62,7 @@ class World:
         return self.candidates[-1]
 
     def has_lease(self, **spec: Any) -> None:
-        """Have a lease that somebody else has written."""
+        """A lease that another client has written."""
         metadata = {"namespace": KEY.namespace, "name": KEY.name}
         self.server.storage.create(LEASES, {"metadata": metadata, "spec": spec})
 
@@ -79,7 +79,7 @@ class World:
 
 @asynccontextmanager
 async def a_world() -> AsyncIterator[World]:
-    """A world without a lease; whoever runs at its end dies."""
+    """A world without a lease, whose candidates are cancelled at its end."""
     world = World()
     yield world
     for candidate in world.candidates:

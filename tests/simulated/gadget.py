@@ -15,7 +15,7 @@ class GadgetSpec(Struct, frozen=True):
 
 
 class GadgetStatus(Struct, frozen=True):
-    """What somebody observed."""
+    """The observed state."""
 
     ready: int = 0
 
@@ -45,7 +45,7 @@ def key(name: str) -> Key:
 
 
 def gadget(name: str, size: Any = 0, *, owner_uid: str = "", **metadata: Any) -> Object:
-    """A gadget as one writes it; `size` is an integer unless it is to be malformed."""
+    """A gadget as one writes it; `size` is an integer unless the gadget should be malformed."""
     owners = [{"apiVersion": "v1", "kind": "Owner", "name": "o", "uid": owner_uid}]
     return {
         "apiVersion": Gadget.KIND.api_version,

@@ -1,4 +1,4 @@
-"""A simulated cluster with graphs, their adapters and nobody who runs pods: what scaling is tested on.
+"""A simulated cluster with graphs and their adapters, in which no pods run: what scaling is tested on.
 
 The graph's controller is a small one: it keeps adapters as the real one does, and says in the status that the
 number which they want is there at once. `asked` is every number that a workload would have been given.

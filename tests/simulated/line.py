@@ -8,7 +8,7 @@ from kube_runtime.errors import Unreachable
 from simulated.server import Server
 
 HANGING_SECONDS = 1000
-"""Longer than anybody waits."""
+"""Longer than any client waits."""
 
 
 @dataclass
@@ -19,7 +19,7 @@ class Line:
     is_cut: bool = False
     """Requests fail at once."""
     hangs: bool = False
-    """Requests do not arrive, and nobody says so."""
+    """Requests do not arrive, without an error."""
     is_mute: bool = False
     """Requests arrive and are carried out; their answers do not come."""
 

@@ -22,7 +22,7 @@ REDIRECT = "TEST_WORKERS_AT"
 
 @dataclass
 class Fleet:
-    """Workers by IP address; one that nobody knows is made when it is first asked."""
+    """Workers by IP address; an unknown one is created when it is first called."""
 
     workers: defaultdict[str, LoraWorker] = field(default_factory=lambda: defaultdict(LoraWorker))
     url: str = ""

@@ -116,7 +116,7 @@ class Cluster:
     async def call(
         self, address: str, call: Call, *, timeout_seconds: float | None = None
     ) -> Reply:
-        """A call to a worker, or to nobody."""
+        """A call to a worker, or to an unused address."""
         worker = self.workers.get(address)
         if worker is None:
             return Reply(Ending.FAILED, "no answer")

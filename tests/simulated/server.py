@@ -180,7 +180,7 @@ class Server:
 
     Units: `request_seconds` pass before a request takes effect, `answer_seconds` after it, `lag_seconds`
     before each line of a watch. A streamed list ends `mark_seconds` after its first objects; what changes
-    meanwhile is sent before that. With `is_jittered` they are upper bounds, drawn anew each time.
+    meanwhile is sent before that. With `is_jittered` they are upper bounds, drawn at random each time.
     """
 
     STREAMS_LISTS: bool = True
@@ -214,7 +214,7 @@ class Server:
         )
 
     def watches(self, type_: type[Resource]) -> int:
-        """How many streams were asked for that go on from a version."""
+        """How many streams were requested that continue from a version."""
         return sum("resourceVersion" in each.query for each in self._collection_requests(type_))
 
     def _collection_requests(self, type_: type[Resource]) -> list[Request]:

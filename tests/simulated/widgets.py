@@ -32,13 +32,13 @@ A, B = Key("ns", "a"), Key("ns", "b")
 
 
 def widget(key: Key, size: int = 0) -> Widget:
-    """A widget, whose version tells its size."""
+    """A widget whose size is its version."""
     version = str(size)
     return Widget(Metadata(key.name, key.namespace, f"uid-{key.name}", version), size)
 
 
 def account_keys(account: ServiceAccount) -> Iterable[Key]:
-    """The widgets that an account names with its labels."""
+    """The widgets that a ServiceAccount names with its labels."""
     return (Key("ns", name) for name in account.metadata.labels)
 
 
@@ -87,7 +87,7 @@ class WidgetController:
 
 
 class World:
-    """A runner of widgets, and the stores that it hears of."""
+    """A controller of widgets, and the stores that feed it."""
 
     def __init__(self, pace: ControllerOptions, *, is_subscribed: bool = True) -> None:
         self.controller = WidgetController()

@@ -19,7 +19,7 @@ from simulated.storage import Entry, Storage
 
 @dataclass
 class Witness:
-    """What somebody has heard, and the newest that they have seen of each object."""
+    """The events that a subscriber received, and the newest state of each object."""
 
     cache: Cache
     storage: Storage

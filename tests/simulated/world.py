@@ -36,18 +36,18 @@ class World:
         self.cache.subscribe(Gadget, self.changes.append)
 
     def has(self, name: str, size: Any = 0, **metadata: Any) -> Object:
-        """Have somebody create or change a gadget."""
+        """Create or change a gadget as a user."""
         if key(name) in self.server.storage.objects.get(GADGETS, {}):
             patch = {"spec": {"size": size}, "metadata": metadata}
             return self.server.storage.merge(GADGETS, key(name), patch)
         return self.server.storage.create(GADGETS, gadget(name, size, **metadata))
 
     def has_no(self, name: str) -> None:
-        """Have somebody delete a gadget."""
+        """Delete a gadget as a user."""
         self.server.storage.delete(GADGETS, key(name), {})
 
     def has_maker(self, name: str) -> Maker:
-        """Have somebody create an owner of gadgets, and return what there is of it."""
+        """Create an owner of gadgets as a user, and return it."""
         kind = Maker.KIND
         metadata = {"name": name, "namespace": NAMESPACE}
         wanted = {"apiVersion": kind.api_version, "kind": kind.name, "metadata": metadata}

@@ -17,11 +17,11 @@ _NAMES_OF_63 = frozenset(
 
 
 _USERS_OWN = frozenset(("autoscaling", "data", "extraPodSpec", "ingress"))
-"""Fields with labels that are not ours, or that nobody reads: an ingress may be switched off."""
+"""Fields with labels that are not ours, or without a reader: an ingress may be switched off."""
 
 
 class Pods(NamedTuple):
-    """A pod template: the object that it stands in, and the labels of its pods."""
+    """A pod template: the object that contains it, and the labels of its pods."""
 
     owner: Object
     labels: dict[str, str]
@@ -109,7 +109,7 @@ def assert_selectors_find_their_own(objects: tuple[Object, ...]) -> None:
 
 
 def _belongs(pods: Pods, selecting: Object) -> bool:
-    """Whether the object's selector must match these pods, told by what the object is for."""
+    """Whether the object's selector must match these pods, from the purpose of the object."""
     own: dict[str, str] = selecting["metadata"].get("labels", {})
     is_debug = labels.TARGET_TYPE in pods.labels
     is_same = own.get(labels.COMPONENT) == pods.labels[labels.COMPONENT]

@@ -198,7 +198,7 @@ def test_what_cannot_be_met_is_said_with_what_would_be_needed(
 
 
 def test_long_prompts_part_the_work_and_short_ones_do_not() -> None:
-    """Prompts of 8000 tokens hold answers up for longer than they may wait."""
+    """Prompts of 8000 tokens delay answers for longer than the limit."""
     targets = {"osl": 50, "ttft": 2000, "itl": 20}
     analytic = {"requestsPerSecond": 20}
     short, long = (

@@ -1,4 +1,4 @@
-"""What the profiler is told is read in both spellings; all that makes no sense is refused in one line."""
+"""The profiler's configuration is read in both spellings; all that makes no sense is refused in one line."""
 
 from typing import Any
 

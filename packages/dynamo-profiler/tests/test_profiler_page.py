@@ -1,4 +1,4 @@
-"""The page of the profiler tells the truth: its commands work, its tables are those of the code."""
+"""The page of the profiler is correct: its commands work, its tables are those of the code."""
 
 import re
 import shlex
@@ -44,7 +44,7 @@ def test_the_gpus_are_those_of_the_code() -> None:
 
 
 def test_each_key_of_the_page_is_read() -> None:
-    """A value of the wrong type is refused with the key's name, so the key is looked at."""
+    """A value of the wrong type is refused with the key's name, so the key is read."""
     table = PAGE.partition("## Configuration")[2].partition("## How it chooses")[0]
     sections = "sla|hardware|sweep|engine|deployment"
     keys = re.findall(rf"`(?:{sections})\.\w+`", table)

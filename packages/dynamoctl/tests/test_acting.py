@@ -20,7 +20,7 @@ HERE = Where(namespace="prod")
 
 
 class Cluster(Server):
-    """An API server with one graph, which somebody changes before each write as long as there are changes."""
+    """An API server with one graph, which another client changes before each of the next writes."""
 
     def __init__(self, *changes: Object) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""`dynamoctl crds` prints definitions that can be piped into kubectl."""
+"""`dynamoctl crds` prints CRDs that can be piped into kubectl."""
 
 import msgspec
 import pytest

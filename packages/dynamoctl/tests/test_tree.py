@@ -1,4 +1,4 @@
-"""The tree of a graph's objects: what belongs to what, what is ready, and what holds a pod up."""
+"""The tree of a graph's objects: what belongs to what, what is ready, and why a pod is not."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""What `dynamoctl why` says: what holds an object up, since when, and what to do, in the table's words."""
+"""Texts of `dynamoctl why`: causes, since when, and what to do, in the words of the condition table."""
 
 from typing import Any
 

@@ -60,7 +60,7 @@ class Served:
 
     async def places(self, count: int) -> None:
         async with asyncio.timeout(5):
-            while len(self.gate) != count:  # noqa: ASYNC110  # it tells nobody
+            while len(self.gate) != count:  # noqa: ASYNC110  # it has no events
                 await asyncio.sleep(0.01)
 
 

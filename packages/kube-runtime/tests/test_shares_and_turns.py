@@ -36,7 +36,7 @@ def test_a_client_that_comes_next_always_finds_something() -> None:
     shares = ClientShares(256)
     with ExitStack() as stack:
         for number in range(7):
-            greedy(shares, stack, f"stranger {number}")
+            greedy(shares, stack, f"client {number}")
         assert 0 < greedy(shares, stack, "API server")
 
 

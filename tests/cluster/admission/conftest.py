@@ -1,4 +1,4 @@
-"""An operator with webhooks beside a real API server, registered there under its own account."""
+"""An operator with webhooks beside a real API server, registered there with its own ServiceAccount."""
 
 import json
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""The certificate of the webhooks: made, trusted, and put right."""
+"""The certificate of the webhooks: issued, trusted, and repaired."""
 
 from cluster.admission.conftest import CONFIGURATIONS, NAMESPACE, SECRET_NAME, Installation
 from cluster.world import World

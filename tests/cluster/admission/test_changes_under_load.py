@@ -1,4 +1,4 @@
-"""What happens to users while a certificate changes, and while nobody answers."""
+"""What happens to users while a certificate changes, and while no webhook answers."""
 
 import threading
 import time
@@ -20,7 +20,7 @@ CONFIG_MAPS = Kind("", "v1", "ConfigMap", "configmaps")
 
 @dataclass
 class Load:
-    """Somebody who creates graphs all the time, one after the other."""
+    """A user who creates graphs all the time, one after the other."""
 
     asker: Asker
     applied: int = 0

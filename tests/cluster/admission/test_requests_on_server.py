@@ -17,7 +17,7 @@ APPLY = "application/apply-patch+yaml"
 
 
 def manifest(*, model: str = "m", label: str = "a") -> Object:
-    """The request as it stands in somebody's repository. Paused, so that the operator lets it be."""
+    """The request as in a user's repository; paused, so that the operator ignores it."""
     metadata = {
         "name": "fixed",
         "namespace": "lab",

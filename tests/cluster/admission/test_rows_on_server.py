@@ -42,7 +42,7 @@ HERE = [row for row in ROWS if not row.restricted and row.pools_served is not Tr
 
 @pytest.fixture(scope="module", autouse=True)
 def claims(kinds: ControlPlane, account: Path) -> None:
-    """The claims that rows speak of; one that is not there would be a warning."""
+    """The PVCs that rows name; a missing one would be a warning."""
     spec = {
         "accessModes": ["ReadWriteMany"],
         "resources": {"requests": {"storage": "1Gi"}},
@@ -145,7 +145,7 @@ def test_odd_manifests_are_refused_or_stored_and_nothing_breaks(webhooks: Instal
 
 
 def _children_are_taken(webhooks: Installation, stored: Object) -> None:
-    """Whatever a controller makes of an object that was let in is let in as well."""
+    """Objects that controllers render from an accepted object are accepted as well."""
     if stored["kind"] not in ("DynamoGraphDeployment", "DynamoComponentDeployment"):
         return
     found = expanded(_as_written(stored), EVERYWHERE, SETTINGS)

@@ -24,7 +24,7 @@ Tenant = Callable[..., str]
 
 
 class Refused(AssertionError):
-    """What the API server told the tenant."""
+    """The API server's answer to the tenant."""
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def foreign(kinds: ControlPlane, webhooks: Installation) -> str:
 
 @pytest.fixture
 def as_tenant(kinds: ControlPlane, foreign: str) -> Iterator[Callable[..., str]]:
-    """Runs kubectl as an account of a namespace that may do what it likes with our kinds in some."""
+    """Runs kubectl as a ServiceAccount that has all permissions for our kinds in some namespaces."""
     bindings: list[tuple[str, str]] = []
     assert foreign
 

@@ -1,4 +1,4 @@
-"""What holds without any operator: rules that the API server has from the definitions."""
+"""Rules that hold without an operator: the API server has them from the CRDs."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,7 @@ CHANGES = [row for row in ROWS if row.by_schema and row.old is not None]
 
 @pytest.fixture
 def nobody(asker: Asker) -> Iterator[Asker]:
-    """The API server, with our definitions and without an operator."""
+    """The API server, with our CRDs and without an operator."""
     yield asker
     for kind in KINDS.values():
         asker.delete(kind, "lab", "chat")

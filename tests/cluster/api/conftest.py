@@ -10,7 +10,7 @@ from dynamo_graphs.api.crd import custom_resource_definitions
 
 @pytest.fixture(scope="session")
 def definitions(control_plane: ControlPlane) -> ControlPlane:
-    """The control plane, once our definitions are applied by server-side apply and served."""
+    """The control plane, once our CRDs are applied by server-side apply and served."""
     body = {"apiVersion": "v1", "kind": "List", "items": custom_resource_definitions()}
     apply = ("apply", "--server-side", "--force-conflicts", "--filename=-")
     control_plane.kubectl(*apply, input=msgspec.json.encode(body).decode())

@@ -66,7 +66,7 @@ GOOD: dict[str, Object] = {
     "a service without anything": service({}),
     "a service that is null": graph({"services": {"A": None}}),
     "the most services": graph({"services": {f"s{i}": {} for i in range(25)}}),
-    "the most claims": graph({"pvcs": [{"name": f"c{i}"} for i in range(100)]}),
+    "the most PVCs": graph({"pvcs": [{"name": f"c{i}"} for i in range(100)]}),
     "each backend": graph({"backendFramework": "trtllm"}),
     "a restart": graph({"restart": {"id": "1"}}),
     "a restart with a strategy": graph({"restart": {"id": "1", "strategy": {}}}),
@@ -80,7 +80,7 @@ GOOD: dict[str, Object] = {
     "a null number of nodes": service({"multinode": {"nodeCount": None}}),
     "a model reference": service({"modelRef": {"name": "m"}}),
     "an adapter switch": service({"scalingAdapter": {}}),
-    "a mounted claim": service({"volumeMounts": [{"name": "c"}]}),
+    "a mounted PVC": service({"volumeMounts": [{"name": "c"}]}),
     "sizes": service({"sharedMemory": {"size": "8Gi"}}),
     "a size as a number": service({"sharedMemory": {"size": 1024}}),
     "resource claims": service({"resources": {"claims": [{"name": "c"}]}}),
@@ -124,17 +124,17 @@ BAD: dict[str, tuple[Object, set[str]]] = {
         graph({"services": {f"s{i}": {} for i in range(26)}}),
         {"spec.services"},
     ),
-    "too many claims": (
+    "too many PVCs": (
         graph({"pvcs": [{"name": f"c{i}"} for i in range(101)]}),
         {"spec.pvcs"},
     ),
-    "claims without name": (
+    "PVCs without name": (
         graph({"pvcs": [{}, {"name": None}]}),
         {"spec.pvcs[0].name", "spec.pvcs[1].name"},
     ),
-    "a claim that is null": (graph({"pvcs": [None]}), {"spec.pvcs[0]"}),
+    "a PVC that is null": (graph({"pvcs": [None]}), {"spec.pvcs[0]"}),
     "a misspelt backend": (graph({"backendFramework": "vlm"}), {"spec.backendFramework"}),
-    "an incomplete claim": (
+    "an incomplete PVC": (
         graph({"pvcs": [{"name": "c", "create": True, "size": "1Gi"}]}),
         {"spec.pvcs[0]"},
     ),

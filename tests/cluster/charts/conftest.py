@@ -26,7 +26,7 @@ def online(tmp_path_factory: pytest.TempPathFactory, control_plane: ControlPlane
 
 @pytest.fixture(scope="session")
 def kinds(control_plane: ControlPlane, online: Helm) -> ControlPlane:
-    """The control plane, once our definitions are installed: by their chart, as users do it."""
+    """The control plane, once our CRDs are installed: by their chart, as users do it."""
     take = ("--take-ownership", "--force-conflicts")
     online("install", "dynamo-crds", DEFINITIONS, "--namespace=default", *take)
     control_plane.install_crds()  # has the garbage collector look for new kinds

@@ -50,7 +50,7 @@ def installed(
 
 
 def pod_of_operator(world: World) -> tuple[str, tuple[str, ...]]:
-    """The account and the flags of the operator's pods."""
+    """The ServiceAccount and the flags of the operator's pods."""
     found = world.eventually(Deployment.KIND, DEPLOYMENT)
     pod = found["spec"]["template"]["spec"]
     return pod["serviceAccountName"], tuple(pod["containers"][0]["args"])
@@ -60,7 +60,7 @@ def pod_of_operator(world: World) -> tuple[str, tuple[str, ...]]:
 def running(
     control_plane: ControlPlane, world: World, log: Path, *more: str
 ) -> Iterator[OperatorProcess]:
-    """The operator as the Deployment says: its flags, its account. But it listens nowhere."""
+    """The operator with the flags and the ServiceAccount of the Deployment, but listening on local ports."""
     account, flags = pod_of_operator(world)
     kubeconfig = control_plane.instance.service_account_kubeconfig(world.namespace, account)
     with OperatorProcess(kubeconfig, log, (*flags, *OFF, *more)) as operator:

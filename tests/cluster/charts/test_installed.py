@@ -101,7 +101,7 @@ def test_an_upgrade_leaves_the_authorities_that_the_operator_wrote(
 
 @contextmanager
 def earlier_definitions(helm: Helm) -> Iterator[None]:
-    """The definitions of the version before, as their chart had them; afterwards those of today."""
+    """The CRDs of the version before, as their chart had them; afterwards those of today."""
     helm("upgrade", "dynamo-crds", PREVIOUS_DEFINITIONS, "--namespace=default")
     try:
         yield
@@ -117,7 +117,7 @@ def test_an_upgrade_from_the_version_before_changes_no_pod_of_a_graph(
     with installed(online, world, BESIDE, chart=PREVIOUS):
         with earlier_definitions(online):
             _, flags = pod_of_operator(world)
-            # Its own operator is not here: ours, with its flags, and rights that it would not have.
+            # Its own operator is not here: ours, with its flags, and permissions that it would not have.
             with OperatorProcess(kinds.kubeconfig, tmp_path / "before", (*flags, *OFF)) as operator:
                 operator.ready()
                 world.create(GRAPH, graph("chat", Frontend=service("frontend"), Decode=scaled))

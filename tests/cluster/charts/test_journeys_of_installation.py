@@ -1,13 +1,13 @@
 """The journeys of who installs: J-01 to J-12 of the acceptance tests, with Helm, kubectl and `dynamoctl`.
 
-| journey | here | told in full elsewhere |
+| journey | here | in full elsewhere |
 |---|---|---|
 | J-01 check first | all | judgements: `packages/dynamoctl/tests/installation` |
-| J-02 definitions | all | printed columns: `api/test_definitions.py` |
+| J-02 CRDs | all | printed columns: `api/test_definitions.py` |
 | J-03 whole cluster | all but its servers | `test_servers_beside.py`; metrics: `test_scraped.py` |
 | J-04 one namespace | all | `test_installed.py` |
 | J-05 hand-over | | `tenancy/test_tenancy.py` |
-| J-06 two cluster-wide | what is refused, what is told | |
+| J-06 two cluster-wide | what is refused, what is reported | |
 | J-07 platform services | all | |
 | J-08 certificates | (a), (c), (d) | renewal: `admission/`; cert-manager's objects: golden files |
 | J-09 webhooks off | all | |

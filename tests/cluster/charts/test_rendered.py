@@ -22,7 +22,7 @@ from kube_runtime.kind import Object
 GOLDEN = Path(__file__).parents[2] / "golden" / "charts"
 CASES = sorted(GOLDEN.iterdir())
 NAMESPACE = "dynamo-system"
-# Kinds of other projects, of which this API server has no definition.
+# Kinds of other projects, of which this API server has no CRD.
 FOREIGN = ("monitoring.coreos.com/v1", "cert-manager.io/v1")
 NOT_RESTRICTED = {
     "matchExpressions": [
@@ -68,7 +68,7 @@ def test_the_api_server_accepts_what_is_rendered(kinds: ControlPlane, case: Path
     ours = [
         each
         for each in found
-        # The pod of `helm test` needs an account that is made before it.
+        # The pod of `helm test` needs a ServiceAccount that is created before it.
         if each["apiVersion"] not in FOREIGN and each["kind"] != "Pod"
     ]
     for namespace in {each["metadata"].get("namespace", "default") for each in ours}:

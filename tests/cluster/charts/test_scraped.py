@@ -38,8 +38,8 @@ SECRETS = Kind("", "v1", "Secret", "secrets")
 FULLNAME = f"{RELEASE}-dynamo-operator"
 READER = "prometheus"
 USUAL = "prometheus-k8s"
-"""An account that has from nobody but the manifests of the Prometheus operator what it may do."""
-# Nothing goes wrong in these tests, so nobody counts it.
+"""A ServiceAccount whose only permissions are those of the Prometheus operator's manifests."""
+# Nothing fails in these tests, so no failures are counted.
 MAY_BE_EMPTY = {"Reconciliation Errors"}
 
 pytestmark = pytest.mark.cluster

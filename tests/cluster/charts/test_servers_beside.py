@@ -61,7 +61,7 @@ def running(program: Path, *arguments: str | Path) -> Iterator[subprocess.Popen[
 
 
 def answers(port: int, path: str, within_seconds: float = PATIENCE_SECONDS) -> int:
-    """The status of a probe, once there is one that is no failure."""
+    """The first status of a probe that is not a failure."""
     deadline = time.monotonic() + within_seconds
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Grove and the KAI scheduler's queues on the control plane, without anybody who acts on them."""
+"""Grove and the KAI scheduler's queues on the control plane, without their controllers."""
 
 from collections.abc import Iterator
 

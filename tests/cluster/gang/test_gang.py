@@ -1,4 +1,4 @@
-"""A graph on Grove, on a real API server. Nobody plays Grove but these tests."""
+"""A graph on Grove, on a real API server. These tests alone play Grove."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the operator of the tests of graphs is told. They need no kinds of other projects."""
+"""The operator's flags in the tests of graphs. They need no kinds of other projects."""
 
 import pytest
 

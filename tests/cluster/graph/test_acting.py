@@ -21,7 +21,7 @@ GRAPH = DynamoGraphDeployment.KIND
 
 @pytest.fixture
 def admin(kinds: ControlPlane, namespace: str) -> Person:
-    """Somebody who may do everything."""
+    """A user with all permissions."""
     return Person(kinds.kubeconfig, namespace)
 
 

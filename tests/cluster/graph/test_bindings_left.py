@@ -1,4 +1,4 @@
-"""A binding that an earlier release left with another role is made anew, without anybody's help."""
+"""A binding that an earlier release left with another role is recreated, without a user's help."""
 
 import time
 
@@ -30,7 +30,7 @@ def operator_flags() -> tuple[str, ...]:
 
 
 def left(world: World, account: str) -> Object:
-    """The binding of an account that an earlier release has left."""
+    """The binding of a ServiceAccount that an earlier release has left."""
     body = role_binding(world.namespace, f"{account}-binding", account, "ClusterRole", "edit")
     return world.create(BINDING, body)
 

@@ -1,4 +1,4 @@
-"""Volume claims of a graph: made once, never changed, never taken away by us."""
+"""PVCs of a graph: created once, never changed, never deleted by us."""
 
 from typing import Any
 
@@ -17,20 +17,20 @@ pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 
 
 def with_claims(*claims: Object) -> Object:
-    """A graph of a frontend with these claims."""
+    """A graph of a frontend with these PVCs."""
     wanted = graph(Frontend=service("frontend"))
     wanted["spec"]["pvcs"] = list(claims)
     return wanted
 
 
 def made(name: str = "models", size: str = "1Gi") -> Object:
-    """A claim that the graph shall have made."""
+    """A PVC that the graph creates."""
     details = {"size": size, "storageClass": "standard", "volumeAccessMode": "ReadWriteMany"}
     return {"name": name, "create": True, **details}
 
 
 def claim(name: str) -> Object:
-    """A claim that a user makes."""
+    """A PVC that a user creates."""
     spec: dict[str, Any] = {
         "accessModes": ["ReadWriteOnce"],
         "storageClassName": "theirs",
@@ -86,7 +86,7 @@ def test_a_graph_waits_for_a_claim_that_it_does_not_make(world: World) -> None:
 
 
 def is_going(claim: Object | None) -> bool:
-    """Whether a claim is deleted, or waits for its finalizers."""
+    """Whether a PVC is deleted, or waits for its finalizers."""
     return claim is None or "deletionTimestamp" in claim["metadata"]
 
 

@@ -10,7 +10,7 @@ from cluster.graph.test_graph import GRAPH
 from cluster.world import World
 
 FOLDER = Path(__file__).parents[3] / "examples"
-# Requests become ready in tests/cluster/profiler, where somebody profiles.
+# Requests become ready in tests/cluster/profiler, where a profiler runs.
 EXAMPLES = sorted(each for each in FOLDER.glob("*.yaml") if not each.stem.startswith("request-"))
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]

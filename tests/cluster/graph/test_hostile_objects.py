@@ -1,4 +1,4 @@
-"""Objects that the API server takes and that are hard to read: they harm nobody but themselves."""
+"""Objects that the API server takes and that are hard to read: they affect no others."""
 
 import base64
 import sys

@@ -22,13 +22,13 @@ KINDS = "dynamographdeployments.nvidia.com,dynamocomponentdeployments.nvidia.com
 
 @pytest.fixture
 def admin(kinds: ControlPlane, namespace: str) -> Person:
-    """Somebody who may do everything."""
+    """A user with all permissions."""
     return Person(kinds.kubeconfig, namespace)
 
 
 @pytest.fixture
 def reader(kinds: ControlPlane, namespace: str, kubectl: Callable[..., str]) -> Person:
-    """Somebody who may read graphs and components, and nothing else."""
+    """A user who may read graphs and components, and nothing else."""
     kubectl("create", "serviceaccount", "reader")
     kubectl("create", "role", "reader", "--verb=get,list,watch", f"--resource={KINDS}")
     kubectl(
@@ -134,7 +134,7 @@ def test_a_user_who_may_not_see_pods(world: World, reader: Person) -> None:
 
 
 def test_what_a_cluster_says_does_not_rule_the_terminal(world: World, admin: Person) -> None:
-    """The operator leaves the status of a paused graph as it is, whoever wrote it."""
+    """The operator leaves the status of a paused graph unchanged."""
     annotated = graph(Frontend=service("frontend"))
     annotated["metadata"]["annotations"] = {"nvidia.com/paused": "true"}
     world.create(GRAPH, annotated)
@@ -172,7 +172,7 @@ def test_a_tree_reads_the_pods_of_its_graph_only(
 
 
 def requests(kinds: ControlPlane, person: Person) -> Counter[str]:
-    """What an account has asked for, by resource, once the last of it is in the audit log."""
+    """The requests of a user by resource, once the last of them is in the audit log."""
     name = f"system:serviceaccount:{person.namespace}:owner"
     lines = kinds.audit_log.read_text(encoding="utf-8").splitlines()
     mine = [json.loads(each) for each in lines if name in each and each.endswith("}")]

@@ -1,4 +1,4 @@
-"""What somebody changes by hand in what the operator made is put right, wherever it is."""
+"""Manual changes of objects that the operator created are reverted, in any field."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,8 +1,8 @@
 """The journeys of the acceptance tests, by a user with kubectl; and the one operator that serves them.
 
-It is installed as a cluster has it: under an account of its own, and with webhooks.
+It is installed as in a cluster: under a ServiceAccount of its own, and with webhooks.
 
-| journey | here | told in full elsewhere |
+| journey | here | in full elsewhere |
 |---|---|---|
 | J-13 to J-15 | `test_deploying.py` | |
 | J-16 storage | `test_storage_journeys.py` | `graph/test_claims.py` |
@@ -71,6 +71,6 @@ def installed_operator(
 
 @pytest.fixture
 def user(installed_operator: OperatorProcess, kinds: ControlPlane, world: World) -> User:
-    """Somebody with kubectl and a namespace; the operator must still run."""
+    """A user with kubectl and a namespace; the operator must still run."""
     assert installed_operator.ended is None, installed_operator.log.read_text()
     return User(kinds, world)

@@ -1,4 +1,4 @@
-"""Deploy a graph, as the journeys J-13 to J-15 and J-19 to J-21 of the acceptance tests tell it.
+"""Deploy a graph: the user journeys from the first manifest to a ready graph.
 
 Everything is done with kubectl, and what a journey promises is looked for where a user sees it. HTTP
 answers of models are not: pods are not real here.

@@ -1,4 +1,4 @@
-"""Operate a graph, as the journeys J-22 to J-28 of the acceptance tests tell it."""
+"""Operate a graph: the user journeys of diagnosis, pausing, restarting and deletion."""
 
 import time
 
@@ -91,7 +91,7 @@ REFUSED = {
     ),
     "several nodes": (
         '{"spec": {"services": {"a": {"multinode": {"nodeCount": 2}}}}}',
-        f"spec.services[a]: Forbidden: {NODES}",  # by the definition, before any webhook is asked
+        f"spec.services[a]: Forbidden: {NODES}",  # by the CRD, before any webhook is called
     ),
 }
 
@@ -217,7 +217,7 @@ def test_j24_an_order_that_cannot_be(user: User, order: str, text: str) -> None:
 
 
 def test_j25_delete_a_graph(user: User) -> None:
-    """No finalizer has to be handled: deviation S7. The account of planners goes as well: O2."""
+    """No finalizer has to be handled: deviation S7. The planners' ServiceAccount is deleted as well: O2."""
     claim = "{create: true, name: models, size: 1Gi, storageClass: fast, volumeAccessMode: ReadWriteMany}"
     user.apply(CHAT.replace("backendFramework: vllm", f"pvcs: [{claim}]"))
     made = user.ready("chat")
@@ -267,7 +267,7 @@ def test_j26_read_what_is_wrong(user: User) -> None:
 
 
 def test_j26_a_typo_in_a_quantity(user: User) -> None:
-    """Refused when it is applied; a component that has it all the same says so in its status."""
+    """Refused when it is applied; a component that has it anyway reports it in its status."""
     words = user.refused(
         manifest=CHAT.replace("    replicas: 1", '    resources: {limits: {cpu: "two"}}')
     )

@@ -1,4 +1,4 @@
-"""Scale a graph, as the journeys J-29 to J-31 of the acceptance tests tell it.
+"""Scale a graph: the user journeys of manual scaling and autoscaling.
 
 J-32 (HorizontalPodAutoscaler) is `scaling/test_scaling.py`, its manifest and that of J-33 (KEDA) are
 `scaling/test_guide.py`.

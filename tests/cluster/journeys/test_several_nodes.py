@@ -1,6 +1,6 @@
-"""Graphs over several nodes, as the journeys J-35 to J-38 of the acceptance tests tell it.
+"""Graphs over several nodes: the user journeys of multinode components.
 
-Nobody acts on the kinds of other projects here. What their controllers make of them is in `gang` and, with
+No controllers of other projects run here. What these would create is in `gang` and, with
 the real LeaderWorkerSet controller, in `multinode`.
 """
 

@@ -1,4 +1,4 @@
-"""Volumes of a graph, as the journeys J-16 to J-18 of the acceptance tests tell it."""
+"""Volumes of a graph: the user journeys of PVCs and caches."""
 
 import json
 
@@ -116,7 +116,7 @@ def cached(framework: str, extra: str = "") -> str:
 
 
 def test_j18_compilation_cache(user: User) -> None:
-    """A mistake is refused when it is applied: nobody has to look for a reconcile error."""
+    """A mistake is refused when it is applied: no user has to search for a reconcile error."""
     user.apply(cached("vllm"))
     worker = user.pod("vllm-worker")
     assert {"name": "cache", "mountPath": "/root/.cache/vllm"} in main(worker)["volumeMounts"]

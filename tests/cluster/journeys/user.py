@@ -48,7 +48,7 @@ def main(pod: Object) -> Object:
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Somebody who works in one namespace."""
+    """A user who works in one namespace."""
 
     cluster: ControlPlane
     world: World

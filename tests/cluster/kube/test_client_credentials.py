@@ -45,7 +45,7 @@ async def who_am_i(client: Client) -> str:
 
 
 def with_user(control_plane: "ControlPlane", folder: Path, user: Object) -> Path:
-    """The administrator's kubeconfig with somebody else's credentials."""
+    """The administrator's kubeconfig with another user's credentials."""
     content = yaml.safe_load(control_plane.kubeconfig.read_text())
     content["users"] = [{"name": each["name"], "user": user} for each in content["users"]]
     path = folder / "config"

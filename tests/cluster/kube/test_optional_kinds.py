@@ -1,4 +1,4 @@
-"""Kinds that come and go on a real API server, with the definitions as it tells of them."""
+"""Kinds that are installed and removed on a real API server."""
 
 import asyncio
 import uuid
@@ -75,7 +75,7 @@ class Watching:
 
 @asynccontextmanager
 async def watching(control_plane: ControlPlane, kubeconfig: Path) -> AsyncIterator[Watching]:
-    """The informers of definitions and of guests, running and synced."""
+    """The informers of CRDs and of guests, running and synced."""
     definitions = CrdInformer()
     informer = OptionalInformer(Guest, definitions)
     cache, changed = Cache([informer.store]), asyncio.Event()

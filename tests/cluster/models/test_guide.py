@@ -1,4 +1,4 @@
-"""What `docs/models.md` tells its readers to do works, in the order in which they read it."""
+"""The instructions of `docs/models.md` work, in the order in which users read them."""
 
 import re
 import shlex
@@ -60,7 +60,7 @@ def test_the_page_works_from_its_beginning_to_its_end(
 
 
 def _until_both_are_known(line: str, world: World) -> None:
-    """A model is ready with the endpoints that it knows; it may hear of the second a moment later."""
+    """A model is ready with the endpoints that it knows; it may learn of the second a moment later."""
     if "condition=EndpointsReady" in line:
         names: list[str] = re.findall(r"dm/(\S+)", line)
         world.until(lambda: {said(world, each).get("readyEndpoints") for each in names} == {2})

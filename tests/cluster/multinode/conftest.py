@@ -17,7 +17,7 @@ from kube_runtime.types.core import SshKeys
 
 @pytest.fixture(scope="package")
 def groups(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """The control plane on which groups form. Volcano's kind is there, and the scheduler stands in."""
+    """The control plane on which groups form. Volcano's kind is installed, its scheduler is simulated."""
     folder = tmp_path_factory.mktemp("groups")
     instance = Instance(f"groups-{os.getpid()}", folder)
     ours = folder / "definitions.json"

@@ -15,7 +15,7 @@ Install: TypeAlias = Callable[[Installation], Path]
 
 @pytest.fixture
 def install(kinds: ControlPlane) -> Install:
-    """Makes an account and its roles; the answer is a kubeconfig file that acts as it."""
+    """Creates a ServiceAccount and its roles; returns a kubeconfig file that acts as it."""
 
     def make(installation: Installation) -> Path:
         body = {"apiVersion": "v1", "kind": "List", "items": list(installation.objects())}

@@ -1,4 +1,4 @@
-"""The operator's roles, made from the list in code, for an account that has nothing else."""
+"""The operator's roles, from the list in code, for a ServiceAccount that has nothing else."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class Installation:
     reads_cluster: bool = True
 
     def objects(self) -> Iterator[Object]:
-        """Its account, and roles with exactly the permissions that the list has for it."""
+        """Its ServiceAccount, and roles with exactly the permissions that the list has for it."""
         yield {
             "apiVersion": "v1",
             "kind": "ServiceAccount",

@@ -1,4 +1,4 @@
-"""`dynamoctl check` tells of a real cluster what it lacks, and of an operator what it may not do."""
+"""`dynamoctl check` reports what a real cluster lacks, and what an operator may not do."""
 
 import json
 import subprocess

@@ -122,7 +122,7 @@ def test_a_restricted_operator_needs_no_right_outside_its_namespace(
 
 
 def apply_as(plane: ControlPlane, kubeconfig: Path, body: Object) -> str:
-    """What kubectl prints about an object that is applied with that file's rights."""
+    """The output of kubectl for an object that is applied with that file's permissions."""
     arguments = (f"--kubeconfig={kubeconfig}", "apply", "--server-side", "--filename=-")
     return plane.kubectl(*arguments, input=json.dumps(body))
 

@@ -1,7 +1,7 @@
 """Plays the kubelet for a profiling pod, honestly: the rendered commands run as processes, nothing else does.
 
 Volumes are folders, and as nothing can be mounted, their paths take the place of the mount paths
-wherever those stand in command, arguments and environment. The account's token is a real one, so that
+wherever those occur in command, arguments and environment. The ServiceAccount token is a real one, so that
 what the API server lets the pod do is what it lets the processes do. The pod itself asks for a resource
 that no node has, or the local control plane would end it at once.
 """
@@ -40,7 +40,7 @@ class Kubelet:
     folder: Path
 
     def runs(self, job: str) -> dict[str, int]:
-        """Run the job's pod to its end, tell the API server, and return the exit code of each container."""
+        """Run the job's pod to its end, report its status, and return the exit code of each container."""
         pod = self.world.until(lambda: self._pod_of(job), what=lambda: f"no pod of Job {job}")
         name, spec = pod["metadata"]["name"], pod["spec"]
         volumes = {each["name"]: self._volume(each, spec) for each in spec["volumes"]}

@@ -1,4 +1,4 @@
-"""What the operator of the tests of requests is told, and who plays the kubelet for profiling pods."""
+"""The operator's flags in the tests of requests, and who plays the kubelet for profiling pods."""
 
 import pytest
 

@@ -45,7 +45,7 @@ WORKER = {
 
 
 def a_request(name: str = "chat", *, profiling: Object | None = None, **spec: Any) -> Object:
-    """A small request whose pod nobody but the test runs."""
+    """A small request whose pod only the test runs."""
     config = {"profilerImage": "profiler:1", "resources": BY_HAND, **(profiling or {})}
     body = {"model": "Qwen/Qwen3-0.6B", "backend": "vllm", "profilingConfig": config, **spec}
     return {"metadata": {"name": name}, "spec": body}

@@ -1,4 +1,4 @@
-"""What becomes of a spec that is changed, in each state, and of failures that somebody clears away."""
+"""Changes of a spec in each state, and failures whose cause a user removes."""
 
 from collections.abc import Callable
 

@@ -27,7 +27,7 @@ HOSTILE = "a: 1\n\tkey: |\n  $(touch stolen) `id` 'x' \"y\" EOF\n ---\n ü"
 
 @pytest.fixture
 def owner(world: World) -> Object:
-    """A request that nobody carries out."""
+    """A request that no operator reconciles."""
     return world.create(REQUEST, a_request())
 
 

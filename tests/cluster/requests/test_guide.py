@@ -1,4 +1,4 @@
-"""What `docs/requests.md` tells its readers to do works, in the order in which they read it."""
+"""The instructions of `docs/requests.md` work, in the order in which users read them."""
 
 import re
 import shlex

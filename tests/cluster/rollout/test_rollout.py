@@ -93,7 +93,7 @@ def _serves(pod: Object) -> bool:
 
 @contextmanager
 def watched(world: World) -> Iterator[list[tuple[int, int]]]:
-    """How many pods of workers there were and how many served, looked at again and again."""
+    """How many pods of workers there were and how many served, polled."""
     seen: list[tuple[int, int]] = []
     is_over = threading.Event()
 

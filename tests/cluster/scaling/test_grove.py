@@ -22,7 +22,7 @@ LIVE = "chat-0-decode"
 
 @pytest.fixture(scope="module")
 def grove(kinds: ControlPlane) -> Iterator[None]:
-    """Grove's kinds, without anybody who acts on them."""
+    """Grove's kinds, without its controllers."""
     with installed(
         kinds, ("grove",), tuple(x.KIND for x in (PodCliqueSet, PodClique, PodCliqueScalingGroup))
     ):

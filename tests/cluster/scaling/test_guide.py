@@ -1,4 +1,4 @@
-"""What `docs/scaling.md` tells its readers to do works, in the order in which they read it."""
+"""The instructions of `docs/scaling.md` work, in the order in which users read them."""
 
 import re
 import shlex

@@ -36,7 +36,7 @@ def small(name: str = "chat") -> Object:
 
 
 def is_ready(body: Object) -> bool:
-    """Whether somebody has brought a graph to its end."""
+    """Whether an operator has brought a graph to its end."""
     return bool(body.get("status", {}).get("state") == "successful")
 
 
@@ -145,7 +145,7 @@ def test_a_namespace_goes_to_its_own_operator_and_comes_back_when_that_stops(
     assert generation == world.eventually(Deployment.KIND, FRONTEND)["metadata"]["generation"]
     assert restricted.stop() == 0
     world.until(lambda: has_said(wide, RESUMES, world))
-    # Nobody edits anything: the graph is looked at because its namespace came back.
+    # No user edits anything: the graph is reconciled because its namespace came back.
     world.eventually(Deployment.KIND, FRONTEND, lambda each: nats(each) == "nats://wide")
 
 

@@ -24,7 +24,7 @@ class ProgressReporter(Protocol):
         """Says what is being done from now on."""
 
     def advance(self, done: int, total: int) -> None:
-        """Says how far the current step is. `total` 0 means unknown."""
+        """Report the progress of the current step. `total` 0 means unknown."""
 
 
 class Silent:

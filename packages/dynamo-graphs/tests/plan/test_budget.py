@@ -1,4 +1,4 @@
-"""How far a rollout may go beyond and below the wanted replicas."""
+"""Surge and unavailability of a rollout."""
 
 import msgspec
 import pytest

@@ -18,7 +18,7 @@ def graph(name: str) -> DynamoGraphDeployment:
 
 @given(_names, st.one_of(_names, st.from_regex(r"-?[a-z0-9]{1,4}", fullmatch=True)))
 def test_no_other_graph_begins_like_a_managed_one(name: str, other: str) -> None:
-    # The interesting neighbour is one whose name goes on where this one's ends.
+    # The interesting neighbour is one whose name continues where this one's ends.
     for neighbour in (other, f"{name}{other}"):
         assume(neighbour != name)
         prefix = first_generation(graph(name)).found_by

@@ -1,4 +1,4 @@
-"""Which generations of workers there are, which one serves, and which one there is to be."""
+"""Which revisions of workers exist, which one serves, and which one is desired."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A request for a device that repeats its limit is no reason to replace pods."""
+"""A request for a device that repeats its limit does not replace pods."""
 
 import msgspec
 

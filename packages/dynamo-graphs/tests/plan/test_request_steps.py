@@ -71,7 +71,7 @@ def graph(uid: str) -> DynamoGraphDeployment:
 
 
 def failed(type_: RequestConditionType, reason: str, *, said_of: int = 1) -> tuple[Condition, ...]:
-    """The conditions of a failure, which we told of a generation."""
+    """The conditions of a failure that the status reports for a generation."""
     return (
         Condition(type_, "False", reason),
         Condition(RequestConditionType.SUCCEEDED, "False", reason, observed_generation=said_of),

@@ -32,7 +32,7 @@ def member(
     since: str | None = None,
     is_observed: bool = True,
 ) -> Member:
-    """A service in one generation; all that is asked for serves unless it is said otherwise."""
+    """A service in one revision; all desired replicas are ready unless given otherwise."""
     counts = {
         "componentKind": "Deployment",
         "componentName": "x",

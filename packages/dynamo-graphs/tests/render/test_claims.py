@@ -1,4 +1,4 @@
-"""The claims that a graph has made."""
+"""The PVCs that a graph creates."""
 
 from dynamo_graphs.render.pvcs import pvc_objects, retained_pvcs
 from specs import a_graph, a_service

@@ -1,4 +1,4 @@
-"""What a graph becomes: accounts, permissions and components."""
+"""The objects of a graph: ServiceAccounts, permissions and components."""
 
 from typing import Any
 

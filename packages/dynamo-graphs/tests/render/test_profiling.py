@@ -1,4 +1,4 @@
-"""The profiling Job: what the profiler is told, what the user may add, and that no value meets a shell."""
+"""The profiling Job: the profiler's settings, what the user may add, and that no value reaches a shell."""
 
 from typing import Any
 

@@ -102,7 +102,7 @@ def test_only_new_graphs_of_components_begin_with_the_rollouts_of_the_setting(
 
 
 def reported(kind: Literal["Deployment", "LeaderWorkerSet", "PodClique"]) -> DynamoGraphDeployment:
-    """A graph whose status speaks of a workload of that kind."""
+    """A graph whose status names a workload of that kind."""
     service = ServiceReplicaStatus(
         component_kind=kind, component_name="it", replicas=1, updated_replicas=1
     )

@@ -17,7 +17,7 @@ NEWEST = 4
 def component(
     status: str, reason: str, *, replicas: int = 0, observed: int = NEWEST
 ) -> DynamoComponentDeployment:
-    said = Condition("Available", status, reason, "said so", observed_generation=observed)
+    said = Condition("Available", status, reason, "its message", observed_generation=observed)
     return DynamoComponentDeployment(
         Metadata("chat-decode", generation=NEWEST),
         DynamoComponentDeploymentSpec(replicas=replicas),

@@ -1,4 +1,4 @@
-"""A graph that is not ready names one cause, says how far it is, and keeps to its words."""
+"""A graph that is not ready names one cause and its progress, in stable words."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -38,7 +38,7 @@ TAKEN = Blocked(Obstacle.NAME_CONFLICT, "Service", "chat-decode", "Service chat-
 MISTAKES = [Problem("spec.a", "is wrong"), Problem("spec.b", "is missing")]
 
 
-def component(available: str, observed: int = 4, message: str = "said so") -> Any:
+def component(available: str, observed: int = 4, message: str = "its message") -> Any:
     """A component whose `Available` is that, about that generation."""
     said = Condition("Available", available, "r", message, observed_generation=observed)
     status = DynamoComponentDeploymentStatus(observed, (said,), service=COUNTS)

@@ -1,4 +1,4 @@
-"""When the groups of a component are ready, and what is said when they are not."""
+"""When the groups of a component are ready, and the message when they are not."""
 
 from typing import Any
 

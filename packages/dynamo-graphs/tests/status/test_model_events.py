@@ -1,4 +1,4 @@
-"""Events of a model tell what changed, once."""
+"""Events of a model report each change once."""
 
 from dynamo_graphs.api.model import DynamoModel, DynamoModelSpec, DynamoModelStatus, EndpointInfo
 from dynamo_graphs.status.model_events import model_status_events

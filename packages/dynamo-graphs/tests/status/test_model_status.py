@@ -40,7 +40,7 @@ def ready(status: Object) -> tuple[str, str, str]:
 
 
 def info(name: str) -> EndpointInfo:
-    """What is said of a worker that has loaded the adapter."""
+    """The state of a worker that has loaded the LoRA."""
     return EndpointInfo(
         address=f"http://{name}:9090",
         pod_name=name,

@@ -39,7 +39,7 @@ def a_graph(state: str) -> DynamoGraphDeployment:
 
 
 def everything_told() -> Iterator[RequestReport]:
-    """What is told after each act, from each state."""
+    """The message after each action, from each state."""
     went_before = [
         Condition(each, "False", "x")
         for each in RequestConditionType

@@ -1,4 +1,4 @@
-"""Each managed rollout is told of once when it begins and once when it ends."""
+"""Each managed rollout is reported once when it begins and once when it ends."""
 
 from collections import Counter
 

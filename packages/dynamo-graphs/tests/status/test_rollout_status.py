@@ -1,4 +1,4 @@
-"""What a graph's status tells of a rollout of its workers."""
+"""A graph's status reports a rollout of its workers."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Events tell what began and what ended, once."""
+"""Events report what began and what ended, once."""
 
 import pytest
 

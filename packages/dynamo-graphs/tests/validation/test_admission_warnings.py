@@ -1,4 +1,4 @@
-"""What is allowed and probably not meant is said, and nothing that is fine."""
+"""Warnings name what is valid and probably unintended, and nothing else."""
 
 from typing import Any
 

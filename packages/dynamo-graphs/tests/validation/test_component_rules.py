@@ -41,15 +41,15 @@ CASES: dict[str, tuple[Object, str]] = {
         {"extraPodSpec": pod(affinity=NO_TERMS)},
         f"{REQUIRED_NODES}.nodeSelectorTerms: expected at least one entry",
     ),
-    "an account under its old name": (
+    "a ServiceAccount under its old name": (
         {"extraPodSpec": pod(serviceAccount="A b")},
         'spec.extraPodSpec.serviceAccount: invalid name "A b" of a ServiceAccount',
     ),
-    "the account of profiling": (
+    "the ServiceAccount of profiling": (
         {"extraPodSpec": pod(serviceAccountName="dgdr-profiling-job")},
         'spec.extraPodSpec.serviceAccountName: "dgdr-profiling-job" is the ServiceAccount of profiling',
     ),
-    "the account of planners": (
+    "the ServiceAccount of planners": (
         {
             "extraPodSpec": pod(serviceAccountName="planner-serviceaccount"),
             "componentType": "worker",
@@ -77,12 +77,12 @@ CASES: dict[str, tuple[Object, str]] = {
         {"componentType": "epp", "eppConfig": {"config": {}}},
         "spec.componentType: an endpoint picker must belong to a graph",
     ),
-    "a type that is no label": (
+    "a type that is not a label": (
         {"componentType": "a b"},
         'spec.componentType: invalid label value "a b"',
     ),
     "an invalid label key": ({"labels": {"a b": "c"}}, 'spec.labels[a b]: invalid key "a b"'),
-    "a value that is no value": (
+    "an invalid value": (
         {"extraPodMetadata": {"labels": {"a": "b c"}}},
         'spec.extraPodMetadata.labels[a]: invalid label value "b c"',
     ),
@@ -99,11 +99,11 @@ CASES: dict[str, tuple[Object, str]] = {
         },
         "must not both be 0",
     ),
-    "a bound that is no bound": (
+    "an invalid bound": (
         {"annotations": {"nvidia.com/deployment-rolling-update-max-surge": "some"}},
         'invalid bound "some"',
     ),
-    "a host that is no host": (
+    "an invalid host": (
         {"ingress": {"enabled": True, "host": "a_b"}},
         'spec.ingress.host: invalid host name "a_b.local"',
     ),
@@ -126,7 +126,7 @@ CASES: dict[str, tuple[Object, str]] = {
         },
         "because sglang has no default",
     ),
-    "two claims at one path": (
+    "two PVCs at one path": (
         {
             "volumeMounts": [
                 {"name": "a", "mountPoint": "/x"},
@@ -135,7 +135,7 @@ CASES: dict[str, tuple[Object, str]] = {
         },
         'spec.volumeMounts[1].mountPoint: duplicate path "/x", already the mount point of PVC "a"',
     ),
-    "a claim and an own volume at one path": (
+    "a PVC and an own volume at one path": (
         {
             "volumeMounts": [{"name": "a", "mountPoint": "/x"}],
             "extraPodSpec": pod(
@@ -144,7 +144,7 @@ CASES: dict[str, tuple[Object, str]] = {
         },
         f'{MAIN}.volumeMounts[0].mountPath: duplicate path "/x", already the mount point of PVC "a"',
     ),
-    "a volume named like a claim": (
+    "a volume named like a PVC": (
         {
             "volumeMounts": [{"name": "a", "mountPoint": "/x"}],
             "extraPodSpec": pod(volumes=[{"name": "a", "emptyDir": {}}]),
@@ -182,7 +182,7 @@ CASES: dict[str, tuple[Object, str]] = {
         {"resources": {"limits": {"custom": {"gpus": "1"}}}},
         'spec.resources.limits.custom[gpus]: unknown resource "gpus"',
     ),
-    "a claim that the pod lacks": (
+    "a resource claim that the pod lacks": (
         {"resources": {"claims": [{"name": "fabric"}]}},
         'spec.resources.claims[0].name: "fabric" not found in extraPodSpec.resourceClaims',
     ),
@@ -238,7 +238,7 @@ CASES: dict[str, tuple[Object, str]] = {
         {"extraPodSpec": pod({"command": "python3"})},
         f"{MAIN}.command: expected a list",
     ),
-    "sizes that are no JSON": (
+    "sizes that are not JSON": (
         {"envs": [{"name": "DYN_DEPLOYMENT_CONFIG", "value": "{"}]},
         "spec.envs[0].value: invalid JSON",
     ),

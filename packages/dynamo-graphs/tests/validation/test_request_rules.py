@@ -1,4 +1,4 @@
-"""What is wrong with a request, and when it is too late to change it."""
+"""Problems of a request, and when it is too late to change it."""
 
 from typing import Any
 

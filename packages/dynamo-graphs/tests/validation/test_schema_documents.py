@@ -1,4 +1,4 @@
-"""The offline check judges the documents of the cluster tests as the API server does."""
+"""The offline check accepts and refuses the documents of the cluster tests as the API server does."""
 
 import pytest
 

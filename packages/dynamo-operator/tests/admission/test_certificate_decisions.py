@@ -116,7 +116,7 @@ def test_a_staged_one_that_became_useless_is_dropped() -> None:
 
 @dataclass
 class Cluster:
-    """Some replicas and API servers, each of which has heard of things up to some moment."""
+    """Some replicas and API servers, each of which has seen events up to some moment."""
 
     stored: Stored
     now: datetime
@@ -149,12 +149,12 @@ def test_no_order_of_hearing_makes_a_server_and_a_bundle_that_do_not_fit(
     here.replicas, here.servers = [stored] * 2, [stored.authorities] * 3
     for event, who in events:
         match event:
-            case "t":  # time passes: less than what API servers get to hear of a bundle
+            case "t":  # time passes: less than API servers have to load a bundle
                 here.now += QUICK.settle * (1, 5, 20)[who] / 10
                 here.bundle_since += QUICK.settle * (1, 5, 20)[who] / 10
                 if here.bundle_since >= QUICK.settle:
                     here.servers = [here.bundle] * 3
-            case "w":  # a replica looks after the Secret, and after the configuration
+            case "w":  # a replica reconciles the Secret and the configuration
                 is_there = here.bundle == here.stored.authorities
                 decision = decide(
                     here.stored,
@@ -178,5 +178,5 @@ def test_no_order_of_hearing_makes_a_server_and_a_bundle_that_do_not_fit(
             for each in here.replicas
         )
         if is_over or late:
-            return  # nobody looked after it for a third of its life
+            return  # no replica reconciled it for a third of its life
         assert here.everybody_fits()

@@ -1,4 +1,4 @@
-"""Whatever is sent to the port: an answer, never a 500, and nobody else waits for it."""
+"""Hostile requests to the port get a response, never a 500, and delay no other client."""
 
 import asyncio
 import io

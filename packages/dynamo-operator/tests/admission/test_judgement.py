@@ -1,4 +1,4 @@
-"""What is judged, and what an update is forgiven."""
+"""Decisions on objects, and which problems an update may keep."""
 
 from typing import Any
 

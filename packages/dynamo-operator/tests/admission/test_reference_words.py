@@ -1,4 +1,4 @@
-"""Every sentence of the Go operator's rule tables is said here too, word for word.
+"""Every message of the Go operator's rule tables is also ours, word for word.
 
 Users search for these sentences, and scripts match them. Where ours says more, it begins with the same words.
 """

@@ -1,4 +1,4 @@
-"""What somebody takes away is put back at once, and again and again only slowly."""
+"""What another client removes is restored at once, and repeatedly only with a backoff."""
 
 import asyncio
 import itertools

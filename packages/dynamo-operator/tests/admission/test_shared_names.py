@@ -1,4 +1,4 @@
-"""Names that are wider than a namespace: who comes second is told, and not by whom."""
+"""Cluster-wide names: the second user gets a warning that does not name the first."""
 
 from typing import Any
 

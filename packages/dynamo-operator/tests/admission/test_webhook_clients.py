@@ -1,4 +1,4 @@
-"""Which clients the webhooks let in, and how much of them."""
+"""Which clients the webhooks accept, and their limits."""
 
 import asyncio
 import ssl

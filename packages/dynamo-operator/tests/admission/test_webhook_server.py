@@ -171,7 +171,7 @@ async def test_bodies_that_are_too_much_together_are_sent_back() -> None:
         reader, writer = await stack.enter_async_context(there.raw())
         writer.write(head.encode())
         assert b"HTTP/1.1 503" == (await reader.readline())[:12]
-        # Reviews as they are go on.
+        # Usual reviews are still answered.
         assert (await reviewed(there, GRAPHS, graph()))["allowed"]
 
 

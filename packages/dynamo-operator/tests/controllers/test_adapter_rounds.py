@@ -1,4 +1,4 @@
-"""A round of calls to many workers, some of which are of no use."""
+"""A round of calls to many workers, some of which fail."""
 
 import asyncio
 from contextlib import AsyncExitStack

@@ -1,4 +1,4 @@
-"""The adapters of a graph are made, looked after and deleted, and their numbers are their own."""
+"""The scaling adapters of a graph are created, reconciled and deleted, and own their replicas."""
 
 import asyncio
 
@@ -139,7 +139,7 @@ async def test_a_refused_adapter_stops_nothing_else() -> None:
     async with cluster.operator():
         await settle(60)
         assert [{"decode": 2, "off": 3}] == cluster.asked
-        assert 1 == cluster.writes(ADAPTERS), "tried again after minutes"
+        assert 1 == cluster.writes(ADAPTERS), "retried after minutes"
         refusal.times = 0
         await settle(120)
         assert (2, 2, 2) == cluster.numbers()

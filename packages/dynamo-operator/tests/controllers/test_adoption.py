@@ -1,4 +1,4 @@
-"""What tells whether a workload was made from the spec as it is now."""
+"""Detects whether a workload was created from the current spec."""
 
 from collections.abc import Mapping
 

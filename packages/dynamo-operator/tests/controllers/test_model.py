@@ -179,7 +179,7 @@ async def test_weights_that_changed_while_a_load_was_cut_off_are_the_new_ones() 
     async with cluster.operator():
         await asyncio.sleep(2)
         assert ["load legal-v2"] == worker.asked
-    worker.loaded["legal-v2"] = URI  # it got through, and nobody was there to hear of it
+    worker.loaded["legal-v2"] = URI  # it took effect, and the operator did not learn of it
     cluster.edit(source={"uri": "s3://vault/new"})
     worker.takes_seconds = 0.1
     async with cluster.operator():

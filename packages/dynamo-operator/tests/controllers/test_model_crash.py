@@ -103,7 +103,7 @@ class Scenario:
     act: Callable[[Mortal], None]
     begins: bool = False
     then: Callable[[Mortal], None] | None = None
-    """What he does while no operator runs."""
+    """The user's changes while no operator runs."""
 
     def __str__(self) -> str:
         return self.name

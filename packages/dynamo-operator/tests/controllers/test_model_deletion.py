@@ -1,4 +1,4 @@
-"""A model that is deleted is unloaded wherever it may be, and nobody holds that up."""
+"""A deleted model is unloaded from all workers that may have it, and no worker blocks the deletion."""
 
 import asyncio
 

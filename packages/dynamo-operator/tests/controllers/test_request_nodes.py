@@ -1,4 +1,4 @@
-"""Accounts that look for GPUs may read nodes while there is such a request, and then no more."""
+"""ServiceAccounts that discover GPUs may read nodes for as long as such a request exists."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ def a_request(
 
 
 def could_not_start(namespace: str) -> DynamoGraphDeploymentRequest:
-    """A request whose Job was refused, and is tried again from time to time."""
+    """A request whose Job was refused, and which the operator retries."""
     conditions = (
         Condition(RequestConditionType.PROFILING, "False", RequestReason.JOB_CREATION_FAILED),
         Condition(RequestConditionType.SUCCEEDED, "False", observed_generation=1),
@@ -96,7 +96,7 @@ async def test_one_that_could_not_start_before_is_listed_when_it_is_tried_again(
 async def test_of_two_that_are_tried_again_together_none_takes_the_other_out() -> None:
     one, two = could_not_start("a"), could_not_start("b")
     world = World(one, two)
-    for each in (one, two):  # the first has a Job by now, and its status does not say so yet
+    for each in (one, two):  # the first has a Job by now, which its status does not report yet
         await world.readers.admit(each)
     assert ["a", "b"] == world.listed()
 

@@ -1,4 +1,4 @@
-"""A graph or a component whose newest state does not fit its type is told so, and left alone."""
+"""The status of a graph or component that does not decode reports this, and its objects stay unchanged."""
 
 import asyncio
 from typing import Any
@@ -38,7 +38,7 @@ CASES = [
 
 
 class World:
-    """A server with one object that cannot be read, and who says so."""
+    """A server with one object that does not decode."""
 
     def __init__(self, type_: type[Resource], spec: Object, most_bytes: int = 0) -> None:
         self.type_, self.path = type_, type_.KIND.path()

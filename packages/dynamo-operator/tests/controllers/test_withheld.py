@@ -38,7 +38,7 @@ def a_cache(forbidden: tuple[type[Resource], ...], served: tuple[type[Resource],
 def test_what_is_installed_and_forbidden_is_withheld_and_what_is_absent_is_not() -> None:
     assert {} == withheld(a_cache((), ()))
     assert {} == withheld(a_cache((), (LeaderWorkerSet, PodGroup)))
-    assert {} == withheld(a_cache((LeaderWorkerSet,), ()))  # without Volcano it is of no use
+    assert {} == withheld(a_cache((LeaderWorkerSet,), ()))  # without Volcano it is not used
     found = withheld(
         a_cache((LeaderWorkerSet, PodCliqueSet, PodClique, PodCliqueScalingGroup), (PodGroup,))
     )

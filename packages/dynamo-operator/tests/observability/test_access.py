@@ -1,4 +1,4 @@
-"""Metrics are for those whom the API server lets read them, and strangers cost it little."""
+"""Metrics are for clients that the API server authorizes, and others cost it little."""
 
 import asyncio
 import json

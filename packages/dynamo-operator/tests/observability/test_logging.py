@@ -1,4 +1,4 @@
-"""Logs are lines of their format, whoever writes them, and hold no secrets."""
+"""Logs are lines of their format, from any library, and contain no secrets."""
 
 import io
 import json

@@ -28,7 +28,7 @@ NO_PROBES = Settings(health=HealthSettings(bind_address="0"))
 
 
 def token(**claims: Any) -> str:
-    """A header with a token that says so."""
+    """A header with a token of that user."""
     middle = base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
     return f"Bearer head.{middle}.signature"
 

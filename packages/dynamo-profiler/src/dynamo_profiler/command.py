@@ -71,7 +71,7 @@ def run(
 
 @dataclass(slots=True)
 class _Diary:
-    """Says how far a run is, in the log and in the status file. `folder` None means: not known yet."""
+    """Reports progress in the log and in the status file. `folder` is None until known."""
 
     termination_log: Path
     folder: Path | None = None

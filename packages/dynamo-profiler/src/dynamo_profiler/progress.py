@@ -1,4 +1,4 @@
-"""How far the profiler is, in the words that a request shows."""
+"""Phases of the profiler, in the words that a request shows."""
 
 from dataclasses import dataclass
 from enum import Enum

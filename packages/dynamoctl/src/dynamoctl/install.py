@@ -23,7 +23,7 @@ def print_manifests(choices: Choices, *, prints: bool) -> None:
 def print_images(registry: str, output: str) -> None:
     """Print the images, one per line; to copy them, each with what it is called in the registry.
 
-    Raises: ConfigError if they are to be copied and no registry is named.
+    Raises: ConfigError if they must be copied and no registry is named.
     """
     if output == "names":
         for image in images(version(), registry):

@@ -51,7 +51,7 @@ class Finding:
 def lint(
     files: Sequence[str], *, settings: Path | None, namespace: str, output: Output
 ) -> ExitCode:
-    """Prints what is wrong with the objects of our kinds in files, by file and line; others are not checked.
+    """Validates the objects of our kinds in files, by file and line; others are not checked.
 
     A summary goes to stderr. Raises: ExceptionGroup of ConfigError, for what cannot be read.
     """
@@ -83,7 +83,7 @@ def findings_of(
     settings: RenderSettings,
     known: Mapping[str, ClusterContext] | None = None,
 ) -> Iterator[Finding]:
-    """What is wrong with one object, and what is odd about it. `known` is by namespace."""
+    """Problems and warnings of one object. `known` is by namespace."""
     if not _is_checked(manifest):
         return
     placed = _in_namespace(manifest.value, namespace)

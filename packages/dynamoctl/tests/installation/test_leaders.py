@@ -1,4 +1,4 @@
-"""Who leads in a cluster, by a Lease that anybody may have written."""
+"""The leader of a cluster, from a Lease that any user may have written."""
 
 from datetime import UTC, datetime
 

@@ -69,7 +69,7 @@ def discovery_rights() -> set[Right]:
 
 
 def written(lines: Iterable[str]) -> list[Right]:
-    """The rights of lines as the file has them."""
+    """The permissions of lines of the file."""
     found: list[Right] = []
     for line in lines:
         verbs, _, what = line.partition(" ")
@@ -81,7 +81,7 @@ def written(lines: Iterable[str]) -> list[Right]:
 
 
 def our_rights() -> dict[str, set[Right]]:
-    """What each account of ours may do. Hooks have none."""
+    """The permissions of each ServiceAccount of ours. Hooks have none."""
     found = {each.name: rights(each.rules) for each in GRANTED}
     found["dgdr-profiling"] |= rights(PROFILING_NODES)
     hooks = ("ssh-keygen", "webhook-cert-gen", "webhook-ca-inject")
@@ -94,13 +94,13 @@ def our_rights() -> dict[str, set[Right]]:
 
 
 def is_held(right: Right, holder: set[Right]) -> bool:
-    """Whether the rights hold this one; what holds for all objects holds for named ones."""
+    """Whether the permissions include this one; one for all objects includes named ones."""
     verb, what = right
     return right in holder or (verb, what.removesuffix(NAMED)) in holder
 
 
 def differing_rights() -> Iterator[tuple[str, str, Right]]:
-    """Accounts with a right that ours lacks, or that only ours has. The wildcard is a right of its own."""
+    """ServiceAccounts with a permission that ours lacks, or that only ours has; the wildcard is one."""
     ours = our_rights()
     assert set(ours) == set(FACTS["rules"])
     for account, lines in FACTS["rules"].items():

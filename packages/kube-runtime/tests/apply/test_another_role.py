@@ -1,4 +1,4 @@
-"""A binding of ours to another role is made anew, since no write can change its role."""
+"""A binding of ours to another role is recreated, since no write can change its role."""
 
 import asyncio
 import random
@@ -33,7 +33,7 @@ PATH, KEY = RoleBinding.KIND.path(), Key(NAMESPACE, "b")
 
 
 def binding(role: str) -> Object:
-    """A binding of one account to a ClusterRole."""
+    """A binding of one ServiceAccount to a ClusterRole."""
     return role_binding(NAMESPACE, KEY.name, "account", "ClusterRole", role)
 
 

@@ -210,7 +210,7 @@ async def test_a_refusal_is_not_asked_for_again_before_its_time() -> None:
         for _ in range(5):
             assert first.blocked == (await scene.apply(gadget("a", 1))).blocked
         assert ["PATCH"] == scene.writes()
-        assert [Verb.CREATE] == verbs(await scene.apply(gadget("a", 2)))  # another wish
+        assert [Verb.CREATE] == verbs(await scene.apply(gadget("a", 2)))  # another desired state
 
 
 @on_simulated_clock

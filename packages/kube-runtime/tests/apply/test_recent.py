@@ -1,4 +1,4 @@
-"""What is remembered of objects is that of objects which somebody still asks about."""
+"""Only objects that are still queried are remembered."""
 
 from hypothesis import given
 from hypothesis import strategies as st

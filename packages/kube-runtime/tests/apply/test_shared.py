@@ -1,4 +1,4 @@
-"""An object with several users: each is an owner, none controls it, and a refusal is told."""
+"""An object with several users: each is an owner, none controls it, and a refusal is reported."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

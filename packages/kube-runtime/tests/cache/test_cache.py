@@ -152,7 +152,7 @@ def test_what_is_derived_from_all_objects_is_computed_when_one_has_changed_and_o
     assert (("a",), ("a",)) == (derived(), derived())
     store.on_watch_event(Changed(a_gadget("a", version="2")))
     assert ("a",) == derived()
-    assert 1 == len(looks), "a version alone is no change"
+    assert 1 == len(looks), "another version alone does not count as a change"
     store.on_watch_event(Changed(a_gadget("b")))
     assert ("a", "b") == derived()
     store.on_watch_event(Removed(Key("default", "a"), "uid-of-a"))
@@ -161,7 +161,7 @@ def test_what_is_derived_from_all_objects_is_computed_when_one_has_changed_and_o
 
 def test_what_was_derived_from_objects_that_have_changed_is_not_kept() -> None:
     class Value:
-        """Something that tells when nobody has it any more."""
+        """An object whose garbage collection can be observed."""
 
     cache, store = a_cache()
     names = [f"namespace-{number}" for number in range(100)]

@@ -1,4 +1,4 @@
-"""Own writes are in the cache when the write returns, whoever is sooner: the answer or the watch."""
+"""Own writes are in the cache when the write returns, whether the response or the watch event is first."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Own writes stay in the cache while a list is under way, which may be older or newer than they."""
+"""Own writes stay in the cache during a list, which may be older or newer than they."""
 
 import asyncio
 

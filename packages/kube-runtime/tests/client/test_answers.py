@@ -1,4 +1,4 @@
-"""Error answers: whoever reads the error reads what the API server said."""
+"""Errors carry the message of the API server."""
 
 import json
 from typing import Any

@@ -23,7 +23,7 @@ async def nothing() -> AsyncIterator[bytes]:
 
 @dataclass
 class Overloaded:
-    """A transport that refuses whatever comes while `room` requests are under way; each takes a second."""
+    """A transport that refuses requests while `room` of them are in progress; each takes a second."""
 
     room: int
     under_way: int = 0

@@ -219,7 +219,7 @@ async def test_a_server_of_our_authority_is_trusted(tmp_path: Path) -> None:
 
 
 async def test_a_server_of_a_strange_authority_is_not(tmp_path: Path) -> None:
-    stranger = an_authority(tmp_path / "stranger", "a stranger")
+    stranger = an_authority(tmp_path / "stranger", "an unknown CA")
     context = TlsMaterial(stranger.pem).context("test")
     async with serving(hello, server_tls(an_authority(tmp_path / "ours"))) as url:
         with pytest.raises(Unreachable) as caught:

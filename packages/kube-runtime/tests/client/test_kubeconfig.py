@@ -1,4 +1,4 @@
-"""Kubeconfig files: which one wins, what a path is relative to, and what is said about a bad one."""
+"""Kubeconfig files: which one wins, what a path is relative to, and the message about a bad one."""
 
 import asyncio
 import base64

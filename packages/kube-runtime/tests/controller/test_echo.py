@@ -1,4 +1,4 @@
-"""What a reconcile writes on its own object does not wake it; what anybody else writes does."""
+"""A reconcile's own writes on its object do not requeue it; writes of others do."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,4 @@
-"""A reconcile that waits for expensive work holds up no other one."""
+"""A reconcile that waits for expensive work blocks no other one."""
 
 import asyncio
 from dataclasses import dataclass, field

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.looptime
 
 
 def edited(key: Key) -> Widget:
-    """The widget with another spec, as its generation tells."""
+    """The widget with another spec, and so another generation."""
     metadata = replace(widget(key).metadata, generation=2, resource_version="9")
     return Widget(metadata)
 
@@ -147,7 +147,7 @@ async def test_an_edit_overtakes_what_children_report() -> None:
             )
         world.widgets.on_watch_event(Changed(edited(B)))
         await asyncio.sleep(1)
-    assert B in world.controller.keys()[:2], "one was under way already"
+    assert B in world.controller.keys()[:2], "one was running already"
 
 
 async def test_many_settled_objects_in_a_row_let_others_have_their_turn() -> None:

@@ -1,4 +1,4 @@
-"""What a reconcile that fails, hangs or is cut off costs, and who hears of it, on a simulated clock."""
+"""Reconciles that fail, hang or are cancelled: their cost and their logs, on a simulated clock."""
 
 import asyncio
 

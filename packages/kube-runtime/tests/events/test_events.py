@@ -51,7 +51,7 @@ class World:
         self.restart()
 
     def restart(self) -> None:
-        """Have another process go on, which remembers nothing."""
+        """Continue in another process, which remembers nothing."""
         self.writer = EventWriter(
             Client(self.server), instance="host_1", metrics=self.metrics, wall_clock=wall_clock
         )
@@ -310,7 +310,7 @@ async def test_a_namespace_that_is_gone_is_no_news() -> None:
 class EndingNamespace:
     """An API server that refuses whatever is new, in the words of the real one."""
 
-    async def send(self, request: Request) -> Answer:  # noqa: ARG002  # it looks at nothing
+    async def send(self, request: Request) -> Answer:  # noqa: ARG002  # it ignores the request
         async def body() -> AsyncIterator[bytes]:
             causes = [{"reason": "NamespaceTerminating", "field": "metadata.namespace"}]
             status = {"code": 403, "reason": "Forbidden", "details": {"causes": causes}}

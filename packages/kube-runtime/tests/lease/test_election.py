@@ -48,7 +48,7 @@ async def test_only_one_of_many_candidates_leads() -> None:
 async def test_a_leader_may_write_until_another_may_lead() -> None:
     async with a_world() as world:
         election = world.candidate("a").election
-        assert election.holds_lease(), "nobody has been elected"
+        assert election.holds_lease(), "no candidate has been elected"
         await until_leading(world.candidates[0])
         await asyncio.sleep(60)
         assert election.holds_lease()

@@ -31,7 +31,7 @@ LEASE = Key("kube-system", "dynamo.nvidia.com")
 
 @dataclass
 class GadgetController:
-    """Takes its time over every gadget, and then tells of it."""
+    """Takes its time over every gadget, and then reports it."""
 
     world: "World"
     seconds: float = 0.0
@@ -58,7 +58,7 @@ class GadgetController:
 
 @dataclass
 class Probe:
-    """A server that notes when it starts and ends, and fails when told to."""
+    """A server that records its start and end, and can be made to fail."""
 
     world: "World"
     failure: asyncio.Future[None] = field(init=False)

@@ -30,7 +30,7 @@ BIRTH = datetime(2026, 1, 1, tzinfo=UTC)
 
 @dataclass
 class World:
-    """A cluster-wide operator that watches markers, and what it was told of their ends."""
+    """A cluster-wide operator that watches markers, and the ends that were reported to it."""
 
     server: Server = field(default_factory=Server)
     clock_error: float = 0.0
@@ -60,7 +60,7 @@ class World:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     def has(self, key: Key = TEAM, renewed: str | None = "", seconds: int | None = 30) -> None:
-        """Have somebody write a marker, renewed now unless another time is given."""
+        """Write a marker as another operator, renewed now unless another time is given."""
         time = at(now()) if renewed == "" else renewed
         spec: Object = {"holderIdentity": "v1", "renewTime": time, "leaseDurationSeconds": seconds}
         if key in self.server.storage.objects.get(LEASES, {}):

@@ -1,4 +1,4 @@
-"""What a manager does with namespaces that belong to somebody else for a while, on a simulated clock."""
+"""The manager and namespaces that another operator owns for a while, on a simulated clock."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -43,17 +43,17 @@ class World:
         self.served.append(self.cache.serves(Gadget))
 
     def install(self) -> None:
-        """Have somebody install the definition of gadgets."""
+        """Install the CRD of gadgets."""
         self.server.storage.create(DEFINITIONS, {"metadata": {"name": NAME.name}})
 
     def remove(self) -> None:
-        """Have somebody delete it, with all gadgets."""
+        """Delete it, with all gadgets."""
         for each in [*self.server.storage.objects.get(GADGETS, {})]:
             self.server.storage.delete(GADGETS, each, {})
         self.server.storage.delete(DEFINITIONS, NAME, {})
 
     def has(self, name: str) -> None:
-        """Have somebody create a gadget."""
+        """Create a gadget."""
         self.server.storage.create(GADGETS, gadget(name))
 
     def names(self) -> set[str]:
@@ -207,7 +207,7 @@ async def test_a_forbidden_kind_that_is_uninstalled_is_absent() -> None:
 
 
 class Restricted(Server):
-    """A server that tells nobody of definitions, only which groups there are."""
+    """A server that forbids CRDs, and lists only its API groups."""
 
     groups: tuple[str, ...] = ()
     first: tuple[tuple[int, object], ...] = ()

@@ -1,4 +1,4 @@
-"""Objects that cannot be read: they are told, and the others go on."""
+"""Objects that do not decode are reported, and the others stay unaffected."""
 
 from msgspec.structs import replace
 

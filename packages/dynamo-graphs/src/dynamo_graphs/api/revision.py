@@ -55,7 +55,7 @@ _GRAPHS_1 = ("nvidia.com/dynamo-discovery-backend", "nvidia.com/enable-metrics")
 
 @dataclass(frozen=True, slots=True)
 class WorkerGeneration:
-    """How the workers of a graph are to be made now, and how the others find them.
+    """The current revision of a graph's workers, and how the other services find them.
 
     `suffix` is the generation's own part of names; "" for workers under the plain names that every graph
     has without managed rollouts. `content` is the versioned hash to note on the components; "" for none.

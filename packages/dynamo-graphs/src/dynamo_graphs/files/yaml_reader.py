@@ -140,7 +140,7 @@ def _character(high: str, low: str) -> str:
 
 
 class _Reading:
-    """Turns the nodes of one document into values and collects what is wrong with them."""
+    """Turns the nodes of one document into values and collects their errors."""
 
     def __init__(self, source: str) -> None:
         self.source = source

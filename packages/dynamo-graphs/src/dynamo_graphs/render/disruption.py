@@ -2,7 +2,7 @@
 
 A service may run in several revisions at once, each a separate component, and a drain must spare the
 service, not one revision. So in a graph the budget is the graph's and leaves the Dynamo namespace out of
-its selector. It is for Deployments only: the pods of a group on several nodes are of no use one by one.
+its selector. It is for Deployments only: the pods of a group on several nodes work together only.
 """
 
 from dynamo_graphs.api import labels, names

@@ -140,7 +140,7 @@ def _advance(
     now: datetime,
     zeroed: str | None,
 ) -> Advance:
-    """How far the graph has come. `zeroed` says how far it is suspended; None means that it is not."""
+    """Progress of the graph. `zeroed` is the progress of its suspension; None if it is not suspended."""
     is_ready = not blocked and all(each.is_ready for each in services.values())
     is_arrived = is_ready if zeroed is None else zeroed == SuspensionReason.SUSPENDED
     ready = sum(each.ready_of_newest for each in services.values())

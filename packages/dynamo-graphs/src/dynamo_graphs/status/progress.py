@@ -19,7 +19,7 @@ DEADLINE_SECONDS = 7800
 
 @dataclass(frozen=True, slots=True)
 class Advance:
-    """How far a graph has come, and whether its time is up.
+    """Progress of a graph, and whether its deadline has passed.
 
     No `progress`: nothing is left to reach. No `requeue_after_seconds`: time alone changes nothing.
     """
@@ -38,7 +38,7 @@ def advance(
     now: datetime,
     deadline_seconds: int | None,
 ) -> Advance:
-    """What is to be stored now. `ready` counts replicas of the newest spec; None once all is ready.
+    """The progress to store now. `ready` counts replicas of the newest spec; None once all is ready.
 
     `goal` is the `goal_hash` of what is wanted.
     """
@@ -64,7 +64,7 @@ def _is_about(stored: ProgressStatus, goal: str, generation: int) -> bool:
 
 
 def goal_hash(graph: DynamoGraphDeployment, *, is_suspending: bool) -> str:
-    """What the graph is to become, in a few digits, without how many replicas there are to be."""
+    """Hash of the desired state, without replica counts."""
     services = {
         key: msgspec.structs.replace(each, replicas=None)
         for key, each in graph.spec.services.items()

@@ -1,4 +1,4 @@
-"""What is wrong with what users write: a problem is a value with a path, never an exception."""
+"""Validate what users write: a problem is a value with a path, never an exception."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -35,7 +35,7 @@ _BOUND = re.compile(r"(?P<number>\d{1,9})(?P<percent>%)?", re.ASCII)
 
 
 def graph_metadata_problems(graph: DynamoGraphDeploymentSpec) -> Iterator[Problem]:
-    """What is wrong with the labels and annotations of every object of a graph."""
+    """Problems of the labels and annotations of every object of a graph."""
     yield from label_problems(graph.labels, "spec.labels")
     yield from annotation_problems(graph.annotations, "spec.annotations")
     for field, found, reserved in (
@@ -51,7 +51,7 @@ def graph_metadata_problems(graph: DynamoGraphDeploymentSpec) -> Iterator[Proble
 
 
 def metadata_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
-    """What is wrong with the labels and annotations that a component hands to its objects."""
+    """Problems of the labels and annotations that a component hands to its objects."""
     yield from label_problems(spec.labels, f"{path}.labels")
     yield from annotation_problems(spec.annotations, f"{path}.annotations")
     extra = spec.extra_pod_metadata
@@ -124,7 +124,7 @@ def update_warnings(spec: ComponentSpec, path: str) -> Iterator[Problem]:
 
 
 def _update_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
-    """How far an update may go beyond and below the replicas; a Recreate has no such bounds."""
+    """Surge and unavailability of an update; a Recreate has neither."""
     if spec.annotations.get(labels.STRATEGY) == _RECREATE:
         return
     extra = spec.extra_pod_metadata.annotations if spec.extra_pod_metadata else {}

@@ -46,7 +46,7 @@ def component_problems(
     settings: RenderSettings,
     most: int = MOST_PROBLEMS,
 ) -> tuple[Problem, ...]:
-    """What is wrong with a component, sorted by path: everything, but for more than `most` problems."""
+    """Problems of a component, sorted by path: everything, but for more than `most` problems."""
     own = spec_problems(component.spec, "spec", settings)
     account = account_problems(component.spec, component.metadata.namespace, "spec", settings)
     return first_problems(chain(own, account, lone_picker_problems(component)), most)
@@ -55,7 +55,7 @@ def component_problems(
 def spec_problems(
     spec: DynamoComponentDeploymentSpec, path: str, settings: RenderSettings
 ) -> Iterator[Problem]:
-    """What is wrong with a component's spec. `path` is where it stands."""
+    """Problems of a component's spec, which is at `path`."""
     has_misfits = yield from counted(_misfits(spec, path))
     yield from _size_problems(spec, path)
     yield from disruption_problems(spec, f"{path}.disruptionBudget")

@@ -12,7 +12,7 @@ _MOST = 2**31 - 1
 
 
 def disruption_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
-    """What is wrong with a component's disruption budget."""
+    """Problems of a component's disruption budget."""
     budget = spec.disruption_budget
     if budget is None:
         return

@@ -13,7 +13,7 @@ TYPE = "epp"
 
 
 def picker_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
-    """What is wrong with a component as an endpoint picker, if it is one."""
+    """Problems of a component as an endpoint picker, if it is one."""
     if spec.component_type != TYPE:
         return
     if spec.multinode is not None and spec.multinode.node_count > 1:
@@ -77,7 +77,7 @@ def lone_picker_problems(component: DynamoComponentDeployment) -> Iterator[Probl
 def graph_picker_problems(
     graph: DynamoGraphDeployment, settings: RenderSettings
 ) -> Iterator[Problem]:
-    """What is wrong with the endpoint pickers of a graph, all together."""
+    """Problems of the endpoint pickers of a graph, all together."""
     pickers = sorted(
         key for key, each in graph.spec.services.items() if each.component_type == TYPE
     )

@@ -47,7 +47,7 @@ def graph_problems(
     settings: RenderSettings,
     most: int = MOST_PROBLEMS,
 ) -> tuple[Problem, ...]:
-    """What is wrong with a graph, sorted by path: everything, but for more than `most` problems.
+    """Problems of a graph, sorted by path: everything, but for more than `most` problems.
 
     A graph that is too large is not validated further.
     """

@@ -10,7 +10,7 @@ from dynamo_graphs.validation.syntax import is_label_value, not_a_label_value
 
 
 def grove_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
-    """What is wrong with a graph because it is on Grove."""
+    """Problems of a graph because it is on Grove."""
     queue = graph.metadata.annotations.get(labels.KAI_QUEUE, "").strip()
     if not is_label_value(queue):
         path = f"metadata.annotations[{labels.KAI_QUEUE}]"

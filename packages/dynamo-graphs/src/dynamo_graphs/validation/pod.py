@@ -27,7 +27,7 @@ _MAX_PORT = 65535
 
 
 def pod_problems(spec: DynamoComponentDeploymentSpec, pod: Fields, path: str) -> Iterator[Problem]:
-    """What is wrong with the pod spec that the user lays over ours; its JSON types are right."""
+    """Problems of the pod spec that the user lays over ours; its JSON types are right."""
     main = pod.get("mainContainer") or {}
     at = f"{path}.mainContainer"
     if not (main.get("image") or "").strip():

@@ -50,7 +50,7 @@ def request_problems(
     config_bytes: int,
     most: int = MOST_PROBLEMS,
 ) -> tuple[Problem, ...]:
-    """What is wrong with a request, sorted by path: everything, but for more than `most` problems.
+    """Problems of a request, sorted by path: everything, but for more than `most` problems.
 
     `config_bytes` is the size of the profiler's configuration as it is handed over.
     """

@@ -20,7 +20,7 @@ _SHARED_MEMORY_PATH = "/dev/shm"  # noqa: S108  # the mount path that POSIX shar
 def volume_problems(
     spec: DynamoComponentDeploymentSpec, pod: Mapping[str, Any], path: str, framework: str
 ) -> Iterator[Problem]:
-    """What is wrong with the volumes of a component and with the mounts of all its containers."""
+    """Problems of the volumes of a component and with the mounts of all its containers."""
     yield from _shared_memory_problems(spec.shared_memory, path)
     claims: dict[str, str] = {}
     for index, mount in enumerate(spec.volume_mounts):

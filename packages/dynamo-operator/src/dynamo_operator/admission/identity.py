@@ -29,7 +29,7 @@ _log = structlog.get_logger()
 
 
 class _Claims(msgspec.Struct):
-    """The claims of a token that are used."""
+    """The fields of a token that are used."""
 
     sub: str = ""
 
@@ -66,7 +66,7 @@ def account_of(user: str) -> str:
 
 
 class OperatorIdentity:
-    """Our user name from SelfSubjectReview; "" until known, which is no user's name."""
+    """Our user name from SelfSubjectReview; "" until known, a name that no user has."""
 
     def __init__(self, client: Client, user: str = "") -> None:
         self.client = client

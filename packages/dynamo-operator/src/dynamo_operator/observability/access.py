@@ -38,7 +38,7 @@ class Access:
         self._client = client
         self._path = path
         self._readers: OrderedDict[bytes, float] = OrderedDict()
-        """When it was that each of them was last let in, by digest; also if that is long ago."""
+        """When each of them was last accepted, by digest, however long ago."""
         self._refused: OrderedDict[bytes, tuple[int, float]] = OrderedDict()
         self._asking = asyncio.Semaphore(_AT_ONCE)
         self._asking_again = asyncio.Semaphore(_AT_ONCE)

@@ -145,7 +145,7 @@ def _numbers(
 
 
 def _wanted(graph: DynamoGraphDeployment, cache: Cache) -> Iterator[Object]:
-    """An adapter, as it is made, for each service that is to have one."""
+    """The desired adapter of each service that has one enabled."""
     namespace, name = graph.metadata.namespace, graph.metadata.name
     for key, service in sorted(graph.spec.services.items()):
         if has_adapter(service):

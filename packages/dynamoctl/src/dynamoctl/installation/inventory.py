@@ -12,7 +12,7 @@ class StorageClass(Resource):
 
 
 class PodStatus(Struct):
-    """How far a pod is."""
+    """Status of a pod."""
 
     phase: str = ""
 

@@ -182,7 +182,7 @@ class ConnectionLimit:
 
     async def closed(self) -> NoReturn:
         """Raise the error that ended the accept loop; return only when cancelled."""
-        # `wait` leaves them alone when this is cancelled: a server that ends lets in until `close`.
+        # `wait` leaves them alone when this is cancelled: a server that ends accepts until `close`.
         ended, _ = await asyncio.wait(self._working, return_when=asyncio.FIRST_COMPLETED)
         for task in ended:
             task.result()

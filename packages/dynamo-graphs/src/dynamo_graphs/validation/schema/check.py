@@ -55,7 +55,7 @@ def _each_once(problems: Iterable[Problem]) -> Iterator[Problem]:
 
 
 def _problem_of_option(document: Object, field: str, options: list[str]) -> Iterator[Problem]:
-    """What is wrong with `apiVersion` or `kind`."""
+    """Problems of `apiVersion` or `kind`."""
     value = document.get(field)
     if value is None:
         yield Problem(field, "this field is required", ProblemKind.REQUIRED)
@@ -66,7 +66,7 @@ def _problem_of_option(document: Object, field: str, options: list[str]) -> Iter
 
 
 def _problems(resource: type[Resource], document: Object) -> Iterator[Problem]:
-    """What is wrong with the fields of a document that are there."""
+    """Problems of the fields of a document that are there."""
     schema = whole_schema(resource)
     stored = filled(document, schema)
     suggestions = Suggestions()

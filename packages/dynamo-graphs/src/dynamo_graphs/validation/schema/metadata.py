@@ -18,7 +18,7 @@ MAX_ANNOTATION_BYTES = 256 * 1024
 
 
 def metadata_problems(metadata: object) -> Iterator[Problem]:
-    """What is wrong with names, labels and annotations; wrong types are left to the schema."""
+    """Problems of names, labels and annotations; wrong types are left to the schema."""
     if metadata is None:
         metadata = {}
     if not isinstance(metadata, dict):

@@ -8,7 +8,7 @@ it was never done.
 from collections import Counter
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 import msgspec
 
@@ -20,6 +20,7 @@ from dynamo_graphs.status.pods import is_ready as is_pod_ready
 from dynamo_graphs.status.pods import pod_report
 from dynamo_graphs.validation import Problem
 from kube_runtime.kind import Object
+from kube_runtime.times import rfc3339
 from kube_runtime.types.meta import Condition
 
 WAITING = "waiting for pod"
@@ -212,7 +213,7 @@ def _info(
         unable=each.is_unable,
         fallback_covered=is_adapters and _is_covered(each, able),
         failures=each.failures,
-        last_attempt_time=_rfc3339(each.attempted_at),
+        last_attempt_time=rfc3339(each.attempted_at) if each.attempted_at else None,
     )
 
 
@@ -291,10 +292,6 @@ def _condition(
     if len(text) > _MESSAGE_LIMIT:
         text = text[: _MESSAGE_LIMIT - 1] + "…"
     return Condition(type_, status, reason, text, observed_generation=model.metadata.generation)
-
-
-def _rfc3339(time: datetime | None) -> str | None:
-    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if time else None
 
 
 def noted(model: DynamoModel, endpoint: Endpoint) -> bool:

@@ -6,12 +6,13 @@ make it another: an adapter that scales all day would keep the deadline from eve
 """
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 import msgspec
 
 from dynamo_graphs.api import names
 from dynamo_graphs.api.graph import DynamoGraphDeployment, ProgressStatus
+from kube_runtime.times import rfc3339
 
 DEADLINE_SECONDS = 7800
 """What a graph has that says nothing: more than the two hours that a model may take to load."""
@@ -46,7 +47,7 @@ def advance(
         return Advance()
     deadline = DEADLINE_SECONDS if deadline_seconds is None else deadline_seconds
     if stored is None or not _is_about(stored, goal, generation) or ready > stored.ready_replicas:
-        time = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        time = rfc3339(now)
         return Advance(
             ProgressStatus(ready, time, generation, goal), requeue_after_seconds=float(deadline)
         )

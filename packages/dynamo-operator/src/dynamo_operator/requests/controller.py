@@ -53,6 +53,7 @@ from kube_runtime.controller.events import Recorder
 from kube_runtime.controller.worker import WorkEnded
 from kube_runtime.errors import Invalid
 from kube_runtime.kind import Key
+from kube_runtime.times import utc_now
 from kube_runtime.types.batch import Job
 from kube_runtime.types.core import ServiceAccount
 from kube_runtime.types.meta import Condition, Resource
@@ -194,7 +195,7 @@ class RequestController:
 
     async def _begin(self, request: DynamoGraphDeploymentRequest) -> Result:
         is_offline = uses_ai_configurator(accepted_spec(request))
-        return await self._tell(request, status.begun(request, _now(), is_offline=is_offline))
+        return await self._tell(request, status.begun(request, utc_now(), is_offline=is_offline))
 
     async def _taken(self, request: DynamoGraphDeploymentRequest, job: Job) -> Result:
         blocked = name_conflict(job, request)
@@ -218,7 +219,7 @@ class RequestController:
     ) -> Result:
         end, said = end_of(job) or Condition("Failed", "True"), _said(facts)
         text = failure(end, await self.facts.live_pods(request), said)
-        return await self._tell(request, status.profiling_failed(request, text, said, _now()))
+        return await self._tell(request, status.profiling_failed(request, text, said, utc_now()))
 
     async def _vanished(self, request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Result:
         name = request.status.profiling_job_name or "of the request"
@@ -226,7 +227,7 @@ class RequestController:
             f"profiling job {name} was deleted before the operator read its results. Create a new "
             "DGDR to profile again"
         )
-        told = status.profiling_failed(request, text, _said(facts), _now())
+        told = status.profiling_failed(request, text, _said(facts), utc_now())
         return await self._tell(request, told)
 
     async def _harvest(self, request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Result:
@@ -237,7 +238,7 @@ class RequestController:
             text = str(error)
         except Invalid as error:
             text = f"the API server does not store the profiling results: {error.message}"
-        told = status.not_generated(request, unread(text, said), said, _now())
+        told = status.not_generated(request, unread(text, said), said, utc_now())
         return await self._tell(request, told)
 
     async def _record(
@@ -265,7 +266,7 @@ class RequestController:
             *(request, output, said),
             target=at if spec.auto_apply else None,
             warnings=tuple(warnings),
-            now=_now(),
+            now=utc_now(),
         )
         return await self._tell(request, told)
 
@@ -352,7 +353,3 @@ def with_new_names(output: ProfilingResult, renamed: Mapping[str, str]) -> Profi
 
 def _said(facts: RequestFacts) -> ProfilingProgress:
     return progress(facts.output.data) if facts.output is not None else ProfilingProgress()
-
-
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

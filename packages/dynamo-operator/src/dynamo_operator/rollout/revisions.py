@@ -30,6 +30,7 @@ from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches
 from kube_runtime.errors import Forbidden, Invalid, NotFound
 from kube_runtime.kind import Key, Object
+from kube_runtime.times import utc_now
 from kube_runtime.types.core import Pod
 from kube_runtime.types.meta import Resource
 
@@ -59,7 +60,7 @@ def observed_revisions(
 
 def rolling_update_status(graph: DynamoGraphDeployment, rollout: Rollout) -> Object:
     """The part of a graph's status about its rollout, as it is now."""
-    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    now = utc_now()
     found = rolling_update(graph, rollout, now)
     return {"rollingUpdate": msgspec.to_builtins(found)} if found else {}
 

@@ -10,7 +10,6 @@ changed is taken from its former manager, so that an apply without it keeps it, 
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import ClassVar
 
 from dynamo_graphs.api.graph import DynamoGraphDeployment
@@ -40,6 +39,7 @@ from kube_runtime.controller.events import Recorder
 from kube_runtime.errors import NotFound
 from kube_runtime.kind import Key, Object
 from kube_runtime.rate_limits import WriteRate
+from kube_runtime.times import utc_now
 from kube_runtime.types.meta import Resource
 
 FIELD_MANAGER = "dynamo-operator-scaling"
@@ -121,7 +121,7 @@ class ScalingController:
             self.write_pace.note(found.metadata.uid)
             self._report(found, graph, spec, before)
             is_scaled = True
-        status = acting_status(found, spec, graph, _now() if is_scaled else None)
+        status = acting_status(found, spec, graph, utc_now() if is_scaled else None)
         if not is_scaled and (wait := self.pace.wait(found, status)):
             return Result(wait)
         await patch_status(self.writer, found, status, pace=None if is_scaled else self.pace)
@@ -184,7 +184,3 @@ class ScalingController:
         if stored is not found:
             self.recorder.event(found, reason="UpdateFailed", message=text, warning=True)
         return Result(REJECTED_RETRY_SECONDS)
-
-
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

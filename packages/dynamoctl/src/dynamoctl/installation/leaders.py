@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from dynamoctl.installation.checks import CheckResult, Finding
-from kube_runtime.coordination.micro_time import seconds_between
+from kube_runtime.times import seconds_between
 from kube_runtime.types.coordination import Lease
 
 LEADER = "Cluster-wide Operator"

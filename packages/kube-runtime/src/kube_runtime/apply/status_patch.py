@@ -5,7 +5,6 @@ condition unless the status really changed.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import msgspec
@@ -13,6 +12,7 @@ import msgspec
 from kube_runtime.apply.writer import Writer
 from kube_runtime.kind import Object
 from kube_runtime.rate_limits import Debounce, WriteActivity, WriteRate
+from kube_runtime.times import utc_now
 from kube_runtime.types.meta import Condition, Resource
 
 R = TypeVar("R", bound=Resource)
@@ -169,7 +169,7 @@ def difference(resource: Resource, wanted: Mapping[str, Any]) -> Object:
     if "conditions" in wanted:
         old = _conditions(resource)
         stored["conditions"] = [_complete(each) for each in old]
-        status["conditions"] = with_transition_times(wanted["conditions"], old, now=_now())
+        status["conditions"] = with_transition_times(wanted["conditions"], old, now=utc_now())
     return merge_patch({name: stored.get(name) for name in status}, status)
 
 
@@ -237,7 +237,3 @@ def _complete(condition: Condition) -> Object:
     if condition.observed_generation is not None:
         body["observedGeneration"] = condition.observed_generation
     return body
-
-
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

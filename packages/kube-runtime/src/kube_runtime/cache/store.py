@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Generic, TypeAlias
 
 import structlog
@@ -20,6 +19,7 @@ from kube_runtime.cache.index import Index
 from kube_runtime.cache.pending_writes import InFlightWrite, Overlay, Relist
 from kube_runtime.errors import DecodeError
 from kube_runtime.kind import Key
+from kube_runtime.times import utc_now
 from kube_runtime.types.meta import R, Resource, equal_but_for_version
 from kube_runtime.watch.events import Broken, Changed, Event, Present, Removed, Started, Synced
 from kube_runtime.watch.selector import EVERYTHING, Selector
@@ -281,7 +281,7 @@ class Store(Generic[R]):
         if shown is None or shown.metadata.uid != uid:
             return
         if shown.metadata.deletion_timestamp is None:
-            now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            now = utc_now()
             metadata = replace(shown.metadata, deletion_timestamp=now)
             older = self._known_versions(key)
             self._tell(self._hold(key, replace(shown, metadata=metadata), older, is_deletion=True))

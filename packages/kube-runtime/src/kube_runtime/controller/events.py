@@ -34,6 +34,7 @@ from kube_runtime.kind import Key, Kind, Object
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.rate_limits import WriteActivity
 from kube_runtime.text import fitted
+from kube_runtime.times import rfc3339
 from kube_runtime.types.core import Event
 from kube_runtime.types.meta import Resource
 
@@ -287,7 +288,7 @@ class EventWriter:
             self._remember(pending.series, pending.count)
 
     async def _raise_count(self, pending: _Pending, count: int | None) -> Event:
-        patch: Object = {"message": pending.message, "lastTimestamp": _rfc3339(pending.until)}
+        patch: Object = {"message": pending.message, "lastTimestamp": rfc3339(pending.until)}
         if count is not None:
             patch["count"] = count
         event = await self._client.merge_patch(Event, pending.key, patch)
@@ -319,8 +320,8 @@ class EventWriter:
             "reason": series.reason,
             "message": pending.message,
             "count": pending.count,
-            "firstTimestamp": _rfc3339(pending.since),
-            "lastTimestamp": _rfc3339(pending.until),
+            "firstTimestamp": rfc3339(pending.since),
+            "lastTimestamp": rfc3339(pending.until),
             "source": {"component": series.component},
             "reportingComponent": series.component,
             "reportingInstance": self._instance,
@@ -360,7 +361,3 @@ def _namespace_is_going(error: OperatorError) -> bool:
 
 def _now() -> float:
     return asyncio.get_running_loop().time()
-
-
-def _rfc3339(time: datetime) -> str:
-    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -17,9 +17,9 @@ import structlog
 
 from kube_runtime.cache.store import Change, Store
 from kube_runtime.client.requests import Client
-from kube_runtime.coordination.micro_time import seconds_between
 from kube_runtime.errors import OperatorError
 from kube_runtime.kind import Key
+from kube_runtime.times import seconds_between
 from kube_runtime.types.coordination import Lease
 
 _log = structlog.get_logger()

@@ -18,9 +18,9 @@ from typing import NoReturn
 import structlog
 
 from kube_runtime.client.requests import Client
-from kube_runtime.coordination.micro_time import microtime
 from kube_runtime.errors import Conflict, NotFound, OperatorError
 from kube_runtime.kind import Key, Object
+from kube_runtime.times import microtime
 from kube_runtime.types.coordination import Lease, LeaseSpec
 
 _log = structlog.get_logger()

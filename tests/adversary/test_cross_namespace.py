@@ -23,6 +23,8 @@ from cluster.requests.playing import (
     a_request,
     digest,
     documents,
+    tell,
+    terminated,
 )
 from cluster.world import World
 from kube_runtime.kind import Object
@@ -175,5 +177,39 @@ def test_results_that_no_pod_vouches_for_lead_nowhere_else(
     player.writes(config_with_planner_yaml=documents(a_graph()))
     player.succeeds()
     failed = player.is_in("Failed")
-    assert "no pod of the profiling Job reports the digests" in failed["status"]["message"]
+    assert "no pod of the profiling Job that runs" in failed["status"]["message"]
+    assert [] == foreign.list(GRAPH)
+
+
+def test_a_pod_that_only_names_the_job_as_its_owner_confirms_nothing(
+    kinds: ControlPlane, world: World, foreign: World, player: Player, operator: OperatorProcess
+) -> None:
+    assert operator.ended is None
+    accept_requests(kinds, world.namespace, foreign.namespace)
+    mallory = Tenant(kinds, world.namespace, "mallory").create()
+    mallory.may("create", "pods", group="")
+    world.create(REQUEST, leading(foreign))
+    player.is_in("Profiling")
+    real = player.pod()
+    (owner,) = real["metadata"]["ownerReferences"]
+    forged = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "forged",
+            "labels": {"job-name": owner["name"]},
+            "ownerReferences": [owner],
+        },
+        "spec": {
+            "serviceAccountName": real["spec"]["serviceAccountName"],
+            "containers": [{"name": "output-copier", "image": "r/forged:1"}],
+        },
+    }
+    mallory.run("create", "-f", "-", body=forged)
+    planted = documents(a_graph())
+    player.writes(config_with_planner_yaml=planted)
+    tell(world, "forged", "Succeeded", {"output-copier": terminated(0, digest(planted))})
+    player.succeeds()
+    failed = player.is_in("Failed")
+    assert "no pod of the profiling Job that runs" in failed["status"]["message"]
     assert [] == foreign.list(GRAPH)

@@ -16,6 +16,7 @@ from devcluster.layout import Layout, Plan
 from devcluster.network_namespace import NODE_ADDRESS
 from devcluster.node_components import KUBELET_CLIENT, NODE_USERS, write_node_credentials
 from devcluster.ports import LOOPBACK
+from devcluster.webhook_client import webhook_client_flags, write_webhook_client
 
 MANIFESTS = Path(__file__).with_name("manifests")
 SERVICE_NETWORK = "10.96.0.0/16"
@@ -57,6 +58,7 @@ def write_credentials(layout: Layout, plan: Plan) -> None:
     for name, pair in pairs.items():
         pair.write(layout.pki, name)
     write_key_pair(layout.pki, "service-account")
+    write_webhook_client(layout)
     if plan.is_real:
         write_node_credentials(layout, authority)
 
@@ -118,6 +120,7 @@ def kube_apiserver(layout: Layout, plan: Plan) -> list[str]:
         f"--audit-policy-file={MANIFESTS / 'audit-policy.yaml'}",
         f"--audit-log-path={layout.audit_log}",
         "--audit-log-maxbackup=2",
+        *webhook_client_flags(layout),
         "--profiling=false",
     ]
 

@@ -6,11 +6,28 @@ import pytest
 
 from dynamo_graphs.plan.request_digest import is_signed
 from dynamo_graphs.plan.request_output import BadOutput
-from kube_runtime.types.batch import Job, JobPod, JobPodStatus
+from kube_runtime.kind import Object
+from kube_runtime.types.batch import JobInFull, JobPodInFull, JobPodStatus, JobSpec, PodTemplate
 from kube_runtime.types.core import ContainerState, ContainerStatus, Terminated
 from kube_runtime.types.meta import Metadata, OwnerReference
 
-JOB = Job(Metadata(name="profile-r", namespace="n", uid="job"))
+TOKEN = {
+    "name": "kube-api-access-x",
+    "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount",
+    "readOnly": True,
+}
+RESULTS = {"name": "results", "mountPath": "/data"}
+TEMPLATE: Object = {
+    "serviceAccountName": "profiling",
+    "containers": [
+        {"name": "profiler", "image": "p:1", "args": ["a"], "volumeMounts": [RESULTS]},
+        {"name": "output-copier", "image": "o:1", "volumeMounts": [RESULTS]},
+    ],
+    "volumes": [{"name": "results", "emptyDir": {}}],
+}
+JOB = JobInFull(
+    Metadata(name="profile-r", namespace="n", uid="job"), spec=JobSpec(PodTemplate(TEMPLATE))
+)
 DATA = {"config_with_planner.yaml": "graph", "profiler_status.yaml": "phase: Done"}
 
 
@@ -22,16 +39,33 @@ def report(**files: str) -> str:
     )
 
 
+def running(change: Object, *, of: str = "") -> Object:
+    """The template's pod spec with a change, of the container `of` or of the whole spec."""
+    if not of:
+        return {**TEMPLATE, **change}
+    containers = [
+        {**container, **change} if container["name"] == of else container
+        for container in TEMPLATE["containers"]
+    ]
+    return {**TEMPLATE, "containers": containers}
+
+
 def pod(
-    message: str, *, owner: str = "job", container: str = "output-copier", code: int = 0
-) -> JobPod:
+    message: str,
+    *,
+    owner: str = "job",
+    container: str = "output-copier",
+    code: int = 0,
+    spec: Object = TEMPLATE,
+) -> JobPodInFull:
     """A pod whose container has ended with that message."""
     reference = OwnerReference(
         api_version="batch/v1", kind="Job", name="profile-r", uid=owner, controller=True
     )
     ended = ContainerState(terminated=Terminated(code, message=message))
     status = JobPodStatus(container_statuses=(ContainerStatus(container, state=ended),))
-    return JobPod(Metadata(name="p", namespace="n", owner_references=(reference,)), status=status)
+    metadata = Metadata(name="p", namespace="n", owner_references=(reference,))
+    return JobPodInFull(metadata, spec=spec, status=status)
 
 
 def test_what_the_job_wrote_is_signed() -> None:
@@ -61,6 +95,50 @@ def test_anything_else_is_refused(message: str) -> None:
         pod(""),
     ],
 )
-def test_pods_of_others_and_other_words_sign_nothing(found: JobPod) -> None:
+def test_pods_of_others_and_other_words_sign_nothing(found: JobPodInFull) -> None:
     assert not is_signed(JOB, [found], DATA)
     assert not is_signed(None, [pod(report(config_with_planner="graph"))], DATA)
+
+
+def test_pods_that_report_different_results_confirm_none() -> None:
+    pods = [pod(report(config_with_planner=text)) for text in ("graph", "other")]
+    with pytest.raises(BadOutput, match="something else changed it"):
+        is_signed(JOB, pods, DATA)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {},
+        running({"serviceAccountName": "another"}),
+        running({"shareProcessNamespace": True}),
+        running({"hostPID": True}),
+        running({"volumes": [{"name": "results", "configMap": {"name": "forged"}}]}),
+        running({"image": "forged:1"}, of="output-copier"),
+        running({"command": ["sh"]}, of="output-copier"),
+        running({"args": ["b"]}, of="profiler"),
+        running({"env": [{"name": "PYTHONPATH", "value": "/forged"}]}, of="profiler"),
+        running({"envFrom": [{"secretRef": {"name": "forged"}}]}, of="profiler"),
+        running({"lifecycle": {"postStart": {"exec": {"command": ["sh"]}}}}, of="profiler"),
+        running({"volumeMounts": []}, of="profiler"),
+        running(
+            {"volumeMounts": [RESULTS, {"name": "forged", "mountPath": "/data/graph.yaml"}]},
+            of="output-copier",
+        ),
+        running({"initContainers": [{"name": "i", "volumeMounts": [RESULTS]}]}),
+        running({"ephemeralContainers": [{"name": "e", "volumeMounts": [RESULTS]}]}),
+        running(
+            {"containers": [*TEMPLATE["containers"], {"name": "s", "volumeMounts": [RESULTS]}]}
+        ),
+        running({"containers": TEMPLATE["containers"][1:]}),
+    ],
+)
+def test_a_pod_that_runs_something_else_confirms_nothing(spec: Object) -> None:
+    assert not is_signed(JOB, [pod(report(config_with_planner="graph"), spec=spec)], DATA)
+
+
+def test_what_admission_adds_to_pods_does_no_harm() -> None:
+    sidecar = {"name": "s", "image": "s:1", "volumeMounts": [TOKEN]}
+    spec = running({"volumeMounts": [RESULTS, TOKEN]}, of="profiler")
+    spec = {**spec, "containers": [*spec["containers"], sidecar], "nodeName": "a"}
+    assert is_signed(JOB, [pod(report(config_with_planner="graph"), spec=spec)], DATA)

@@ -12,3 +12,6 @@ PROFILER, COPIER = "profiler", "output-copier"
 
 OWN_VARIABLES = ("DGDR_NAME", "DGDR_NAMESPACE", "DGDR_UID")
 """Variables that identify the request to the profiler; a user cannot set them."""
+
+TOKEN_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105  a path
+"""Where every client looks for a ServiceAccount's token, and where admission mounts one."""

@@ -3,51 +3,97 @@
 Every pod with the profiling ServiceAccount, and every user who may write ConfigMaps, may write the ConfigMap
 with the results. The copier therefore reports a digest of each file as its termination message, in the format
 of sha256sum. Only kubelets write the status of pods.
+
+A user who may create pods can create one that names the Job as its owner. So a report confirms results only
+if the pod runs what the Job's template says, and all reports of one Job must agree.
 """
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
-from dynamo_graphs.api.profiling import COPIER, MOCKED_RESULTS_FILE, RESULTS_FILE
+from dynamo_graphs.api.profiling import COPIER, MOCKED_RESULTS_FILE, RESULTS_FILE, TOKEN_FOLDER
 from dynamo_graphs.plan.request_output import BadOutput
 from kube_runtime.apply.result import controls
-from kube_runtime.types.batch import Job, JobPod
+from kube_runtime.kind import Object
+from kube_runtime.types.batch import JobInFull, JobPodInFull
 
 _DIGEST_LENGTH = 64
 _SIGNED = (RESULTS_FILE, MOCKED_RESULTS_FILE)
+_PROGRAM = ("image", "command", "args", "env", "envFrom", "workingDir", "lifecycle")
+"""Fields of a container that decide what it runs."""
+_CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 
 
-def is_signed(job: Job | None, pods: Iterable[JobPod], data: Mapping[str, str]) -> bool:
-    """Whether a pod of the Job vouches for the results; False if no pod says anything about them.
+def is_signed(job: JobInFull | None, pods: Iterable[JobPodInFull], data: Mapping[str, str]) -> bool:
+    """Whether a pod that runs the Job's template reports these results; False if none does.
 
     Raises:
-        BadOutput: the Job wrote other results than these.
+        BadOutput: a pod of the Job reports other results than these.
     """
-    reports = list(_reports(job, pods))
-    if not reports:
+    if job is None:
         return False
+    reports = [(pod, digests) for pod in pods if controls(job, pod) for digests in _reports(pod)]
     found = {
         name: hashlib.sha256(data[name].encode()).hexdigest() for name in _SIGNED if name in data
     }
-    if found not in reports:
+    if any(digests != found for _, digests in reports):
         raise BadOutput(
             "the output ConfigMap differs from what the profiling Job wrote (the digests that "
             "its pod reported do not match): something else changed it"
         )
-    return True
+    return any(runs_template(job.spec.template.spec, pod.spec) for pod, _ in reports)
 
 
-def _reports(job: Job | None, pods: Iterable[JobPod]) -> Iterator[dict[str, str]]:
-    """The digests of each file, as far as copiers that ended well report them."""
-    for pod in pods:
-        if job is None or not controls(job, pod):
-            continue
-        for each in pod.status.container_statuses:
-            ended = each.state.terminated
-            has_copied = each.name == COPIER and ended is not None and not ended.exit_code
-            report = _digests(ended.message) if ended is not None and has_copied else {}
-            if report:
-                yield report
+def runs_template(template: Object, pod: Object) -> bool:
+    """Whether a pod runs the programs of a template, as the same ServiceAccount and on the same volumes.
+
+    Admission may add containers and volumes, such as sidecars, that mount no volume of the template.
+    """
+    same = ("serviceAccountName", "shareProcessNamespace", "hostPID")
+    if any(template.get(field) != pod.get(field) for field in same):
+        return False
+    volumes, theirs = _named(template, "volumes"), _named(pod, "volumes")
+    if any(theirs.get(name) != volume for name, volume in volumes.items()):
+        return False
+    containers = _named(template, "containers")
+    added = [
+        container
+        for kind in _CONTAINERS
+        for container in pod.get(kind) or ()
+        if kind != "containers" or container["name"] not in containers
+    ]
+    if any(mount["name"] in volumes for container in added for mount in _mounts(container)):
+        return False
+    running = _named(pod, "containers")
+    return all(_runs(container, running.get(name)) for name, container in containers.items())
+
+
+def _runs(container: Object, running: Object | None) -> bool:
+    if running is None or any(container.get(name) != running.get(name) for name in _PROGRAM):
+        return False
+    wanted, mounts = _mounts(container), _mounts(running)
+    added = [mount for mount in mounts if mount not in wanted]
+    return all(mount in mounts for mount in wanted) and all(
+        mount["mountPath"] == TOKEN_FOLDER for mount in added
+    )
+
+
+def _named(spec: Object, field: str) -> dict[str, Any]:
+    return {item["name"]: item for item in spec.get(field) or ()}
+
+
+def _mounts(container: Object) -> list[Any]:
+    return container.get("volumeMounts") or []
+
+
+def _reports(pod: JobPodInFull) -> Iterator[dict[str, str]]:
+    """The digests of each file, if the copier ended well and reports them."""
+    for container in pod.status.container_statuses:
+        ended = container.state.terminated
+        has_copied = container.name == COPIER and ended is not None and not ended.exit_code
+        if report := _digests(ended.message) if ended is not None and has_copied else {}:
+            yield report
 
 
 def _digests(text: str) -> dict[str, str]:

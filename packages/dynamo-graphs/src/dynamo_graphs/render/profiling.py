@@ -50,7 +50,7 @@ from typing import Any
 import msgspec
 
 from dynamo_graphs.api import labels, names
-from dynamo_graphs.api.profiling import COPIER, OWN_VARIABLES, PROFILER
+from dynamo_graphs.api.profiling import COPIER, OWN_VARIABLES, PROFILER, TOKEN_FOLDER
 from dynamo_graphs.api.request import (
     ConfigMapReference,
     DynamoGraphDeploymentRequest,
@@ -79,7 +79,6 @@ SHORTEST_TTL_SECONDS = 60
 """A Job that is gone at once takes the cause of its failure along, before it was read."""
 
 _USER = 1000
-_TOKEN_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105  a path
 _TOKEN_SECONDS = 3607  # the API server's own choice for tokens of pods
 _SCRIPT = "copy_profiling_output.sh"
 _OUTPUT, _BASE, _CACHE, _TOKEN = "profiling-output", "profiling-config", "model-cache", "api-access"
@@ -305,7 +304,7 @@ def _volumes(
 
 def _token_mount() -> Object:
     """Where every client looks. The API server mounts no second token over it, nor leaves it out."""
-    return {"name": _TOKEN, "mountPath": _TOKEN_FOLDER, "readOnly": True}
+    return {"name": _TOKEN, "mountPath": TOKEN_FOLDER, "readOnly": True}
 
 
 def _token_sources() -> list[Object]:

@@ -279,11 +279,11 @@ class RequestController:
             BadOutput: another than the Job wrote them, or nothing shows who did and they lead elsewhere.
         """
         data = facts.output.data if facts.output is not None else {}
-        pods = await self.facts.live_pods(request)
-        if not is_signed(facts.job, pods, data) and namespace != request.metadata.namespace:
+        job, pods = await self.facts.witnesses(request, facts.job)
+        if not is_signed(job, pods, data) and namespace != request.metadata.namespace:
             raise BadOutput(
-                "no pod of the profiling Job reports the digests of the results, which are "
-                f"required to create objects in namespace {namespace}"
+                "no pod of the profiling Job that runs the Job's template reports the digests of the "
+                f"results, which are required to create objects in namespace {namespace}"
             )
 
     async def _create(self, request: DynamoGraphDeploymentRequest) -> Result:

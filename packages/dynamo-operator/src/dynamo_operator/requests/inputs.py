@@ -26,7 +26,7 @@ from kube_runtime.cache.informer import Informer, Watches
 from kube_runtime.client.requests import Client
 from kube_runtime.errors import NotFound
 from kube_runtime.kind import Key
-from kube_runtime.types.batch import Job, JobPod, Output
+from kube_runtime.types.batch import Job, JobInFull, JobPod, JobPodInFull, Output
 from kube_runtime.types.core import PersistentVolumeClaim
 from kube_runtime.types.meta import Resource
 
@@ -135,6 +135,19 @@ class RequestInputs:
             JobPod, namespace=request.metadata.namespace, labels=f"job-name={job}"
         )
         return tuple([each async for page in pages for each in page.items])
+
+    async def witnesses(
+        self, request: DynamoGraphDeploymentRequest, job: Job | None
+    ) -> tuple[JobInFull | None, tuple[JobPodInFull, ...]]:
+        """The same Job and its pods with their specs, as the API server has them now."""
+        key = job_key(request)
+        pages = self.client.pages(
+            JobPodInFull, namespace=key.namespace, labels=f"job-name={key.name}"
+        )
+        live = await self.live(JobInFull, key)
+        is_same = live and job and live.metadata.uid == job.metadata.uid
+        found = tuple([pod async for page in pages for pod in page.items])
+        return (live if is_same else None), found
 
     async def _to_start(self, request: DynamoGraphDeploymentRequest) -> RequestFacts:
         job = await self.live(Job, job_key(request))

@@ -3,6 +3,7 @@
 OperatorError
 ├─ ConfigError            unusable kubeconfig, settings or certificate: exit with one clear line
 ├─ Unreachable            no answer: connection refused, TLS failure, timeout
+│  ├─ NoAnswer            connected, and no answer in time: the API server may still be working on it
 │  └─ Untrusted           its certificate is not one that we trust; waiting does not help
 ├─ ApiError               the API server answered with an error
 │  ├─ Unauthorized 401 · Forbidden 403 · NotFound 404 · Conflict 409 · Expired 410 · Invalid 400 and 422
@@ -31,6 +32,14 @@ class ConfigError(OperatorError):
 
 class Unreachable(OperatorError):
     """The API server gave no answer; whether a write took effect is unknown."""
+
+
+class NoAnswer(Unreachable):
+    """The API server took a request and did not answer within `waited_seconds`; it may still be at work."""
+
+    def __init__(self, message: str, waited_seconds: float) -> None:
+        super().__init__(message)
+        self.waited_seconds = waited_seconds
 
 
 class Untrusted(Unreachable):

@@ -16,7 +16,7 @@ from kube_runtime.client.auth import TlsMaterial
 from kube_runtime.client.http import AiohttpTransport
 from kube_runtime.client.requests import Client
 from kube_runtime.client.transport import Request
-from kube_runtime.errors import ConfigError, Forbidden, Unauthorized, Unreachable
+from kube_runtime.errors import ConfigError, Forbidden, NoAnswer, Unauthorized, Unreachable
 from kube_runtime.types.apps import Deployment
 from scripted.server import an_authority, server_tls, serving
 from scripted.transport import Plain
@@ -192,8 +192,9 @@ async def test_a_server_that_does_not_answer_in_time() -> None:
         return web.Response()
 
     async with serving(handler) as url:
-        with pytest.raises(Unreachable, match=r"no answer to GET /x within 0\.1 s"):
+        with pytest.raises(NoAnswer, match=r"no answer to GET /x within 0\.1 s") as raised:
             await answer_of(Plain(url), Request("GET", "/x", timeout_seconds=0.1))
+        assert 0.1 == raised.value.waited_seconds
         released.set()
 
 

@@ -12,8 +12,10 @@ from kube_runtime.errors import (
     Conflict,
     Forbidden,
     Invalid,
+    NoAnswer,
     NotFound,
     OperatorError,
+    ServerFailure,
     Throttled,
     Unreachable,
 )
@@ -90,6 +92,17 @@ async def test_an_outage_backs_off_with_one_line(error: Exception) -> None:
     gaps = world.controller.gaps()
     assert 0.05 <= gaps[0] <= 0.1
     assert 0.2 <= gaps[2] <= 0.4
+
+
+@pytest.mark.parametrize(
+    "error",
+    [NoAnswer("no answer within 30 s", 30), api_error(ServerFailure, 504, "Timeout")],
+    ids=lambda error: type(error).__name__,
+)
+async def test_a_request_without_an_answer_is_not_repeated_at_once(error: Exception) -> None:
+    world = failing(*[error] * 2)
+    await logs_of(world)
+    assert all(gap >= 30 for gap in world.controller.gaps())
 
 
 async def test_what_the_server_asks_for_is_waited_for() -> None:

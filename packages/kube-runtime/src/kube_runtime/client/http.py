@@ -14,7 +14,7 @@ import aiohttp
 
 from kube_runtime.client.auth import Credentials
 from kube_runtime.client.transport import Answer, Request
-from kube_runtime.errors import ConfigError, Unreachable, Untrusted
+from kube_runtime.errors import ConfigError, NoAnswer, Unreachable, Untrusted
 
 USER_AGENT = "kube-runtime"
 CONNECT_SECONDS = 10.0
@@ -106,9 +106,7 @@ class AiohttpTransport:
                 proxy=self.credentials.proxy,
             )
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            is_untrusted = isinstance(error, aiohttp.ClientConnectorCertificateError)
-            failure = Untrusted if is_untrusted else Unreachable
-            raise failure(f"{server}: {_why(error, request)}") from error
+            raise _failure(error, f"{server}: {_why(error, request)}", request) from error
         lower = {name.lower(): value for name, value in response.headers.items()}
         return Answer(
             response.status, lower, _Body(response, server, request), partial(_end, response)
@@ -187,6 +185,19 @@ def _end(response: aiohttp.ClientResponse) -> None:
     if connection is not None and connection.transport is not None:
         connection.transport.abort()
     response.close()
+
+
+def _failure(error: Exception, text: str, request: Request) -> Unreachable:
+    """The error of a request that got no response."""
+    match error:
+        case aiohttp.ClientConnectorCertificateError():
+            return Untrusted(text)
+        case aiohttp.ConnectionTimeoutError():
+            return Unreachable(text)
+        case TimeoutError():
+            return NoAnswer(text, request.timeout_seconds or 0.0)
+        case _:
+            return Unreachable(text)
 
 
 def _why(error: Exception, request: Request) -> str:

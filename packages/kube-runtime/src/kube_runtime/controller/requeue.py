@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kube_runtime.controller.worker import WorkBusy
-from kube_runtime.errors import ApiError, Conflict, Forbidden, Invalid, OperatorError
+from kube_runtime.errors import ApiError, Conflict, Forbidden, Invalid, NoAnswer, OperatorError
 from kube_runtime.rate_limits import Backoff
 
 CONFLICT = Backoff(first_seconds=0.05, limit_seconds=60)
 OUTAGE = Backoff(first_seconds=0.1, limit_seconds=300)
 REFUSAL = Backoff(first_seconds=60, limit_seconds=600)
 _QUIET_CONFLICTS = 5
+SERVER_TIMEOUT_SECONDS = 34.0
+"""After which the API server ends a request with 504 (`requestTimeoutUpperBound` in k8s.io/apiserver)."""
 BUSY = Backoff(first_seconds=2, limit_seconds=60)
 
 
@@ -28,7 +30,7 @@ class Retry:
 
 def retry(error: BaseException, failures: int) -> Retry:
     """Choose the retry for an error of a reconcile that failed `failures` times in a row before."""
-    asked = error.retry_after_seconds or 0.0 if isinstance(error, ApiError) else 0.0
+    asked = _least_seconds(error)
     match error:
         case Conflict():
             return Retry(CONFLICT, "debug" if failures < _QUIET_CONFLICTS else "warning", asked)
@@ -40,3 +42,20 @@ def retry(error: BaseException, failures: int) -> Retry:
             return Retry(OUTAGE, "warning", asked)
         case _:
             return Retry(OUTAGE, "exception")
+
+
+def _least_seconds(error: BaseException) -> float:
+    """How long the API server wants to be left alone.
+
+    After a request that got no answer in time it is overloaded, or needs that long for this one object, and
+    may still be at work. Immediate retries would keep it busy, and delay other requests and Leases.
+    """
+    match error:
+        case NoAnswer():
+            return error.waited_seconds
+        case ApiError(code=504):
+            return max(error.retry_after_seconds or 0.0, SERVER_TIMEOUT_SECONDS)
+        case ApiError():
+            return error.retry_after_seconds or 0.0
+        case _:
+            return 0.0

@@ -14,10 +14,10 @@ from dynamo_graphs.api.profiling import RESULTS_FILE, STATUS_FILE
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_graphs.facts import Facts
+from dynamo_graphs.offline.tree import component_tree, graph_tree
 from dynamo_graphs.plan.request import RequestState
 from dynamo_graphs.plan.request_graph import completed, target
 from dynamo_graphs.plan.request_output import BadOutput, ProfilingProgress, found, progress
-from dynamo_graphs.render.everything import component_tree, graph_tree
 from dynamo_graphs.render.profiling import placement, profiling_job
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.status import request as request_status

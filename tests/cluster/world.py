@@ -54,6 +54,13 @@ class World:
         full = {**body, "metadata": metadata}
         return self._request("PATCH", path, full, "application/apply-patch+yaml")
 
+    def reapplied(self, kind: Kind, body: Object, manager: str) -> Object:
+        """The object as it would be after a forced apply of that field manager. Nothing is written."""
+        name = body["metadata"]["name"]
+        query = f"?fieldManager={manager}&force=true&dryRun=All"
+        path = kind.path(self.namespace, name) + query
+        return self._request("PATCH", path, body, "application/apply-patch+yaml")
+
     def get(self, kind: Kind, name: str) -> Object | None:
         """The object, or None when it does not exist."""
         try:

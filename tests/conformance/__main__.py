@@ -47,10 +47,11 @@ def _lines(found: list[Verdict], *, explained: bool) -> Iterator[str]:
     """The differences of each case, each with the id of its row; `?` is an unintended one."""
     for each in found:
         shown = [line for line in each.differences if explained or line[2] is None]
-        if shown:
+        if shown or each.offline:
             yield f"\n{each.mode} {each.case}"
         for stage, difference, row in shown:
             yield f"  {row.id if row else '?':5} stage {stage}: {difference}"
+        yield from (f"  render {line}" for line in each.offline)
 
 
 def _unused(found: list[Verdict]) -> int:

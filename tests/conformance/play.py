@@ -36,6 +36,7 @@ from kube_runtime.types.batch import Job
 from kube_runtime.types.core import Service, ServiceAccount
 from kube_runtime.types.networking import Ingress
 from kube_runtime.types.rbac import Role, RoleBinding
+from offline.recorded import offline_differences
 from simulated.lora_fleet import Fleet
 
 _REQUEST = DynamoGraphDeploymentRequest.KIND.name
@@ -90,6 +91,8 @@ class Observed:
     objects: list[Object] = field(default_factory=list)
     apply_errors: list[str] = field(default_factory=list)
     events: list[str] = field(default_factory=list)
+    offline: list[str] = field(default_factory=list)
+    """Where what `dynamoctl render` prints is not what was applied."""
 
 
 Stage = tuple[str, int]
@@ -118,6 +121,11 @@ def play(mode: Mode, cases: Sequence[Case], folder: Path) -> dict[Stage, Observe
                 errors = {each.name: _played(worlds[each.name], each, stage) for each in now}
                 quiet.wait()
                 observed |= _collect(everywhere, mode, stage, errors)
+                for each in now:
+                    found = observed[each.name, stage]
+                    found.offline = offline_differences(
+                        *(worlds[each.name], mode, each, stage, found.objects, folder)
+                    )
             _sound(operator)
     return observed
 

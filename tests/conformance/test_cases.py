@@ -52,7 +52,7 @@ def verdicts_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dic
     return of
 
 
-@pytest.mark.parametrize(
+each_case = pytest.mark.parametrize(
     ("mode", "case"),
     [
         pytest.param(mode, each.name, id=f"{mode}-{each.name}")
@@ -60,7 +60,17 @@ def verdicts_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dic
         for each in chosen(mode)
     ],
 )
+
+
+@each_case
 def test_a_case_ends_as_recorded(
     verdicts_of: Callable[[str], dict[str, Verdict]], mode: str, case: str
 ) -> None:
     assert [] == verdicts_of(mode)[case].unexplained
+
+
+@each_case
+def test_render_prints_what_was_applied(
+    verdicts_of: Callable[[str], dict[str, Verdict]], mode: str, case: str
+) -> None:
+    assert () == verdicts_of(mode)[case].offline

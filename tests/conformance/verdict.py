@@ -30,6 +30,8 @@ class Verdict:
     case: str
     mode: str
     differences: tuple[tuple[int, Difference, Row | None], ...]
+    offline: tuple[str, ...] = ()
+    """Where what `dynamoctl render` prints is not what the operator has applied."""
 
     @property
     def unexplained(self) -> list[str]:
@@ -39,7 +41,7 @@ class Verdict:
     @property
     def result(self) -> Result:
         """In one word."""
-        if self.unexplained:
+        if self.unexplained or self.offline:
             return Result.DIFFERENT
         if LATER in self.deviations:
             return Result.LATER
@@ -70,6 +72,11 @@ def judge(
                 (stage, each, explanation(each, case.name, mode.name, table))
                 for stage in range(case.stages)
                 for each in _compared(case, mode, stage, observed[case.name, stage])
+            ),
+            tuple(
+                f"stage {stage}: {each}"
+                for stage in range(case.stages)
+                for each in observed[case.name, stage].offline
             ),
         )
         for case in cases

@@ -13,10 +13,11 @@ from dynamo_graphs.api.request import (
     ProfilingConfig,
 )
 from dynamo_graphs.plan.request_output import BadOutput, ProfilingProgress, progress
+from dynamo_graphs.plan.request_result import read_output
 from dynamo_graphs.settings import RenderSettings
 from dynamo_operator.reconcile.offload import IN_PLACE_BYTES, Offload
 from dynamo_operator.requests.actions import RequestActions
-from dynamo_operator.requests.controller import RequestController, read_output
+from dynamo_operator.requests.controller import RequestController
 from dynamo_operator.requests.cross_namespace import Grants
 from dynamo_operator.requests.gpu_discovery_rbac import GpuDiscoveryRbac
 from dynamo_operator.requests.inputs import RequestInputs
@@ -79,12 +80,13 @@ async def test_large_results_are_read_in_another_process(workers: WorkerPool) ->
     request = a_request({})
     size = len(data[RESULTS_FILE])
     assert size > 300_000
-    args = (request, request.spec, data)
+    placed: dict[str, object] = {}
+    args = (request, request.spec, data, placed)
     output = await Offload(workers).one(request, read_output, *args, more_bytes=size)
     assert len(output.graph["spec"]["services"]) == len(services)
     assert workers.processes == 1
     broken = {RESULTS_FILE: "[" * size}
-    args = (request, request.spec, broken)
+    args = (request, request.spec, broken, placed)
     with pytest.raises(BadOutput, match="invalid YAML"):
         await Offload(workers).one(request, read_output, *args, more_bytes=size)
 

@@ -5,18 +5,21 @@ its components lies the API server, which fills defaults and keeps the owner. Bo
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.defaults import defaulted
 from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.facts import Facts
-from dynamo_graphs.render.component import component_objects, component_shared_objects
-from dynamo_graphs.render.graph import graph_model_objects, graph_objects, graph_shared_objects
+from dynamo_graphs.offline.request import ConfigMaps, profiled_objects, request_objects
+from dynamo_graphs.offline.tree import Adapters, component_tree, offline_plan, own_objects
+from dynamo_graphs.plan.request_output import BadOutput
+from dynamo_graphs.render.profiling import missing_settings
+from dynamo_graphs.render.profiling_config import profiler_config_bytes
 from dynamo_graphs.render.provider import on_record
-from dynamo_graphs.render.pvcs import pvc_objects
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.status.groups import NO_ORCHESTRATOR
 from dynamo_graphs.validation import Problem, ProblemKind
@@ -24,11 +27,15 @@ from dynamo_graphs.validation.component import component_problems
 from dynamo_graphs.validation.exposure import component_exposure_problems, graph_exposure_problems
 from dynamo_graphs.validation.graph import graph_problems
 from dynamo_graphs.validation.multinode import lacks_orchestrator
+from dynamo_graphs.validation.request import request_problems
 from dynamo_graphs.validation.schema import schema_problems
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import OwnerReference, R
 
-RENDERED = (DynamoGraphDeployment.KIND.name, DynamoComponentDeployment.KIND.name)
+RENDERED = tuple(
+    each.KIND.name
+    for each in (DynamoGraphDeployment, DynamoComponentDeployment, DynamoGraphDeploymentRequest)
+)
 """The kinds that become objects of others."""
 
 
@@ -40,8 +47,21 @@ class Expansion:
     problems: tuple[Problem, ...] = ()
 
 
-def expanded(document: Object, facts: Facts, settings: RenderSettings) -> Expansion:
-    """The objects of a graph or a component, each component followed by its own.
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What exists in the namespace of a document: scaling adapters, by graph, and ConfigMaps."""
+
+    adapters: dict[str, Adapters] = field(default_factory=dict[str, Adapters])
+    config_maps: ConfigMaps = field(default_factory=dict)
+
+
+NOTHING = Beside()
+
+
+def expanded(
+    document: Object, facts: Facts, settings: RenderSettings, beside: Beside = NOTHING
+) -> Expansion:
+    """The objects of a graph, a component or a request, each component followed by its own.
 
     Another kind of ours becomes none; only its schema is checked.
     """
@@ -49,33 +69,63 @@ def expanded(document: Object, facts: Facts, settings: RenderSettings) -> Expans
     if problems or document["kind"] not in RENDERED:
         return Expansion(problems=problems)
     if document["kind"] == DynamoGraphDeployment.KIND.name:
-        return _graph(_decoded(DynamoGraphDeployment, document), facts, settings)
+        graph = _decoded(DynamoGraphDeployment, document)
+        return _graph(graph, facts, settings, beside.adapters.get(graph.metadata.name, {}))
+    if document["kind"] == DynamoGraphDeploymentRequest.KIND.name:
+        request = _decoded(DynamoGraphDeploymentRequest, document)
+        return _request(request, facts, settings, beside)
     component = _decoded(DynamoComponentDeployment, document)
     problems = _component_problems(component, facts, settings)
-    return Expansion(() if problems else _component(component, facts, settings), problems)
+    return Expansion(() if problems else component_tree(component, facts, settings), problems)
 
 
-def _graph(graph: DynamoGraphDeployment, facts: Facts, settings: RenderSettings) -> Expansion:
-    graph = on_record(graph, facts)
+def _graph(
+    found: DynamoGraphDeployment, facts: Facts, settings: RenderSettings, adapters: Adapters
+) -> Expansion:
+    graph = on_record(found, facts)
     exposed = graph_exposure_problems(graph, settings)
     if problems := (*graph_problems(graph, settings), *exposed):
         return Expansion(problems=problems)
-    objects: list[Object] = [
-        *pvc_objects(graph),
-        *graph_shared_objects(graph, facts, settings),
-        *graph_model_objects(graph),
-    ]
-    found: list[Problem] = []
-    for each in graph_objects(graph, facts, settings):
+    plan = offline_plan(found, facts, settings, adapters)
+    objects: list[Object] = []
+    wrong: list[Problem] = []
+    for each in own_objects(plan, facts, settings):
         objects.append(each)
         if each["kind"] != DynamoComponentDeployment.KIND.name:
             continue
         component = _owned(_decoded(DynamoComponentDeployment, each), graph)
         if problems := _component_problems(component, facts, settings):
-            found += _of_service(component, problems)
+            wrong += _of_service(component, problems)
         else:
-            objects += _component(component, facts, settings)
-    return Expansion(() if found else tuple(objects), tuple(found))
+            objects += component_tree(component, facts, settings)
+    return Expansion(() if wrong else tuple(objects), tuple(wrong))
+
+
+def _request(
+    request: DynamoGraphDeploymentRequest, facts: Facts, settings: RenderSettings, beside: Beside
+) -> Expansion:
+    """The objects for profiling, and those of its results where these are beside the request."""
+    spec = request.spec
+    if spec is None:
+        return Expansion()
+    size = profiler_config_bytes(spec, request.metadata.namespace)
+    if problems := tuple(request_problems(request, settings, size)):
+        return Expansion(problems=problems)
+    if lacks := missing_settings(spec, settings):
+        return Expansion(problems=(Problem("spec", lacks, ProblemKind.REQUIRED),))
+    try:
+        results = profiled_objects(request, beside.config_maps)
+    except BadOutput as error:
+        return Expansion(problems=(Problem("metadata.name", str(error)),))
+    objects = [*request_objects(request, settings, beside.config_maps), *results]
+    for each in results:
+        if each["kind"] == DynamoGraphDeployment.KIND.name:
+            below = expanded(each, facts, settings, beside)
+            if below.problems:
+                text = f"the graph that profiling found: {'; '.join(map(str, below.problems))}"
+                return Expansion(problems=(Problem("metadata.name", text),))
+            objects += below.objects
+    return Expansion(tuple(objects))
 
 
 def _component_problems(
@@ -89,13 +139,6 @@ def _component_problems(
     message = f"{NO_ORCHESTRATOR}; choose one with --orchestrator"
     lack = Problem("spec.multinode.nodeCount", message, ProblemKind.NOT_SUPPORTED)
     return (*found, lack)
-
-
-def _component(
-    component: DynamoComponentDeployment, facts: Facts, settings: RenderSettings
-) -> tuple[Object, ...]:
-    shared = component_shared_objects(component)
-    return (*shared, *component_objects(component, facts, settings))
 
 
 def _decoded(type_: type[R], document: Object) -> R:

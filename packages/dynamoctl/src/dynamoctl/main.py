@@ -151,6 +151,7 @@ def render(
     files: Files = (),
     orchestrator: Literal["deployment", "lws", "grove"] = "lws",
     settings: Annotated[Path | None, Parameter(metavar="FILE")] = None,
+    facts: Annotated[Path | None, Parameter(metavar="FILE")] = None,
     namespace: Annotated[
         str, Parameter(name=["--namespace", "-n"], metavar="NAME", show_default=False)
     ] = "",
@@ -158,9 +159,11 @@ def render(
 ) -> None:
     """Print the objects that the operator would create, without a cluster.
 
-    It renders graphs and components with the operator's own code and prints other
-    objects unchanged. On any error it prints no object. It leaves out what only a
-    cluster knows: owner references with their uids, and discovered pull secrets.
+    It renders graphs, components and requests with the operator's own plan and code
+    and prints other objects unchanged. Pull secrets, ServiceAccounts, ConfigMaps and
+    scaling adapters in the files count as objects of the cluster. On any error it
+    prints no object. It leaves out owner references, whose uids only a cluster knows,
+    and generated SSH keys.
 
     Parameters
     ----------
@@ -172,6 +175,8 @@ def render(
         Orchestrator of multinode services in the cluster.
     settings
         Settings file of the operator (default: those of a default installation).
+    facts
+        File with facts about the cluster, such as `kaiServed: true`.
     namespace
         Namespace of objects that name none (default: `default`); naming another one is an error.
     output
@@ -184,6 +189,7 @@ def render(
         given(paths, files),
         orchestrator=orchestrator,
         settings=settings,
+        facts=facts,
         namespace=namespace,
         output=output,
     )

@@ -7,7 +7,8 @@ from pathlib import Path
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.files.yaml_writer import write_json, write_yaml
 from dynamo_graphs.settings import RenderSettings
-from dynamoctl.expansion import RENDERED, expanded, identity
+from dynamoctl.expansion import NOTHING, RENDERED, expanded, identity
+from dynamoctl.facts_file import surroundings, with_facts_file
 from dynamoctl.installed import rendering_settings
 from dynamoctl.manifests import Manifest, manifests
 from kube_runtime.errors import ConfigError
@@ -17,19 +18,28 @@ _DEFAULT_NAMESPACE = "default"
 
 
 def print_objects(
-    files: Sequence[str], *, orchestrator: str, settings: Path | None, namespace: str, output: str
+    files: Sequence[str],
+    *,
+    orchestrator: str,
+    settings: Path | None,
+    namespace: str,
+    output: str,
+    facts: Path | None = None,
 ) -> None:
     """Prints what the objects in the files become. Nothing is printed when anything is wrong.
 
     Objects that do not become others, of whatever kind, are printed as they are, where they stand.
-    `orchestrator` is what the cluster has beside Deployments: `lws`, `grove` or nothing.
+    `orchestrator` is what the cluster has beside Deployments: `lws`, `grove` or nothing. `facts` is a file
+    that says more of the cluster.
 
     Raises: ConfigError, or ExceptionGroup of ConfigError, one for each problem.
     """
-    facts = Facts(
+    known = Facts(
         lws_served=orchestrator == "lws", grove_served=orchestrator == "grove", istio_served=True
     )
-    objects = rendered(manifests(files), namespace, facts, rendering_settings(settings))
+    if facts is not None:
+        known = with_facts_file(known, facts)
+    objects = rendered(manifests(files), namespace, known, rendering_settings(settings))
     (write_yaml if output == "yaml" else write_json)(objects, sys.stdout)
 
 
@@ -40,6 +50,9 @@ def rendered(
 
     Raises: ExceptionGroup of ConfigError, one for each problem.
     """
+    values = [each.value for each in found]
+    known = surroundings(values, facts, namespace or _DEFAULT_NAMESPACE)
+    anywhere = (facts, NOTHING)
     objects: dict[tuple[str, ...], Object] = {}  # what several components share is there once
     problems: list[ConfigError] = []
     places: dict[tuple[str, ...], str] = {}
@@ -48,7 +61,8 @@ def rendered(
             objects["as it is", str(index)] = manifest.value
             continue
         document, refusal = _in_namespace(manifest, namespace)
-        expansion = expanded(document, facts, settings)
+        told, beside = known.get(_namespace(document), anywhere)
+        expansion = expanded(document, told, settings, beside)
         problems += refusal
         problems += (manifest.problem(each.path, each.message) for each in expansion.problems)
         if expansion.problems:
@@ -66,6 +80,11 @@ def rendered(
     if problems:
         raise ExceptionGroup("manifests", problems)
     return list(objects.values())
+
+
+def _namespace(document: Object) -> str:
+    metadata = document.get("metadata")
+    return str(metadata.get("namespace", "")) if isinstance(metadata, dict) else ""
 
 
 def _in_namespace(manifest: Manifest, namespace: str) -> tuple[Object, list[ConfigError]]:

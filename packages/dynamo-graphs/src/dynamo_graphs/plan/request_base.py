@@ -11,9 +11,10 @@ import re
 import msgspec
 from msgspec.structs import replace
 
+from dynamo_graphs.api import names
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.request import DynamoGraphDeploymentRequestSpec
-from dynamo_graphs.plan.request_graph import completed
+from dynamo_graphs.api.request import DynamoGraphDeploymentRequest, DynamoGraphDeploymentRequestSpec
+from dynamo_graphs.plan.request_graph import completed, config_map
 from dynamo_graphs.plan.request_output import BadOutput, documents
 from kube_runtime.kind import Object
 
@@ -38,6 +39,16 @@ def completed_base(text: str, spec: DynamoGraphDeploymentRequestSpec, placed: Ob
         return None
     text = msgspec.json.format(msgspec.json.encode(done), indent=2).decode()
     return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def base_config_map(request: DynamoGraphDeploymentRequest, key: str, done: str) -> Object:
+    """The ConfigMap with the completed base graph under that key, without owner references."""
+    metadata = request.metadata
+    found: Object = {
+        "metadata": {"name": names.profiling_base(metadata.name, metadata.uid)},
+        "data": {key: done},
+    }
+    return config_map(request, found, metadata.namespace)
 
 
 def _is_graph(document: Object) -> bool:

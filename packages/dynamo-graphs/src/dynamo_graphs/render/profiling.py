@@ -133,9 +133,29 @@ def profiling_job(
     }
 
 
-def account_objects(namespace: str, cluster_role: str) -> tuple[Object, ...]:
-    """The ServiceAccount of profiling Jobs, and its binding to the ClusterRole of the installation."""
-    return cluster_role_objects(namespace, names.PROFILING_SERVICE_ACCOUNT, cluster_role)
+def account_objects(
+    namespace: str, spec: DynamoGraphDeploymentRequestSpec, settings: RenderSettings
+) -> tuple[Object, ...]:
+    """The ServiceAccount of profiling Jobs, and its binding to the ClusterRole of the installation.
+
+    Empty where the user names another account, and in restricted mode, where the installation has one.
+    """
+    if settings.restricted_namespace or spec.profiling_config.service_account_name:
+        return ()
+    role = settings.dgdr_profiling_cluster_role_name
+    return cluster_role_objects(namespace, names.PROFILING_SERVICE_ACCOUNT, role)
+
+
+def missing_settings(spec: DynamoGraphDeploymentRequestSpec, settings: RenderSettings) -> str:
+    """What the administrator has not set and the Job of a request requires; "" if nothing is missing."""
+    if not (settings.operator_image or settings.profiling_copier_image):
+        text = "missing image of the container that saves the results (expected "
+        return f"{text}--operator-image or --profiling-copier-image)"
+    is_given = settings.restricted_namespace or spec.profiling_config.service_account_name
+    if not (is_given or settings.dgdr_profiling_cluster_role_name):
+        text = "cluster role name is required: the operator's setting "
+        return f"{text}dgdrProfilingClusterRoleName is empty"
+    return ""
 
 
 def placement(profiling: ProfilingConfig) -> Object:

@@ -18,6 +18,7 @@ from dynamo_graphs.api.scaling import (
     DynamoGraphDeploymentScalingAdapter,
     DynamoGraphDeploymentScalingAdapterSpec,
 )
+from dynamo_graphs.status.pause import is_paused
 from dynamo_graphs.types.grove import CLIQUE_NAME
 from dynamo_graphs.validation.multinode import MAX_GROUPS
 from kube_runtime.apply.result import controls
@@ -55,6 +56,18 @@ class ScalingHold:
 def replicas_of(graph: DynamoGraphDeployment, service: str) -> int:
     """The replicas that a service of the graph asks for itself."""
     return base_replicas(graph, service)
+
+
+def adapter_replicas(adapter: DynamoGraphDeploymentScalingAdapter, own: int) -> int | None:
+    """The replicas that a service shall have that has this adapter and says `own` in the graph.
+
+    A number that is not yet in the graph waits for it, so that several in a row become one change of the
+    workload. But replicas that another client set in the graph never pass for ours.
+    None means: the adapter has no say.
+    """
+    if adapter.spec is None or adapter.metadata.deletion_timestamp or is_paused(adapter):
+        return None
+    return own if own == adapter.status.desired_replicas else adapter.spec.replicas
 
 
 def hold(

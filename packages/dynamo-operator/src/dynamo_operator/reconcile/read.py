@@ -6,7 +6,7 @@ stored, and one that cannot be read must not hide the others.
 
 import base64
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -83,18 +83,27 @@ def _is_withheld(cache: Cache, type_: type[Resource]) -> bool:
 
 def _beside_components(namespace: str, cache: Cache) -> Facts:
     """The facts that come from the objects of the namespace."""
+    return beside_components(
+        cache.list(PullSecret, namespace), cache.list(ServiceAccount, namespace)
+    )
+
+
+def beside_components(
+    pull_secrets: Iterable[PullSecret], accounts: Iterable[ServiceAccount]
+) -> Facts:
+    """The facts that come from objects of one namespace; of Secrets only the registries are known."""
     secrets = defaultdict(list)
-    for secret in cache.list(PullSecret, namespace):
+    for secret in pull_secrets:
         for host in secret.data:
             secrets[host].append(secret.metadata.name)
-    accounts = (
+    marked = (
         each.metadata.name
-        for each in cache.list(ServiceAccount, namespace)
+        for each in accounts
         if each.metadata.labels.get(labels.COMPONENT_POD) == "true"
     )
     return Facts(
         pull_secrets={host: tuple(sorted(names)) for host, names in secrets.items()},
-        component_service_account=min(accounts, default=""),
+        component_service_account=min(marked, default=""),
     )
 
 

@@ -14,10 +14,15 @@ from dynamo_graphs.api.request import (
     DynamoGraphDeploymentRequest,
     DynamoGraphDeploymentRequestSpec,
 )
-from dynamo_graphs.plan.request_base import completed_base
+from dynamo_graphs.plan.request_base import base_config_map, completed_base
 from dynamo_graphs.plan.request_graph import config_map, deployed, tracking
 from dynamo_graphs.plan.request_output import BadOutput, named_config_maps
-from dynamo_graphs.render.profiling import account_objects, placement, profiling_job
+from dynamo_graphs.render.profiling import (
+    account_objects,
+    missing_settings,
+    placement,
+    profiling_job,
+)
 from dynamo_graphs.render.profiling_config import BASE_FILE
 from dynamo_graphs.settings import RenderSettings
 from dynamo_operator.requests.gpu_discovery_rbac import GpuDiscoveryRbac
@@ -67,9 +72,8 @@ class RequestActions:
             Hindered: it cannot be made.
             OperatorError: the API server could not be reached or failed.
         """
-        if not (self.settings.operator_image or self.settings.profiling_copier_image):
-            text = "missing image of the container that saves the results (expected "
-            raise ActionBlocked(f"{text}--operator-image or --profiling-copier-image)")
+        if lacks := missing_settings(spec, self.settings):
+            raise ActionBlocked(lacks)
         await self._forget(request)
         await self._account(request, spec)
         base = await self._base(request, spec)
@@ -187,11 +191,8 @@ class RequestActions:
         )
         if done is None:
             return None
-        ours = ConfigMapReference(
-            names.profiling_base(request.metadata.name, request.metadata.uid), BASE_FILE
-        )
-        found: Object = {"metadata": {"name": ours.name}, "data": {ours.key: done}}
-        body = config_map(request, found, namespace)
+        body = base_config_map(request, BASE_FILE, done)
+        ours = ConfigMapReference(body["metadata"]["name"], BASE_FILE)
         body["metadata"]["ownerReferences"] = [controller_reference(request)]
         try:
             await self._config_map(request, body)
@@ -206,13 +207,9 @@ class RequestActions:
         self, request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec
     ) -> None:
         """The ServiceAccount of the Job. A restricted operator may bind nothing: its installation has one."""
-        if self.settings.restricted_namespace or spec.profiling_config.service_account_name:
+        wanted = account_objects(request.metadata.namespace, spec, self.settings)
+        if not wanted:
             return
-        role = self.settings.dgdr_profiling_cluster_role_name
-        if not role:
-            text = "cluster role name is required: the operator's setting "
-            raise ActionBlocked(f"{text}dgdrProfilingClusterRoleName is empty")
-        wanted = account_objects(request.metadata.namespace, role)
         types: tuple[type[Resource], ...] = (ServiceAccount, RoleBinding)
         applied = await self.applier.apply(request, Shared(wanted, types, labels.SHARED))
         if said := (*(each.message for each in applied.blocked), *applied.contested):

@@ -4,13 +4,12 @@ One reconcile does one action and writes one status, which triggers the next. Th
 between any two requests, and the next one must reach the same end: see `dynamo_graphs.plan.request`.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import ClassVar
 
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.request import DynamoGraphDeploymentRequest, DynamoGraphDeploymentRequestSpec
+from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.plan.request import (
     Action,
     RequestFacts,
@@ -21,15 +20,14 @@ from dynamo_graphs.plan.request import (
     stage,
 )
 from dynamo_graphs.plan.request_digest import is_signed
-from dynamo_graphs.plan.request_graph import completed, target, with_names
+from dynamo_graphs.plan.request_graph import target
 from dynamo_graphs.plan.request_output import (
     BadOutput,
     ProfilingProgress,
-    ProfilingResult,
-    found,
     progress,
     require_small,
 )
+from dynamo_graphs.plan.request_result import read_output, with_new_names
 from dynamo_graphs.render.profiling import placement
 from dynamo_graphs.render.profiling_config import uses_ai_configurator
 from dynamo_graphs.status import request as status
@@ -253,7 +251,8 @@ class RequestController:
         await self._check_origin(request, facts, at.namespace)
         data, heavy = facts.output.data, self.facts.heavy
         size = sum(map(len, data.values()))
-        output = await heavy.one(request, read_output, request, spec, data, more_bytes=size)
+        placed = placement(spec.profiling_config)
+        output = await heavy.one(request, read_output, request, spec, data, placed, more_bytes=size)
         renamed = await self.acts.taken_names(request, output.config_maps, at.namespace)
         if renamed:
             output = await heavy.one(request, with_new_names, output, renamed, more_bytes=size)
@@ -329,26 +328,6 @@ class RequestController:
             for reason, text, is_warning in (*told.events, *late):
                 self.recorder.event(request, reason=reason, message=text, warning=is_warning)
         return DONE
-
-
-def read_output(
-    request: DynamoGraphDeploymentRequest,
-    spec: DynamoGraphDeploymentRequestSpec,
-    data: Mapping[str, str],
-) -> ProfilingResult:
-    """The graph from the profiling results, with the user's overrides.
-
-    Raises:
-        BadOutput: there is no graph in it that can be used.
-    """
-    name = status.output_name(request)
-    output = found(data, name, is_mocked=spec.use_mocker, name=request.metadata.name)
-    return output.completed(completed(output.graph, spec, placement(spec.profiling_config)))
-
-
-def with_new_names(output: ProfilingResult, renamed: Mapping[str, str]) -> ProfilingResult:
-    """Rename ConfigMaps in the output, by their old names."""
-    return output.renamed(with_names(output.graph, renamed), renamed)
 
 
 def _said(facts: RequestFacts) -> ProfilingProgress:

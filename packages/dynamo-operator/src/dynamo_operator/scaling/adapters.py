@@ -10,12 +10,11 @@ from functools import partial
 
 import msgspec
 
-from dynamo_graphs.api import labels, names
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.roles import has_adapter
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
-from dynamo_graphs.status.pause import is_paused
-from dynamo_graphs.status.scaling import replicas_of
+from dynamo_graphs.render.scaling import adapter_object
+from dynamo_graphs.status.scaling import adapter_replicas, replicas_of
 from dynamo_operator.graph.snapshot import service_snapshot
 from kube_runtime.apply.ownership import controller_reference
 from kube_runtime.apply.result import (
@@ -110,18 +109,6 @@ def adapter_watch() -> Watches:
     return Watches(DynamoGraphDeploymentScalingAdapter, keys)
 
 
-def number(adapter: DynamoGraphDeploymentScalingAdapter, own: int) -> int | None:
-    """The replicas that a service shall have that has this adapter and says `own` in the graph.
-
-    A number that is not yet in the graph waits for it, so that several in a row become one change of the
-    workload. But replicas that another client set in the graph never pass for ours.
-    None means: the adapter has no say.
-    """
-    if adapter.spec is None or adapter.metadata.deletion_timestamp or is_paused(adapter):
-        return None
-    return own if own == adapter.status.desired_replicas else adapter.spec.replicas
-
-
 def _made_by(
     graph: DynamoGraphDeployment, cache: Cache
 ) -> Iterator[DynamoGraphDeploymentScalingAdapter]:
@@ -139,33 +126,18 @@ def _numbers(
     for each in adapters:
         if isinstance(each, DynamoGraphDeploymentScalingAdapter) and each.spec is not None:
             key = each.spec.dgd_ref.service_name
-            said = number(each, replicas_of(graph, key))
+            said = adapter_replicas(each, replicas_of(graph, key))
             if said is not None:
                 yield key, said
 
 
 def _wanted(graph: DynamoGraphDeployment, cache: Cache) -> Iterator[Object]:
     """The desired adapter of each service that has one enabled."""
-    namespace, name = graph.metadata.namespace, graph.metadata.name
+    owners = {"ownerReferences": [controller_reference(graph)]}
     for key, service in sorted(graph.spec.services.items()):
         if has_adapter(service):
-            yield {
-                "apiVersion": DynamoGraphDeploymentScalingAdapter.KIND.api_version,
-                "kind": DynamoGraphDeploymentScalingAdapter.KIND.name,
-                "metadata": {
-                    "name": names.component_name(name, key),
-                    "namespace": namespace,
-                    "labels": {
-                        labels.GRAPH: names.label_value(name),
-                        labels.COMPONENT: names.label_value(key),
-                    },
-                    "ownerReferences": [controller_reference(graph)],
-                },
-                "spec": {
-                    "replicas": _first_number(graph, key, cache),
-                    "dgdRef": {"name": name, "serviceName": key},
-                },
-            }
+            found = adapter_object(graph, key, _first_number(graph, key, cache))
+            yield {**found, "metadata": found["metadata"] | owners}
 
 
 def _first_number(graph: DynamoGraphDeployment, key: str, cache: Cache) -> int:

@@ -1,0 +1,153 @@
+"""Hold what `dynamoctl render` prints against what the operator has applied, on the API server itself.
+
+Each printed object is applied once more in a dry run, as the operator's field manager. Nothing may come of
+that: no value and no owner of a field may change. This compares what was sent, and not what the API server
+makes of it, so defaults and other clients' fields are no differences, and a field too many or too few is one.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from cluster.world import Refused, World
+from conformance.compare import differences
+from dynamo_graphs.api import labels
+from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
+from dynamo_graphs.product import FIELD_MANAGER
+from dynamo_graphs.types.grove import PodCliqueSet
+from dynamo_graphs.types.inference import InferencePool
+from dynamo_graphs.types.istio import VirtualService
+from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
+from dynamo_graphs.types.volcano import PodGroup
+from kube_runtime.kind import Kind, Object
+from kube_runtime.types.apps import Deployment
+from kube_runtime.types.batch import Job
+from kube_runtime.types.core import ConfigMap, PersistentVolumeClaim, Service, ServiceAccount
+from kube_runtime.types.networking import Ingress
+from kube_runtime.types.policy import PodDisruptionBudget
+from kube_runtime.types.rbac import Role, RoleBinding
+
+KINDS: Mapping[str, Kind] = {
+    each.KIND.name: each.KIND
+    for each in (
+        ConfigMap,
+        Deployment,
+        DynamoComponentDeployment,
+        DynamoGraphDeployment,
+        DynamoGraphDeploymentScalingAdapter,
+        InferencePool,
+        Ingress,
+        Job,
+        LeaderWorkerSet,
+        PersistentVolumeClaim,
+        PodCliqueSet,
+        PodDisruptionBudget,
+        PodGroup,
+        Role,
+        RoleBinding,
+        Service,
+        ServiceAccount,
+        VirtualService,
+    )
+}
+"""What the operator applies."""
+
+BOOKKEEPING = {
+    labels.LAST_APPLIED_HASH: "compares what was applied with what is to be applied",
+    labels.OWNER_GENERATION: "is a number that only the API server gives out",
+}
+"""Annotations that only the operator can set. The owner references, whose uids only a cluster knows, are the
+other thing that is taken from the live object before it is compared."""
+
+_SET_BY_THE_SERVER = ("generation", "resourceVersion")
+
+
+class Identity(NamedTuple):
+    """What makes an object the same as another, within a namespace."""
+
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}/{self.name}"
+
+
+def identity(body: Object) -> Identity:
+    """Its kind and name."""
+    return Identity(body["kind"], body["metadata"]["name"])
+
+
+def unequal(
+    world: World, printed: Iterable[Object], live: Iterable[Object], given: Iterable[Object]
+) -> list[str]:
+    """Where the printed objects are not those that the operator has applied in a namespace.
+
+    `live` is what exists there, `given` are the documents that a user has written.
+    """
+    users = {identity(each) for each in given}
+    applied = {identity(each): each for each in live if is_applied(each)}
+    applied = {name: each for name, each in applied.items() if name not in users}
+    wanted = {identity(each): each for each in printed}
+    wanted = {name: each for name, each in wanted.items() if name not in users}
+    found = [f"{each}: printed, and not applied" for each in sorted(wanted.keys() - applied.keys())]
+    found += [
+        f"{each}: applied, and not printed" for each in sorted(applied.keys() - wanted.keys())
+    ]
+    for name in sorted(wanted.keys() & applied.keys()):
+        found += _differences(world, wanted[name], applied[name])
+    return found
+
+
+def is_applied(body: Object) -> bool:
+    """Whether the operator has written an object, beyond its status."""
+    return body["kind"] in KINDS and any(_ours(body))
+
+
+def _ours(body: Object) -> Iterator[Object]:
+    for entry in body["metadata"].get("managedFields", ()):
+        if entry["manager"] == FIELD_MANAGER and not entry.get("subresource"):
+            yield entry
+
+
+def _differences(world: World, printed: Object, live: Object) -> Iterator[str]:
+    kind = KINDS[printed["kind"]]
+    try:
+        after = world.reapplied(kind, _as_applied(printed, live), FIELD_MANAGER)
+    except Refused as refused:
+        yield f"{identity(printed)}: {refused}"
+        return
+    was_created = not any(each["operation"] == "Apply" for each in _ours(live))
+    sides = (_compared(each, was_created=was_created) for each in (after, live))
+    named = ({str(identity(printed)): each} for each in sides)
+    yield from (
+        f"{each.object} {each.path}: printed {each.theirs}, applied {each.ours}"
+        for each in differences(*named)
+    )
+
+
+def _as_applied(printed: Object, live: Object) -> Object:
+    """The printed object with what only a cluster knows."""
+    metadata = dict(printed["metadata"])
+    theirs = live["metadata"].get("annotations", {})
+    kept = {name: theirs[name] for name in BOOKKEEPING if name in theirs}
+    if kept:
+        metadata["annotations"] = {**metadata.get("annotations", {}), **kept}
+    if owners := live["metadata"].get("ownerReferences"):
+        metadata["ownerReferences"] = owners
+    return {**printed, "metadata": metadata}
+
+
+def _compared(body: Object, *, was_created: bool) -> Object:
+    """An object without what each write changes, and with the fields of each manager as text."""
+    metadata = {
+        name: each for name, each in body["metadata"].items() if name not in _SET_BY_THE_SERVER
+    }
+    entries: Sequence[Any] = metadata.pop("managedFields", ())
+    if not was_created:  # what was created by POST is the operator's by an update
+        metadata["managers"] = {
+            f"{each['manager']} {each['operation']} {each.get('subresource', '')}": each["fieldsV1"]
+            for each in entries
+        }
+    kept = {name: each for name, each in body.items() if name not in ("apiVersion", "kind")}
+    return {**kept, "metadata": metadata}

@@ -1,0 +1,77 @@
+"""A recorded case that has been played: what `dynamoctl render` prints for it, against what was applied."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from cluster.world import World
+from conformance.modes import Mode
+from conformance.recordings import Case
+from conformance.takeover import settings_of
+from dynamo_graphs.api import labels
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
+from kube_runtime.kind import Object
+from offline.comparison import Identity, identity, is_applied, unequal
+from offline.printing import printed
+
+WITHOUT_WEBHOOKS = {
+    "ingress-virtualservice-fields": "an Istio gateway that is not allowed: its VirtualService is withheld",
+}
+"""Cases that webhooks, which are off here, would refuse as `dynamoctl render` does."""
+
+_GRAPH = DynamoGraphDeployment.KIND.name
+_REQUEST = DynamoGraphDeploymentRequest.KIND.name
+
+
+def offline_differences(
+    world: World, mode: Mode, case: Case, stage: int, live: Sequence[Object], folder: Path
+) -> list[str]:
+    """Where what is printed is not what the operator has applied for a case, up to a stage.
+
+    The first stage is printed from the case's own file; a later one from the live objects, as `kubectl get`
+    writes them: an edit is a patch there.
+    """
+    given = [each for each in case.input(0) if "kind" in each]
+    names = {identity(each) for each in given}
+    there = {identity(each): each for each in live if identity(each) in names}
+    documents = [there[name] for name in sorted(there)] if stage else _with_uids(given, there)
+    results = [each for each in live if _is_result(each)]
+    documents = [*documents, *results]
+    facts = {f"{api}Served": api in mode.crds for api in ("grove", "kai", "lws")}
+    try:
+        found = printed(documents, case.namespace, folder, settings=settings_of(mode), facts=facts)
+    except ExceptionGroup as refused:
+        if case.name in WITHOUT_WEBHOOKS:
+            return []
+        applied = sorted(str(identity(each)) for each in live if is_applied(each))
+        texts = "; ".join(str(each) for each in refused.exceptions)
+        return [f"{each}: applied, and refused by render: {texts}" for each in applied]
+    different = unequal(world, found, live, [*given, *results])
+    if any(map(_restarts, there.values())):
+        different = [each for each in different if f"[{labels.RESTART_AT}]" not in each]
+    return different
+
+
+def _restarts(graph: Object) -> bool:
+    """Whether a restart is under way. Then its end is printed, where all services carry its id."""
+    restart = graph.get("status", {}).get("restart") or {}
+    return graph["kind"] == _GRAPH and restart.get("phase") == "Restarting"
+
+
+def _is_result(body: Object) -> bool:
+    """Whether it is a ConfigMap that a profiler has left, which a request makes a graph of."""
+    name: str = body["metadata"]["name"]
+    return body["kind"] == "ConfigMap" and name.startswith("dgdr-output-")
+
+
+def _with_uids(given: Iterable[Object], there: Mapping[Identity, Object]) -> list[Object]:
+    """The documents; requests with the uid that a cluster has given them, which their Jobs contain."""
+    found = []
+    for each in given:
+        live = there.get(identity(each))
+        if live is not None and each["kind"] == _REQUEST:
+            metadata = {**each["metadata"], "uid": live["metadata"]["uid"]}
+            found.append({**each, "metadata": metadata})
+        else:
+            found.append(each)
+    return found

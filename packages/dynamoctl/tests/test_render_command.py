@@ -12,6 +12,7 @@ import pytest
 from dynamo_graphs.files.yaml_reader import documents
 from dynamoctl.manifests import manifests
 from dynamoctl.render import print_objects
+from kube_runtime.errors import ConfigError
 
 GRAPH = """\
 apiVersion: nvidia.com/v1alpha1
@@ -344,3 +345,160 @@ def test_tensorrt_on_several_nodes_is_rendered_as_of_a_default_installation(
     assert any(each["kind"] == "LeaderWorkerSet" for each in found)
     (message,) = refused(capsys, [file(tmp_path, graph)], orchestrator="deployment")
     assert "choose one with --orchestrator" in message
+
+
+SUSPENDED = GRAPH.replace(
+    "  name: chat\n", '  name: chat\n  annotations: {nvidia.com/suspend: "true"}\n'
+)
+SCALED = GRAPH.replace(
+    "      modelRef:\n", "      scalingAdapter: {enabled: true}\n      modelRef:\n"
+)
+ADAPTER = """\
+---
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoGraphDeploymentScalingAdapter
+metadata: {name: chat-worker}
+spec: {replicas: 5, dgdRef: {name: chat, serviceName: Worker}}
+"""
+REQUEST = """\
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoGraphDeploymentRequest
+metadata: {name: tune}
+spec:
+  model: Qwen/Qwen3-0.6B
+  backend: vllm
+  profilingConfig:
+    profilerImage: example.com/profiler:1
+    config: {sla: {ttft: 200, itl: 20}}
+"""
+RESULTS = """\
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: dgdr-output-tune}
+data:
+  config_with_planner.yaml: |
+    apiVersion: nvidia.com/v1alpha1
+    kind: DynamoGraphDeployment
+    metadata: {name: found}
+    spec:
+      services:
+        Frontend:
+          componentType: frontend
+          extraPodSpec: {mainContainer: {image: example.com/frontend:1}}
+"""
+
+
+def replicas(objects: list[Any]) -> dict[str, int]:
+    deployments = (each for each in objects if each["kind"] == "Deployment")
+    return {each["metadata"]["name"]: each["spec"]["replicas"] for each in deployments}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (GRAPH, {"chat-frontend": 2, "chat-worker": 1}),
+        (SUSPENDED, {"chat-frontend": 0, "chat-worker": 0}),
+        (
+            GRAPH.replace("spec:\n", "spec:\n  replicas: 3\n", 1),
+            {"chat-frontend": 2, "chat-worker": 3},
+        ),
+        (SCALED, {"chat-frontend": 2, "chat-worker": 1}),
+        (SCALED + ADAPTER, {"chat-frontend": 2, "chat-worker": 5}),
+    ],
+)
+def test_replicas_are_those_that_the_controller_decides_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, expected: dict[str, int]
+) -> None:
+    assert expected == replicas(rendered(capsys, [file(tmp_path, text)]))
+
+
+@pytest.mark.parametrize("text", [SCALED, SCALED + ADAPTER])
+def test_a_scaling_adapter_is_printed_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    adapters = [
+        each
+        for each in identities(rendered(capsys, [file(tmp_path, text)]))
+        if each[0] == "DynamoGraphDeploymentScalingAdapter"
+    ]
+    assert [("DynamoGraphDeploymentScalingAdapter", "chat-worker")] == adapters
+
+
+def test_pods_carry_the_id_of_a_restart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = GRAPH.replace("spec:\n", "spec:\n  restart: {id: again}\n", 1)
+    objects = rendered(capsys, [file(tmp_path, text)])
+    ids = {
+        each["spec"]["template"]["metadata"]["annotations"]["nvidia.com/restartAt"]
+        for each in objects
+        if each["kind"] == "Deployment"
+    }
+    assert {"again"} == ids
+
+
+def test_managed_rollouts_name_the_revision_of_workers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = file(tmp_path, "workerRollout: managed\n", "settings.yaml")
+    names = replicas(rendered(capsys, [file(tmp_path, GRAPH)], settings=settings))
+    assert "chat-worker" not in names
+    assert any(each.startswith("chat-worker-") for each in names)
+
+
+def test_a_request_becomes_its_profiling_job(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert [
+        ("ServiceAccount", "dgdr-profiling-job"),
+        ("RoleBinding", "dgdr-profiling-job-binding"),
+        ("Job", "profile-tune"),
+    ] == identities(rendered(capsys, [file(tmp_path, REQUEST)]))
+
+
+def test_profiling_results_beside_a_request_become_its_graph(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = REQUEST + "  autoApply: true\n" + RESULTS
+    found = identities(rendered(capsys, [file(tmp_path, text)]))
+    assert ("DynamoGraphDeployment", "found") not in found  # it is named like the request
+    assert ("DynamoGraphDeployment", "tune") in found
+    assert ("Deployment", "tune-frontend") in found
+
+
+def test_a_facts_file_says_what_the_cluster_has(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    facts = file(
+        tmp_path,
+        "groveServed: true\nkaiServed: true\npullSecrets: {example.com: [key]}\n",
+        "facts.yaml",
+    )
+    objects = rendered(capsys, [file(tmp_path, GRAPH)], facts=facts)
+    (gang,) = (each for each in objects if each["kind"] == "PodCliqueSet")
+    for each in gang["spec"]["template"]["cliques"]:
+        assert "kai-scheduler" == each["spec"]["podSpec"]["schedulerName"]
+        assert [{"name": "key"}] == each["spec"]["podSpec"]["imagePullSecrets"]
+
+
+def test_a_mistake_in_a_facts_file_is_reported_with_its_place(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    facts = file(tmp_path, "groveServe: true\n", "facts.yaml")
+    with pytest.raises(ConfigError, match=r"unknown fact groveServe; did you mean .groveServed"):
+        rendered(capsys, [file(tmp_path, GRAPH)], facts=facts)
+
+
+def test_pull_secrets_in_the_files_count(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    secret = """\
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: key}
+type: kubernetes.io/dockerconfigjson
+stringData: {.dockerconfigjson: '{"auths": {"example.com": {}}}'}
+"""
+    objects = rendered(capsys, [file(tmp_path, GRAPH + secret)])
+    pods = [each["spec"]["template"]["spec"] for each in objects if each["kind"] == "Deployment"]
+    assert [[{"name": "key"}]] * 2 == [each["imagePullSecrets"] for each in pods]

@@ -101,7 +101,7 @@ Stage = tuple[str, int]
 def play(mode: Mode, cases: Sequence[Case], folder: Path) -> dict[Stage, Observed]:
     """What our operator makes of these cases, by case and stage."""
     with (
-        _cluster(mode, folder) as (instance, everywhere),
+        cluster(mode, folder) as (instance, everywhere),
         instance.audit_log.open(encoding="utf-8") as log,
     ):
         quiet = Quiet(log)
@@ -138,7 +138,8 @@ def _sound(operator: OperatorProcess) -> None:
 
 
 @contextmanager
-def _cluster(mode: Mode, folder: Path) -> Iterator[tuple[Instance, World]]:
+def cluster(mode: Mode, folder: Path) -> Iterator[tuple[Instance, World]]:
+    """A control plane with what is installed in a mode, and all of it as its administrator sees it."""
     definitions = folder / "definitions.json"
     body = {"apiVersion": "v1", "kind": "List", "items": custom_resource_definitions()}
     definitions.write_bytes(msgspec.json.encode(body))

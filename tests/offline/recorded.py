@@ -43,7 +43,7 @@ def offline_differences(
     documents = [there[name] for name in sorted(there)] if stage else _with_uids(given, there)
     results = [each for each in live if _is_result(each)]
     documents = [*documents, *results]
-    facts = {f"{api}Served": api in mode.crds for api in ("grove", "kai", "lws")}
+    facts = {f"{api}Served": api in mode.crds for api in ("grove", "istio", "kai", "lws")}
     try:
         found = printed(documents, case.namespace, folder, settings=settings_of(mode), facts=facts)
     except ExceptionGroup as refused:

@@ -21,12 +21,12 @@ def rendering_settings(file: Path | None) -> RenderSettings:
     """
     if file is not None:
         return read_settings({}, file=file, environment=os.environ).render
-    found = read_settings(_flags(), environment=os.environ).render
+    found = read_settings(installed_flags(), environment=os.environ).render
     # Which gateways the administrator of a cluster allows is not known here.
     return msgspec.structs.replace(found, allowed_gateways="*")
 
 
-def _flags() -> Mapping[str, str]:
+def installed_flags() -> Mapping[str, str]:
     """The flags of the packaged Deployment that say how to render, by name."""
     known = {
         name for field in fields() if field.path[0] == "render" for name in field.setting.flags

@@ -5,8 +5,8 @@ that: no value and no owner of a field may change. This compares what was sent, 
 makes of it, so defaults and other clients' fields are no differences, and a field too many or too few is one.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from cluster.world import Refused, World
 from conformance.compare import differences
@@ -60,7 +60,7 @@ BOOKKEEPING = {
 """Annotations that only the operator can set. The owner references, whose uids only a cluster knows, are the
 other thing that is taken from the live object before it is compared."""
 
-_SET_BY_THE_SERVER = ("generation", "resourceVersion")
+_SET_BY_THE_SERVER = ("generation", "managedFields", "resourceVersion")
 
 
 class Identity(NamedTuple):
@@ -110,20 +110,28 @@ def _ours(body: Object) -> Iterator[Object]:
             yield entry
 
 
-def _differences(world: World, printed: Object, live: Object) -> Iterator[str]:
+def _differences(world: World, printed: Object, live: Object) -> list[str]:
+    """Where the live object would change; looked at again when others have changed it meanwhile."""
+    found = _changes(world, printed, live)
+    now = world.get(KINDS[printed["kind"]], printed["metadata"]["name"]) if found else None
+    if now is None or now["metadata"]["resourceVersion"] == live["metadata"]["resourceVersion"]:
+        return found
+    return _differences(world, printed, {"kind": live["kind"], **now})
+
+
+def _changes(world: World, printed: Object, live: Object) -> list[str]:
     kind = KINDS[printed["kind"]]
     try:
         after = world.reapplied(kind, _as_applied(printed, live), FIELD_MANAGER)
     except Refused as refused:
-        yield f"{identity(printed)}: {refused}"
-        return
+        return [f"{identity(printed)}: {refused}"]
     was_created = not any(each["operation"] == "Apply" for each in _ours(live))
     sides = (_compared(each, was_created=was_created) for each in (after, live))
     named = ({str(identity(printed)): each} for each in sides)
-    yield from (
+    return [
         f"{each.object} {each.path}: printed {each.theirs}, applied {each.ours}"
         for each in differences(*named)
-    )
+    ]
 
 
 def _as_applied(printed: Object, live: Object) -> Object:
@@ -139,15 +147,15 @@ def _as_applied(printed: Object, live: Object) -> Object:
 
 
 def _compared(body: Object, *, was_created: bool) -> Object:
-    """An object without what each write changes, and with the fields of each manager as text."""
+    """An object without its status and what each write changes, and with the fields that are the operator's.
+
+    What it created by POST is its by an update, so that an apply adds an entry; then only values count.
+    """
     metadata = {
         name: each for name, each in body["metadata"].items() if name not in _SET_BY_THE_SERVER
     }
-    entries: Sequence[Any] = metadata.pop("managedFields", ())
-    if not was_created:  # what was created by POST is the operator's by an update
-        metadata["managers"] = {
-            f"{each['manager']} {each['operation']} {each.get('subresource', '')}": each["fieldsV1"]
-            for each in entries
-        }
-    kept = {name: each for name, each in body.items() if name not in ("apiVersion", "kind")}
+    if not was_created:
+        metadata["fields"] = [each["fieldsV1"] for each in _ours(body)]
+    left_out = ("apiVersion", "kind", "metadata", "status")
+    kept = {name: each for name, each in body.items() if name not in left_out}
     return {**kept, "metadata": metadata}

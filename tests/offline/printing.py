@@ -51,8 +51,13 @@ def _settings_file(settings: RenderSettings) -> Object:
     """The settings that are not the default, as `--settings` reads them."""
     default = RenderSettings()
     return {
-        each.key: getattr(settings, each.path[-1])
+        each.key: _text(each.path[-1], getattr(settings, each.path[-1]))
         for each in fields()
         if each.path[0] == "render"
         and getattr(settings, each.path[-1]) != getattr(default, each.path[-1])
     }
+
+
+def _text(name: str, value: Any) -> Any:
+    """A value as the file has it: durations have a unit."""
+    return f"{value}s" if name.endswith("_seconds") else value

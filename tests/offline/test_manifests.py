@@ -189,7 +189,7 @@ def differences_of(
 
 
 @pytest.mark.parametrize("setup", SETUPS)
-@pytest.mark.parametrize("manifest", map(name_of, MANIFESTS))
+@pytest.mark.parametrize("manifest", [name_of(each) for each in MANIFESTS])
 def test_render_prints_what_is_applied(
     differences_of: Callable[[str], dict[str, list[str]]], setup: str, manifest: str
 ) -> None:

@@ -65,7 +65,7 @@ def offline_differences(
 
 
 def _restarts(graph: Object) -> bool:
-    """Whether a restart is under way. Then its end is printed, where all services carry its id."""
+    """Whether a restart is in progress. Then its end is printed, where all services carry its id."""
     restart = graph.get("status", {}).get("restart") or {}
     return graph["kind"] == _GRAPH and restart.get("phase") == "Restarting"
 

@@ -112,7 +112,7 @@ def _applied(everywhere: World, manifest: Path) -> World:
 
 
 def _claims(document: Object) -> Iterator[Object]:
-    """The claims that a graph expects its user to have made."""
+    """The PVCs that a graph expects its user to have made."""
     for each in document.get("spec", {}).get("pvcs", ()):
         if not each.get("create"):
             size = {"requests": {"storage": "1Gi"}}

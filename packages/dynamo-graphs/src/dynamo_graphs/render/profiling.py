@@ -138,7 +138,7 @@ def account_objects(
 ) -> tuple[Object, ...]:
     """The ServiceAccount of profiling Jobs, and its binding to the ClusterRole of the installation.
 
-    Empty where the user names another account, and in restricted mode, where the installation has one.
+    Empty where the user names another ServiceAccount, and in restricted mode, where the installation has one.
     """
     if settings.restricted_namespace or spec.profiling_config.service_account_name:
         return ()

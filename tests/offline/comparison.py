@@ -2,7 +2,7 @@
 
 Each printed object is applied once more in a dry run, as the operator's field manager. Nothing may come of
 that: no value and no owner of a field may change. This compares what was sent, and not what the API server
-makes of it, so defaults and other clients' fields are no differences, and a field too many or too few is one.
+makes of it, so defaults and other clients' fields do not count, and a field too many or too few does.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -111,7 +111,7 @@ def _ours(body: Object) -> Iterator[Object]:
 
 
 def _differences(world: World, printed: Object, live: Object) -> list[str]:
-    """Where the live object would change; looked at again when others have changed it meanwhile."""
+    """Where the live object would change; compared again when others have changed it meanwhile."""
     found = _changes(world, printed, live)
     now = world.get(KINDS[printed["kind"]], printed["metadata"]["name"]) if found else None
     if now is None or now["metadata"]["resourceVersion"] == live["metadata"]["resourceVersion"]:

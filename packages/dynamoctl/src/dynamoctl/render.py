@@ -61,8 +61,8 @@ def rendered(
             objects["as it is", str(index)] = manifest.value
             continue
         document, refusal = _in_namespace(manifest, namespace)
-        told, beside = known.get(_namespace(document), anywhere)
-        expansion = expanded(document, told, settings, beside)
+        in_namespace, beside = known.get(_namespace(document), anywhere)
+        expansion = expanded(document, in_namespace, settings, beside)
         problems += refusal
         problems += (manifest.problem(each.path, each.message) for each in expansion.problems)
         if expansion.problems:

@@ -1,4 +1,4 @@
-"""What `dynamoctl render` is told of a cluster: the file of `--facts`, and objects in the files."""
+"""What `dynamoctl render` knows of a cluster: the file of `--facts`, and objects in the files."""
 
 import base64
 import binascii

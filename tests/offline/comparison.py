@@ -54,7 +54,7 @@ KINDS: Mapping[str, Kind] = {
 """What the operator applies."""
 
 BOOKKEEPING = {
-    labels.LAST_APPLIED_HASH: "compares what was applied with what is to be applied",
+    labels.LAST_APPLIED_HASH: "compares the desired object with the applied one",
     labels.OWNER_GENERATION: "is a number that only the API server gives out",
 }
 """Annotations that only the operator can set. The owner references, whose uids only a cluster knows, are the

@@ -1,6 +1,6 @@
 """Graphs over several nodes: the user journeys of multinode components.
 
-No controllers of other projects run here. What these would create is in `gang` and, with
+No controllers of other projects run here. What these would create is in `grove` and, with
 the real LeaderWorkerSet controller, in `multinode`.
 """
 

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from cluster.conftest import ControlPlane
-from cluster.gang.test_gang import GROUP, SET, Grove
 from cluster.graph.graphs import graph, worker
 from cluster.graph.test_graph import GRAPH
+from cluster.grove.test_grove_graph import GROUP, SET, Grove
 from cluster.installed import installed
 from cluster.operator_process import OperatorProcess
 from cluster.scaling.test_scaling import ADAPTER, NAME, SELECTOR, Kubectl, own_number, says

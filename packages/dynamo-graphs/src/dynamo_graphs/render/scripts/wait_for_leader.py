@@ -3,9 +3,9 @@
     wait_for_leader.py HOST PORT SECONDS [ray]
 
 It is not a part of the operator: it runs in a pod, in the image of the worker, with nothing but
-Python's own library. It reports why it still waits: a name that does not resolve, a port that is
-closed and a Ray that does not answer have different causes. An open port is not enough for Ray,
-whose own health check must pass, too.
+Python's own library. The hard part is to say why it still waits: a name that does not resolve, a port
+that is closed and a Ray that does not answer have different causes. An open port is not enough for
+Ray, whose own health check is asked, too.
 """
 
 import socket

@@ -13,12 +13,12 @@ from statistics import median
 
 import msgspec
 
-from bench import memory, micro, models, page, reviews
+from bench import foreign, memory, micro, models, page, reviews
 from bench.plane import plane
 from bench.run import Figures, measured, measured_bare, measured_floor
 
 GRAPHS = "20,100,300,1000"
-PARTS = ("micro", "memory", "reviews", "models", "scale")
+PARTS = ("micro", "memory", "reviews", "models", "foreign", "scale")
 
 
 def main() -> None:
@@ -33,6 +33,8 @@ def main() -> None:
         reviews.main()
     if "models" in options.only:
         models.main()
+    if "foreign" in options.only:
+        foreign.main(options.foreign)
     if "scale" in options.only:
         runs = zip(options.graphs, cycle(options.rounds), strict=False)
         results = [scale(graphs, rounds) for graphs, rounds in runs]
@@ -74,6 +76,8 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     rounds = "runs of which the medians are taken: for each number of graphs in turn, with commas"
     parser.add_argument("--rounds", type=_numbers, default=[3], help=rounds)
     parser.add_argument("--only", default=",".join(PARTS), type=lambda text: text.split(","))
+    others = f"objects of others, of each of three kinds (default {foreign.COUNT})"
+    parser.add_argument("--foreign", type=int, default=foreign.COUNT, help=others)
     parser.add_argument("--write", action="store_true", help=f"rewrite {page.PAGE.name} and plot")
     return parser.parse_args(arguments)
 

@@ -15,6 +15,7 @@ from dynamo_graphs.api import labels, names
 from dynamo_graphs.api.model import DynamoModel
 from dynamo_graphs.plan.lora_calls import Call, Ending, LoraVerb, Reply
 from dynamo_graphs.product import FIELD_MANAGER
+from dynamo_graphs.types.selected import ModelService
 from dynamo_operator.lora.calls import ModelCalls
 from dynamo_operator.lora.controller import ModelController
 from dynamo_operator.lora.read import SLICE_SELECTOR
@@ -94,7 +95,7 @@ class Cluster:
         writer = Writer(client, self.cache)
         manager = Manager(client, self.cache, metrics=metrics, events=events)
         manager.inform(Informer(DynamoModel))
-        manager.inform(Informer(Service))
+        manager.inform(Informer(ModelService))
         manager.inform(Informer(EndpointSlice, labels=SLICE_SELECTOR))
         manager.inform(Informer(Pod, labels=SELECTOR, transform=reduced))
         calls = ModelCalls(

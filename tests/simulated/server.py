@@ -338,9 +338,18 @@ def selects(target: Target, query: Mapping[str, str], each: Object) -> bool:
     if "metadata.name=" in query.get("fieldSelector", "") and named != metadata["name"]:
         return False
     return target.namespace in ("", metadata.get("namespace", "")) and all(
-        labels.get(name) == value if sign else name in labels
-        for name, sign, value in (term.partition("=") for term in wanted)
+        _meets(labels, term) for term in wanted
     )
+
+
+def _meets(labels: Mapping[str, str], term: str) -> bool:
+    if "!=" in term:
+        name, _, value = term.partition("!=")
+        return labels.get(name) != value
+    if term.startswith("!"):
+        return term[1:] not in labels
+    name, equals, value = term.partition("=")
+    return labels.get(name) == value if equals else name in labels
 
 
 def status(code: int, reason: str, message: str) -> Object:

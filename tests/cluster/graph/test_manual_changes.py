@@ -9,8 +9,11 @@ from cluster.conditions import is_ready
 from cluster.graph.graphs import IMAGE, graph, service
 from cluster.graph.test_graph import COMPONENT, DEPLOYMENT, GRAPH, SERVICE
 from cluster.world import World
+from dynamo_graphs.api import labels
 from kube_runtime.kind import Kind, Object
-from kube_runtime.types.rbac import Role
+from kube_runtime.types.core import ServiceAccount
+from kube_runtime.types.networking import Ingress
+from kube_runtime.types.rbac import Role, RoleBinding
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 
@@ -59,6 +62,34 @@ def test_a_manual_change_is_taken_back(world: World, change: str) -> None:
     changed = world.patch(kind, name, patch(before))
     assert told(before) != told(changed)
     world.eventually(kind, name, lambda live: told(before) == told(live))
+
+
+LABELLED: dict[str, tuple[Kind, str, str]] = {
+    "Deployment": (DEPLOYMENT, FRONTEND, labels.COMPONENT),
+    "Service": (SERVICE, FRONTEND, labels.COMPONENT),
+    "Ingress": (Ingress.KIND, FRONTEND, labels.COMPONENT),
+    "ServiceAccount": (ServiceAccount.KIND, "chat-k8s-service-discovery", labels.APP_MANAGED_BY),
+    "Role": (Role.KIND, "chat-k8s-service-discovery-role", labels.APP_MANAGED_BY),
+    "RoleBinding": (RoleBinding.KIND, "chat-k8s-service-discovery-binding", labels.APP_MANAGED_BY),
+}
+"""Kinds that are watched by a label, an object of each, and the label."""
+
+
+def test_a_label_that_somebody_removes_is_restored_and_nothing_is_replaced(world: World) -> None:
+    """The watch says that the object is gone, because it selects by that label."""
+    reached = {"enabled": True, "host": "chat", "ingressControllerClassName": "nginx"}
+    world.create(GRAPH, graph(Frontend=service("frontend", ingress=reached)))
+    world.eventually(GRAPH, "chat", is_ready)
+    before = {name: world.eventually(*where[:2]) for name, where in LABELLED.items()}
+    for kind, name, label in LABELLED.values():
+        world.patch(kind, name, {"metadata": {"labels": {label: None}}})
+    for each, (kind, name, label) in LABELLED.items():
+        live = world.eventually(
+            kind, name, lambda found, label=label: label in found["metadata"].get("labels", {})
+        )
+        assert before[each]["metadata"]["uid"] == live["metadata"]["uid"]
+        assert told(before[each]) == told(live)
+    world.eventually(GRAPH, "chat", is_ready)
 
 
 def told(live: Object) -> Object:

@@ -90,6 +90,36 @@ def test_nothing_restarts_and_all_fields_are_ours(
                 assert FINALIZER not in each["metadata"].get("finalizers", [])
 
 
+def test_a_workload_without_its_label_keeps_its_pods(
+    kinds: ControlPlane, world: World, tmp_path: Path
+) -> None:
+    """No watch brings it: its name is found to be taken, and what was decided without it is decided again."""
+    there = recorded(kinds, world, "envs-both-levels")
+    before = templates(there)
+    for name in before:
+        there.patch(Deployment.KIND, name, {"metadata": {"labels": {labels.COMPONENT: None}}})
+    with operator(kinds, there, tmp_path):
+        there.until(lambda: is_taken_over(there), what=lambda: str(there.list(Deployment.KIND)))
+        assert before == templates(there)
+        for each in there.list(Deployment.KIND):
+            assert labels.COMPONENT in each["metadata"]["labels"]
+
+
+def test_what_has_no_label_and_is_not_wanted_any_more_goes(
+    kinds: ControlPlane, world: World, tmp_path: Path
+) -> None:
+    there = recorded(kinds, world, "ingress-full")
+    [left] = there.list(Ingress.KIND)
+    assert not left["metadata"].get("labels")
+    theirs = {"metadata": {"name": "theirs"}, "spec": left["spec"]}
+    there.create(Ingress.KIND, theirs)
+    there.patch(GRAPH, "g", {"spec": {"services": {"Frontend": {"ingress": None}}}})
+    with operator(kinds, there, tmp_path):
+        there.gone(Ingress.KIND, left["metadata"]["name"])
+        there.until(lambda: is_taken_over(there))
+        assert ["theirs"] == [each["metadata"]["name"] for each in there.list(Ingress.KIND)]
+
+
 def test_a_take_over_costs_three_requests_for_each_object_and_then_none(
     kinds: ControlPlane, world: World, tmp_path: Path
 ) -> None:

@@ -33,6 +33,7 @@ from dynamo_graphs.status.groups import (
 from dynamo_graphs.status.workload import NO_DEPLOYMENT, deployment_readiness, deployment_replicas
 from dynamo_graphs.types.istio import VirtualService
 from dynamo_graphs.types.leaderworkerset import SET_NAME, LeaderWorkerSet
+from dynamo_graphs.types.selected import ModelService
 from dynamo_graphs.types.volcano import PodGroup
 from dynamo_graphs.validation.component import component_problems
 from dynamo_graphs.validation.multinode import lacks_orchestrator
@@ -81,11 +82,12 @@ class ComponentController:
 
     reconciles: ClassVar[type[Resource]] = DynamoComponentDeployment
     owns: ClassVar[tuple[type[Resource], ...]] = (
-        *(Service, Ingress, VirtualService, Deployment),
+        # Of one kind the last type is written. An earlier operator made Services of models with one owner.
+        *(ModelService, Service, Ingress, VirtualService, Deployment),
         *(PodGroup, LeaderWorkerSet),
         *(ConfigMap, PodDisruptionBudget),
     )
-    shares: ClassVar[tuple[type[Resource], ...]] = (Service,)
+    shares: ClassVar[tuple[type[Resource], ...]] = (ModelService,)
 
     @property
     def watches(self) -> tuple[Watches, ...]:

@@ -31,6 +31,7 @@ from dynamo_graphs.status.reasons import GraphReason
 from dynamo_graphs.types.grove import PodCliqueSet
 from dynamo_graphs.types.inference import InferencePool
 from dynamo_graphs.types.istio import VirtualService
+from dynamo_graphs.types.selected import ModelService
 from dynamo_graphs.validation.graph import graph_problems
 from dynamo_operator.graph.snapshot import service_snapshot
 from dynamo_operator.graph.status import compute_status
@@ -99,6 +100,7 @@ class GraphController:
         RoleBinding,
         ConfigMap,
         InferencePool,
+        ModelService,  # before Service: of one kind the last type is written
         Service,
         Ingress,
         VirtualService,
@@ -111,7 +113,7 @@ class GraphController:
     @property
     def watches(self) -> tuple[Watches, ...]:
         """What else is read: shared objects, PVCs, what Grove creates for a set."""
-        shares: tuple[type[Resource], ...] = (*self.shares, Service)
+        shares: tuple[type[Resource], ...] = (*self.shares, ModelService)
         shared = (shared_watch(each, self.reconciles.KIND) for each in shares)
         return (
             *shared,
@@ -218,7 +220,7 @@ class GraphController:
                 pvcs,
                 Shared(accounts, self.shares, labels.SHARED),
                 Shared(ssh_keys, ssh_key_types(self.cache), labels.SHARED),
-                Shared(models, (Service,), labels.SHARED_MODEL),
+                Shared(models, (ModelService,), labels.SHARED_MODEL),
                 Controlled(exposure.wanted, self.owns, spared),
             ),
         ]

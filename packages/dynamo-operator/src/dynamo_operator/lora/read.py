@@ -11,11 +11,12 @@ from dynamo_graphs.api.model import DynamoModel
 from dynamo_graphs.plan.model import ModelInputs
 from dynamo_graphs.plan.model_endpoints import has_endpoints, pod_names
 from dynamo_graphs.plan.model_siblings import concerns, siblings
+from dynamo_graphs.types.selected import ModelService
 from dynamo_operator.lora.calls import KnownEndpoints, ModelCalls
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches
 from kube_runtime.kind import Key
-from kube_runtime.types.core import Pod, Service
+from kube_runtime.types.core import Pod
 from kube_runtime.types.discovery import EndpointSlice
 from kube_runtime.types.meta import Resource
 
@@ -31,7 +32,7 @@ def read_model(
     """What the decisions on the model depend on: what the cache has, and what is known of its endpoints."""
     namespace = model.metadata.namespace
     base_model = model.spec.base_model_name if model.spec else ""
-    service = cache.get(Service, Key(namespace, names.model_service_name(base_model)))
+    service = cache.get(ModelService, Key(namespace, names.model_service_name(base_model)))
     other = _other_model(service, base_model)
     slices = () if other else _slices(cache, namespace, base_model)
     recorded = (*known.endpoints.values(), *(each.endpoint for each in known.runs.values()))
@@ -66,7 +67,7 @@ def _slices(cache: Cache, namespace: str, base_model: str) -> tuple[EndpointSlic
     )
 
 
-def _other_model(service: Service | None, base_model: str) -> str:
+def _other_model(service: ModelService | None, base_model: str) -> str:
     """The base model whose name has the same hash, if that is the one that is served; else ""."""
     named = service.metadata.annotations.get(labels.BASE_MODEL) if service else None
     return named if named is not None and named != base_model else ""
@@ -93,7 +94,7 @@ def _lack(cache: Cache, namespace: str, base_model: str, *, other: str, is_serve
 
 def _served(cache: Cache, namespace: str) -> Iterator[str]:
     """The base models that are served in the namespace."""
-    for each in cache.list(Service, namespace):
+    for each in cache.list(ModelService, namespace):
         name = each.metadata.annotations.get(labels.BASE_MODEL, "")
         if name and each.metadata.name == names.model_service_name(name):
             yield name
@@ -108,9 +109,7 @@ def model_watches(cache: Cache) -> tuple[Watches, ...]:
             if each.spec is not None and names.model_hash(each.spec.base_model_name) == hash_:
                 yield each.key
 
-    def without_endpoints(changed: Service) -> Iterator[Key]:
-        if labels.BASE_MODEL_HASH not in changed.metadata.labels:
-            return
+    def without_endpoints(changed: ModelService) -> Iterator[Key]:
         for each in cache.list(DynamoModel, changed.metadata.namespace):
             if not each.status.total_endpoints:
                 yield each.key
@@ -122,6 +121,6 @@ def model_watches(cache: Cache) -> tuple[Watches, ...]:
     return (
         Watches(EndpointSlice, of_base),
         Watches(Pod, of_base),
-        Watches(Service, without_endpoints),
+        Watches(ModelService, without_endpoints),
         Watches(DynamoModel, concerned),
     )

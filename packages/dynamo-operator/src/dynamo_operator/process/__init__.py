@@ -19,11 +19,13 @@ from dynamo_operator.process.controllers import (
     control_requests,
 )
 from dynamo_operator.process.first_lists import StartupWatch
-from dynamo_operator.process.informers import informers
+from dynamo_operator.process.informers import informers, unselected
 from dynamo_operator.process.leader import election, leader_health
 from dynamo_operator.process.servers import admission, serve_metrics, serve_probes
 from dynamo_operator.process.startup import prepared, until_stopped
 from dynamo_operator.reconcile.offload import Offload
+from dynamo_operator.reconcile.transforms import is_controlled_by_us
+from kube_runtime.apply.unselected import UnselectedObjects
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
 from kube_runtime.client.congestion import Congestion
@@ -105,6 +107,14 @@ def manager(
         return all(holds_lease() for holds_lease in leases)
 
     writer = Writer(client, cache, holds_lease=holds_leases, is_excluded=scope.is_excluded)
+    strays = UnselectedObjects(
+        *(client, writer, cache),
+        complements=unselected(settings.render),
+        is_ours=is_controlled_by_us,
+        elected=leads.elected if leads else None,
+    )
+    built.on_synced(strays.start)
+    built.serve(strays)
     workers = WorkerPool()
     built.serve(workers)
     parts = Parts(

@@ -1,5 +1,6 @@
 """What is read from the API server: one informer for each kind, and how much of an object is kept."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from dynamo_graphs.api import labels
@@ -15,6 +16,7 @@ from dynamo_graphs.types.inference import InferencePool
 from dynamo_graphs.types.istio import VirtualService
 from dynamo_graphs.types.kai import Queue
 from dynamo_graphs.types.leaderworkerset import SET_NAME, LeaderWorkerSet
+from dynamo_graphs.types.selected import ModelService, PodServiceAccount
 from dynamo_graphs.types.volcano import PodGroup
 from dynamo_graphs.validation.size import most_bytes
 from dynamo_operator.lora.read import SLICE_SELECTOR
@@ -24,6 +26,7 @@ from dynamo_operator.reconcile.read import registries_only
 from dynamo_operator.reconcile.ssh_keys import ssh_key_informers
 from dynamo_operator.reconcile.transforms import strip_unowned
 from dynamo_operator.requests.inputs import request_informers
+from kube_runtime.apply.unselected import complement
 from kube_runtime.cache.crd_informer import CrdInformer, OptionalInformer
 from kube_runtime.cache.informer import Informer
 from kube_runtime.types.apps import Deployment, StatefulSet
@@ -40,6 +43,7 @@ from kube_runtime.types.meta import Resource
 from kube_runtime.types.networking import Ingress
 from kube_runtime.types.policy import PodDisruptionBudget
 from kube_runtime.types.rbac import Role, RoleBinding
+from kube_runtime.watch.selector import Selector
 
 _RECONCILED: tuple[type[Resource], ...] = (
     DynamoGraphDeployment,
@@ -48,27 +52,50 @@ _RECONCILED: tuple[type[Resource], ...] = (
     DynamoModel,
     DynamoGraphDeploymentRequest,
 )
-_CHILDREN: tuple[type[Resource], ...] = (
-    ServiceAccount,
-    Role,
-    RoleBinding,
-    Service,
-    Ingress,
-    Deployment,
-    PodDisruptionBudget,
-    PersistentVolumeClaim,
-)
-_OPTIONAL: tuple[type[Resource], ...] = (
-    LeaderWorkerSet,
-    PodGroup,
-    PodCliqueSet,
-    PodClique,
-    PodCliqueScalingGroup,
-    Queue,
-    InferencePool,
-    VirtualService,
-)
-"""Kinds of other projects, used while they are installed."""
+_APPLIED = f"{labels.APP_MANAGED_BY}={labels.MANAGER}"
+_SELECTED: Mapping[type[Resource], str] = {
+    ServiceAccount: _APPLIED,
+    PodServiceAccount: f"{labels.COMPONENT_POD}=true",
+    Role: _APPLIED,
+    RoleBinding: _APPLIED,
+    Service: labels.COMPONENT,
+    ModelService: f"{labels.BASE_MODEL_HASH},!{labels.COMPONENT}",
+    Ingress: labels.COMPONENT,
+    Deployment: labels.COMPONENT,
+    PodDisruptionBudget: labels.COMPONENT,
+}
+"""What we write of kinds that everybody has, by a label that each of those objects has."""
+
+_READ = (PodServiceAccount, ModelService)
+"""Types of objects that are not ours, or that all have the label that tells them apart."""
+
+_OPTIONAL: Mapping[type[Resource], str] = {
+    LeaderWorkerSet: labels.INSTANCE,
+    PodGroup: labels.INSTANCE,
+    PodCliqueSet: "",
+    PodClique: "",
+    PodCliqueScalingGroup: "",
+    Queue: "",
+    InferencePool: labels.COMPONENT,
+    VirtualService: labels.COMPONENT,
+}
+"""Kinds of other projects, used while they are installed, with the label of our objects.
+
+The kinds of Grove have none: the sets carry the user's labels only, their parts are Grove's. Queues are read.
+"""
+
+
+def unselected(settings: RenderSettings) -> dict[type[Resource], Selector]:
+    """By type, the selector of objects that its watch does not bring, although they may be ours.
+
+    Of two types of one kind that is one; marked ServiceAccounts are not ours.
+    """
+    selected = {**_SELECTED, **_OPTIONAL}
+    return {
+        type_: Selector(settings.restricted_namespace, complement(selector))
+        for type_, selector in selected.items()
+        if selector and type_ not in _READ
+    }
 
 
 def informers(settings: RenderSettings) -> list[Informer[Any]]:
@@ -88,7 +115,13 @@ def _always(settings: RenderSettings) -> list[Informer[Any]]:
         Informer(each, namespace=namespace, most_bytes=most_bytes(each, settings))
         for each in _RECONCILED
     ]
-    children = [Informer(each, namespace=namespace, transform=strip_unowned) for each in _CHILDREN]
+    # A selector does not tell whose an object is: anybody may use the label.
+    children = [
+        Informer(each, namespace=namespace, labels=selector, transform=strip_unowned)
+        for each, selector in _SELECTED.items()
+    ]
+    # Graphs name PVCs of users. They are read as metadata, and change with neither use nor load.
+    claims = Informer(PersistentVolumeClaim, namespace=namespace, transform=strip_unowned)
     secrets = Informer(
         PullSecret,
         namespace=namespace,
@@ -102,8 +135,13 @@ def _always(settings: RenderSettings) -> list[Informer[Any]]:
     leaders = Informer(StatefulSet, namespace=namespace, labels=SET_NAME)
     definitions = CrdInformer()
     optional = [
-        OptionalInformer(each, definitions, namespace=namespace, granted_by=granted_by(each.KIND))
-        for each in _OPTIONAL
+        OptionalInformer(
+            *(each, definitions),
+            namespace=namespace,
+            labels=selector,
+            granted_by=granted_by(each.KIND),
+        )
+        for each, selector in _OPTIONAL.items()
     ]
-    watched = (secrets, configs, pods, slices, leaders, definitions)
+    watched = (claims, secrets, configs, pods, slices, leaders, definitions)
     return [*reconciled, *children, *watched, *optional]

@@ -12,7 +12,6 @@ from functools import partial
 
 import msgspec
 
-from dynamo_graphs.api import labels
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.optional_apis import (
@@ -30,6 +29,7 @@ from dynamo_graphs.types.inference import InferencePool
 from dynamo_graphs.types.istio import VirtualService
 from dynamo_graphs.types.kai import Queue
 from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
+from dynamo_graphs.types.selected import PodServiceAccount
 from dynamo_graphs.types.volcano import PodGroup
 from dynamo_operator.reconcile.grove import live_templates
 from dynamo_operator.reconcile.ssh_keys import missing_ssh_keys
@@ -52,7 +52,7 @@ def read_facts(namespace: str, cache: Cache) -> Facts:
     """The facts for the components of one namespace."""
     beside = cache.derived(
         ("beside components", namespace),
-        (PullSecret, ServiceAccount),
+        (PullSecret, PodServiceAccount),
         partial(_beside_components, namespace, cache),
     )
     return replace(
@@ -84,7 +84,7 @@ def _is_withheld(cache: Cache, type_: type[Resource]) -> bool:
 def _beside_components(namespace: str, cache: Cache) -> Facts:
     """The facts that come from the objects of the namespace."""
     return beside_components(
-        cache.list(PullSecret, namespace), cache.list(ServiceAccount, namespace)
+        cache.list(PullSecret, namespace), cache.list(PodServiceAccount, namespace)
     )
 
 
@@ -148,7 +148,7 @@ def registries_only(secret: PullSecret) -> PullSecret:
 def fact_watches(cache: Cache) -> tuple[Watches, ...]:
     """What wakes components when a fact changes; the same kinds that `read_facts` reads."""
     return tuple(
-        Watches(type_, _components_beside(cache)) for type_ in (PullSecret, ServiceAccount)
+        Watches(type_, _components_beside(cache)) for type_ in (PullSecret, PodServiceAccount)
     )
 
 
@@ -170,9 +170,7 @@ def orchestrator_watches() -> tuple[Watches, ...]:
 
 def _components_beside(cache: Cache) -> Callable[[Resource], Iterator[Key]]:
     def keys(changed: Resource) -> Iterator[Key]:
-        marked = changed.metadata.labels.get(labels.COMPONENT_POD) == "true"
-        if isinstance(changed, PullSecret) or marked:
-            components = cache.list(DynamoComponentDeployment, changed.metadata.namespace)
-            yield from (each.key for each in components)
+        components = cache.list(DynamoComponentDeployment, changed.metadata.namespace)
+        yield from (each.key for each in components)
 
     return keys

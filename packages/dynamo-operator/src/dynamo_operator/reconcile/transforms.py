@@ -1,15 +1,15 @@
 """What is remembered of objects that are not ours: that they are there, and whose they are.
 
-A cluster has thousands of Services and Deployments that have nothing to do with us. We need them only to see
-that a name is taken, so their specs and statuses are dropped before they are stored, with the copy of them
-that `kubectl apply` leaves in an annotation, and their changes wake no key.
+Watches select by label, and anybody may use the label. Of such an object the spec and the status are dropped
+before it is stored, with the copy of them that `kubectl apply` leaves in an annotation, and its changes wake
+no key. Of the PVCs of users it is all that is needed.
 """
 
 from msgspec.structs import replace
 
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.component import GROUP
-from kube_runtime.types.meta import R
+from kube_runtime.types.meta import OwnerReference, R, Resource
 
 _MARKERS = (labels.MANAGED_BY, labels.APP_MANAGED_BY)
 _COPY = "kubectl.kubernetes.io/last-applied-configuration"
@@ -17,12 +17,22 @@ OPERATOR = "dynamo-operator"
 """The value of our marker labels."""
 
 
+def is_controlled_by_us(each: Resource) -> bool:
+    """Whether one of our kinds controls the object."""
+    controller = each.metadata.controller
+    return controller is not None and _is_of_our_group(controller)
+
+
 def strip_unowned(each: R) -> R:
     """The object as it is if one of our kinds owns it or it has our marker, else its metadata alone."""
     owners = each.metadata.owner_references
-    if any(owner.api_version.partition("/")[0] == GROUP for owner in owners):
+    if any(map(_is_of_our_group, owners)):
         return each
     if any(each.metadata.labels.get(marker) == OPERATOR for marker in _MARKERS):
         return each
     annotations = {k: v for k, v in each.metadata.annotations.items() if k != _COPY}
     return type(each)(metadata=replace(each.metadata, annotations=annotations))
+
+
+def _is_of_our_group(owner: OwnerReference) -> bool:
+    return owner.api_version.partition("/")[0] == GROUP

@@ -13,7 +13,6 @@ from collections.abc import Container, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 from kube_runtime.apply.drift import content, content_of, differ_in_size_only, has_no_drift
 from kube_runtime.apply.empty_maps import without_emptied
@@ -51,7 +50,7 @@ from kube_runtime.apply.suppression import Target, WriteSuppression, digest_of
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
 from kube_runtime.client.requests import ABSENT, Client
-from kube_runtime.errors import Conflict, Forbidden, Invalid, NotFound
+from kube_runtime.errors import Conflict, Forbidden, Invalid
 from kube_runtime.kind import Key, Object, key_of
 from kube_runtime.types.meta import R, Resource
 
@@ -119,12 +118,25 @@ class Applier:
         live: Resource | None = self.cache.get(type_, key_of(wanted))
         try:
             await self._bring(owner, desired, attempt, live)
-        except Conflict:
-            # The name is taken, but the cache has no such object: it is behind, or does not select it.
-            found = None if live else await self._existing(type_, key_of(wanted))
-            if found is None or isinstance(desired, CreateOnly):
+        except Conflict as error:
+            if live is not None:
                 raise
-            await self._bring(owner, desired, attempt, found)
+            # The name is taken, but the cache has no such object: it is behind, or does not select it. One of
+            # ours is in the cache from now on, and what was decided without it is decided again at once.
+            is_ours = partial(self._is_ours, owner, desired)
+            found = await self.writer.read_existing(type_, key_of(wanted), is_ours=is_ours)
+            if found is not None and not is_ours(found):
+                raise Obstructed(name_conflict(found, owner)) from error
+            raise
+
+    def _is_ours(self, owner: Resource, desired: DesiredObjects, live: Resource) -> bool:
+        match desired:
+            case Controlled():
+                return controls(owner, live)
+            case Shared():
+                return desired.is_shared(live) or self._earlier(owner, desired, live) is not None
+            case CreateOnly():
+                return True  # whoever created it, it is left alone
 
     async def _bring(
         self, owner: Resource, desired: DesiredObjects, attempt: Attempt, live: Resource | None
@@ -270,13 +282,6 @@ class Applier:
             del bare["metadata"]["annotations"][self.hash_annotation]
             await self.writer.apply(type_, bare, force=True, uid=uid)
             return await self.writer.apply(type_, body, force=True, uid=uid)
-
-    async def _existing(self, type_: type[Any], key: Key) -> Resource | None:
-        try:
-            found: Resource = await self.client.get(type_, key)
-        except (NotFound, Forbidden):
-            return None
-        return found
 
     def _generation(self, live: Resource) -> int:
         """The generation of the owner that an object was written for last; 0 when it is not recorded."""

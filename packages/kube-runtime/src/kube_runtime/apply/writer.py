@@ -15,11 +15,11 @@ from weakref import WeakValueDictionary
 from kube_runtime.apply.self_writes import record_event, record_patch
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.pending_writes import InFlightWrite
-from kube_runtime.cache.store import Store
+from kube_runtime.cache.store import FOUND_SECONDS, Store
 from kube_runtime.client.requests import Client
 from kube_runtime.coordination.excluded_namespaces import NamespaceExcluded
 from kube_runtime.coordination.leader_election import LeadershipLost
-from kube_runtime.errors import Conflict
+from kube_runtime.errors import Conflict, Forbidden, NotFound
 from kube_runtime.kind import Key, Object, key_of
 from kube_runtime.types.meta import R, Resource
 
@@ -127,6 +127,31 @@ class Writer:
         async with self._turn(type_, key) as turn:
             await self._client.delete(type_, key, uid=uid, resource_version=resource_version)
             turn.deleted(key, uid)
+
+    async def read_existing(
+        self,
+        type_: type[R],
+        key: Key,
+        *,
+        is_ours: Callable[[Resource], bool],
+        seconds: float = FOUND_SECONDS,
+    ) -> R | None:
+        """The object that a create ran into. One of ours is in the cache from now on.
+
+        The watch does not bring an object that its selector does not match: one whose label somebody removed,
+        or one of an earlier operator. Readers see it for `seconds`, in which our next write adds the label.
+        None means: it is gone again, or may not be read.
+        """
+        async with self._turns.setdefault((type_, key), asyncio.Lock()):
+            store = self._cache.store(type_)
+            with store.writing(key) as flight:
+                try:
+                    found = await self._client.get(type_, key)
+                except (NotFound, Forbidden):
+                    return None
+                if is_ours(found):
+                    store.found(flight, found, seconds)
+                return found
 
     @asynccontextmanager
     async def _turn(self, type_: type[R], key: Key) -> AsyncIterator[_Turn[R]]:

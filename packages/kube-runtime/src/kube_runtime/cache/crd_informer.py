@@ -103,10 +103,11 @@ class OptionalInformer(Informer[R]):
         definitions: CrdInformer,
         *,
         namespace: str = "",
+        labels: str = "",
         granted_by: str = "",
         transform: Callable[[R], R] | None = None,
     ) -> None:
-        super().__init__(type_, namespace=namespace, transform=transform)
+        super().__init__(type_, namespace=namespace, labels=labels, transform=transform)
         self.store.granted_by = granted_by
         self._definitions = definitions
         self._changed = asyncio.Event()

@@ -29,6 +29,9 @@ _log = structlog.get_logger()
 OWN_WRITE_SECONDS = 30.0
 """Seconds that our own write is shown if the watch does not deliver it."""
 
+FOUND_SECONDS = 30.0
+"""How long an object is shown that was read by name and that the watch does not bring."""
+
 
 @dataclass(frozen=True, slots=True)
 class Change(Generic[R]):
@@ -275,6 +278,19 @@ class Store(Generic[R]):
         kept = self._transform(written) if self._transform else written
         self._tell(self._hold(key, kept, flight.known, is_deletion=False))
 
+    def found(self, flight: InFlightWrite[R], read: R, seconds: float = FOUND_SECONDS) -> None:
+        """Show an object that was read by name, unless the watch was sooner.
+
+        The watch may never bring it, because its selector does not match. So it is shown for `seconds` or
+        until a write of ours has another answer. Then it is gone, which wakes its owner.
+        """
+        watched = self._watched(read.key)
+        if flight.is_overtaken(read) or _version(watched) == _version(read):
+            return
+        kept = self._transform(read) if self._transform else read
+        change = self._hold(read.key, kept, flight.known, is_deletion=False, seconds=seconds)
+        self._tell(change)
+
     def deleted(self, key: Key, uid: str) -> None:
         """Show the object as being deleted until the watch reports that it is, or is deleted."""
         shown = self.shown.get(key)
@@ -286,10 +302,18 @@ class Store(Generic[R]):
             older = self._known_versions(key)
             self._tell(self._hold(key, replace(shown, metadata=metadata), older, is_deletion=True))
 
-    def _hold(self, key: Key, shown: R, older: set[str], *, is_deletion: bool) -> Change[R] | None:
+    def _hold(
+        self,
+        key: Key,
+        shown: R,
+        older: set[str],
+        *,
+        is_deletion: bool,
+        seconds: float = OWN_WRITE_SECONDS,
+    ) -> Change[R] | None:
         watched = self._watched(key)
         change = self._show(key, shown)
-        alarm = asyncio.get_running_loop().call_later(OWN_WRITE_SECONDS, self._give_up, key)
+        alarm = asyncio.get_running_loop().call_later(seconds, self._give_up, key)
         self._holds[key] = Overlay(shown, watched, older, alarm, is_deletion)
         return change
 

@@ -1,0 +1,123 @@
+"""Finds objects of ours that no watch brings, because their label is missing.
+
+The watch of a kind that everybody uses selects by a label that we write. An earlier operator may have
+written no such label, and anybody may remove one while no process of ours leads. What is still wanted is
+found when it is to be created; what is not wanted any more, and has to go, is found here only.
+
+Each process looks once, when it begins to lead: page by page, and only at metadata.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
+
+import msgspec
+import structlog
+
+from kube_runtime.apply.writer import Writer
+from kube_runtime.cache.cache import Cache
+from kube_runtime.client.requests import Client
+from kube_runtime.errors import Forbidden, NotFound, OperatorError
+from kube_runtime.rate_limits import Backoff
+from kube_runtime.types.meta import Resource
+from kube_runtime.watch.selector import Selector
+
+SHOWN_SECONDS = 300.0
+"""How long such an object is in the cache, unless a write gives it the label: its owner's time to act."""
+
+_RETRY = Backoff(first_seconds=1, limit_seconds=60)
+
+_log = structlog.get_logger()
+
+
+class UnselectedObjects:
+    """Puts them into the cache, once. `is_ours` decides by the metadata.
+
+    `complements` are, by type, the label selector of what its watch does not bring.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        writer: Writer,
+        cache: Cache,
+        *,
+        complements: Mapping[type[Resource], Selector],
+        is_ours: Callable[[Resource], bool],
+        elected: asyncio.Event | None = None,
+    ) -> None:
+        self._client = client
+        self._writer = writer
+        self._cache = cache
+        self._complements = complements
+        self._is_ours = is_ours
+        self._elected = elected
+        self._synced = asyncio.Event()
+
+    async def start(self) -> None:
+        """The caches are full: look as soon as this process leads."""
+        self._synced.set()
+
+    async def run(self) -> NoReturn:
+        """Look once, then do nothing until cancelled."""
+        await self._synced.wait()
+        if self._elected is not None:
+            await self._elected.wait()
+        for type_, selection in self._complements.items():
+            if self._cache.serves(type_):
+                await self._look_until_seen(type_, selection)
+        await asyncio.Event().wait()
+        raise AssertionError("nobody sets that event")
+
+    async def _look_until_seen(self, type_: type[Resource], selection: Selector) -> None:
+        failures = 0
+        while True:
+            try:
+                return await self._look(type_, selection)
+            except (Forbidden, NotFound):
+                return None  # not installed, or not ours to read: the watch reports it
+            except OperatorError as error:
+                failures += 1
+                seconds = _RETRY.seconds(failures, 0.5)
+                _log.warning(
+                    "objects without their label not listed",
+                    kind=str(type_.KIND),
+                    error=str(error),
+                    retry_in_seconds=round(seconds, 1),
+                )
+                await asyncio.sleep(seconds)
+
+    async def _look(self, type_: type[Resource], selection: Selector) -> None:
+        async for page in self._client.pages(_metadata_of(type_), **selection.query()):
+            for each in page.items:
+                if self._is_ours(each) and self._cache.get(type_, each.key) is None:
+                    _log.info("object lacks its label", kind=str(type_.KIND), name=str(each.key))
+                    await self._writer.read_existing(
+                        *(type_, each.key), is_ours=self._is_ours, seconds=SHOWN_SECONDS
+                    )
+
+
+def complement(labels: str) -> str:
+    """The label selector of what a selector of one label leaves out.
+
+    Raises:
+        ValueError: it is not one of `a` or `a=b`.
+    """
+    [rule] = Selector(labels=labels).rules
+    if rule.is_negated:
+        raise ValueError(f"label selector {labels!r} is negated")
+    return f"!{rule.name}" if rule.value is None else f"{rule.name}!={rule.value}"
+
+
+def _metadata_of(type_: type[Resource]) -> type[Resource]:
+    """A type of the same kind of which only metadata are read."""
+    found: Any = msgspec.defstruct(
+        f"{type_.__name__}Metadata",
+        [],
+        bases=(Resource,),
+        namespace={"KIND": type_.KIND, "METADATA_ONLY": True},
+        frozen=True,
+        rename="camel",
+    )
+    chosen: type[Resource] = found
+    return chosen

@@ -1,0 +1,171 @@
+"""An own object without the label of its watch: restored or deleted, as if it had been watched."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from kube_runtime.apply.shared_ownership import SharedApplier
+
+from kube_runtime.apply.applier import Applier, controller_reference
+from kube_runtime.apply.result import Obstacle, Verb
+from kube_runtime.apply.unselected import SHOWN_SECONDS, UnselectedObjects, complement
+from kube_runtime.cache.store import FOUND_SECONDS
+from kube_runtime.errors import Conflict
+from kube_runtime.kind import Object
+from kube_runtime.watch.selector import Selector
+from simulated.clock import on_simulated_clock
+from simulated.gadget import GADGETS, Gadget, Maker, gadget, key
+from simulated.server import Fault
+from simulated.world import World, a_world, settle
+
+LABEL = "example.com/part-of"
+MARKED = {"labels": {LABEL: "us"}}
+UNMARKED = {"metadata": {"labels": {LABEL: None}}}
+TYPES = (Gadget,)
+
+
+@asynccontextmanager
+async def a_scene() -> AsyncIterator[tuple[World, Applier, Maker]]:
+    """A world whose watch selects by the label, with an applier and an owner."""
+    world = a_world(labels=LABEL)
+    async with world.synced():
+        applier = Applier(world.client, world.writer, world.cache, "example.com/h", "example.com/g")
+        yield world, applier, world.has_maker("owner")
+
+
+def wanted(size: int = 1) -> Object:
+    """The gadget as its owner wants it, with the label."""
+    return gadget("a", size, **MARKED)
+
+
+def stored(world: World) -> Object:
+    """The gadget as the API server has it."""
+    return world.server.storage.read(GADGETS, key("a"))
+
+
+@on_simulated_clock
+async def test_what_others_have_is_neither_listed_nor_watched() -> None:
+    async with a_scene() as (world, _, _):
+        world.has("theirs", 1)
+        await settle()
+        world.has("theirs", 2)
+        await settle()
+        assert ({}, []) == (world.sizes(), world.announced())
+
+
+@on_simulated_clock
+async def test_a_taken_name_is_told_by_the_answer_to_the_create() -> None:
+    async with a_scene() as (world, applier, owner):
+        world.has("a", 5)
+        for _ in range(2):
+            applied = await applier.apply(owner, wanted=[wanted()], owns=TYPES)
+            assert [Obstacle.NAME_CONFLICT] == [each.obstacle for each in applied.blocked]
+        assert (5, {}) == (stored(world)["spec"]["size"], world.sizes())
+        world.has_no("a")
+        await applier.apply(owner, wanted=[wanted()], owns=TYPES)
+        assert {"a": 1} == world.sizes()
+
+
+@on_simulated_clock
+async def test_a_label_that_somebody_removes_is_restored() -> None:
+    async with a_scene() as (world, applier, owner):
+        await applier.apply(owner, wanted=[wanted()], owns=TYPES)
+        await settle()
+        uid = stored(world)["metadata"]["uid"]
+        world.server.storage.merge(GADGETS, key("a"), UNMARKED)
+        await settle()
+        assert {} == world.sizes(), "the watch says that it is gone"
+        with pytest.raises(Conflict):
+            await applier.apply(owner, wanted=[wanted()], owns=TYPES)
+        assert {"a": 1} == world.sizes(), "what is decided next, is decided with it"
+        applied = await applier.apply(owner, wanted=[wanted()], owns=TYPES)
+        await settle(2 * FOUND_SECONDS)
+        assert [Verb.UPDATE] == [each.verb for each in applied.changes]
+        assert "us" == stored(world)["metadata"]["labels"][LABEL]
+        assert (uid, {"a": 1}) == (stored(world)["metadata"]["uid"], world.sizes())
+
+
+@on_simulated_clock
+async def test_what_was_found_and_stays_without_the_label_is_forgotten_and_told() -> None:
+    async with a_scene() as (world, applier, owner):
+        world.has("a", 1, ownerReferences=[controller_reference(owner)])
+        with pytest.raises(Conflict):
+            await applier.apply(owner, wanted=[wanted()], owns=TYPES)
+        assert [(None, 1)] == world.announced()
+        await settle(FOUND_SECONDS + 1)
+        assert ([(1, None)], {}) == (world.announced(), world.sizes())
+
+
+@on_simulated_clock
+async def test_what_cannot_be_read_is_tried_again_and_not_overwritten() -> None:
+    async with a_scene() as (world, applier, owner):
+        world.has("a", 5, ownerReferences=[controller_reference(owner)])
+        world.server.faults.append(Fault(403, method="GET"))
+        with pytest.raises(Conflict):
+            await applier.apply(owner, wanted=[wanted()], owns=TYPES)
+        assert (5, {}) == (stored(world)["spec"]["size"], world.sizes())
+
+
+@on_simulated_clock
+async def test_a_shared_object_without_its_marker_is_a_taken_name() -> None:
+    async with a_scene() as (world, _, owner):
+        shared = SharedApplier(world.writer, world.cache, (LABEL, "us"))
+        world.has("a", 5)
+        applied = await shared.apply(owner, wanted=[gadget("a", 1)], types=TYPES)
+        assert [Obstacle.NAME_CONFLICT] == [each.obstacle for each in applied.blocked]
+
+
+@on_simulated_clock
+async def test_what_is_not_wanted_any_more_is_found_at_the_start_and_goes() -> None:
+    async with a_scene() as (world, applier, owner):
+        world.has("a", 1, ownerReferences=[controller_reference(owner)])
+        world.has("theirs", 1)
+        async with looking(world, owner):
+            assert {"a": 1} == world.sizes()
+            await applier.apply(owner, wanted=[], owns=TYPES)
+            assert key("a") not in world.server.storage.objects[GADGETS]
+            await settle(SHOWN_SECONDS + 1)
+            assert {} == world.sizes()
+        assert key("theirs") in world.server.storage.objects[GADGETS]
+
+
+@on_simulated_clock
+async def test_an_outage_delays_the_look() -> None:
+    async with a_scene() as (world, _, owner):
+        world.has("a", 1, ownerReferences=[controller_reference(owner)])
+        world.server.faults.append(Fault(500, method="GET"))
+        async with looking(world, owner):
+            await settle(60)
+            assert {"a": 1} == world.sizes()
+
+
+@asynccontextmanager
+async def looking(world: World, owner: Maker) -> AsyncIterator[None]:
+    """Have a leader look for objects without their label."""
+    look = UnselectedObjects(
+        *(world.client, world.writer, world.cache),
+        complements={Gadget: Selector(labels=complement(LABEL))},
+        is_ours=lambda each: (
+            each.metadata.controller is not None
+            and each.metadata.controller.uid == owner.metadata.uid
+        ),
+    )
+    task = asyncio.create_task(look.run())
+    await look.start()
+    await settle()
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.mark.parametrize(("selector", "left"), [("a", "!a"), ("a=b", "a!=b")])
+def test_the_complement_of_a_selector(selector: str, left: str) -> None:
+    assert left == complement(selector)
+
+
+def test_a_negated_selector_has_no_complement() -> None:
+    with pytest.raises(ValueError, match="negated"):
+        complement("!a")

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-from kube_runtime.apply.shared_ownership import SharedApplier
 
-from kube_runtime.apply.applier import Applier, controller_reference
+from kube_runtime.apply.applier import Applier
+from kube_runtime.apply.ownership import Controlled, Shared, controller_reference
 from kube_runtime.apply.result import Obstacle, Verb
 from kube_runtime.apply.unselected import SHOWN_SECONDS, UnselectedObjects, complement
 from kube_runtime.cache.store import FOUND_SECONDS
@@ -20,7 +20,6 @@ from simulated.server import Fault
 from simulated.world import World, a_world, settle
 
 LABEL = "example.com/part-of"
-MARKED = {"labels": {LABEL: "us"}}
 UNMARKED = {"metadata": {"labels": {LABEL: None}}}
 TYPES = (Gadget,)
 
@@ -36,7 +35,7 @@ async def a_scene() -> AsyncIterator[tuple[World, Applier, Maker]]:
 
 def wanted(size: int = 1) -> Object:
     """The gadget as its owner wants it, with the label."""
-    return gadget("a", size, **MARKED)
+    return gadget("a", size, labels={LABEL: "us"})
 
 
 def stored(world: World) -> Object:
@@ -59,27 +58,27 @@ async def test_a_taken_name_is_told_by_the_answer_to_the_create() -> None:
     async with a_scene() as (world, applier, owner):
         world.has("a", 5)
         for _ in range(2):
-            applied = await applier.apply(owner, wanted=[wanted()], owns=TYPES)
+            applied = await applier.apply(owner, Controlled([wanted()], TYPES))
             assert [Obstacle.NAME_CONFLICT] == [each.obstacle for each in applied.blocked]
         assert (5, {}) == (stored(world)["spec"]["size"], world.sizes())
         world.has_no("a")
-        await applier.apply(owner, wanted=[wanted()], owns=TYPES)
+        await applier.apply(owner, Controlled([wanted()], TYPES))
         assert {"a": 1} == world.sizes()
 
 
 @on_simulated_clock
 async def test_a_label_that_somebody_removes_is_restored() -> None:
     async with a_scene() as (world, applier, owner):
-        await applier.apply(owner, wanted=[wanted()], owns=TYPES)
+        await applier.apply(owner, Controlled([wanted()], TYPES))
         await settle()
         uid = stored(world)["metadata"]["uid"]
         world.server.storage.merge(GADGETS, key("a"), UNMARKED)
         await settle()
         assert {} == world.sizes(), "the watch says that it is gone"
         with pytest.raises(Conflict):
-            await applier.apply(owner, wanted=[wanted()], owns=TYPES)
+            await applier.apply(owner, Controlled([wanted()], TYPES))
         assert {"a": 1} == world.sizes(), "what is decided next, is decided with it"
-        applied = await applier.apply(owner, wanted=[wanted()], owns=TYPES)
+        applied = await applier.apply(owner, Controlled([wanted()], TYPES))
         await settle(2 * FOUND_SECONDS)
         assert [Verb.UPDATE] == [each.verb for each in applied.changes]
         assert "us" == stored(world)["metadata"]["labels"][LABEL]
@@ -91,7 +90,7 @@ async def test_what_was_found_and_stays_without_the_label_is_forgotten_and_told(
     async with a_scene() as (world, applier, owner):
         world.has("a", 1, ownerReferences=[controller_reference(owner)])
         with pytest.raises(Conflict):
-            await applier.apply(owner, wanted=[wanted()], owns=TYPES)
+            await applier.apply(owner, Controlled([wanted()], TYPES))
         assert [(None, 1)] == world.announced()
         await settle(FOUND_SECONDS + 1)
         assert ([(1, None)], {}) == (world.announced(), world.sizes())
@@ -103,16 +102,16 @@ async def test_what_cannot_be_read_is_tried_again_and_not_overwritten() -> None:
         world.has("a", 5, ownerReferences=[controller_reference(owner)])
         world.server.faults.append(Fault(403, method="GET"))
         with pytest.raises(Conflict):
-            await applier.apply(owner, wanted=[wanted()], owns=TYPES)
+            await applier.apply(owner, Controlled([wanted()], TYPES))
         assert (5, {}) == (stored(world)["spec"]["size"], world.sizes())
 
 
 @on_simulated_clock
 async def test_a_shared_object_without_its_marker_is_a_taken_name() -> None:
-    async with a_scene() as (world, _, owner):
-        shared = SharedApplier(world.writer, world.cache, (LABEL, "us"))
+    async with a_scene() as (world, applier, owner):
         world.has("a", 5)
-        applied = await shared.apply(owner, wanted=[gadget("a", 1)], types=TYPES)
+        shared = Shared([gadget("a", 1)], TYPES, (LABEL, "us"))
+        applied = await applier.apply(owner, shared)
         assert [Obstacle.NAME_CONFLICT] == [each.obstacle for each in applied.blocked]
 
 
@@ -123,7 +122,7 @@ async def test_what_is_not_wanted_any_more_is_found_at_the_start_and_goes() -> N
         world.has("theirs", 1)
         async with looking(world, owner):
             assert {"a": 1} == world.sizes()
-            await applier.apply(owner, wanted=[], owns=TYPES)
+            await applier.apply(owner, Controlled([], TYPES))
             assert key("a") not in world.server.storage.objects[GADGETS]
             await settle(SHOWN_SECONDS + 1)
             assert {} == world.sizes()

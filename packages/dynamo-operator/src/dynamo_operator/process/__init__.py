@@ -19,13 +19,11 @@ from dynamo_operator.process.controllers import (
     control_requests,
 )
 from dynamo_operator.process.first_lists import StartupWatch
-from dynamo_operator.process.informers import informers, unselected
-from dynamo_operator.process.leader import election, leader_health
+from dynamo_operator.process.informers import informers
+from dynamo_operator.process.leader import election, leader_health, look_for_unselected
 from dynamo_operator.process.servers import admission, serve_metrics, serve_probes
 from dynamo_operator.process.startup import prepared, until_stopped
 from dynamo_operator.reconcile.offload import Offload
-from dynamo_operator.reconcile.transforms import is_controlled_by_us
-from kube_runtime.apply.unselected import UnselectedObjects
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
 from kube_runtime.client.congestion import Congestion
@@ -91,8 +89,7 @@ def manager(
 ) -> Manager:
     """Everything that runs, put together and not started. `user` is what the API server calls us."""
     cache = Cache()
-    write_activity = WriteActivity()  # reconciles record it; Events and statuses are paced by it
-    events = EventWriter(client, instance=candidate(), metrics=metrics, activity=write_activity)
+    events = EventWriter(client, instance=candidate(), metrics=metrics, activity=WriteActivity())
     leads = election(client, settings, user)
     built = Manager(
         client, cache, metrics=metrics, events=events, election=leads, is_excluded=scope.is_excluded
@@ -107,14 +104,7 @@ def manager(
         return all(holds_lease() for holds_lease in leases)
 
     writer = Writer(client, cache, holds_lease=holds_leases, is_excluded=scope.is_excluded)
-    strays = UnselectedObjects(
-        *(client, writer, cache),
-        complements=unselected(settings.render),
-        is_ours=is_controlled_by_us,
-        elected=leads.elected if leads else None,
-    )
-    built.on_synced(strays.start)
-    built.serve(strays)
+    look_for_unselected(built, client, writer, cache, settings.render, leads)
     workers = WorkerPool()
     built.serve(workers)
     parts = Parts(

@@ -1,4 +1,4 @@
-"""What other people's objects cost the operator: nothing of it is a graph's, and it goes on changing.
+"""What other people's objects cost the operator: nothing of it is a graph's, and it keeps changing.
 
     python -m bench --only foreign [--foreign 20000]
 

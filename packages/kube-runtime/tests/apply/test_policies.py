@@ -12,6 +12,7 @@ from kube_runtime.apply.result import Applied, Obstacle, Verb
 from kube_runtime.apply.suppression import REFUSED_SECONDS
 from kube_runtime.apply.writer import Writer
 from kube_runtime.coordination.leader_election import LeadershipLost
+from kube_runtime.errors import Conflict
 from simulated.clock import on_simulated_clock
 from simulated.gadget import GADGETS, Gadget, Maker, gadget, key
 from simulated.server import Fault
@@ -113,6 +114,8 @@ async def test_a_shared_object_that_was_created_a_moment_ago_gets_both_owners() 
         made = gadget("shared", 1, labels=dict([MARKER]))
         made["metadata"]["ownerReferences"] = [{**reference, "uid": other.metadata.uid}]
         scene.world.server.storage.create(GADGETS, made)
+        with pytest.raises(Conflict):  # it is in the cache now, and the caller retries at once
+            await scene.apply(Shared([gadget("shared", 1)], KINDS, MARKER))
         await scene.apply(Shared([gadget("shared", 1)], KINDS, MARKER))
         uids = [other.metadata.uid, scene.owner.metadata.uid]
         assert [(uid, False) for uid in uids] == scene.owners("shared")

@@ -64,10 +64,10 @@ _SELECTED: Mapping[type[Resource], str] = {
     Deployment: labels.COMPONENT,
     PodDisruptionBudget: labels.COMPONENT,
 }
-"""What we write of kinds that everybody has, by a label that each of those objects has."""
+"""What we write of kinds that others have as well, by a label that each of those objects has."""
 
 _READ = (PodServiceAccount, ModelService)
-"""Types of objects that are not ours, or that all have the label that tells them apart."""
+"""Types of objects that are not ours, or that all have the label that makes them such."""
 
 _OPTIONAL: Mapping[type[Resource], str] = {
     LeaderWorkerSet: labels.INSTANCE,
@@ -115,7 +115,7 @@ def _always(settings: RenderSettings) -> list[Informer[Any]]:
         Informer(each, namespace=namespace, most_bytes=most_bytes(each, settings))
         for each in _RECONCILED
     ]
-    # A selector does not tell whose an object is: anybody may use the label.
+    # Users may put the label on their objects too.
     children = [
         Informer(each, namespace=namespace, labels=selector, transform=strip_unowned)
         for each, selector in _SELECTED.items()

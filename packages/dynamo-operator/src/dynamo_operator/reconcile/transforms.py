@@ -1,8 +1,8 @@
 """What is remembered of objects that are not ours: that they are there, and whose they are.
 
-Watches select by label, and anybody may use the label. Of such an object the spec and the status are dropped
-before it is stored, with the copy of them that `kubectl apply` leaves in an annotation, and its changes wake
-no key. Of the PVCs of users it is all that is needed.
+Watches select by label, and users may put the label on their objects. Of such an object the spec and the
+status are dropped before it is stored, with the copy of them that `kubectl apply` leaves in an annotation,
+and its changes wake no key. Of the PVCs of users it is all that is needed.
 """
 
 from msgspec.structs import replace

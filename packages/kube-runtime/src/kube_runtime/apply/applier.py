@@ -136,7 +136,7 @@ class Applier:
             case Shared():
                 return desired.is_shared(live) or self._earlier(owner, desired, live) is not None
             case CreateOnly():
-                return True  # whoever created it, it is left alone
+                return True  # its creator does not matter: it is left alone
 
     async def _bring(
         self, owner: Resource, desired: DesiredObjects, attempt: Attempt, live: Resource | None

@@ -1,7 +1,7 @@
 """Finds objects of ours that no watch brings, because their label is missing.
 
-The watch of a kind that everybody uses selects by a label that we write. An earlier operator may have
-written no such label, and anybody may remove one while no process of ours leads. What is still wanted is
+The watch of a kind that others use selects by a label that we write. An earlier operator may have
+written no such label, and a user may remove one while no process of ours leads. What is still wanted is
 found when it is to be created; what is not wanted any more, and has to go, is found here only.
 
 Each process looks once, when it begins to lead: page by page, and only at metadata.
@@ -67,7 +67,7 @@ class UnselectedObjects:
             if self._cache.serves(type_):
                 await self._look_until_seen(type_, selection)
         await asyncio.Event().wait()
-        raise AssertionError("nobody sets that event")
+        raise AssertionError("the event is never set")
 
     async def _look_until_seen(self, type_: type[Resource], selection: Selector) -> None:
         failures = 0

@@ -138,7 +138,7 @@ class Writer:
     ) -> R | None:
         """The object that a create ran into. One of ours is in the cache from now on.
 
-        The watch does not bring an object that its selector does not match: one whose label somebody removed,
+        The watch does not bring an object that its selector does not match: one whose label a user removed,
         or one of an earlier operator. Readers see it for `seconds`, in which our next write adds the label.
         None means: it is gone again, or may not be read.
         """

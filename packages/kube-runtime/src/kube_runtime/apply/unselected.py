@@ -2,7 +2,7 @@
 
 The watch of a kind that others use selects by a label that we write. An earlier operator may have
 written no such label, and a user may remove one while no process of ours leads. What is still wanted is
-found when it is to be created; what is not wanted any more, and has to go, is found here only.
+found when a reconcile creates it; what is not wanted any more, and has to go, is found here only.
 
 Each process looks once, when it begins to lead: page by page, and only at metadata.
 """

@@ -31,8 +31,7 @@ spec:
 SERVING = """\
 import asyncio, re, sys, time
 from functools import partial
-from dynamo_operator.cli.shutdown import end_within
-from dynamo_operator.cli.run import serve
+from dynamo_operator.cli.run import end_within, serve
 from dynamo_operator.observability import logging
 from dynamo_graphs.settings import Settings
 

@@ -5,7 +5,7 @@ import itertools
 
 import pytest
 
-from dynamo_operator.admission.backoff import PatchBackoff
+from dynamo_operator.admission.rotation import PatchBackoff
 from simulated.clock import on_simulated_clock
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from dynamo_graphs.settings import RenderSettings, Settings
 from dynamo_operator.namespaces.scope import LEASE, Scope, scope_of
-from dynamo_operator.observability.scope import register
+from dynamo_operator.observability.metrics import register_scope
 from kube_runtime.cache.cache import Cache
 from kube_runtime.client.requests import Client
 from kube_runtime.controller.events import EventWriter
@@ -32,7 +32,7 @@ class Operator:
         events = EventWriter(client, instance="a", metrics=self.metrics)
         self.manager = Manager(client, Cache(), metrics=self.metrics, events=events)
         self.scope.join(self.manager)
-        register(self.metrics.registry, self.scope.excluded, lambda: False)
+        register_scope(self.metrics.registry, self.scope.excluded, lambda: False)
         self.stop = asyncio.Event()
         self._run: asyncio.Task[None] | None = None
 

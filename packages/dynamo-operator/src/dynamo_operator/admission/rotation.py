@@ -14,7 +14,6 @@ from typing import Any, Final, NoReturn
 
 import structlog
 
-from dynamo_operator.admission.backoff import PatchBackoff
 from dynamo_operator.admission.ca_bundle import Caller, Configuration
 from dynamo_operator.admission.certificate_store import CertificateStore, StoredCertificates
 from dynamo_operator.admission.clients import ANYBODY, Clients
@@ -32,7 +31,34 @@ _LOOK_SECONDS: Final = 30.0
 _RETRY_SECONDS: Final = 2.0
 _HANDSHAKE_SECONDS: Final = 5.0
 _STARTING: Final = ("webhooks: starting",)
+_FIRST_SECONDS: Final = 1.0
+_LONGEST_SECONDS: Final = 60.0
+_CALM_SECONDS: Final = 600.0
+"""Seconds without a repair after which the backoff resets."""
+_QUARREL: Final = 5
+"""Consecutive repairs after which another writer is assumed to compete."""
 _log = structlog.get_logger()
+
+
+class PatchBackoff:
+    """Delays repairs, each longer than the one before."""
+
+    def __init__(self) -> None:
+        self._last = float("-inf")
+        self._in_a_row = 0
+
+    async def turn(self) -> None:
+        """Wait until the next repair is allowed, and count it."""
+        now = asyncio.get_running_loop().time()
+        if now - self._last > _CALM_SECONDS:
+            self._in_a_row = 0
+        if self._in_a_row:
+            wait = min(_FIRST_SECONDS * 2 ** (self._in_a_row - 1), _LONGEST_SECONDS)
+            await asyncio.sleep(max(0.0, self._last + wait - now))
+        self._in_a_row = min(self._in_a_row + 1, 10)
+        if self._in_a_row == _QUARREL:
+            _log.warning("another client keeps removing the caBundle of the webhooks")
+        self._last = asyncio.get_running_loop().time()
 
 
 class CertificateRotation:

@@ -6,9 +6,10 @@ import importlib.util
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 import structlog
 
@@ -17,11 +18,15 @@ from dynamo_graphs.settings import Settings
 from dynamo_operator import process as operator
 from dynamo_operator.cli import flags
 from dynamo_operator.cli.configuration import read_settings
-from dynamo_operator.cli.shutdown import end_within
 from dynamo_operator.observability import logging
 
 NESTING_LIMIT = 25_000
 """In Python frames. The API server takes JSON of 10,000 levels, and code of ours needs up to two for each."""
+
+STOP_SECONDS: Final = 9.0
+"""How long an orderly stop may take. The kubelet waits 30 s; a node that goes down may not."""
+
+_SPARE_SECONDS: Final = 0.5
 
 _STOPPING = (signal.SIGTERM, signal.SIGINT)
 
@@ -99,3 +104,21 @@ def _log_unused(given: dict[str, str]) -> None:
     for flag in flags.flags():
         if flag.unused and flag.name in given:
             log.warning("flag has no effect", flag=f"--{flag.name}", reason=flag.unused)
+
+
+def end_within(seconds: float = STOP_SECONDS) -> None:
+    """End the process after that time, unless it has ended by then.
+
+    A thread does it and logs it. If it cannot run, because code in C holds the interpreter, the kernel does.
+    """
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, seconds + _SPARE_SECONDS)
+    timer = threading.Timer(seconds, _end, [seconds])
+    timer.daemon = True
+    timer.start()
+
+
+def _end(seconds: float) -> None:
+    structlog.get_logger("setup").error("stopping took too long: ended", seconds=seconds)
+    sys.stderr.flush()
+    os._exit(1)

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from prometheus_client import GCCollector, Info, PlatformCollector, ProcessCollector
+from prometheus_client import Gauge, GCCollector, Info, PlatformCollector, ProcessCollector
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector, CollectorRegistry
 
@@ -90,3 +90,19 @@ def register(registry: CollectorRegistry, cache: Listing) -> None:
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)
     GCCollector(registry=registry)
+
+
+def register_scope(
+    registry: CollectorRegistry, excluded: Callable[[], int], has_rival: Callable[[], bool]
+) -> None:
+    """Adds the gauges of excluded namespaces, 0 in a restricted operator, and of another installation."""
+    Gauge(
+        "dynamo_operator_excluded_namespaces",
+        "Namespaces claimed by restricted operators, in which this one does nothing.",
+        registry=registry,
+    ).set_function(excluded)
+    Gauge(
+        "dynamo_operator_other_installation_leads",
+        "1 while another installation holds the leader Lease, so that this one never acts.",
+        registry=registry,
+    ).set_function(has_rival)

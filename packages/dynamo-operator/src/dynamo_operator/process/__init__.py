@@ -11,7 +11,7 @@ from dynamo_graphs.settings import Settings
 from dynamo_operator.admission.identity import OperatorIdentity
 from dynamo_operator.namespaces.scope import Scope
 from dynamo_operator.observability import metrics as product_metrics
-from dynamo_operator.observability.scope import register as register_scope
+from dynamo_operator.observability.metrics import register_scope
 from dynamo_operator.process.controllers import (
     Parts,
     control_graphs,

@@ -15,10 +15,12 @@ from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_graphs.api.service_status import ServiceReplicaStatus
+from dynamo_graphs.plan.adapters import plan_adapters
 from dynamo_graphs.plan.replicas import effective_replicas
 from dynamo_graphs.product import FIELD_MANAGER
-from dynamo_operator.reconcile.events import record_events, result_of
-from dynamo_operator.scaling.adapters import adapter_watch, keep_adapters
+from dynamo_operator.graph.read import service_snapshot
+from dynamo_operator.reconcile.report import record_events, result_of
+from dynamo_operator.scaling.adapters import adapter_watch, apply_adapters, read_adapters
 from dynamo_operator.scaling.controller import ScalingController
 from kube_runtime.apply.status_patch import StatusRateLimit, patch_status
 from kube_runtime.apply.suppression import WriteSuppression
@@ -61,8 +63,12 @@ class _GraphController:
         graph = cluster.cache.get(DynamoGraphDeployment, key)
         if graph is None or graph.metadata.deletion_timestamp:
             return DONE
-        adapters = await keep_adapters(graph, cluster.cache, cluster.writer, cluster.restraint)
-        replicas = effective_replicas(graph, adapters.replicas, ())
+        inputs = read_adapters(graph, cluster.cache, cluster.restraint)
+        observed = service_snapshot(graph, cluster.cache)
+        not_created = (*inputs.unreadable, *inputs.refused)
+        plan = plan_adapters(graph, observed, inputs.present, not_created)
+        applied = await apply_adapters(graph, plan, inputs, cluster.writer, cluster.restraint)
+        replicas = effective_replicas(graph, plan.replicas, ())
         counts = {name: 1 if number is None else number for name, number in replicas.items()}
         if not cluster.asked or cluster.asked[-1] != counts:
             cluster.asked.append(counts)
@@ -75,8 +81,8 @@ class _GraphController:
             "services": msgspec.json.decode(msgspec.json.encode(services)),
         }
         stored = await patch_status(cluster.writer, graph, status)
-        record_events(cluster.recorder, graph, stored, applied=adapters.applied)
-        return result_of(adapters.applied)
+        record_events(cluster.recorder, graph, stored, applied=applied)
+        return result_of(applied)
 
 
 class Cluster:

@@ -6,6 +6,7 @@ pods come late and die early; and after each single write the promise must hold.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -17,12 +18,11 @@ from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.plan.budget import budget
-from dynamo_graphs.plan.rollout_plan import Rollout
+from dynamo_graphs.plan.graph import observed_revisions
+from dynamo_graphs.plan.rollout_plan import Rollout, plan_rollout
 from dynamo_graphs.render.graph import graph_objects
 from dynamo_graphs.settings import RenderSettings
-from dynamo_operator.rollout.revisions import next_rollout, observed_revisions
 from kube_runtime.kind import Object
-from simulated.caches import a_cache
 from specs import a_graph, a_service
 
 SETTINGS = RenderSettings()
@@ -91,10 +91,9 @@ class World:
         return a_graph(services, metadata=metadata)
 
     def plan(self) -> Rollout:
-        components = [each.read() for each in self.components.values()]
-        graph, cache = self.graph(), a_cache([DynamoComponentDeployment], components)
-        found = observed_revisions(graph, cache, SETTINGS)
-        return next_rollout(graph, found)
+        graph, components = self.graph(), [each.read() for each in self.components.values()]
+        found = observed_revisions(graph, components, SETTINGS)
+        return plan_rollout(graph, found, datetime.now(UTC))
 
     def writes(self) -> Iterator[None]:
         """A pass of the operator, write by write."""

@@ -1,5 +1,7 @@
 """Pods on their way out: whom they wake, and what must wait for them."""
 
+from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -8,18 +10,15 @@ import pytest
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.revision import WorkerGeneration
+from dynamo_graphs.plan.graph import observed_revisions
 from dynamo_graphs.plan.revisions import Revisions
-from dynamo_graphs.plan.rollout_plan import Rollout
+from dynamo_graphs.plan.rollout_plan import Rollout, plan_rollout
 from dynamo_graphs.render.graph import component_object
 from dynamo_graphs.settings import RenderSettings
-from dynamo_operator.reconcile.events import earliest
+from dynamo_operator.graph.read import components_of, leaving_pods
 from dynamo_operator.reconcile.pods import PodIndex
-from dynamo_operator.rollout.revisions import (
-    carry_out,
-    leaving_pod_watch,
-    next_rollout,
-    observed_revisions,
-)
+from dynamo_operator.reconcile.report import earliest
+from dynamo_operator.rollout.revisions import carry_out, leaving_pod_watch
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.store import Store
@@ -80,16 +79,26 @@ def a_cache(*objects: Resource) -> tuple[Cache, PodIndex]:
     return cache, index
 
 
+def observed(graph: DynamoGraphDeployment, cache: Cache) -> Revisions:
+    components = chain.from_iterable(components_of(graph, cache).values())
+    return observed_revisions(graph, components, SETTINGS)
+
+
+def next_rollout(graph: DynamoGraphDeployment, found: Revisions, index: PodIndex) -> Rollout:
+    leaving = leaving_pods((member.component for member in found.old), index)
+    return plan_rollout(graph, found, datetime.now(UTC), leaving=leaving)
+
+
 def test_workers_that_say_what_the_graph_says_are_adopted() -> None:
     cache, _ = a_cache(component())
-    found = observed_revisions(GRAPH, cache, SETTINGS)
+    found = observed(GRAPH, cache)
     assert "" == found.target.suffix
     assert not found.is_rolling_out
 
 
 def test_workers_that_say_something_else_are_not() -> None:
     cache, _ = a_cache(component(envFromSecret="old"))
-    assert observed_revisions(GRAPH, cache, SETTINGS).is_rolling_out
+    assert observed(GRAPH, cache).is_rolling_out
 
 
 @pytest.mark.parametrize(("pods", "expected"), [((GOING,), 0), ((), 1)])
@@ -97,7 +106,7 @@ def test_new_pods_of_a_recreated_service_wait_for_those_on_their_way_out(
     pods: tuple[Pod, ...], expected: int
 ) -> None:
     cache, index = a_cache(component(envFromSecret="old"), *pods)
-    found = observed_revisions(GRAPH, cache, SETTINGS)
+    found = observed(GRAPH, cache)
     assert expected == next_rollout(GRAPH, found, index).workers.replicas["W"]
 
 
@@ -121,12 +130,12 @@ def test_an_old_generation_is_gone_when_its_pods_are_gone(
 ) -> None:
     rolling = a_graph({"W": a_service(replicas=0)}, metadata=MANAGED)
     cache, index = a_cache(component(envFromSecret="old", annotations={}), *pods)
-    first = observed_revisions(rolling, cache, SETTINGS)
+    first = observed(rolling, cache)
     wanted = component_object(rolling, "W", SETTINGS, first.target)
     wanted["metadata"] |= {"ownerReferences": [OWNER]}
     new = msgspec.convert({**wanted, "status": {"conditions": []}}, DynamoComponentDeployment)
     cache, index = a_cache(component(envFromSecret="old", annotations={}), new, *pods)
-    found = observed_revisions(rolling, cache, SETTINGS)
+    found = observed(rolling, cache)
     rollout = next_rollout(rolling, found, index)
     assert expected == (not rollout.spared)
     assert expected == (rollout.through == ("W",))

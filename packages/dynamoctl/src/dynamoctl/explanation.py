@@ -13,11 +13,12 @@ from datetime import datetime, timedelta
 from dynamo_graphs.api.component import GROUP, DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.model import DynamoModel
+from dynamo_graphs.api.pause import is_paused
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_graphs.plan.request import RequestConditionType, RequestReason
 from dynamo_graphs.status import configuration
-from dynamo_graphs.status.pause import PauseReason, is_paused
+from dynamo_graphs.status.pause import PauseReason
 from dynamo_graphs.status.readiness import (
     Stated,
     is_behind,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from dynamo_graphs.status.pause import is_paused
+from dynamo_graphs.api.pause import is_paused
 from dynamo_graphs.status.readiness import Stated, is_behind, is_ready, seen_generation
 from dynamoctl.ages import ago, since
 from dynamoctl.services import Service, services

@@ -7,26 +7,23 @@ nothing runs yet; the settled state of one that runs is the same, but for what `
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import msgspec
 
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.revision import WorkerGeneration
-from dynamo_graphs.api.roles import has_adapter
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_graphs.facts import Facts
-from dynamo_graphs.plan.revisions import revisions
-from dynamo_graphs.plan.step import next_step
+from dynamo_graphs.plan.graph import GraphInputs, plan_graph
 from dynamo_graphs.render.component import component_objects, component_shared_objects
 from dynamo_graphs.render.graph import graph_model_objects, graph_objects, graph_shared_objects
-from dynamo_graphs.render.provider import has_begun, on_record, to_record, workload_provider
 from dynamo_graphs.render.pvcs import pvc_objects
-from dynamo_graphs.render.scaling import adapter_object
 from dynamo_graphs.render.services import component_of
 from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.status.scaling import adapter_replicas, replicas_of
 from kube_runtime.kind import Object, key_of
+from kube_runtime.types.meta import OwnerReference
 
 Adapters = Mapping[str, DynamoGraphDeploymentScalingAdapter]
 """The scaling adapters of a graph that exist, by service."""
@@ -52,24 +49,15 @@ def offline_plan(
 ) -> OfflinePlan:
     """The plan of a graph: provider, replicas, suspension, restart and worker revision.
 
-    None means: no adapter exists yet.
+    `adapters` count as the graph's own. None means: no adapter exists yet.
     """
-    graph = _with_record(found, facts, settings)
-    present = adapters or {}
-    wanted = [key for key, each in sorted(graph.spec.services.items()) if has_adapter(each)]
-    numbers = {}
-    for key in wanted:
-        number: int | None = replicas_of(graph, key)
-        if key in present:
-            number = adapter_replicas(present[key], replicas_of(graph, key))
-        if number is not None:
-            numbers[key] = number
-    generations = revisions(graph, ())
-    step = next_step(graph, {}, numbers, is_rolling_out=generations.is_rolling_out)
-    made = (
-        adapter_object(graph, key, replicas_of(graph, key)) for key in wanted if key not in present
-    )
-    return OfflinePlan(step.graph, generations.target, tuple(made))
+    present = {
+        adapter.metadata.name: _owned(adapter, found) for adapter in (adapters or {}).values()
+    }
+    inputs = GraphInputs(facts, adapters=present)
+    plan = plan_graph(found, inputs, settings, datetime.now(UTC))
+    created = (each for each in plan.adapters.desired if key_of(each).name not in present)
+    return OfflinePlan(plan.step.graph, plan.rollout.workers, tuple(created))
 
 
 def own_objects(plan: OfflinePlan, facts: Facts, settings: RenderSettings) -> tuple[Object, ...]:
@@ -111,15 +99,15 @@ def component_tree(
     )
 
 
-def _with_record(
-    graph: DynamoGraphDeployment, facts: Facts, settings: RenderSettings
-) -> DynamoGraphDeployment:
-    """The graph with the annotations that its controller records before it creates anything."""
-    chosen = workload_provider(graph, facts, ())
-    record = to_record(graph, chosen, facts, settings, is_new=not has_begun(graph, ()))
-    annotations = {**graph.metadata.annotations, **record}
-    metadata = msgspec.structs.replace(graph.metadata, annotations=annotations)
-    return on_record(msgspec.structs.replace(graph, metadata=metadata), facts)
+def _owned(
+    adapter: DynamoGraphDeploymentScalingAdapter, graph: DynamoGraphDeployment
+) -> DynamoGraphDeploymentScalingAdapter:
+    """The adapter under the name that the operator gives it, controlled by the graph."""
+    owner = OwnerReference(
+        graph.KIND.name, graph.metadata.name, uid=graph.metadata.uid, controller=True
+    )
+    metadata = msgspec.structs.replace(adapter.metadata, owner_references=(owner,))
+    return msgspec.structs.replace(adapter, metadata=metadata)
 
 
 def _each_once(objects: tuple[Object, ...]) -> tuple[Object, ...]:

@@ -11,6 +11,8 @@ from msgspec.structs import replace
 from dynamo_graphs.api import labels, names
 from dynamo_graphs.api.component import DynamoComponentDeployment, ServiceReplicaStatus
 from dynamo_graphs.api.framework import declared_or_detected
+from dynamo_graphs.api.optional_apis import LEADER_WORKER_SET, withheld_text
+from dynamo_graphs.facts import Facts
 from dynamo_graphs.render.metadata import component_labels
 from dynamo_graphs.render.plan import parent_graph
 from dynamo_graphs.status.diagnosis import UNKNOWN, Diagnosis
@@ -18,8 +20,10 @@ from dynamo_graphs.status.groups import NO_ORCHESTRATOR
 from dynamo_graphs.status.pause import pause_over
 from dynamo_graphs.status.reasons import ComponentReason, GraphReason
 from dynamo_graphs.status.service import cause, diagnosed, explained, service_json, unexplained
+from dynamo_graphs.status.stop import Stop, refused
 from dynamo_graphs.status.workload import Readiness
 from dynamo_graphs.validation import Problem
+from dynamo_graphs.validation.multinode import lacks_orchestrator
 from kube_runtime.apply.result import Blocked, Obstacle
 from kube_runtime.kind import Object
 from kube_runtime.text import fitted
@@ -37,6 +41,19 @@ _OBSTACLE_REASONS = {
     Obstacle.FORBIDDEN: ComponentReason.API_FORBIDDEN,
     Obstacle.PREDECESSOR: ComponentReason.DEPLOYMENT_NOT_READY,
 }
+
+
+def component_stop(
+    component: DynamoComponentDeployment, problems: Sequence[Problem], facts: Facts
+) -> Stop | None:
+    """Why nothing may be applied for a component. None means: it can be."""
+    if problems:
+        return refused(refused_status(component, problems), problems)
+    if lacks_orchestrator(component.spec, facts):
+        forbidden = withheld_text(facts.withheld, (LEADER_WORKER_SET,))
+        status = unorchestrated_status(component, forbidden)
+        return Stop(status, "WorkloadProviderUnavailable", [forbidden or NO_ORCHESTRATOR])
+    return None
 
 
 def refused_status(component: DynamoComponentDeployment, problems: Sequence[Problem]) -> Object:

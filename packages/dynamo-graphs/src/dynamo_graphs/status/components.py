@@ -16,8 +16,8 @@ from dynamo_graphs.api.component import (
 )
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.names import group_name
+from dynamo_graphs.api.pause import is_paused
 from dynamo_graphs.plan.rollout_plan import Rollout
-from dynamo_graphs.status.pause import is_paused
 from dynamo_graphs.status.reasons import ComponentReason, GraphReason
 from dynamo_graphs.status.rollout import replacing, with_old_generations
 from dynamo_graphs.status.service import ServiceView, explained

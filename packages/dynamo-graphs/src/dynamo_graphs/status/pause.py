@@ -10,7 +10,7 @@ from dynamo_graphs.api import labels
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.model import DynamoModel
-from kube_runtime.types.meta import Condition, Resource, condition
+from kube_runtime.types.meta import Condition, condition
 
 _COMPONENT_TYPE = "Paused"
 
@@ -24,11 +24,6 @@ class PauseReason(StrEnum):
 
 
 _TEXT = f"{labels.PAUSED} is true: the operator writes nothing for this object"
-
-
-def is_paused(object_: Resource) -> bool:
-    """Whether nothing shall be written for the object."""
-    return object_.metadata.annotations.get(labels.PAUSED) == "true"
 
 
 def paused_condition(

@@ -7,14 +7,23 @@ so that its creation wakes the graph.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from dynamo_graphs.api import labels
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.optional_apis import GROVE, INFERENCE_POOL, LEADER_WORKER_SET, withheld_text
 from dynamo_graphs.api.provider import is_on_grove, kai_queue
 from dynamo_graphs.facts import Facts
-from dynamo_graphs.status.graph import GraphState, stopped_status
+from dynamo_graphs.render.provider import is_available
+from dynamo_graphs.status.graph import (
+    GraphState,
+    refused_status,
+    stopped_status,
+    unavailable_status,
+)
 from dynamo_graphs.status.groups import NO_ORCHESTRATOR
 from dynamo_graphs.status.reasons import GraphReason
+from dynamo_graphs.status.stop import Stop, refused
 from dynamo_graphs.types.inference import InferencePool
+from dynamo_graphs.validation import Problem
 from dynamo_graphs.validation.multinode import lacks_orchestrator
 from kube_runtime.kind import Object
 
@@ -31,6 +40,25 @@ class Missing:
 def missing(graph: DynamoGraphDeployment, facts: Facts) -> tuple[Missing, ...]:
     """All that a graph lacks; the worst first."""
     return (*_apis(graph, facts), *_keys(facts), *_queue(graph, facts), *_claims(graph, facts))
+
+
+def graph_stop(
+    graph: DynamoGraphDeployment, facts: Facts, problems: Sequence[Problem]
+) -> Stop | None:
+    """Why nothing may be applied for a graph with its workload provider on it. None means: it can be."""
+    provider = graph.metadata.annotations[labels.WORKLOAD_PROVIDER]
+    if not is_available(provider, facts):
+        forbidden = withheld_text(facts.withheld, (GROVE,)) if is_on_grove(graph) else ""
+        text = f'workload provider "{provider}" is not available'
+        text = f"{text}: {forbidden}" if forbidden else text
+        status = unavailable_status(graph, provider, forbidden)
+        return Stop(status, "WorkloadProviderUnavailable", [text])
+    if problems:
+        return refused(refused_status(graph, problems), problems)
+    if lacks := missing(graph, facts):
+        texts = [lack.message for lack in lacks]
+        return Stop(lacking_status(graph, lacks), "PrerequisiteMissing", texts)
+    return None
 
 
 def lacking_status(graph: DynamoGraphDeployment, lacks: Sequence[Missing]) -> Object:

@@ -58,18 +58,6 @@ def replicas_of(graph: DynamoGraphDeployment, service: str) -> int:
     return base_replicas(graph, service)
 
 
-def adapter_replicas(adapter: DynamoGraphDeploymentScalingAdapter, own: int) -> int | None:
-    """The replicas that a service shall have that has this adapter and says `own` in the graph.
-
-    A number that is not yet in the graph waits for it, so that several in a row become one change of the
-    workload. But replicas that another client set in the graph never pass for ours.
-    None means: the adapter has no say.
-    """
-    if adapter.spec is None or adapter.metadata.deletion_timestamp or is_paused(adapter):
-        return None
-    return own if own == adapter.status.desired_replicas else adapter.spec.replicas
-
-
 def hold(
     adapter: DynamoGraphDeploymentScalingAdapter,
     spec: DynamoGraphDeploymentScalingAdapterSpec,

@@ -1,7 +1,7 @@
-"""The status of a graph, put together from what was applied and what is observed of it now."""
+"""The status of a graph, from what was planned, applied and read."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 
 import msgspec
 
@@ -10,42 +10,39 @@ from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.grove_names import gang_names_of
 from dynamo_graphs.api.provider import is_on_grove
 from dynamo_graphs.api.revision import worker_component_name
+from dynamo_graphs.plan.graph import GraphPlan
 from dynamo_graphs.plan.replicas import graph_scale
 from dynamo_graphs.plan.rollout_plan import Rollout
-from dynamo_graphs.plan.step import Step
 from dynamo_graphs.status.components import component_views
 from dynamo_graphs.status.configuration import configuration_warning
 from dynamo_graphs.status.diagnosis import diagnose
 from dynamo_graphs.status.graph import GraphStatus, graph_status
 from dynamo_graphs.status.grove import grove_views
+from dynamo_graphs.status.rollout import rolling_update
 from dynamo_graphs.status.scaling import graph_selector
 from dynamo_graphs.status.service import ServiceView
 from dynamo_graphs.types.grove import PodCliqueSet
-from dynamo_operator.graph.snapshot import service_snapshot
-from dynamo_operator.reconcile.grove import members
-from dynamo_operator.reconcile.pods import PodIndex
-from dynamo_operator.rollout.revisions import rolling_update_status
+from dynamo_operator.graph.read import GraphSnapshot
+from dynamo_operator.reconcile.grove import with_wanted
 from kube_runtime.apply.result import Applied
-from kube_runtime.cache.cache import Cache
+from kube_runtime.kind import Object
 
 
 def compute_status(
     graph: DynamoGraphDeployment,
-    step: Step,
-    rollout: Rollout,
+    plan: GraphPlan,
+    snapshot: GraphSnapshot,
     applied: Applied,
-    *,
-    cache: Cache,
-    pods: PodIndex,
+    now: datetime,
 ) -> GraphStatus:
-    """The whole status of `graph`, which is as the user wrote it; `step` has what is made of it now."""
-    now, suspended = datetime.now(UTC), step.suspension.condition
-    views = _views(step.graph, rollout, applied, cache=cache, pods=pods, now=now)
+    """The whole status of `graph`, which is as the user wrote it, with its newest metadata."""
+    step, suspended = plan.step, plan.step.suspension.condition
+    views = _views(step.graph, plan.rollout, snapshot, applied, now)
     found = graph_status(step.sized, views, applied.blocked, now=now, suspended=suspended)
-    scale = graph_scale(graph, service_snapshot(graph, cache))
+    scale = graph_scale(graph, snapshot.inputs.services)
     status = {
         **found.status,
-        **rolling_update_status(graph, rollout),
+        **_rolling_update(graph, plan.rollout, now),
         "conditions": [
             *found.status["conditions"],
             *configuration_warning(graph),
@@ -58,23 +55,26 @@ def compute_status(
     return GraphStatus(status, found.requeue_after_seconds)
 
 
+def _rolling_update(graph: DynamoGraphDeployment, rollout: Rollout, now: datetime) -> Object:
+    """The part of the status about a rollout; empty if there has been none."""
+    found = rolling_update(graph, rollout, now.strftime("%Y-%m-%dT%H:%M:%SZ"))
+    return {"rollingUpdate": msgspec.to_builtins(found)} if found else {}
+
+
 def _views(
     graph: DynamoGraphDeployment,
     rollout: Rollout,
+    snapshot: GraphSnapshot,
     applied: Applied,
-    *,
-    cache: Cache,
-    pods: PodIndex,
     now: datetime,
 ) -> Mapping[str, ServiceView]:
     if is_on_grove(graph):
-        namespace, name = graph.key
         diagnoses = {
-            key: diagnose(pods.of_service(namespace, name, key), nodes=service.nodes, now=now)
+            key: diagnose(snapshot.pods.get(key, ()), nodes=service.nodes, now=now)
             for key, service in graph.spec.services.items()
         }
         clique_set = applied.get(PodCliqueSet, gang_names_of(graph).set)
-        return grove_views(graph, clique_set, members(graph, cache), diagnoses)
+        return grove_views(graph, clique_set, with_wanted(graph, snapshot.members), diagnoses)
     names = {
         key: worker_component_name(graph, key, rollout.workers)
         for key in sorted(graph.spec.services)

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.pause import is_paused
 from dynamo_graphs.api.provider import GROVE
 from dynamo_graphs.render.provider import runs_on_withheld_grove
-from dynamo_graphs.status.pause import is_paused
 from dynamo_operator.reconcile.finalizer import FINALIZER
 from dynamo_operator.reconcile.read import read_facts
 from kube_runtime.apply.writer import Writer

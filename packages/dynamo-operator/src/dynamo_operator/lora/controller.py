@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from dynamo_graphs.api.model import DynamoModel, DynamoModelSpec
+from dynamo_graphs.api.pause import is_paused
 from dynamo_graphs.plan.lora_calls import pending
 from dynamo_graphs.plan.model import ModelInputs, ModelPlan, plan_model, plan_unloading
 from dynamo_graphs.status.model import (
@@ -23,15 +24,14 @@ from dynamo_graphs.status.model import (
     tells_only_failures,
 )
 from dynamo_graphs.status.model_events import model_status_events
-from dynamo_graphs.status.pause import is_paused
 from dynamo_graphs.validation import Problem
 from dynamo_graphs.validation.model import model_problems
 from dynamo_operator.lora.calls import Infos, KnownEndpoints, ModelCalls
 from dynamo_operator.lora.finalizer import unload_all
 from dynamo_operator.lora.read import model_watches, read_model
-from dynamo_operator.reconcile.events import earliest
 from dynamo_operator.reconcile.finalizer import FINALIZER, without_finalizer
 from dynamo_operator.reconcile.pause import report_paused
+from dynamo_operator.reconcile.report import earliest
 from dynamo_operator.reconcile.unreadable import report_unreadable
 from kube_runtime.apply.status_patch import StatusRateLimit, patch_status
 from kube_runtime.apply.writer import Writer

@@ -14,9 +14,9 @@ from prometheus_client.registry import Collector
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.model import DynamoModel
+from dynamo_graphs.api.pause import is_paused
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
-from dynamo_graphs.status.pause import is_paused
 from dynamo_graphs.status.reasons import GraphReason
 from dynamo_operator.observability.listing import Listing
 from kube_runtime.types.meta import Resource, condition

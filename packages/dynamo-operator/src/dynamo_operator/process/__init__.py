@@ -110,7 +110,7 @@ def manager(
     parts = Parts(
         *(built, client, cache, writer, events, settings, metrics),
         holds_lease=lambda namespace: holds_leases() and not scope.is_excluded(namespace),
-        heavy=Offload(workers, metrics),
+        offload=Offload(workers, metrics),
     )
     control_graphs(parts)
     control_models(parts, dial)

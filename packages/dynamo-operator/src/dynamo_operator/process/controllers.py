@@ -19,6 +19,7 @@ from dynamo_operator.observability.models import CallMetrics
 from dynamo_operator.observability.rollouts import RolloutMetrics
 from dynamo_operator.reconcile.offload import Offload
 from dynamo_operator.reconcile.pods import PodIndex
+from dynamo_operator.reconcile.report import Reporter
 from dynamo_operator.reconcile.ssh_secret import SshKeyController, makes_ssh_keys
 from dynamo_operator.requests.actions import RequestActions
 from dynamo_operator.requests.controller import RequestController
@@ -51,7 +52,7 @@ class Parts:
     settings: Settings
     metrics: RuntimeMetrics
     holds_lease: Callable[[str], bool]
-    heavy: Offload
+    offload: Offload
 
     @property
     def pace(self) -> ControllerOptions:
@@ -82,24 +83,21 @@ def control_graphs(parts: Parts) -> None:
     )
     # Without the activity: the counts of components are what rollouts and restarts go by.
     of_components = StatusRateLimit(goal="Available")
-    graphs = partial(GraphController, written=RolloutMetrics(parts.metrics.registry).written)
-    for make, name, pace in (
-        (ComponentController, "dynamocomponentdeployment", of_components),
-        (graphs, "dynamographdeployment", of_graphs),
-    ):
-        built.control(
-            make(
-                writer=parts.writer,
-                cache=parts.cache,
-                applier=applier,
-                recorder=parts.events.recorder(name),
-                pace=pace,
-                pods=pods,
-                settings=settings,
-                heavy=parts.heavy,
-            ),
-            parts.pace,
-        )
+    rollouts = RolloutMetrics(parts.metrics.registry)
+    reporter = partial(Reporter, parts.writer)
+    component_reporter = reporter(parts.events.recorder("dynamocomponentdeployment"), of_components)
+    graph_reporter = reporter(
+        parts.events.recorder("dynamographdeployment"), of_graphs, rollouts.written
+    )
+    shared = (parts.writer, parts.cache, applier)
+    built.control(
+        ComponentController(*shared, component_reporter, pods, settings, offload=parts.offload),
+        parts.pace,
+    )
+    built.control(
+        GraphController(*shared, graph_reporter, pods, settings, offload=parts.offload),
+        parts.pace,
+    )
     recorder = parts.events.recorder("dgdscalingadapter")
     limit = StatusRateLimit()
     scaling = ScalingController(parts.client, parts.writer, parts.cache, recorder, limit)
@@ -133,7 +131,7 @@ def control_requests(parts: Parts) -> None:
     settings = parts.settings.render
     accepts_all = parts.settings.webhooks.graphs_elsewhere
     grants = Grants(parts.client, accepts_all, bool(settings.restricted_namespace))
-    facts = RequestInputs(parts.client, parts.cache, settings, grants, parts.heavy)
+    facts = RequestInputs(parts.client, parts.cache, settings, grants, parts.offload)
     role = settings.dgdr_profiling_nodes_cluster_role_name
     nodes = GpuDiscoveryRbac(parts.client, parts.writer, parts.cache, role)
     acts = RequestActions(parts.writer, facts, parts.applier(), settings, nodes)

@@ -1,7 +1,7 @@
 """Find out what an earlier operator left behind, so that its pods need not restart.
 
-What is kept is decided in `lifecycle/adoption.py`. Here is the evidence for it: whether a workload was made
-from the spec as it is now, or the user has edited the spec since that operator saw it for the last time.
+What is kept is decided in `dynamo_graphs.plan.adoption`. Here is the evidence for it: whether a workload was
+made from the spec as it is now, or the user has edited the spec since that operator saw it the last time.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,34 +27,32 @@ from dynamo_graphs.plan.implied_requests import may_have_more_requests, with_liv
 from dynamo_graphs.product import FIELD_MANAGER
 from dynamo_graphs.types.grove import PodCliqueSet
 from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
+from dynamo_operator.reconcile.read import LiveObjects
 from kube_runtime.apply.drift import content_of
-from kube_runtime.cache.cache import Cache
 from kube_runtime.client.requests import Client
 from kube_runtime.errors import NotFound
 from kube_runtime.kind import Object, key_of
 from kube_runtime.types.apps import Deployment
 from kube_runtime.types.meta import Resource
 
-_WORKLOADS: dict[str, type[Resource]] = {
-    each.KIND.name: each for each in (Deployment, LeaderWorkerSet, PodCliqueSet)
-}
+_WORKLOADS = frozenset(type_.KIND.name for type_ in (Deployment, LeaderWorkerSet, PodCliqueSet))
 
 
 def adopted_workloads(
-    component: DynamoComponentDeployment, wanted: Iterable[Object], cache: Cache
+    component: DynamoComponentDeployment, wanted: Iterable[Object], live: LiveObjects
 ) -> Iterator[Object]:
     """The objects of a component, with the pod templates that an earlier operator wrote and that stay."""
     origin = component_origin(component)
-    return (_adopted(each, cache, origin) for each in wanted)
+    return (_adopted(each, live, origin) for each in wanted)
 
 
-def adopted_components(wanted: Sequence[Object], cache: Cache) -> tuple[Object, ...]:
+def adopted_components(wanted: Sequence[Object], live: LiveObjects) -> tuple[Object, ...]:
     """The objects of a graph, with a note on components that were taken over with the spec that they have."""
-    return tuple(_noted(each, cache) for each in wanted)
+    return tuple(_noted(each, live) for each in wanted)
 
 
 async def adopted_set(
-    graph: DynamoGraphDeployment, wanted: Sequence[Object], cache: Cache, client: Client
+    graph: DynamoGraphDeployment, wanted: Sequence[Object], live: LiveObjects, client: Client
 ) -> tuple[Object, ...]:
     """The objects of a graph on Grove, with the pod templates that an earlier operator wrote and that stay.
 
@@ -63,41 +61,39 @@ async def adopted_set(
     Raises: OperatorError if the API server could not be asked.
     """
     origin = Origin.OUTDATED
-    live = next((each for each in _live_sets(wanted, cache)), None)
-    if live is not None and is_of_earlier_operator(live.metadata.annotations):
-        origin = await _set_origin(graph, live, client)
-    return tuple(_adopted(each, cache, origin) for each in wanted)
+    for clique_set in _live_sets(wanted, live):
+        if is_of_earlier_operator(clique_set.metadata.annotations):
+            origin = await _set_origin(graph, clique_set, client)
+    return tuple(_adopted(each, live, origin) for each in wanted)
 
 
-def may_start_to_drain(component: DynamoComponentDeployment, cache: Cache) -> bool:
+def may_start_to_drain(component: DynamoComponentDeployment, live: LiveObjects) -> bool:
     """Whether workers of a component run that have no `preStop`."""
     if not is_worker(component.spec):
         return False
-    types = (Deployment, LeaderWorkerSet)
-    owned = cache.owned_by(component.metadata.uid, types, component.metadata.namespace)
-    return any(b'"preStop"' not in _spec(each) for each in owned)
+    return any(b'"preStop"' not in _spec(workload) for workload in live.values())
 
 
-def set_starts_to_drain(wanted: Iterable[Object], cache: Cache) -> bool:
+def set_starts_to_drain(wanted: Iterable[Object], live: LiveObjects) -> bool:
     """Whether a set of Grove runs pods without a `preStop` that are to get one."""
     return any(
-        starts_to_drain(each, _spec(live))
+        starts_to_drain(each, _spec(running))
         for each in wanted
-        if (live := _live(each, cache)) is not None
+        if (running := _running(each, live)) is not None
     )
 
 
 def without_new_drains(
-    wanted: Iterable[Object], undrained: Iterable[Object], cache: Cache
+    wanted: Iterable[Object], undrained: Iterable[Object], live: LiveObjects
 ) -> Iterator[Object]:
     """The objects to apply, without drain periods that would be the only reason to restart pods.
 
     `undrained` are the same objects in the same order, rendered without drain periods.
     """
     for ours, earlier in zip(wanted, undrained, strict=True):
-        live = _live(ours, cache)
-        if live is not None and starts_to_drain(ours, _spec(live)):
-            yield without_new_drain(ours, earlier, content_of(live))
+        running = _running(ours, live)
+        if running is not None and starts_to_drain(ours, _spec(running)):
+            yield without_new_drain(ours, earlier, content_of(running))
         else:
             yield ours
 
@@ -136,11 +132,11 @@ def noted(wanted: Object, live: DynamoComponentDeployment) -> Object:
     return {**wanted, "metadata": {**metadata, "annotations": note}}
 
 
-def _noted(wanted: Object, cache: Cache) -> Object:
-    if wanted["kind"] != DynamoComponentDeployment.KIND.name:
+def _noted(wanted: Object, live: LiveObjects) -> Object:
+    component = live.get((wanted["kind"], key_of(wanted)))
+    if not isinstance(component, DynamoComponentDeployment):
         return wanted
-    live = cache.get(DynamoComponentDeployment, key_of(wanted))
-    return wanted if live is None else noted(wanted, live)
+    return noted(wanted, component)
 
 
 def _is_carried_out(component: DynamoComponentDeployment) -> bool:
@@ -149,10 +145,9 @@ def _is_carried_out(component: DynamoComponentDeployment) -> bool:
     return not observed or observed >= component.metadata.generation
 
 
-def _live(wanted: Object, cache: Cache) -> Resource | None:
-    """The workload as it is. None means: it does not exist, or is of another kind."""
-    type_ = _WORKLOADS.get(wanted["kind"])
-    return cache.get(type_, key_of(wanted)) if type_ else None
+def _running(wanted: Object, live: LiveObjects) -> Resource | None:
+    """The workload as it runs. None means: it does not exist, or is of another kind."""
+    return live.get((wanted["kind"], key_of(wanted))) if wanted["kind"] in _WORKLOADS else None
 
 
 def _spec(live: Resource) -> bytes:
@@ -161,13 +156,13 @@ def _spec(live: Resource) -> bytes:
     return bytes(spec) if isinstance(spec, msgspec.Raw) else b""
 
 
-def _adopted(wanted: Object, cache: Cache, origin: Origin) -> Object:
-    live = _live(wanted, cache)
-    if live is None:
+def _adopted(wanted: Object, live: LiveObjects, origin: Origin) -> Object:
+    running = _running(wanted, live)
+    if running is None:
         return wanted
-    if not has_kept_templates(live.metadata.annotations):
-        return _with_live_requests(wanted, live)
-    return with_kept_templates(wanted, content_of(live), origin)
+    if not has_kept_templates(running.metadata.annotations):
+        return _with_live_requests(wanted, running)
+    return with_kept_templates(wanted, content_of(running), origin)
 
 
 def _with_live_requests(wanted: Object, live: Resource) -> Object:
@@ -177,12 +172,11 @@ def _with_live_requests(wanted: Object, live: Resource) -> Object:
     return with_live_requests(wanted, content_of(live))
 
 
-def _live_sets(wanted: Iterable[Object], cache: Cache) -> Iterator[PodCliqueSet]:
+def _live_sets(wanted: Iterable[Object], live: LiveObjects) -> Iterator[PodCliqueSet]:
     for each in wanted:
-        if each["kind"] == PodCliqueSet.KIND.name:
-            live = cache.get(PodCliqueSet, key_of(each))
-            if live is not None:
-                yield live
+        running = _running(each, live)
+        if isinstance(running, PodCliqueSet):
+            yield running
 
 
 async def _set_origin(graph: DynamoGraphDeployment, live: PodCliqueSet, client: Client) -> Origin:

@@ -5,7 +5,8 @@ the live object alone, through its scale subresource, and only when it differs f
 template keeps its first size.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 
 import msgspec
 
@@ -48,6 +49,14 @@ def members(graph: DynamoGraphDeployment, cache: Cache) -> dict[str, GroveMember
         live = cache.get(PodCliqueScalingGroup, at) if is_group else cache.get(PodClique, at)
         found[key] = GroveMember(name, is_group, live, service.replicas)
     return found
+
+
+def with_wanted(
+    graph: DynamoGraphDeployment, found: Mapping[str, GroveMember]
+) -> dict[str, GroveMember]:
+    """The same services with the replicas that this state of the graph wants."""
+    services = graph.spec.services
+    return {key: replace(member, wanted=services[key].replicas) for key, member in found.items()}
 
 
 def live_templates(graph: DynamoGraphDeployment, cache: Cache) -> dict[str, LiveTemplate]:
@@ -107,18 +116,21 @@ async def scale(
     return Applied((), tuple(changes), tuple(blocked))
 
 
-async def old_provider_left(graph: DynamoGraphDeployment, cache: Cache, writer: Writer) -> Applied:
+async def delete_old_provider(
+    graph: DynamoGraphDeployment, live: Iterable[Resource], writer: Writer
+) -> Applied:
     """Delete what another provider created for a graph whose recorded provider was changed.
 
     First, and not with what is merely unwanted: what it made has the names that are needed now.
     """
-    uid = graph.metadata.uid
     type_ = DynamoComponentDeployment if is_on_grove(graph) else PodCliqueSet
     changes: list[Change] = []
     left = [
-        each
-        for each in cache.owned_by(uid, (type_,), graph.metadata.namespace)
-        if controls(graph, each) and not each.metadata.deletion_timestamp
+        child
+        for child in live
+        if isinstance(child, type_)
+        and controls(graph, child)
+        and not child.metadata.deletion_timestamp
     ]
     if left:
         await writer.ensure_newest(graph)

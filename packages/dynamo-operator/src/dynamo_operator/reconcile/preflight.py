@@ -4,7 +4,7 @@ from typing import TypeVar
 
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.status.pause import is_paused
+from dynamo_graphs.api.pause import is_paused
 from dynamo_operator.reconcile.finalizer import without_finalizer
 from dynamo_operator.reconcile.pause import report_paused
 from dynamo_operator.reconcile.unreadable import report_unreadable

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from typing import TypeAlias
 
 import msgspec
 
@@ -47,6 +48,16 @@ _TYPES: Mapping[OptionalApi, tuple[type[Resource], ...]] = {
     INFERENCE_POOL: (InferencePool,),
     ISTIO: (VirtualService,),
 }
+
+
+LiveObjects: TypeAlias = Mapping[tuple[str, Key], Resource]
+"""Objects as the API server has them, by the names of their kinds and their keys."""
+
+
+def live_objects(owner: Resource, cache: Cache, types: Iterable[type[Resource]]) -> LiveObjects:
+    """What an object owns of these kinds, now."""
+    owned = cache.owned_by(owner.metadata.uid, types, owner.metadata.namespace)
+    return {(live.KIND.name, live.key): live for live in owned}
 
 
 def read_facts(namespace: str, cache: Cache) -> Facts:

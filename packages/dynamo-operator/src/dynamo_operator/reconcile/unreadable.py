@@ -16,8 +16,9 @@ from dynamo_graphs.plan.request import RequestReason
 from dynamo_graphs.status.graph import GraphState
 from dynamo_graphs.status.reasons import ComponentReason, GraphReason
 from dynamo_graphs.status.scaling import ScalingReason
-from dynamo_operator.reconcile.events import record_events
+from dynamo_graphs.status.stop import Stop
 from dynamo_operator.reconcile.finalizer import without_finalizer
+from dynamo_operator.reconcile.report import record_events
 from kube_runtime.apply.status_patch import patch_status
 from kube_runtime.apply.writer import Writer
 from kube_runtime.client.requests import Client
@@ -134,6 +135,7 @@ async def report_unreadable(
     if isinstance(bare, _BareModel):  # the schema wants both in every status
         status["readyEndpoints"] = bare.status.ready_endpoints or 0
         status["totalEndpoints"] = bare.status.total_endpoints or 0
-    stored = await patch_status(writer, bare, status)
-    record_events(recorder, bare, stored, lack=("TooLarge" if is_large else "DecodeFailed", text))
+    stop = Stop(status, "TooLarge" if is_large else "DecodeFailed", [text])
+    stored = await patch_status(writer, bare, stop.status)
+    record_events(recorder, bare, stored, stop=stop)
     return DONE

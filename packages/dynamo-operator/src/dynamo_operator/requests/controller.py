@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import ClassVar
 
 from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.pause import is_paused
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.plan.request import (
     Action,
@@ -32,11 +33,10 @@ from dynamo_graphs.render.profiling import placement
 from dynamo_graphs.render.profiling_config import uses_ai_configurator
 from dynamo_graphs.status import request as status
 from dynamo_graphs.status import requested_graph
-from dynamo_graphs.status.pause import is_paused
 from dynamo_graphs.status.request_conditions import RequestReport
 from dynamo_graphs.status.request_failure import failure, left_over, obstacle, unread
-from dynamo_operator.reconcile.events import CONFLICT_RETRY_SECONDS, REJECTED_RETRY_SECONDS
 from dynamo_operator.reconcile.finalizer import without_finalizer
+from dynamo_operator.reconcile.report import CONFLICT_RETRY_SECONDS, REJECTED_RETRY_SECONDS
 from dynamo_operator.reconcile.unreadable import report_unreadable
 from dynamo_operator.requests.actions import ActionBlocked, RequestActions
 from dynamo_operator.requests.gpu_discovery_rbac import may_search

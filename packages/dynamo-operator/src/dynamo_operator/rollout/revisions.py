@@ -1,43 +1,26 @@
-"""Managed rollouts: the revisions that exist, and the writes that rendering and apply do not do.
+"""Managed rollouts: the writes that rendering and apply do not do.
 
 The order matters. The apply that no longer wants old components deletes them; only a later reconcile that
 finds none of them writes the new hash on the graph, and only that counts as complete. So each step may be
 repeated, and none can be skipped.
 """
 
-from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
-
-import msgspec
+from collections.abc import Iterator
 
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.names import workload_name
 from dynamo_graphs.api.revision import is_managed
-from dynamo_graphs.plan.revisions import Member, Revisions, members, revisions, unnoted
-from dynamo_graphs.plan.rollout_plan import Rollout, plan_rollout
-from dynamo_graphs.render.graph import component_object
-from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.status.rollout import rolling_update
+from dynamo_graphs.plan.rollout_plan import Rollout
 from dynamo_graphs.types.grove import ReplicasSpec
-from dynamo_operator.graph.snapshot import components_of
-from dynamo_operator.reconcile.pods import PodIndex
-from kube_runtime.apply.drift import content_of, has_no_drift
 from kube_runtime.apply.result import Applied, Blocked, Change, Verb, rejected
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches
 from kube_runtime.errors import Forbidden, Invalid, NotFound
-from kube_runtime.kind import Key, Object
-from kube_runtime.times import utc_now
+from kube_runtime.kind import Key
 from kube_runtime.types.core import Pod
 from kube_runtime.types.meta import Resource
-
-_BESIDE_PODS = frozenset(("autoscaling", "ingress", "replicas", "scalingAdapter"))
-"""What a component may say differently and still have the same pods."""
-_ENDED = frozenset(("Succeeded", "Failed"))
-"""Phases of pods that hold nothing any more, although they are still there."""
 
 
 class ComponentScale(Resource):
@@ -46,36 +29,6 @@ class ComponentScale(Resource):
     KIND = DynamoComponentDeployment.KIND
 
     spec: ReplicasSpec = ReplicasSpec()
-
-
-def observed_revisions(
-    graph: DynamoGraphDeployment, cache: Cache, settings: RenderSettings
-) -> Revisions:
-    """The generations of a graph, which is as the user wrote it."""
-    components = [each for several in components_of(graph, cache).values() for each in several]
-    asked = unnoted(graph, members(graph, components))
-    unchanged = frozenset(each.name for each in asked if _is_unchanged(graph, each, settings))
-    return revisions(graph, components, unchanged=unchanged)
-
-
-def rolling_update_status(graph: DynamoGraphDeployment, rollout: Rollout) -> Object:
-    """The part of a graph's status about its rollout, as it is now."""
-    now = utc_now()
-    found = rolling_update(graph, rollout, now)
-    return {"rollingUpdate": msgspec.to_builtins(found)} if found else {}
-
-
-def next_rollout(
-    graph: DynamoGraphDeployment,
-    found: Revisions,
-    pods: PodIndex | None = None,
-) -> Rollout:
-    """The next step of the workers of a graph, whose services all have the replicas that are in force.
-
-    None as `pods` means: pods are not watched, so those on their way out do not count.
-    """
-    leaving = _leaving(found.old, pods) if pods else {}
-    return plan_rollout(graph, found, datetime.now(UTC), leaving=leaving)
 
 
 async def carry_out(
@@ -132,19 +85,6 @@ def _component(pod: Pod) -> Key:
     return Key(pod.metadata.namespace, pod.metadata.labels.get(labels.SELECTOR, ""))
 
 
-def _leaving(old: Iterable[Member], pods: PodIndex) -> dict[str, int]:
-    """The pods of old components that have not ended, those on their way out included, by component.
-
-    Groups of pods are not counted: each is a workload of its own, whose name goes with its replica.
-    """
-    found = {}
-    for each in old:
-        namespace, workload = each.component.metadata.namespace, workload_name(each.name)
-        of_it = pods.of_workload(namespace, workload)
-        found[each.name] = sum(pod.status.phase not in _ENDED for pod in of_it)
-    return found
-
-
 async def _noted(
     graph: DynamoGraphDeployment, rollout: Rollout, writer: Writer
 ) -> DynamoGraphDeployment:
@@ -162,27 +102,3 @@ async def _noted(
     return await writer.merge_patch(
         DynamoGraphDeployment, graph.key, {"metadata": note}, uid=graph.metadata.uid
     )
-
-
-def _is_unchanged(graph: DynamoGraphDeployment, found: Member, settings: RenderSettings) -> bool:
-    """Whether a component under its plain name says already what the graph says of its pods now.
-
-    The API server may have filled in defaults further down, so there only what we want must be there.
-    """
-    if found.service not in graph.spec.services:
-        return False
-    wanted = component_object(graph, found.service, settings)
-    fields = _fields(msgspec.convert(wanted, DynamoComponentDeployment))
-    if fields != _fields(found.component):
-        return False
-    return has_no_drift(_about_pods(wanted), _about_pods(content_of(found.component)))
-
-
-def _fields(component: DynamoComponentDeployment) -> frozenset[str]:
-    """The fields of the spec that say something about pods."""
-    return frozenset(msgspec.to_builtins(component.spec)) - _BESIDE_PODS
-
-
-def _about_pods(component: Object) -> Object:
-    spec = {name: each for name, each in component["spec"].items() if name not in _BESIDE_PODS}
-    return {"apiVersion": component["apiVersion"], "kind": component["kind"], "spec": spec}

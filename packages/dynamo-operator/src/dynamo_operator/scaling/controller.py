@@ -25,7 +25,7 @@ from dynamo_graphs.status.scaling import (
     hold,
     replicas_of,
 )
-from dynamo_operator.reconcile.events import REJECTED_RETRY_SECONDS
+from dynamo_operator.reconcile.report import REJECTED_RETRY_SECONDS
 from dynamo_operator.reconcile.unreadable import report_unreadable
 from kube_runtime.apply.result import Blocked, Obstructed
 from kube_runtime.apply.status_patch import StatusRateLimit, patch_status

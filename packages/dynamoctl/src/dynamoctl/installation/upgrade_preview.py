@@ -5,7 +5,9 @@ What runs is read once into a cache like theirs. Nothing is written, and everyth
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from enum import StrEnum
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -14,14 +16,14 @@ from dynamo_graphs.api import labels
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.defaults import defaulted
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.provider import is_on_grove, recorded
+from dynamo_graphs.api.provider import is_on_grove
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.plan.adoption import Origin, is_of_earlier_operator, with_kept_templates
-from dynamo_graphs.plan.step import next_step
+from dynamo_graphs.plan.graph import GraphInputs, plan_graph, with_provider
 from dynamo_graphs.plan.templates import WORKLOADS, are_same, units
 from dynamo_graphs.render.component import component_objects
 from dynamo_graphs.render.graph import graph_objects
-from dynamo_graphs.render.provider import is_available, workload_provider
+from dynamo_graphs.render.provider import is_available
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
 from dynamo_graphs.types.istio import VirtualService
@@ -31,11 +33,10 @@ from dynamo_graphs.types.volcano import PodGroup
 from dynamo_graphs.validation.component import component_problems
 from dynamo_graphs.validation.graph import graph_problems
 from dynamo_graphs.validation.multinode import lacks_orchestrator
-from dynamo_operator.graph.snapshot import service_snapshot
+from dynamo_operator.graph.read import components_of, service_snapshot
 from dynamo_operator.reconcile.adoption import adopted_components, adopted_workloads, set_origin
 from dynamo_operator.reconcile.grove import live_templates
-from dynamo_operator.reconcile.read import read_facts, registries_only
-from dynamo_operator.rollout.revisions import next_rollout, observed_revisions
+from dynamo_operator.reconcile.read import live_objects, read_facts, registries_only
 from dynamoctl.installation.cluster_reader import Reading
 from dynamoctl.installation.inventory import Definition
 from kube_runtime.apply.drift import content_of
@@ -156,28 +157,30 @@ _Pairs = Iterator[tuple[Object, Object]]
 
 
 def _of_graph(
-    graph: DynamoGraphDeployment,
+    found: DynamoGraphDeployment,
     cache: Cache,
     settings: RenderSettings,
     origins: Mapping[Key, Origin],
 ) -> _Pairs:
-    facts = _facts(graph, cache)
+    facts = _facts(found, cache)
     types = (DynamoComponentDeployment, PodCliqueSet)
-    owned = cache.owned_by(graph.metadata.uid, types, graph.metadata.namespace)
-    chosen = workload_provider(graph, facts, {each.KIND.name for each in owned})
-    graph = recorded(graph, chosen)
-    if not is_available(chosen, facts) or graph_problems(graph, settings):
+    live = live_objects(found, cache, types)
+    inputs = GraphInputs(facts, children=frozenset(kind for kind, _ in live))
+    graph = with_provider(found, inputs)
+    provider = graph.metadata.annotations[labels.WORKLOAD_PROVIDER]
+    if not is_available(provider, facts) or graph_problems(graph, settings):
         return
-    workers = observed_revisions(graph, cache, settings)
-    step = next_step(
-        graph, service_snapshot(graph, cache), {}, is_rolling_out=workers.is_rolling_out
+    inputs = replace(
+        inputs,
+        services=service_snapshot(graph, cache),
+        components=tuple(chain.from_iterable(components_of(graph, cache).values())),
     )
-    target = next_rollout(step.sized, workers).workers
-    rendered = graph_objects(step.graph, facts, settings, target)
+    plan = plan_graph(found, inputs, settings, datetime.now(UTC))
+    rendered = graph_objects(plan.step.graph, facts, settings, plan.rollout.workers)
     if is_on_grove(graph):
         yield from _of_set(rendered, cache, origins)
         return
-    for each in adopted_components(rendered, cache):
+    for each in adopted_components(rendered, live):
         if each["kind"] == DynamoComponentDeployment.KIND.name:
             yield from _of_component(_read_back(each, graph), cache, settings)
 
@@ -197,7 +200,8 @@ def _of_component(
     if component_problems(component, settings) or lacks_orchestrator(component.spec, facts):
         return
     rendered = tuple(component_objects(component, facts, settings))
-    wanted = tuple(adopted_workloads(component, rendered, cache))
+    live = live_objects(component, cache, (Deployment, LeaderWorkerSet))
+    wanted = tuple(adopted_workloads(component, rendered, live))
     pairs = zip(wanted, rendered, strict=True)
     yield from (pair for pair in pairs if pair[0]["kind"] in WORKLOADS)
 

@@ -109,6 +109,11 @@ class WriteSuppression:
             self._refusals.put(wish, _Refusal(digest, live_uid, blocked, _now() + REFUSED_SECONDS))
             raise Obstructed(blocked) from error
 
+    def is_refused(self, target: Target) -> bool:
+        """Whether a write of that object was refused a moment ago, whatever it said."""
+        known = self._refusals.get(target)
+        return known is not None and _now() < known.until
+
     def is_contested(self, object_: str, digest: str) -> bool:
         """Whether another client has reverted exactly this write to the object too often of late.
 

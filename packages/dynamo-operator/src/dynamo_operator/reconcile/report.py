@@ -1,17 +1,22 @@
-"""Events of a reconcile: what was changed, and what went wrong for the first time.
+"""The end of a reconcile: write the status, queue the Events, return when to reconcile again.
 
-They are queued after the status was written, so that who reads an event finds the status that belongs to it.
+In this order: a reader of an Event finds the status that belongs to it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.status.events import status_events
-from dynamo_graphs.validation import Problem
+from dynamo_graphs.status.stop import Stop
 from kube_runtime.apply.result import Applied, Obstacle
+from kube_runtime.apply.status_patch import StatusRateLimit, patch_status
 from kube_runtime.apply.suppression import CONTEST_SECONDS
+from kube_runtime.apply.writer import Writer
 from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.controller.events import MESSAGE_LIMIT, Recorder
+from kube_runtime.kind import Object
 from kube_runtime.text import fitted
 from kube_runtime.types.meta import Resource
 
@@ -27,6 +32,45 @@ _FREE = frozenset(
 """Obstacles that are checked again without a request."""
 
 NOTHING = Applied()
+
+
+@dataclass(frozen=True, slots=True)
+class Reporter:
+    """Ends the reconciles of one kind.
+
+    `written` gets the object before and after its status was written; both may be the same.
+    """
+
+    writer: Writer
+    recorder: Recorder
+    limit: StatusRateLimit
+    written: Callable[[Any, Any], None] = lambda _, __: None
+
+    async def stopped(self, found: Resource, stop: Stop) -> Result:
+        """End a reconcile that must not apply anything. A change of the spec, or of what is missing, is next.
+
+        Raises:
+            OperatorError: the status could not be written.
+        """
+        stored = await patch_status(self.writer, found, stop.status)
+        record_events(self.recorder, found, stored, stop=stop)
+        return DONE
+
+    async def applied(
+        self, found: Resource, status: Object, applied: Applied, *others: float | None
+    ) -> Result:
+        """End a reconcile that has applied everything it could. `others` are seconds to requeue after.
+
+        Raises:
+            OperatorError: the status could not be written.
+        """
+        if wait := self.limit.wait(found, status):
+            record_events(self.recorder, found, found, applied=applied)
+            return earliest(Result(wait), *others)
+        stored = await patch_status(self.writer, found, status, pace=self.limit)
+        self.written(found, stored)
+        record_events(self.recorder, found, stored, applied=applied)
+        return earliest(result_of(applied), *others)
 
 
 def result_of(applied: Applied) -> Result:
@@ -53,14 +97,11 @@ def record_events(
     after: Resource,
     *,
     applied: Applied = NOTHING,
-    problems: Sequence[Problem] = (),
-    lack: tuple[str, str] | None = None,
+    stop: Stop | None = None,
 ) -> None:
-    """Queue the events of one reconcile. `after` is the object with the status that was just written.
+    """Queue the Events of one reconcile. `after` is the object with the status that was just written.
 
-    `lack` is the reason and the message of something that has to come first.
-
-    A refusal is an event only when it changed the status, so that a settled object makes none.
+    A refusal is an Event only when it changed the status, so that a settled object emits none.
     """
     for change in applied.told:
         recorder.event(before, reason=change.reason, message=change.message)
@@ -76,9 +117,6 @@ def record_events(
     for obstacle in applied.blocked:
         if not obstacle.passes_by_itself:
             recorder.event(before, reason=obstacle.obstacle, message=obstacle.message, warning=True)
-    if problems:
-        text = fitted([str(each) for each in problems], MESSAGE_LIMIT)
-        recorder.event(before, reason="ValidationFailed", message=text, warning=True)
-    if lack:
-        reason, text = lack
-        recorder.event(before, reason=reason, message=text, warning=True)
+    if stop is not None:
+        text = fitted(stop.texts, MESSAGE_LIMIT)
+        recorder.event(before, reason=stop.reason, message=text, warning=True)

@@ -1,0 +1,179 @@
+"""What one reconcile of a graph depends on, read from the cache once."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import chain
+
+import msgspec
+
+from dynamo_graphs.api import labels
+from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.grove_names import LEADER_SUFFIX, gang_names_of
+from dynamo_graphs.api.names import workload_name
+from dynamo_graphs.api.pause import is_paused
+from dynamo_graphs.api.provider import is_on_grove
+from dynamo_graphs.plan.graph import GraphInputs, with_provider
+from dynamo_graphs.plan.observed import Observed, ServiceObserved
+from dynamo_graphs.settings import RenderSettings
+from dynamo_graphs.status.components import is_current, is_ready, wanted_replicas
+from dynamo_graphs.status.grove import GroveMember, is_settled
+from dynamo_graphs.types.grove import PodCliqueScalingGroup, PodCliqueSet, PodCliqueSetSpec
+from dynamo_operator.reconcile.grove import members
+from dynamo_operator.reconcile.pods import PodIndex
+from dynamo_operator.reconcile.read import LiveObjects, live_objects, read_facts_for_graph
+from dynamo_operator.reconcile.ssh_keys import ssh_key_copies, ssh_key_types
+from dynamo_operator.scaling.adapters import AdapterInputs, read_adapters
+from kube_runtime.apply.result import controls
+from kube_runtime.apply.suppression import WriteSuppression
+from kube_runtime.cache.cache import Cache
+from kube_runtime.kind import Key, Object
+from kube_runtime.types.core import Pod
+from kube_runtime.types.meta import Resource
+
+_ENDED = frozenset(("Succeeded", "Failed"))
+"""Phases of pods that hold nothing any more, although they are still there."""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphSnapshot:
+    """The cluster as one graph sees it: what is decided by, and what apply and status need besides.
+
+    `graph` has its workload provider on it. `live` are the objects that it owns. `members` and `pods` are its
+    services on Grove and their pods, by service. `ssh_keys` are the copies that it needs, of `ssh_key_types`.
+    """
+
+    graph: DynamoGraphDeployment
+    inputs: GraphInputs
+    adapters: AdapterInputs
+    live: LiveObjects = field(default_factory=dict)
+    members: Mapping[str, GroveMember] = field(default_factory=dict)
+    pods: Mapping[str, tuple[Pod, ...]] = field(default_factory=dict)
+    ssh_keys: tuple[Object, ...] = ()
+    ssh_key_types: tuple[type[Resource], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GraphReader:
+    """Reads what the reconciles of graphs depend on. `owns` are the kinds that graphs control."""
+
+    cache: Cache
+    pods: PodIndex
+    settings: RenderSettings
+    suppression: WriteSuppression
+    owns: tuple[type[Resource], ...]
+
+    def snapshot(self, found: DynamoGraphDeployment) -> GraphSnapshot:
+        """Everything that the reconcile of a graph depends on, as it is now."""
+        cache, settings = self.cache, self.settings
+        owned = live_objects(found, cache, self.owns)
+        facts = read_facts_for_graph(found, cache, settings)
+        inputs = GraphInputs(facts, children=frozenset(kind for kind, _ in owned))
+        graph = with_provider(found, inputs)
+        components = tuple(chain.from_iterable(components_of(graph, cache).values()))
+        grove = members(graph, cache) if is_on_grove(graph) else {}
+        adapters = read_adapters(graph, cache, self.suppression)
+        inputs = replace(
+            inputs,
+            services=service_snapshot(graph, cache),
+            components=components,
+            leaving=leaving_pods(components, self.pods),
+            adapters=adapters.present,
+            adapters_not_created=frozenset((*adapters.unreadable, *adapters.refused)),
+        )
+        return GraphSnapshot(
+            graph,
+            inputs,
+            live=owned,
+            members=grove,
+            pods={key: self.pods.of_service(*graph.key, key) for key in grove},
+            adapters=adapters,
+            ssh_keys=ssh_key_copies(graph, cache, settings),
+            ssh_key_types=ssh_key_types(cache),
+        )
+
+
+def leaving_pods(components: Iterable[DynamoComponentDeployment], pods: PodIndex) -> dict[str, int]:
+    """The number of pods that have not ended, those on their way out included, by component.
+
+    Groups of pods are not counted: each is a workload of its own, whose name goes with its replica.
+    """
+    leaving = {}
+    for namespace, name in (component.key for component in components):
+        of_component = pods.of_workload(namespace, workload_name(name))
+        leaving[name] = sum(pod.status.phase not in _ENDED for pod in of_component)
+    return leaving
+
+
+def service_snapshot(graph: DynamoGraphDeployment, cache: Cache) -> Observed:
+    """The services that have a workload, by their keys. `graph` has its workload provider on it."""
+    if is_on_grove(graph):
+        return _services_on_grove(graph, cache)
+    return {key: _component(several) for key, several in components_of(graph, cache).items()}
+
+
+def components_of(
+    graph: DynamoGraphDeployment, cache: Cache
+) -> Mapping[str, list[DynamoComponentDeployment]]:
+    """The components that the graph controls and that are not being deleted, by service."""
+    found: dict[str, list[DynamoComponentDeployment]] = defaultdict(list)
+    uid, namespace = graph.metadata.uid, graph.metadata.namespace
+    for each in cache.owned_by(uid, (DynamoComponentDeployment,), namespace):
+        if not isinstance(each, DynamoComponentDeployment) or each.metadata.deletion_timestamp:
+            continue
+        if controls(graph, each):
+            found[each.spec.service_name or ""].append(each)
+    return found
+
+
+def _component(components: Iterable[DynamoComponentDeployment]) -> ServiceObserved:
+    """A service; it has several components while its workers are replaced."""
+    every = list(components)
+    restarts = {each.spec.annotations.get(labels.RESTART_AT, "") for each in every}
+    counts = [each.status.service for each in every if each.status.service is not None]
+    return ServiceObserved(
+        exists=True,
+        restart=restarts.pop() if len(restarts) == 1 else "",
+        is_ready=all(is_ready(each) for each in every),
+        wanted=sum(wanted_replicas(each.spec) for each in every),
+        replicas=sum(each.replicas for each in counts),
+        ready=sum(each.ready_replicas or 0 for each in counts),
+        is_paused=any(map(is_paused, every)),
+        is_current=all(map(is_current, every)),
+    )
+
+
+def _services_on_grove(graph: DynamoGraphDeployment, cache: Cache) -> Observed:
+    names = gang_names_of(graph)
+    clique_set = cache.get(PodCliqueSet, Key(graph.metadata.namespace, names.set))
+    if clique_set is None or not controls(graph, clique_set):
+        return {}
+    template = msgspec.json.decode(clique_set.spec, type=PodCliqueSetSpec).template
+    restarts = {each.name: each.annotations.get(labels.RESTART_AT, "") for each in template.cliques}
+    found = {}
+    for key, member in members(graph, cache).items():
+        clique = names.services[key]
+        if clique in restarts or f"{clique}{LEADER_SUFFIX}" in restarts:
+            id_ = restarts.get(clique, restarts.get(f"{clique}{LEADER_SUFFIX}", ""))
+            found[key] = _member(member, id_, clique_set)
+    return found
+
+
+def _member(member: GroveMember, restart: str, clique_set: PodCliqueSet) -> ServiceObserved:
+    live = member.live
+    if live is None:
+        return ServiceObserved(exists=True, restart=restart)
+    if isinstance(live, PodCliqueScalingGroup):
+        ready = live.status.available_replicas
+    else:
+        ready = live.status.ready_replicas
+    return ServiceObserved(
+        exists=True,
+        restart=restart,
+        # Whether its number is the wanted one is decided later, from this.
+        is_ready=is_settled(clique_set, replace(member, wanted=None)),
+        wanted=live.spec.replicas or 0,
+        replicas=live.status.replicas,
+        ready=ready,
+    )

@@ -18,7 +18,6 @@ from dynamo_graphs.api.scaling import (
     DynamoGraphDeploymentScalingAdapter,
     DynamoGraphDeploymentScalingAdapterSpec,
 )
-from dynamo_graphs.status.pause import is_paused
 from dynamo_graphs.types.grove import CLIQUE_NAME
 from dynamo_graphs.validation.multinode import MAX_GROUPS
 from kube_runtime.apply.result import controls

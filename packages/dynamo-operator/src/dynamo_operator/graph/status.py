@@ -26,6 +26,7 @@ from dynamo_operator.graph.read import GraphSnapshot
 from dynamo_operator.reconcile.grove import with_wanted
 from kube_runtime.apply.result import Applied
 from kube_runtime.kind import Object
+from kube_runtime.times import rfc3339
 
 
 def compute_status(
@@ -57,7 +58,7 @@ def compute_status(
 
 def _rolling_update(graph: DynamoGraphDeployment, rollout: Rollout, now: datetime) -> Object:
     """The part of the status about a rollout; empty if there has been none."""
-    found = rolling_update(graph, rollout, now.strftime("%Y-%m-%dT%H:%M:%SZ"))
+    found = rolling_update(graph, rollout, rfc3339(now))
     return {"rollingUpdate": msgspec.to_builtins(found)} if found else {}
 
 

@@ -13,7 +13,7 @@ from statistics import median
 
 import msgspec
 
-from bench import foreign, memory, micro, models, page, reviews
+from bench import foreign, memory, micro, models, page, reviews, soak
 from bench.plane import plane
 from bench.run import Figures, measured, measured_bare, measured_floor
 
@@ -35,6 +35,8 @@ def main() -> None:
         models.main()
     if "foreign" in options.only:
         foreign.main(options.foreign)
+    if "soak" in options.only:
+        soak.main(options.minutes)
     if "scale" in options.only:
         runs = zip(options.graphs, cycle(options.rounds), strict=False)
         results = [scale(graphs, rounds) for graphs, rounds in runs]
@@ -78,6 +80,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--only", default=",".join(PARTS), type=lambda text: text.split(","))
     others = f"objects of others, of each of three kinds (default {foreign.COUNT})"
     parser.add_argument("--foreign", type=int, default=foreign.COUNT, help=others)
+    parser.add_argument("--minutes", type=float, default=60.0, help="of `--only soak`")
     parser.add_argument("--write", action="store_true", help=f"rewrite {page.PAGE.name} and plot")
     return parser.parse_args(arguments)
 

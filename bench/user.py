@@ -125,8 +125,20 @@ class User:
             async for line in stream:
                 seen = decode(type_, line.object)
                 version = seen.metadata.resource_version
-                if line.type != "BOOKMARK":
+                if line.type == "DELETED":
+                    self._forget(seen)
+                elif line.type != "BOOKMARK":
                     self._take(seen)
+
+    def _forget(self, gone: Resource) -> None:
+        name = gone.metadata.name
+        if isinstance(gone, Graph):
+            self.graphs.pop(name, None)
+            self.successful_at.pop(name, None)
+        elif isinstance(gone, Workload):
+            self.workloads.pop(name, None)
+            self.available_at.pop(name, None)
+        self._changed.set()
 
     def _take(self, seen: Resource) -> None:
         name = seen.metadata.name

@@ -52,6 +52,10 @@ class ValidationCache:
             return ()
         return self._noted(found, fingerprint, await heavy.do(found, find, found))
 
+    def forget(self, uid: str) -> None:
+        """Remember nothing of an object that is gone."""
+        self._known.forget(uid)
+
     def _is_known(self, found: Resource, fingerprint: bytes) -> bool:
         return self._known.get(found.metadata.uid) == fingerprint
 

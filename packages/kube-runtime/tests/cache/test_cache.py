@@ -91,6 +91,15 @@ def test_a_late_subscriber_hears_of_what_is_there() -> None:
     assert [Change(None, gadget, initial=True)] == seen
 
 
+def test_who_asked_gets_the_uids_of_objects_that_are_gone() -> None:
+    gadget, deleted = a_gadget("a"), list[str]()
+    cache, store = a_cache(gadget)
+    cache.subscribe_deleted(Gadget, deleted.append)
+    assert [] == deleted
+    store.on_watch_event(Removed(gadget.key, gadget.metadata.uid))
+    assert [gadget.metadata.uid] == deleted
+
+
 def test_an_object_is_reduced_before_it_is_stored() -> None:
     def without_spec(gadget: Gadget) -> Gadget:
         return Gadget(metadata=gadget.metadata)

@@ -179,6 +179,17 @@ async def test_a_restarted_process_goes_on_with_the_event_of_the_one_before() ->
     assert ("thrice", 3) == (event["message"], event["count"])
 
 
+async def test_events_of_an_object_that_was_forgotten_continue_the_one_that_exists() -> None:
+    async with running() as world:
+        world.happens("once")
+        await asyncio.sleep(1)
+        world.writer.forget("uid-g")
+        world.happens("twice")
+        await asyncio.sleep(1)
+        (event,) = world.events
+    assert ("twice", 2) == (event["message"], event["count"])
+
+
 async def test_an_event_that_the_server_has_forgotten_is_made_anew() -> None:
     async with running() as world:
         world.happens("once")

@@ -21,6 +21,7 @@ from dynamo_operator.reconcile.offload import Offload
 from dynamo_operator.reconcile.pods import PodIndex
 from dynamo_operator.reconcile.report import Reporter
 from dynamo_operator.reconcile.ssh_secret import SshKeyController, makes_ssh_keys
+from dynamo_operator.reconcile.validation_cache import ValidationCache
 from dynamo_operator.requests.actions import RequestActions
 from dynamo_operator.requests.controller import RequestController
 from dynamo_operator.requests.cross_namespace import Grants
@@ -89,15 +90,15 @@ def control_graphs(parts: Parts) -> None:
     graph_reporter = reporter(
         parts.events.recorder("dynamographdeployment"), of_graphs, rollouts.written
     )
-    shared = (parts.writer, parts.cache, applier)
-    built.control(
-        ComponentController(*shared, component_reporter, pods, settings, offload=parts.offload),
-        parts.pace,
-    )
-    built.control(
-        GraphController(*shared, graph_reporter, pods, settings, offload=parts.offload),
-        parts.pace,
-    )
+    writer, cache, offload = parts.writer, parts.cache, parts.offload
+    read = (pods, settings, ValidationCache(), offload)
+    components = ComponentController(writer, cache, applier, component_reporter, *read)
+    graphs = GraphController(writer, cache, applier, graph_reporter, *read)
+    built.control(components, parts.pace)
+    built.control(graphs, parts.pace)
+    memories = (applier.forget, parts.events.forget, graphs.validated.forget)
+    for type_ in dict.fromkeys((*components.owns, *graphs.owns, graphs.reconciles)):
+        cache.subscribe_deleted(type_, *memories)
     recorder = parts.events.recorder("dgdscalingadapter")
     limit = StatusRateLimit()
     scaling = ScalingController(parts.client, parts.writer, parts.cache, recorder, limit)

@@ -79,6 +79,11 @@ class Applier:
     def __post_init__(self) -> None:
         self._settled = SettledObjects(self.hash_annotation)
 
+    def forget(self, uid: str) -> None:
+        """Remember nothing of an object that is gone."""
+        self._settled.forget(uid)
+        self.suppression.forget(uid)
+
     async def apply(self, owner: Resource, *desired: DesiredObjects) -> Applied:
         """Write what differs, one set of desired objects after the other, each in the order of its objects.
 

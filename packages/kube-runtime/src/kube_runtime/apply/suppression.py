@@ -114,6 +114,10 @@ class WriteSuppression:
         known = self._refusals.get(target)
         return known is not None and _now() < known.until
 
+    def forget(self, uid: str) -> None:
+        """Remember no writes of an object that is gone."""
+        self._writes.forget(uid)
+
     def is_contested(self, object_: str, digest: str) -> bool:
         """Whether another client has reverted exactly this write to the object too often of late.
 

@@ -104,6 +104,16 @@ class Cache:
         """Why the newest state of that object could not be read, if so; `get` has the last good one."""
         return self.store(type_).broken.get(key)
 
+    def subscribe_deleted(self, type_: type[Resource], *handlers: Callable[[str], None]) -> None:
+        """Call the handlers with the uid of each object of that type that is gone."""
+
+        def on_change(change: Change[Any]) -> None:
+            if change.new is None and change.old is not None:
+                for handler in handlers:
+                    handler(change.old.metadata.uid)
+
+        self.subscribe(type_, on_change)
+
     def subscribe_broken(self, type_: type[Resource], handler: Callable[[Key], None]) -> None:
         """Call `handler` for each object of that type that becomes `broken`, or readable again."""
         self.store(type_).subscribe_broken(handler)

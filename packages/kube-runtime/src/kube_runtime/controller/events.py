@@ -46,7 +46,7 @@ PATIENCE_SECONDS: Final = 300.0
 PENDING_LIMIT: Final = 10_000
 """Events of the creation of a thousand graphs of three services."""
 WRITTEN_LIMIT: Final = 16_384
-"""Objects whose rate is remembered; more than can have pending Events."""
+"""Objects of which Events are remembered; more than can have pending ones."""
 MESSAGE_LIMIT: Final = 1024
 ATTEMPTS: Final = 5
 LONGEST_PAUSE_SECONDS: Final = 60.0
@@ -116,9 +116,12 @@ class _Pending:
 
 
 @dataclass(slots=True)
-class _Budget:
+class _Remembered:
+    """Of one object: how many requests it may cost, and the counts of the Events that exist."""
+
     tokens: float
     at: float
+    counts: dict[_Series, int] = field(default_factory=dict[_Series, int])
 
 
 class EventWriter:
@@ -145,8 +148,7 @@ class EventWriter:
         self._pending: dict[bool, OrderedDict[_Series, _Pending]] = {
             warning: OrderedDict() for warning in (True, False)
         }
-        self._counts: OrderedDict[_Series, int] = OrderedDict()
-        self._budgets: OrderedDict[str, _Budget] = OrderedDict()
+        self._objects: OrderedDict[str, _Remembered] = OrderedDict()  # by uid
         self._arrived = asyncio.Event()
         self._writing = asyncio.Lock()
         """Held for one attempt at a time, never during a pause: `flush` has little time."""
@@ -189,6 +191,10 @@ class EventWriter:
             pending.clear()
         return left
 
+    def forget(self, uid: str) -> None:
+        """Remember nothing of an object that is gone; its pending Events are still written."""
+        self._objects.pop(uid, None)
+
     def _wait(self) -> float | None:
         """Seconds until the next one may be written; 0 means now, None that none is pending."""
         waits = [
@@ -226,10 +232,10 @@ class EventWriter:
             pending.messages.append(message)
 
     def _afford(self, uid: str, now: float) -> bool:
-        budget = self._budgets.setdefault(uid, _Budget(BURST, now))
-        self._budgets.move_to_end(uid)
-        if len(self._budgets) > WRITTEN_LIMIT:
-            self._budgets.popitem(last=False)
+        budget = self._objects.setdefault(uid, _Remembered(BURST, now))
+        self._objects.move_to_end(uid)
+        if len(self._objects) > WRITTEN_LIMIT:
+            self._objects.popitem(last=False)
         budget.tokens = min(BURST, budget.tokens + (now - budget.at) / REFILL_SECONDS)
         budget.at = now
         if budget.tokens < 1:
@@ -271,12 +277,13 @@ class EventWriter:
 
     async def _write(self, pending: _Pending) -> None:
         """Create the Event of a series, or raise its count. One request, unless memory is wrong."""
-        count = self._counts.get(pending.series)
-        if count is not None:
+        remembered = self._objects.get(pending.series.uid)
+        count = remembered.counts.get(pending.series) if remembered else None
+        if remembered is not None and count is not None:
             try:
                 await self._raise_count(pending, count + pending.count)
             except NotFound:  # the API server forgets Events after an hour
-                del self._counts[pending.series]
+                remembered.counts.pop(pending.series, None)
             else:
                 return
         try:
@@ -297,10 +304,8 @@ class EventWriter:
         return event
 
     def _remember(self, series: _Series, count: int) -> None:
-        self._counts[series] = count
-        self._counts.move_to_end(series)
-        if len(self._counts) > WRITTEN_LIMIT:
-            self._counts.popitem(last=False)
+        if remembered := self._objects.get(series.uid):  # else the object is gone
+            remembered.counts[series] = count
 
     def _new(self, pending: _Pending) -> Object:
         about, series, key = pending.about, pending.series, pending.key

@@ -29,6 +29,7 @@ from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqu
 from dynamo_graphs.types.istio import VirtualService
 from dynamo_graphs.types.kai import Queue
 from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
+from dynamo_graphs.types.selected import PodServiceAccount
 from dynamo_graphs.types.volcano import PodGroup
 from dynamo_graphs.validation.component import component_problems
 from dynamo_graphs.validation.graph import graph_problems
@@ -36,7 +37,7 @@ from dynamo_graphs.validation.multinode import lacks_orchestrator
 from dynamo_operator.graph.read import components_of, service_snapshot
 from dynamo_operator.reconcile.adoption import adopted_components, adopted_workloads, set_origin
 from dynamo_operator.reconcile.grove import live_templates
-from dynamo_operator.reconcile.read import live_objects, read_facts, registries_only
+from dynamo_operator.reconcile.read import LiveObjects, read_facts, registries_only
 from dynamoctl.installation.cluster_reader import Reading
 from dynamoctl.installation.inventory import Definition
 from kube_runtime.apply.drift import content_of
@@ -44,7 +45,7 @@ from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.store import Store
 from kube_runtime.kind import Key, Object, key_of
 from kube_runtime.types.apps import Deployment
-from kube_runtime.types.core import PullSecret, ServiceAccount
+from kube_runtime.types.core import PullSecret
 from kube_runtime.types.meta import OwnerReference, Resource
 from kube_runtime.watch.events import Present, Started, Synced
 
@@ -54,7 +55,7 @@ _OPTIONAL: tuple[type[Resource], ...] = (
     *(PodCliqueSet, PodClique, PodCliqueScalingGroup),
     *(LeaderWorkerSet, PodGroup, Queue, VirtualService),
 )
-_BUILT_IN: tuple[type[Resource], ...] = (Deployment, PullSecret, ServiceAccount)
+_BUILT_IN: tuple[type[Resource], ...] = (Deployment, PullSecret, PodServiceAccount)
 READ = (*_OURS, *_OPTIONAL, *_BUILT_IN)
 """What the pods of graphs depend on."""
 
@@ -164,8 +165,8 @@ def _of_graph(
 ) -> _Pairs:
     facts = _facts(found, cache)
     types = (DynamoComponentDeployment, PodCliqueSet)
-    live = live_objects(found, cache, types)
-    inputs = GraphInputs(facts, children=frozenset(kind for kind, _ in live))
+    owned = cache.owned_by(found.metadata.uid, types, found.metadata.namespace)
+    inputs = GraphInputs(facts, children=frozenset(child.KIND.name for child in owned))
     graph = with_provider(found, inputs)
     provider = graph.metadata.annotations[labels.WORKLOAD_PROVIDER]
     if not is_available(provider, facts) or graph_problems(graph, settings):
@@ -180,7 +181,7 @@ def _of_graph(
     if is_on_grove(graph):
         yield from _of_set(rendered, cache, origins)
         return
-    for each in adopted_components(rendered, live):
+    for each in adopted_components(rendered, _live(rendered, cache)):
         if each["kind"] == DynamoComponentDeployment.KIND.name:
             yield from _of_component(_read_back(each, graph), cache, settings)
 
@@ -200,10 +201,20 @@ def _of_component(
     if component_problems(component, settings) or lacks_orchestrator(component.spec, facts):
         return
     rendered = tuple(component_objects(component, facts, settings))
-    live = live_objects(component, cache, (Deployment, LeaderWorkerSet))
-    wanted = tuple(adopted_workloads(component, rendered, live))
+    wanted = tuple(adopted_workloads(component, rendered, _live(rendered, cache)))
     pairs = zip(wanted, rendered, strict=True)
     yield from (pair for pair in pairs if pair[0]["kind"] in WORKLOADS)
+
+
+def _live(rendered: Sequence[Object], cache: Cache) -> LiveObjects:
+    """What runs under the names of rendered objects. A component that is rendered here has no uid yet."""
+    types: Mapping[str, type[Resource]] = {
+        **_TYPES,
+        DynamoComponentDeployment.KIND.name: DynamoComponentDeployment,
+    }
+    keys = [(each["kind"], key_of(each)) for each in rendered if each["kind"] in types]
+    present = ((kind, key, cache.get(types[kind], key)) for kind, key in keys)
+    return {(kind, key): live for kind, key, live in present if live is not None}
 
 
 def _facts(graph: DynamoGraphDeployment, cache: Cache) -> Facts:

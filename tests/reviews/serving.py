@@ -79,7 +79,7 @@ async def running(
     clients: Clients = ANYBODY,
 ) -> AsyncIterator[Running]:
     """A server with a certificate."""
-    stored, registry = new_certificate(), CollectorRegistry()
+    stored, registry = await asyncio.to_thread(new_certificate), CollectorRegistry()
     certificate = Certificate(asks_clients=clients.file is not None)
     server = WebhookServer(
         ("127.0.0.1", 0),
@@ -97,7 +97,8 @@ async def running(
     task: asyncio.Task[None] = asyncio.create_task(server.run())
     await certificate.load(stored.serving, await clients.authorities())
     await server.listening.wait()
-    trust = ssl.create_default_context(cadata=stored.authorities.decode())
+    authorities = stored.authorities.decode()
+    trust = await asyncio.to_thread(ssl.create_default_context, cadata=authorities)
     base = f"https://127.0.0.1:{server.port}"
     connector = aiohttp.TCPConnector(ssl=trust)
     try:

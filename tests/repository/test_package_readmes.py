@@ -35,3 +35,8 @@ def test_modules_and_links_exist(package: Path) -> None:
     assert [] == [path for path in paths if not (package / "src" / path).exists()]
     links = re.findall(r"\]\(([^)#]+)\)", text)
     assert [] == [link for link in links if not (package / link).exists()]
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=NAMES)
+def test_the_package_ships_the_license(package: Path) -> None:
+    assert (ROOT / "LICENSE").read_bytes() == (package / "LICENSE").read_bytes()

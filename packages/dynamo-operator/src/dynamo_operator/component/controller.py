@@ -109,7 +109,7 @@ class ComponentController:
         await self.reporter.stopped(component, stop)
 
     async def _reconcile(self, component: DynamoComponentDeployment) -> Result:
-        inputs = read_component(component, self.cache, self.pods)
+        inputs = read_component(component, self.cache, self.pods, self.owns)
         find = partial(component_problems, settings=self.settings)
         problems = await self.validated.problems_by(self.offload, component, find)
         if stop := component_stop(component, problems, inputs.facts):
@@ -134,7 +134,7 @@ class ComponentController:
             await self.applier.apply(
                 component,
                 Shared(models, self.shares, labels.SHARED_MODEL),
-                Controlled(objects, self.owns, exposure.spared, reduced),
+                Controlled(objects, self.owns, exposure.spared, reduced, inputs.live),
             )
         )
 
@@ -144,12 +144,12 @@ class ComponentController:
         """What is around the workloads, and these. Pods that run keep a template that need not change."""
         parts = partial(self.offload.do, component, component_parts, component, inputs.facts)
         around, workloads = await parts(self.settings)
-        kept = adopted_workloads(component, workloads, inputs.workloads)
-        if may_start_to_drain(component, inputs.workloads):
+        kept = adopted_workloads(component, workloads, inputs.live)
+        if may_start_to_drain(component, inputs.live):
             _, undrained = await parts(
                 msgspec.structs.replace(self.settings, worker_drain_period_seconds=0)
             )
-            kept = without_new_drains(kept, undrained, inputs.workloads)
+            kept = without_new_drains(kept, undrained, inputs.live)
         return around, kept
 
 

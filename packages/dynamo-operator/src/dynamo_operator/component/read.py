@@ -1,53 +1,54 @@
 """What one reconcile of a component depends on, read from the cache once."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from dynamo_graphs.api import names
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.render.orchestrators.leaderworkerset import group_names
-from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
 from dynamo_operator.reconcile.pods import PodIndex
 from dynamo_operator.reconcile.read import LiveObjects, live_objects, read_facts
 from kube_runtime.cache.cache import Cache
 from kube_runtime.kind import Key
-from kube_runtime.types.apps import Deployment, StatefulSet
+from kube_runtime.types.apps import StatefulSet
 from kube_runtime.types.core import Pod
-
-WORKLOADS = (Deployment, LeaderWorkerSet)
+from kube_runtime.types.meta import Resource
 
 
 @dataclass(frozen=True, slots=True)
 class ComponentInputs:
     """The cluster as one component sees it.
 
-    `workloads` are the live Deployment or LeaderWorkerSets that it owns. `leaders` are the StatefulSets of
+    `live` are the objects that it owns. `leaders` are the StatefulSets of
     the leaders by the names of their groups; a group without one is missing. `pods` are those of the
     workloads that serve; a debug copy is not waited for.
     """
 
     facts: Facts
-    workloads: LiveObjects = field(default_factory=dict)
+    live: LiveObjects = field(default_factory=dict)
     leaders: Mapping[str, StatefulSet] = field(default_factory=dict)
     pods: tuple[Pod, ...] = ()
 
 
 def read_component(
-    component: DynamoComponentDeployment, cache: Cache, pods: PodIndex
+    component: DynamoComponentDeployment,
+    cache: Cache,
+    pods: PodIndex,
+    owns: Iterable[type[Resource]],
 ) -> ComponentInputs:
-    """Everything that the reconcile of a component depends on, as it is now."""
+    """Everything that the reconcile of a component depends on, as it is now; it controls the kinds `owns`."""
     namespace, name = component.key
     facts = read_facts(namespace, cache)
-    workloads = live_objects(component, cache, WORKLOADS)
+    live = live_objects(component, cache, owns)
     if component.spec.nodes == 1:
         found = pods.of_workload(namespace, names.workload_name(name))
-        return ComponentInputs(facts, workloads, pods=found)
+        return ComponentInputs(facts, live, pods=found)
     groups = group_names(component)
     leaders = {group: cache.get(StatefulSet, Key(namespace, group)) for group in groups}
     return ComponentInputs(
         facts,
-        workloads,
+        live,
         {group: leader for group, leader in leaders.items() if leader is not None},
         tuple(pod for group in groups for pod in pods.of_workload(namespace, group)),
     )

@@ -170,7 +170,7 @@ class GraphController:
                 Shared(accounts, self.shares, labels.SHARED),
                 Shared(snapshot.ssh_keys, snapshot.ssh_key_types, labels.SHARED),
                 Shared(graph_model_objects(graph), (ModelService,), labels.SHARED_MODEL),
-                Controlled(exposure.wanted, self.owns, spared),
+                Controlled(exposure.wanted, self.owns, spared, decided_with=snapshot.live),
             ),
         ]
         if is_on_grove(graph):

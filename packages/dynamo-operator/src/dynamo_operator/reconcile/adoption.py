@@ -71,7 +71,11 @@ def may_start_to_drain(component: DynamoComponentDeployment, live: LiveObjects) 
     """Whether workers of a component run that have no `preStop`."""
     if not is_worker(component.spec):
         return False
-    return any(b'"preStop"' not in _spec(workload) for workload in live.values())
+    return any(
+        b'"preStop"' not in _spec(workload)
+        for (kind, _), workload in live.items()
+        if kind in _WORKLOADS
+    )
 
 
 def set_starts_to_drain(wanted: Iterable[Object], live: LiveObjects) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Container, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
+from http import HTTPStatus
 
 from kube_runtime.apply.drift import content, content_of, differ_in_size_only, has_no_drift
 from kube_runtime.apply.empty_maps import without_emptied
@@ -148,6 +149,7 @@ class Applier:
     ) -> None:
         match desired:
             case Controlled():
+                _ensure_decided_with(owner, desired, attempt, live)
                 await self._control(owner, attempt, live)
                 if attempt.present is not None:
                     attempt.present = desired.reduced(attempt.present)
@@ -345,3 +347,14 @@ def _with_metadata(
     if annotations:
         metadata["annotations"] = {**metadata.get("annotations", {}), **annotations}
     return {**wanted, "metadata": metadata}
+
+
+def _ensure_decided_with(
+    owner: Resource, desired: Controlled, attempt: Attempt, live: Resource | None
+) -> None:
+    """Raise Conflict if the owner did not know of its own object when it decided what to apply."""
+    if live is None or desired.decided_with is None or not controls(owner, live):
+        return
+    if (attempt.wanted["kind"], live.key) not in desired.decided_with:
+        message = "it was found after the decision what to apply"
+        raise Conflict(HTTPStatus.CONFLICT, "Conflict", message, live.KIND, live.key)

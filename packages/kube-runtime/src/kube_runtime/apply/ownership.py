@@ -24,13 +24,16 @@ class Controlled:
     An object of that name without this controller, by uid, is a conflict. `types` are all kinds that the
     owner ever has in this way. `spared` are kinds and keys of objects that are neither written nor deleted.
     Each of `objects` is read once, and `reduced` is what is kept of what the API server holds of it, so that
-    a thousand large ones are never in memory together.
+    a thousand large ones are never in memory together. `decided_with` are the kinds and keys of the owner's
+    objects that were known when `objects` were decided: one that came into the cache since then is a
+    Conflict, so that the owner decides again with it. None means: they do not depend on live objects.
     """
 
     objects: Iterable[Object]
     types: Iterable[type[Resource]]
     spared: Collection[tuple[str, Key]] = ()
     reduced: Callable[[Resource], Resource] = lambda live: live
+    decided_with: Container[tuple[str, Key]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,3 +153,17 @@ async def test_retained_data_gets_no_owner_and_loses_the_one_that_it_has() -> No
         applied = await scene.apply(CreateOnly(both, KINDS, retained=("a", "b")))
         assert [Verb.UPDATE, Verb.CREATE] == [each.verb for each in applied.changes]
         assert [] == scene.owners("a") == scene.owners("b")
+
+
+@on_simulated_clock
+async def test_what_was_decided_without_an_object_of_ours_is_not_applied_over_it() -> None:
+    async with a_scene() as scene:
+        await scene.apply(Controlled([gadget("ours", 1)], KINDS))
+        writes = scene.writes()
+        late = Controlled([gadget("ours", 2)], KINDS, decided_with=())
+        with pytest.raises(Conflict, match="found after the decision"):
+            await scene.apply(late)
+        assert writes == scene.writes()
+        known = [("Gadget", key("ours"))]
+        await scene.apply(Controlled([gadget("ours", 2)], KINDS, decided_with=known))
+        assert writes + 1 == scene.writes()

@@ -76,7 +76,7 @@ LABELLED: dict[str, tuple[Kind, str, str]] = {
 """Kinds that are watched by a label, an object of each, and the label."""
 
 
-def test_a_label_that_somebody_removes_is_restored_and_nothing_is_replaced(world: World) -> None:
+def test_a_label_that_a_user_removes_is_restored_and_nothing_is_replaced(world: World) -> None:
     """The watch says that the object is gone, because it selects by that label."""
     reached = {"enabled": True, "host": "chat", "ingressControllerClassName": "nginx"}
     world.create(GRAPH, graph(Frontend=service("frontend", ingress=reached)))

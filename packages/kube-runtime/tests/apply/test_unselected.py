@@ -67,7 +67,7 @@ async def test_a_taken_name_is_told_by_the_answer_to_the_create() -> None:
 
 
 @on_simulated_clock
-async def test_a_label_that_somebody_removes_is_restored() -> None:
+async def test_a_label_that_a_user_removes_is_restored() -> None:
     async with a_scene() as (world, applier, owner):
         await applier.apply(owner, Controlled([wanted()], TYPES))
         await settle()

@@ -15,8 +15,6 @@ from collections.abc import Callable
 
 Work = Callable[[], object]
 
-QUICK_SECONDS = 0.004
-"""Below this, the time of a call says nothing about its growth."""
 STEEPEST = 1.5
 _ATTEMPTS = 3
 

@@ -15,6 +15,13 @@ class QuantityMark:
 
 Quantity: TypeAlias = Annotated[int | str, QuantityMark()]
 
+@dataclass(frozen=True, slots=True)
+class IntOrStringMark:
+    """Marks an annotated type as an integer or any text."""
+
+
+IntOrString: TypeAlias = Annotated[int | str, IntOrStringMark()]
+
 INT_OR_PERCENT_PATTERN = r"^([0-9]+|(100|[0-9]{1,2})%)$"
 
 

@@ -13,8 +13,8 @@ import msgspec
 
 from kube_runtime.crd.conditions import ConditionSchema
 from kube_runtime.crd.declare import Field, Rules, Transition, Transitions
-from kube_runtime.crd.embedded import INT_OR_PERCENT, QUANTITY, embedded
-from kube_runtime.crd.int_or_string import IntOrPercentMark, QuantityMark
+from kube_runtime.crd.embedded import INT_OR_PERCENT, INT_OR_STRING, QUANTITY, embedded
+from kube_runtime.crd.int_or_string import IntOrPercentMark, IntOrStringMark, QuantityMark
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import Condition
 
@@ -126,7 +126,8 @@ def _value_schema(type_: Any, field: Field, *, is_open: bool) -> Object:
     if isinstance(bare, type) and issubclass(bare, msgspec.Struct):
         struct = SHAPES.get(bare, bare)
         return {"description": summary(struct), **object_schema(struct, is_open=is_open)}
-    if outside := _json_schema(field):
+    is_map = origin is dict and get_origin(arguments[1]) is dict
+    if not is_map and (outside := _json_schema(field)):
         return outside
     if origin is dict:
         values = _value_schema(arguments[1], field, is_open=is_open)
@@ -140,6 +141,8 @@ def _scalar_schema(bare: Any, marks: tuple[Any, ...]) -> Object | None:
         return QUANTITY
     if any(isinstance(mark, IntOrPercentMark) for mark in marks):
         return INT_OR_PERCENT
+    if any(isinstance(mark, IntOrStringMark) for mark in marks):
+        return INT_OR_STRING
     if bare is msgspec.Raw:
         return _PRESERVE
     if get_origin(bare) is Literal:

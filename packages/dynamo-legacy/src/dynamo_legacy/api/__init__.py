@@ -1,0 +1,1 @@
+"""What users of the older generation write: four kinds of `nvidia.com/v1alpha1`, one file each."""

@@ -29,18 +29,18 @@ class Pvc(Struct):
     """One PersistentVolumeClaim, mounted into the main container."""
 
     create: Annotated[
-        bool | None, Field("Create the claim unless it exists. Otherwise it has to exist.")
+        bool | None, Field("Create the PVC unless it exists. Otherwise it has to exist.")
     ] = None
-    name: Annotated[
-        str | None, Field("Name of the claim. Left out, the name of the component.")
-    ] = None
+    name: Annotated[str | None, Field("Name of the PVC. Left out, the name of the component.")] = (
+        None
+    )
     storage_class: Annotated[
         str | None,
-        Field("Storage class of a claim that is created. Left out, the cluster's default."),
+        Field("Storage class of a PVC that is created. Left out, the cluster's default."),
     ] = None
-    size: Annotated[Quantity | None, Field("Size of a claim that is created.")] = None
+    size: Annotated[Quantity | None, Field("Size of a PVC that is created.")] = None
     volume_access_mode: Annotated[
-        str | None, Field("Access mode of a claim that is created, such as `ReadWriteOnce`.")
+        str | None, Field("Access mode of a PVC that is created, such as `ReadWriteOnce`.")
     ] = None
     mount_point: Annotated[str | None, Field("Directory in the container.")] = None
 

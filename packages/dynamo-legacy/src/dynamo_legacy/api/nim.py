@@ -21,7 +21,7 @@ class Model(Struct):
     """A model that the archive names; recorded, never loaded."""
 
     tag: Annotated[str, Field("Tag of the model.", required=True)] = ""
-    download_url: Annotated[str | None, Field("Where it was to be had.")] = None
+    download_url: Annotated[str | None, Field("Where it was available.")] = None
     size: Annotated[Quantity | None, Field("Its size.")] = None
 
 

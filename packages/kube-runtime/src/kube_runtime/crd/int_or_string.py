@@ -15,6 +15,7 @@ class QuantityMark:
 
 Quantity: TypeAlias = Annotated[int | str, QuantityMark()]
 
+
 @dataclass(frozen=True, slots=True)
 class IntOrStringMark:
     """Marks an annotated type as an integer or any text."""

@@ -1,0 +1,280 @@
+"""Every variable of the older generation's operator, in one frozen struct, read once at start.
+
+Each field carries its one text and every name that it has in the environment; the reference is made
+from them. An empty variable counts as unset. Flags that both generations have are the operator's own
+(`dynamo_graphs.settings`).
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+from urllib.parse import urlsplit
+
+import msgspec
+
+from dynamo_graphs.settings import RenderSettings
+from kube_runtime.errors import ConfigError
+
+Engine = Literal["buildkit", "buildkit-rootless", "kaniko"]
+"""What builds images."""
+
+
+class Secret:
+    """A text that no log, message or traceback shows. An empty one is false."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str = "") -> None:
+        self._text = text
+
+    def reveal(self) -> str:
+        """The text itself, for the one place that needs it."""
+        return self._text
+
+    def __bool__(self) -> bool:
+        return bool(self._text)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and other._text == self._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+    def __repr__(self) -> str:
+        return "Secret(…)" if self._text else "Secret()"
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """What a field is for, and its names in the environment; the first one that is set counts."""
+
+    names: tuple[str, ...]
+    text: str
+
+
+class LegacySettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that can be set for the older generation beside the operator's own settings."""
+
+    endpoint: Annotated[
+        str,
+        Variable(
+            ("YATAI_ENDPOINT", "API_STORE_ENDPOINT"),
+            "Ask this store of archives for the configuration and the archive of a tag.",
+        ),
+    ] = ""
+    cluster_name: Annotated[
+        str,
+        Variable(
+            ("YATAI_CLUSTER_NAME", "API_STORE_CLUSTER_NAME"),
+            "Name this cluster to the store.",
+        ),
+    ] = "default"
+    api_token: Annotated[
+        Secret,
+        Variable(
+            ("YATAI_API_TOKEN", "API_STORE_API_TOKEN"), "Log in to the store with this token."
+        ),
+    ] = Secret()
+    ingress_host_suffix: Annotated[
+        str,
+        Variable(
+            ("DYNAMO_INGRESS_SUFFIX",),
+            "Use this domain where neither the object nor `--ingress-host-suffix` names one "
+            "(default: `local`).",
+        ),
+    ] = ""
+    restricted_security_context: Annotated[
+        bool,
+        Variable(
+            ("ENABLE_RESTRICTED_SECURITY_CONTEXT",),
+            "Run the containers of services and builds without root, privileges and capabilities.",
+        ),
+    ] = False
+    build_engine: Annotated[
+        Engine,
+        Variable(
+            ("BENTO_IMAGE_BUILD_ENGINE", "DYNAMO_IMAGE_BUILD_ENGINE"),
+            "Select what builds images: `buildkit` needs a daemon, `buildkit-rootless` none; "
+            "`kaniko` needs an image of your own.",
+        ),
+    ] = "buildkit"
+    buildkit_url: Annotated[
+        str,
+        Variable(
+            ("BUILDKIT_URL",),
+            "Build with the daemon at this address, such as `tcp://buildkitd:1234`.",
+        ),
+    ] = ""
+    buildkit_cache_repository: Annotated[
+        str,
+        Variable(("BUILDKIT_CACHE_REPO",), "Keep BuildKit's cache in this registry repository."),
+    ] = ""
+    kaniko_cache_repository: Annotated[
+        str,
+        Variable(
+            ("KANIKO_CACHE_REPO",),
+            "Keep kaniko's cache in this registry repository (default: that of the images).",
+        ),
+    ] = ""
+    kaniko_snapshot_mode: Annotated[
+        Literal["", "full", "redo", "time"],
+        Variable(("KANIKO_SNAPSHOT_MODE",), "Pass this `--snapshot-mode` to kaniko."),
+    ] = ""
+    estargz: Annotated[
+        bool,
+        Variable(("ESTARGZ_ENABLED",), "Build images that can be started while they are pulled."),
+    ] = False
+    image_has_namespace: Annotated[
+        bool,
+        Variable(
+            ("ADD_NAMESPACE_PREFIX_TO_IMAGE_NAME",),
+            "Put the namespace of the request into the tags of images.",
+        ),
+    ] = False
+    registry_server: Annotated[
+        str,
+        Variable(
+            ("DOCKER_REGISTRY_SERVER",),
+            "Push to and run from this registry, with a path if it has one.",
+        ),
+    ] = ""
+    registry_in_cluster_server: Annotated[
+        str,
+        Variable(
+            ("DOCKER_REGISTRY_IN_CLUSTER_SERVER",),
+            "Push to and probe that registry at this address (default: the same).",
+        ),
+    ] = ""
+    registry_username: Annotated[
+        str, Variable(("DOCKER_REGISTRY_USERNAME",), "Log in to the registry as this user.")
+    ] = ""
+    registry_password: Annotated[
+        Secret,
+        Variable(("DOCKER_REGISTRY_PASSWORD",), "Log in to the registry with this password."),
+    ] = Secret()
+    registry_secure: Annotated[
+        bool, Variable(("DOCKER_REGISTRY_SECURE",), "Speak TLS with the registry.")
+    ] = False
+    registry_repository: Annotated[
+        str,
+        Variable(
+            (
+                "DOCKER_REGISTRY_BENTO_REPOSITORY_NAME",
+                "DOCKER_REGISTRY_DYNAMO_COMPONENTS_REPOSITORY_NAME",
+            ),
+            "Keep the images in this repository below the server.",
+        ),
+    ] = "yatai-bentos"
+    builder_namespace: Annotated[
+        str,
+        Variable(
+            ("YATAI_IMAGE_BUILDER_NAMESPACE", "DYNAMO_IMAGE_BUILDER_NAMESPACE"),
+            "Read the settings of all builds from the ConfigMap `yatai-image-builder-config` and the "
+            "Secret `yatai-image-builder-build-args` of this namespace.",
+        ),
+    ] = ""
+    fetch_image: Annotated[
+        str,
+        Variable(
+            (
+                "INTERNAL_IMAGES_BENTO_DOWNLOADER",
+                "INTERNAL_IMAGES_DYNAMO_COMPONENTS_DOWNLOADER",
+            ),
+            "Fetch archives with the program `dynamo-operator` of this image (default: the operator's).",
+        ),
+    ] = ""
+    buildkit_image: Annotated[
+        str, Variable(("INTERNAL_IMAGES_BUILDKIT",), "Run `buildctl` from this image.")
+    ] = "moby/buildkit:v0.20.2"
+    buildkit_rootless_image: Annotated[
+        str,
+        Variable(("INTERNAL_IMAGES_BUILDKIT_ROOTLESS",), "Build without a daemon in this image."),
+    ] = "moby/buildkit:v0.20.2-rootless"
+    kaniko_image: Annotated[
+        str,
+        Variable(
+            ("INTERNAL_IMAGES_KANIKO",),
+            "Run kaniko from this image. Without it there is no kaniko.",
+        ),
+    ] = ""
+
+
+IGNORED = (
+    "BENTO_DEPLOYMENT_ALL_NAMESPACES",
+    "BENTO_DEPLOYMENT_NAMESPACES",
+    "DISABLE_AUTOMATE_BENTO_IMAGE_BUILDER",
+    "DISABLE_YATAI_COMPONENT_REGISTRATION",
+    "DOCKER_REGISTRY_MODEL_REPOSITORY_NAME",
+    "DYNAMO_SYSTEM_NAMESPACE",
+    "IMAGE_BUILDERS_NAMESPACE",
+    "INTERNAL_IMAGES_METRICS_TRANSFORMER",
+    "INTERNAL_IMAGES_MONITOR_EXPORTER",
+    "INTERNAL_IMAGES_PROXY",
+    "KUBERNETES_CLUSTER_DOMAIN",
+    "YATAI_DEPLOYMENT_NAMESPACE",
+    "YATAI_SYSTEM_NAMESPACE",
+)
+"""Variables that old installations set and no code reads: accepted, without effect."""
+
+
+class SettingVariable(NamedTuple):
+    """One setting: its field, what it takes, its default and its declaration."""
+
+    name: str
+    type_: Any
+    default: object
+    variable: Variable
+
+
+def variables() -> Iterator[SettingVariable]:
+    """Every setting, in the order of the struct."""
+    hints = get_type_hints(LegacySettings, include_extras=True)
+    for info in msgspec.structs.fields(LegacySettings):
+        type_, variable = get_args(hints[info.name])
+        yield SettingVariable(info.name, type_, info.default, variable)
+
+
+def read_legacy_settings(environment: Mapping[str, str]) -> LegacySettings:
+    """The settings that the environment gives.
+
+    Raises: ExceptionGroup of ConfigError, one for each variable that cannot be used; no secret is in it.
+    """
+    problems: list[ConfigError] = []
+    found: dict[str, Any] = {}
+    for each in variables():
+        source = next((name for name in each.variable.names if environment.get(name)), "")
+        if source:
+            try:
+                found[each.name] = _value(each, environment[source])
+            except ValueError as error:
+                problems.append(ConfigError(source, str(error)))
+    if problems:
+        raise ExceptionGroup("settings", problems)
+    return LegacySettings(**found)
+
+
+def host_suffix(settings: LegacySettings, rendering: RenderSettings) -> str:
+    """The domain of hosts that name none."""
+    return rendering.ingress_host_suffix or settings.ingress_host_suffix or "local"
+
+
+def _value(setting: SettingVariable, text: str) -> object:
+    if setting.type_ is bool:
+        if text not in ("true", "false"):
+            raise ValueError(f"expected true or false, got {text!r}")
+        return text == "true"
+    if setting.type_ is Secret:
+        return Secret(text)
+    if get_origin(setting.type_) is Literal:
+        choices = [choice for choice in get_args(setting.type_) if choice]
+        if text not in choices:
+            raise ValueError(f"expected one of {', '.join(choices)}, got {text!r}")
+    if setting.name == "endpoint":
+        _require_url(text)
+    return text
+
+
+def _require_url(text: str) -> None:
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
+        raise ValueError("expected a URL without user and password, such as http://dynamo-store")

@@ -1,0 +1,79 @@
+"""The variables of the older generation: their names, their defaults, and what is refused at start."""
+
+import pytest
+
+from dynamo_graphs.settings import RenderSettings
+from dynamo_legacy.settings import (
+    IGNORED,
+    LegacySettings,
+    Secret,
+    host_suffix,
+    read_legacy_settings,
+    variables,
+)
+
+
+def test_nothing_set_is_the_default() -> None:
+    assert read_legacy_settings({}) == LegacySettings()
+
+
+def test_an_empty_variable_is_unset() -> None:
+    names = [name for each in variables() for name in each.variable.names]
+    assert read_legacy_settings(dict.fromkeys(names, "")) == LegacySettings()
+
+
+def test_every_name_is_declared_once() -> None:
+    names = [name for each in variables() for name in each.variable.names]
+    assert len({*names, *IGNORED}) == len(names) + len(IGNORED)
+
+
+def test_a_later_name_is_an_alias() -> None:
+    found = read_legacy_settings(
+        {
+            "API_STORE_ENDPOINT": "http://dynamo-store",
+            "DYNAMO_IMAGE_BUILD_ENGINE": "buildkit-rootless",
+            "DOCKER_REGISTRY_DYNAMO_COMPONENTS_REPOSITORY_NAME": "dynamo-components",
+        }
+    )
+    assert found.endpoint == "http://dynamo-store"
+    assert found.build_engine == "buildkit-rootless"
+    assert found.registry_repository == "dynamo-components"
+
+
+def test_the_first_name_counts_unless_it_is_empty() -> None:
+    both = {"YATAI_CLUSTER_NAME": "a", "API_STORE_CLUSTER_NAME": "b"}
+    assert read_legacy_settings(both).cluster_name == "a"
+    assert read_legacy_settings(both | {"YATAI_CLUSTER_NAME": ""}).cluster_name == "b"
+
+
+def test_all_problems_are_reported_at_once_and_no_secret() -> None:
+    with pytest.raises(ExceptionGroup) as raised:
+        read_legacy_settings(
+            {
+                "BENTO_IMAGE_BUILD_ENGINE": "docker",
+                "ESTARGZ_ENABLED": "yes",
+                "YATAI_ENDPOINT": "https://user:hunter2@store",
+            }
+        )
+    texts = sorted(str(each) for each in raised.value.exceptions)
+    assert texts == [
+        "BENTO_IMAGE_BUILD_ENGINE: expected one of buildkit, buildkit-rootless, kaniko, got 'docker'",
+        "ESTARGZ_ENABLED: expected true or false, got 'yes'",
+        "YATAI_ENDPOINT: expected a URL without user and password, such as http://dynamo-store",
+    ]
+
+
+def test_secrets_are_not_printed() -> None:
+    found = read_legacy_settings({"DOCKER_REGISTRY_PASSWORD": "hunter2", "YATAI_API_TOKEN": "abc"})
+    assert "hunter2" not in f"{found} {found!r} {found.registry_password}"
+    assert found.registry_password.reveal() == "hunter2"
+    assert found.api_token == Secret("abc")
+    assert not LegacySettings().api_token
+
+
+def test_the_domain_of_hosts() -> None:
+    ours = RenderSettings(ingress_host_suffix="example.com")
+    theirs = LegacySettings(ingress_host_suffix="dev.example.com")
+    assert host_suffix(theirs, ours) == "example.com"
+    assert host_suffix(theirs, RenderSettings()) == "dev.example.com"
+    assert host_suffix(LegacySettings(), RenderSettings()) == "local"

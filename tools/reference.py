@@ -14,7 +14,7 @@ import msgspec
 from dynamo_graphs.api.crd import RESOURCES
 from kube_runtime.crd.declare import Definition, Field
 from kube_runtime.crd.definition import definition_of
-from kube_runtime.crd.int_or_string import IntOrPercentMark, QuantityMark
+from kube_runtime.crd.int_or_string import IntOrText
 from kube_runtime.crd.structural import (
     SHAPES,
     Declared,
@@ -147,10 +147,8 @@ def type_text(type_: Any, field: Field) -> str:
 
 def scalar_text(bare: Any, marks: tuple[Any, ...], field: Field) -> str:
     """The type of a field without a table."""
-    if any(isinstance(mark, QuantityMark) for mark in marks):
-        return "quantity"
-    if any(isinstance(mark, IntOrPercentMark) for mark in marks):
-        return "integer or percentage"
+    if mark := next((mark for mark in marks if isinstance(mark, IntOrText)), None):
+        return mark.name
     if field.free_form:
         return "any value" if bare is msgspec.Raw else "any fields"
     if options := field.options or (get_args(bare) if get_origin(bare) is Literal else ()):

@@ -1,34 +1,108 @@
-"""Every example renders without a problem and uses nothing that would be refused."""
+"""Every example renders without a problem, uses nothing that would be refused, and is listed on its page."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
+from lupa import LuaRuntime
 
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.settings import RenderSettings
 from dynamoctl.expansion import expanded
 from dynamoctl.manifests import manifests
+from kube_runtime.kind import Object
 
 FOLDER = Path(__file__).parents[2] / "examples"
-EXAMPLES = sorted(each for each in FOLDER.glob("*.yaml") if not each.stem.startswith("request-"))
+EXAMPLES = sorted(
+    each
+    for folder in (FOLDER, FOLDER / "tasks")
+    for each in folder.glob("*.yaml")
+    if not each.stem.startswith("request-")
+)
+WITH_OTHERS = Facts(lws_served=True, inference_pools_served=True)
+"""A cluster in which all that examples need is installed."""
+CHART = RenderSettings(epp_cluster_role_name="epp", mpi_secret_name="mpi-run-ssh-secret")
+"""What the chart sets for them."""
+WORKLOADS = ("Deployment", "LeaderWorkerSet")
+GRAPH = "DynamoGraphDeployment"
+
+
+def documents(path: Path) -> list[Object]:
+    """The objects of an example, in the namespace `default`."""
+    found = [each.value for each in manifests([str(path)])]
+    return [{**each, "metadata": {**each["metadata"], "namespace": "default"}} for each in found]
+
+
+def graph(path: Path) -> Object:
+    """The one graph of an example."""
+    (found,) = (each for each in documents(path) if each["kind"] == GRAPH)
+    return found
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_renders(example: Path) -> None:
-    (manifest,) = manifests([str(example)])
-    document = {
-        **manifest.value,
-        "metadata": {**manifest.value["metadata"], "namespace": "default"},
-    }
-    expansion = expanded(document, Facts(), RenderSettings())
+    document = graph(example)
+    expansion = expanded(document, WITH_OTHERS, CHART)
     assert () == expansion.problems
-    services = document["spec"]["services"]
-    deployments = [each for each in expansion.objects if each["kind"] == "Deployment"]
-    assert len(services) == len(deployments)
+    workloads = [each for each in expansion.objects if each["kind"] in WORKLOADS]
+    assert len(document["spec"]["services"]) == len(workloads)
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_is_named_after_its_file_and_listed(example: Path) -> None:
-    (manifest,) = manifests([str(example)])
-    assert example.stem == manifest.value["metadata"]["name"]
-    assert f"({example.name})" in (FOLDER / "README.md").read_text(encoding="utf-8")
+    assert example.stem == graph(example)["metadata"]["name"]
+    page = (FOLDER / "README.md").read_text(encoding="utf-8")
+    assert f"({example.relative_to(FOLDER)})" in page
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_what_an_example_has_beside_its_graph_refers_to_it(example: Path) -> None:
+    expansion = expanded(graph(example), WITH_OTHERS, CHART)
+    made = {(each["kind"], each["metadata"]["name"]) for each in expansion.objects}
+    for each in documents(example):
+        match each["kind"]:
+            case "HorizontalPodAutoscaler" | "ScaledObject":
+                target = each["spec"]["scaleTargetRef"]
+                assert (target["kind"], target["name"]) in made
+            case "HTTPRoute":
+                (rule,) = each["spec"]["rules"]
+                assert {(to["kind"], to["name"]) for to in rule["backendRefs"]} <= made
+            case "DynamoModel":
+                names = [to["metadata"].get("annotations", {}) for to in expansion.objects]
+                assert each["spec"]["baseModelName"] in {
+                    value for to in names for value in to.values()
+                }
+            case _:
+                pass
+
+
+def applied(state: str, reason: str, status: str = "False", observed: int = 2) -> Object:
+    """A graph with generation 2 and one condition."""
+    ready = {
+        "type": "Ready",
+        "status": status,
+        "reason": reason,
+        "message": "m",
+        "observedGeneration": observed,
+    }
+    return {"metadata": {"generation": 2}, "status": {"state": state, "conditions": [ready]}}
+
+
+@pytest.mark.parametrize(
+    ("health", "obj"),
+    [
+        ("Progressing", {"metadata": {"generation": 1}}),
+        ("Progressing", applied("successful", "all_resources_are_ready", "True", observed=1)),
+        ("Progressing", applied("pending", "updating")),
+        ("Healthy", applied("successful", "all_resources_are_ready", "True")),
+        ("Suspended", applied("pending", "suspended")),
+        ("Degraded", applied("failed", "ValidationFailed")),
+    ],
+)
+def test_argo_cd_reads_the_health_of_a_graph(health: str, obj: Object) -> None:
+    text = (FOLDER / "gitops/argocd-health.yaml").read_text(encoding="utf-8")
+    (script,) = yaml.safe_load(text)["data"].values()
+    lua: Any = LuaRuntime()
+    lua.globals().obj = lua.table_from(obj, recursive=True)
+    assert health == lua.execute(script)["status"]

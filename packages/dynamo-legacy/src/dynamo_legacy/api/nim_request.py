@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 from dynamo_graphs.api.component import GROUP, VERSION, ExtraPodMetadata
 from dynamo_legacy.api.nim import BuildContext, Model
 from kube_runtime.crd.declare import AGE, Column, Definition, Field
-from kube_runtime.crd.int_or_string import IntOrString
+from kube_runtime.crd.int_or_string import Duration
 from kube_runtime.kind import Kind, Object
 from kube_runtime.types.meta import Condition, Resource, Struct
 
@@ -97,7 +97,7 @@ class DynamoNimRequestSpec(Struct):
         Field("Image to push to, and to run. Left out, its name is made from the tag."),
     ] = None
     image_build_timeout: Annotated[
-        IntOrString | None,
+        Duration | None,
         Field("Longest duration of the build, such as `30m`; an integer counts nanoseconds."),
     ] = None
     build_args: Annotated[

@@ -12,22 +12,26 @@ from typing import Any
 import msgspec
 
 import kube_runtime as kube
-from kube_runtime.crd.int_or_string import INT_OR_PERCENT_PATTERN, PATTERN
+from kube_runtime.crd.int_or_string import PATTERN
 from kube_runtime.kind import Object
 
 _DATA = Path(kube.__file__).parent / "schemas" / "kubernetes.json"
 """A plain path: `importlib.resources` costs a command line more than all that is in the file."""
 
-INT_OR_STRING: Object = {
-    "anyOf": [{"type": "integer"}, {"type": "string"}],
-    "x-kubernetes-int-or-string": True,
-}
-QUANTITY: Object = {**INT_OR_STRING, "pattern": PATTERN}
-INT_OR_PERCENT: Object = {**INT_OR_STRING, "pattern": INT_OR_PERCENT_PATTERN}
 MAIN_CONTAINER_TEXT = (
     "Container laid over the component's main container; it needs no name. "
     "`kubectl explain pod.spec.containers` documents each field."
 )
+
+
+@cache
+def int_or_string(pattern: str = "") -> Object:
+    """The schema of an integer or text, whose text has that pattern; not to be changed."""
+    schema: Object = {
+        "anyOf": [{"type": "integer"}, {"type": "string"}],
+        "x-kubernetes-int-or-string": True,
+    }
+    return {**schema, "pattern": pattern} if pattern else schema
 
 
 @cache
@@ -69,7 +73,7 @@ def _inlined(schema: Any) -> Any:
     if isinstance(name := schema.get("$ref"), str):
         return embedded(name)
     if schema.get("quantity") is True:
-        return QUANTITY
+        return int_or_string(PATTERN)
     if schema.get("x-kubernetes-int-or-string") is True:
-        return INT_OR_STRING
+        return int_or_string()
     return {keyword: _inlined(value) for keyword, value in schema.items()}

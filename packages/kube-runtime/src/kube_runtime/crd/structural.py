@@ -13,8 +13,8 @@ import msgspec
 
 from kube_runtime.crd.conditions import ConditionSchema
 from kube_runtime.crd.declare import Field, Rules, Transition, Transitions
-from kube_runtime.crd.embedded import INT_OR_PERCENT, INT_OR_STRING, QUANTITY, embedded
-from kube_runtime.crd.int_or_string import IntOrPercentMark, IntOrStringMark, QuantityMark
+from kube_runtime.crd.embedded import embedded, int_or_string
+from kube_runtime.crd.int_or_string import IntOrText
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import Condition
 
@@ -137,12 +137,8 @@ def _value_schema(type_: Any, field: Field, *, is_open: bool) -> Object:
 
 def _scalar_schema(bare: Any, marks: tuple[Any, ...]) -> Object | None:
     """The schema of text, a number, a choice, or of any JSON value; None for everything else."""
-    if any(isinstance(mark, QuantityMark) for mark in marks):
-        return QUANTITY
-    if any(isinstance(mark, IntOrPercentMark) for mark in marks):
-        return INT_OR_PERCENT
-    if any(isinstance(mark, IntOrStringMark) for mark in marks):
-        return INT_OR_STRING
+    if mark := next((mark for mark in marks if isinstance(mark, IntOrText)), None):
+        return int_or_string(mark.pattern)
     if bare is msgspec.Raw:
         return _PRESERVE
     if get_origin(bare) is Literal:

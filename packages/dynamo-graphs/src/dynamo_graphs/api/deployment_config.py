@@ -7,6 +7,7 @@ any other.
 
 import json
 from collections.abc import Iterable
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -16,6 +17,8 @@ from dynamo_graphs.api.provider import is_on_grove
 from dynamo_graphs.api.resources import ResourceItem, Resources
 from kube_runtime.kind import Object
 
+S = TypeVar("S", bound=ComponentSpec)
+
 VARIABLE = "DYN_DEPLOYMENT_CONFIG"
 
 
@@ -24,7 +27,11 @@ def as_configured(graph: DynamoGraphDeployment, service: str) -> ComponentSpec:
     spec = graph.spec.services[service]
     if is_on_grove(graph):
         return spec
-    config = config_of((*graph.spec.envs, *spec.envs))
+    return sized(spec, config_of((*graph.spec.envs, *spec.envs)), service)
+
+
+def sized(spec: S, config: Object, service: str) -> S:
+    """A component with the sizes that the variable says of that service; its own number of replicas wins."""
     said = _folded(_mapping(_folded(_mapping(config.get(service))).get("serviceargs")))
     workers = said.get("workers")
     if spec.replicas is None and isinstance(workers, int) and not isinstance(workers, bool):

@@ -39,6 +39,9 @@ class ComponentPlan:
 
     `nodes` is the number of nodes of one replica, `gpus` the number of GPUs on each of them.
 
+    `selector` is what only this component's pods have. `workload_label` is the label of the pods by which a
+    Deployment selects its own; its value is the name of the Deployment.
+
     `knows_istio` is whether a requested VirtualService is rendered: where Istio is not set up, the
     request is ignored.
 
@@ -59,6 +62,8 @@ class ComponentPlan:
     role: "ComponentRole"
     backend: "Backend"
     orchestrator: "Orchestrator"
+    selector: dict[str, str]
+    workload_label: str
     labels: dict[str, str]
     annotations: dict[str, str]
     pod_labels: dict[str, str]
@@ -110,8 +115,8 @@ class ComponentRole(Protocol):
         """Fields of the pod that differ from every other role's; {} is usual."""
         ...
 
-    def service_port(self) -> Object:
-        """The port of the component's Service."""
+    def service_ports(self) -> tuple[Object, ...]:
+        """The ports of the component's Service; ways in from outside lead to the first one."""
         ...
 
 

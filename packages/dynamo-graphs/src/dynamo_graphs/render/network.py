@@ -25,7 +25,6 @@ def services(plan: ComponentPlan) -> tuple[Object, ...]:
 
 
 def _service(plan: ComponentPlan, suffix: str, also: dict[str, str]) -> Object:
-    port = plan.role.service_port()
     own: dict[str, str] = {}
     if plan.is_discovered_by_kubernetes:
         own[labels.DISCOVERY_BACKEND_LABEL] = "kubernetes"
@@ -37,19 +36,11 @@ def _service(plan: ComponentPlan, suffix: str, also: dict[str, str]) -> Object:
         "apiVersion": "v1",
         "kind": "Service",
         "metadata": metadata(plan, name, plan.labels | own, plan.annotations),
-        "spec": {"selector": selector(plan) | serving | also, "ports": [port]},
+        "spec": {
+            "selector": plan.selector | serving | also,
+            "ports": list(plan.role.service_ports()),
+        },
     }
-
-
-def selector(plan: ComponentPlan) -> dict[str, str]:
-    """What only this component's pods have: its name, its Dynamo namespace and its type."""
-    found = {
-        labels.COMPONENT: plan.component,
-        labels.DYNAMO_NAMESPACE: plan.dynamo_namespace,
-    }
-    if plan.component_type:
-        found[labels.COMPONENT_TYPE] = plan.component_type
-    return found
 
 
 def ingresses(plan: ComponentPlan) -> tuple[Object, ...]:
@@ -58,7 +49,7 @@ def ingresses(plan: ComponentPlan) -> tuple[Object, ...]:
     if wanted is None or not wanted.enabled or not wanted.ingress_controller_class_name:
         return ()
     host = ingress_host(wanted)
-    port = plan.role.service_port()["port"]
+    port = plan.role.service_ports()[0]["port"]
     backend = {"service": {"name": names.service_name(plan.name), "port": {"number": port}}}
     path = {"path": "/", "pathType": "Prefix", "backend": backend}
     spec: Object = {
@@ -84,7 +75,7 @@ def virtual_services(plan: ComponentPlan) -> tuple[Object, ...]:
         return ()
     if not wanted.use_virtual_service or not wanted.virtual_service_gateway:
         return ()
-    port = {"number": plan.role.service_port()["port"]}
+    port = {"number": plan.role.service_ports()[0]["port"]}
     destination = {"host": names.service_name(plan.name), "port": port}
     route = {
         "match": [{"uri": {"prefix": "/"}}],

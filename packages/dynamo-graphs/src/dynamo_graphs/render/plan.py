@@ -92,6 +92,8 @@ def component_plan(
         role=ROLES.get(spec.component_type or "", plain),
         backend=BACKENDS[found.name],
         orchestrator=ORCHESTRATORS["lws" if spec.nodes > 1 else "deployment"],
+        selector=_selector(own, spec),
+        workload_label=labels.SELECTOR,
         labels=every,
         annotations=annotations(spec),
         pod_labels=every | pod_labels(spec),
@@ -132,6 +134,14 @@ def discovery_backend(switches: Mapping[str, str], settings: RenderSettings) -> 
     """How processes find each other: what the annotation says, else the operator's setting."""
     wanted = switches.get(labels.DISCOVERY_BACKEND)
     return wanted if wanted in _DISCOVERY_BACKENDS else settings.discovery_backend
+
+
+def _selector(own: Mapping[str, str], spec: ComponentSpec) -> dict[str, str]:
+    """What only this component's pods have: its name, its Dynamo namespace and its type."""
+    found = {key: own[key] for key in (labels.COMPONENT, labels.DYNAMO_NAMESPACE)}
+    if spec.component_type:
+        found[labels.COMPONENT_TYPE] = spec.component_type
+    return found
 
 
 def _epp_config(spec: ComponentSpec, graph: str) -> ConfigKey:

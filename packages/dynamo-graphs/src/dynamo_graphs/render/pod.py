@@ -24,7 +24,9 @@ def pod_template(
 ) -> Object:
     """The template of the pods that `workload` runs; `is_debug` is the copy to step through."""
     own = {labels.TARGET_TYPE: "debug"} if is_debug else {}
-    found: Object = {"labels": plan.pod_labels | own | {labels.SELECTOR: workload}}
+    found: Object = {
+        "labels": plan.pod_labels | own | {labels.SELECTOR: workload, plan.workload_label: workload}
+    }
     if plan.pod_annotations:
         found["annotations"] = plan.pod_annotations
     return {"metadata": found, "spec": pod_spec(plan, node, is_debug=is_debug)}

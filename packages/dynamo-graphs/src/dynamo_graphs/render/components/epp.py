@@ -79,6 +79,6 @@ def pod(plan: ComponentPlan) -> Object:
     }
 
 
-def service_port() -> Object:
+def service_ports() -> tuple[Object, ...]:
     """What the gateway asks."""
-    return {"name": "grpc", "port": GRPC_PORT, "targetPort": GRPC_PORT, "protocol": "TCP"}
+    return ({"name": "grpc", "port": GRPC_PORT, "targetPort": GRPC_PORT, "protocol": "TCP"},)

@@ -26,6 +26,6 @@ def container(plan: ComponentPlan) -> Object:
     }
 
 
-def service_port() -> Object:
+def service_ports() -> tuple[Object, ...]:
     """The API itself."""
-    return {"name": "http", "port": HTTP_PORT, "targetPort": "http", "protocol": "TCP"}
+    return ({"name": "http", "port": HTTP_PORT, "targetPort": "http", "protocol": "TCP"},)

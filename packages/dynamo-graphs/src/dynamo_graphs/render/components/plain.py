@@ -20,11 +20,13 @@ def pod(plan: ComponentPlan) -> Object:  # noqa: ARG001  # the shape of a role
     return {}
 
 
-def service_port() -> Object:
+def service_ports() -> tuple[Object, ...]:
     """The port of the process's own status pages."""
-    return {
-        "name": "system",
-        "port": SYSTEM_PORT,
-        "targetPort": "system",
-        "protocol": "TCP",
-    }
+    return (
+        {
+            "name": "system",
+            "port": SYSTEM_PORT,
+            "targetPort": "system",
+            "protocol": "TCP",
+        },
+    )

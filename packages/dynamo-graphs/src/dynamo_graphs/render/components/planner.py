@@ -8,7 +8,7 @@ from kube_runtime.kind import Object
 
 METRICS_PORT = 9085
 
-service_port = plain.service_port
+service_ports = plain.service_ports
 
 
 def container(plan: ComponentPlan) -> Object:  # noqa: ARG001  # the shape of a role

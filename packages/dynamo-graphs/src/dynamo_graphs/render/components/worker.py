@@ -7,7 +7,7 @@ from dynamo_graphs.render.probes import probes
 from kube_runtime.kind import Object
 
 pod = plain.pod
-service_port = plain.service_port
+service_ports = plain.service_ports
 
 
 def container(plan: ComponentPlan) -> Object:

@@ -34,7 +34,7 @@ def _deployment(plan: ComponentPlan, name: str, replicas: int, *, is_debug: bool
         "metadata": metadata(plan, name, plan.labels, plan.annotations),
         "spec": {
             "replicas": replicas,
-            "selector": {"matchLabels": {labels.SELECTOR: name}},
+            "selector": {"matchLabels": {plan.workload_label: name}},
             "strategy": _strategy(plan),
             "template": pod_template(plan, name, is_debug=is_debug),
         },

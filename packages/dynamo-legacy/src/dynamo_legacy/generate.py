@@ -1,0 +1,121 @@
+"""The components of a DynamoDeployment: what its graph says of each service, with the overrides in effect."""
+
+from collections.abc import Mapping
+
+from dynamo_legacy.api.deployment import DynamoDeployment
+from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
+from dynamo_legacy.graph_config import GraphConfig, GraphService
+from dynamo_legacy.merge import merge_patched, merged_variables
+from dynamo_legacy.names import component_name, default_dynamo_namespace, nim_name
+from kube_runtime.kind import Object
+
+_FIXED = ("dynamoNim", "dynamoTag")
+"""Fields of a component that an override does not change."""
+
+
+class MissingDependency(ValueError):
+    """A service depends on one that the graph does not have."""
+
+
+def components(deployment: DynamoDeployment, graph: GraphConfig) -> tuple[Object, ...]:
+    """A DynamoNimDeployment for each service of the graph, in its order, without owner references.
+
+    Raises:
+        MissingDependency: a dependency is not a service of the graph.
+        ValueError: the tag has no name.
+    """
+    addresses = {each.name: _address(deployment, each) for each in graph.services}
+    return tuple(
+        _component(deployment, each.name, _spec(deployment, graph, each, addresses))
+        for each in graph.services
+    )
+
+
+def services_only(deployment: DynamoDeployment, tag: str) -> GraphConfig:
+    """The graph of a deployment that has an image and no configuration: its own services.
+
+    `tag` is what they start; "" leaves that to the image.
+    """
+    names = (GraphService(name=name) for name in deployment.spec.services)
+    return GraphConfig(service=tag, services=tuple(names))
+
+
+def unknown_services(deployment: DynamoDeployment, graph: GraphConfig) -> tuple[str, ...]:
+    """Services that are overridden and that the graph does not have, sorted."""
+    return tuple(sorted(deployment.spec.services.keys() - {each.name for each in graph.services}))
+
+
+def _component(deployment: DynamoDeployment, service: str, spec: Object) -> Object:
+    override = deployment.spec.services.get(service) or {}
+    own = {name: each for name, each in override.items() if name not in _FIXED}
+    merged: Object = merge_patched(spec, own)
+    if deployment.spec.envs:
+        merged["envs"] = merged_variables(deployment.spec.envs, merged.get("envs", ()))
+    return {
+        "apiVersion": DynamoNimDeployment.KIND.api_version,
+        "kind": DynamoNimDeployment.KIND.name,
+        "metadata": {
+            "name": component_name(deployment.metadata.name, service),
+            "namespace": deployment.metadata.namespace,
+        },
+        "spec": merged,
+    }
+
+
+def _spec(
+    deployment: DynamoDeployment,
+    graph: GraphConfig,
+    service: GraphService,
+    addresses: Mapping[str, tuple[str, str]],
+) -> Object:
+    """What the graph says of a service."""
+    spec: Object = {
+        "dynamoNim": nim_name(deployment.spec.dynamo_nim),
+        "dynamoTag": graph.service,
+        "serviceName": service.name,
+    }
+    if service.is_dynamo:
+        spec["dynamoNamespace"] = _dynamo_namespace(deployment, service)
+    elif service.name == graph.entry_service:
+        spec["ingress"] = {"enabled": True}
+    if resources := _resources(service):
+        spec["resources"] = {"requests": resources, "limits": resources}
+    if service.autoscaling is not None:
+        bounds = {
+            "minReplicas": service.autoscaling.min_replicas,
+            "maxReplicas": service.autoscaling.max_replicas,
+        }
+        given = {name: each for name, each in bounds.items() if each is not None}
+        spec["autoscaling"] = {"enabled": True, **given}
+    elif service.workers is not None:
+        spec["replicas"] = service.workers
+    if service.dependencies:
+        spec["externalServices"] = {
+            name: _external(service.name, name, addresses) for name in service.dependencies
+        }
+    return spec
+
+
+def _external(service: str, name: str, addresses: Mapping[str, tuple[str, str]]) -> Object:
+    if name not in addresses:
+        raise MissingDependency(f"dependency {name} not found (service {service} names it)")
+    key, value = addresses[name]
+    return {"deploymentSelectorKey": key, "deploymentSelectorValue": value}
+
+
+def _address(deployment: DynamoDeployment, service: GraphService) -> tuple[str, str]:
+    if not service.is_dynamo:
+        return "name", service.name
+    return "dynamo", f"{service.dynamo_name}/{_dynamo_namespace(deployment, service)}"
+
+
+def _dynamo_namespace(deployment: DynamoDeployment, service: GraphService) -> str:
+    return service.dynamo_namespace or default_dynamo_namespace(deployment.metadata.name)
+
+
+def _resources(service: GraphService) -> Object:
+    wanted = service.resources
+    if wanted is None:
+        return {}
+    found: Object = {"cpu": wanted.cpu, "memory": wanted.memory, "gpu": wanted.gpu}
+    return {name: each for name, each in {**found, "custom": wanted.custom}.items() if each}

@@ -1,0 +1,66 @@
+"""The names and labels of the older generation. They must stay those of running objects."""
+
+import re
+
+from dynamo_graphs.api.names import SUBDOMAIN_LIMIT
+
+GRAPH_CONFIG = "nvidia.com/graph-config"
+"""As a label, on a ConfigMap that has the configuration of a graph (any value); as an annotation of a
+DynamoDeployment, the name of the ConfigMap to use."""
+GRAPH_CONFIG_KEY = "bento.yaml"
+"""The key of that ConfigMap, and the name of the file in an archive."""
+DYNAMO_TAG = "nvidia.com/dynamo-tag"
+"""Annotation of a DynamoDeployment without configuration: what its services start, as `<module>:<class>`."""
+SHARED_BY = "nvidia.com/shared-by-deployments"
+"""Label of what several DynamoDeployments of one tag own together."""
+
+SELECTOR = "yatai.ai/selector"
+"""On pods, the name of their Deployment; the one label by which it selects."""
+DEPLOYMENT = "yatai.ai/bento-deployment"
+REPOSITORY = "yatai.ai/bento-repository"
+VERSION = "yatai.ai/bento-version"
+TARGET_TYPE = "yatai.ai/bento-deployment-target-type"
+COMPONENT_TYPE = "yatai.ai/bento-deployment-component-type"
+CREATOR = "yatai.ai/creator"
+COMPONENT_POD = "yatai.ai/bento-deployment-pod"
+"""`true` on the ServiceAccount of pods that name none."""
+
+_NOT_IN_SUBDOMAIN = re.compile(r"[^a-z0-9.-]")
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+
+
+def tag_parts(tag: str) -> tuple[str, str]:
+    """The repository and the version of a tag.
+
+    Raises:
+        ValueError: it is not `<repository>:<version>`.
+    """
+    repository, colon, version = tag.partition(":")
+    if not repository or not version or ":" in version or not colon:
+        raise ValueError(
+            f'invalid tag "{tag}" (expected <repository>:<version>, for example frontend:jh2o6dqz)'
+        )
+    return repository, version
+
+
+def nim_name(tag: str) -> str:
+    """The DynamoNim and the DynamoNimRequest of a tag: `--` in place of `:`, in lower case.
+
+    Raises:
+        ValueError: there is no name for that tag.
+    """
+    repository, version = tag_parts(tag)
+    name = _NOT_IN_SUBDOMAIN.sub("-", f"{repository}--{version}".lower())
+    if len(name) > SUBDOMAIN_LIMIT or not _SUBDOMAIN.fullmatch(name):
+        raise ValueError(f'invalid tag "{tag}": the name "{name}" is not a DNS subdomain')
+    return name
+
+
+def component_name(deployment: str, service: str) -> str:
+    """The DynamoNimDeployment of a service, and all objects of that: `<deployment>-<lower service>`."""
+    return f"{deployment}-{service.lower()}"
+
+
+def default_dynamo_namespace(deployment: str) -> str:
+    """The Dynamo namespace of services whose configuration names none."""
+    return f"dynamo-{deployment}"

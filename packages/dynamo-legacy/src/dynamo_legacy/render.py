@@ -1,0 +1,205 @@
+"""The objects of a DynamoNimDeployment, by the renderer of components.
+
+What differs from today's components is in the plan that the renderer reads: labels, ports of the Service, the
+variables by which a process knows itself, and what a pod has by default.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from dynamo_graphs.api import labels as todays
+from dynamo_graphs.api import names
+from dynamo_graphs.facts import Facts
+from dynamo_graphs.render.backends import noop
+from dynamo_graphs.render.canonical import canonical
+from dynamo_graphs.render.group import GroupNode
+from dynamo_graphs.render.interfaces import ComponentPlan, LeaderService, metadata
+from dynamo_graphs.render.merge import variable
+from dynamo_graphs.render.network import ingresses, services, virtual_services
+from dynamo_graphs.render.plan import component_plan
+from dynamo_graphs.settings import RenderSettings
+from dynamo_legacy import names as legacy_names
+from dynamo_legacy.api.nim import DynamoNimSpec
+from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
+from dynamo_legacy.settings import LegacySettings
+from dynamo_legacy.translate import HTTP_PORT, as_component, claim_name, http_port
+from kube_runtime.kind import Object
+from kube_runtime.types.autoscaling import HorizontalPodAutoscaler
+from kube_runtime.types.core import PersistentVolumeClaim
+
+_GRACE_SECONDS = 30
+"""What Kubernetes gives a pod to stop; that generation said nothing of its own."""
+_CPU: Object = {
+    "type": "Resource",
+    "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}},
+}
+_OURS = frozenset(
+    (*todays.SELECTING, legacy_names.SELECTOR, legacy_names.DEPLOYMENT, legacy_names.TARGET_TYPE)
+)
+"""Labels by which something selects. A user's value for one of them is ignored."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Role:
+    """A process that serves HTTP on one port, behind a Service with two."""
+
+    def container(self, plan: ComponentPlan) -> Object:  # noqa: ARG002  # the shape of a role
+        """Nothing but its name: the component says the rest."""
+        return {"name": "main"}
+
+    def pod(self, plan: ComponentPlan) -> Object:  # noqa: ARG002
+        """The defaults of Kubernetes, in place of today's."""
+        return {"securityContext": {}, "terminationGracePeriodSeconds": _GRACE_SECONDS}
+
+    def service_ports(self) -> tuple[Object, ...]:
+        """The port of the process, and the one that went around a proxy while there was one."""
+        return tuple(
+            {"name": name, "port": port, "targetPort": "http", "protocol": "TCP"}
+            for name, port in (("http", HTTP_PORT), ("http-non-proxy", HTTP_PORT + 1))
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Backend:
+    """A framework that says nothing but how a process of that generation knows itself."""
+
+    environment: tuple[Object, ...]
+    STARTS_LEADER_LAST = noop.STARTS_LEADER_LAST
+
+    def container(self, container: Object, plan: ComponentPlan) -> Object:  # noqa: ARG002
+        """The container with that generation's variables, in the user's order: one may refer to another."""
+        return {**container, "env": list(self.environment)}
+
+    def launch(self, container: Object, plan: ComponentPlan, node: GroupNode) -> Object:
+        """As it is."""
+        return noop.launch(container, plan, node)
+
+    def launch_volumes(self, plan: ComponentPlan) -> list[Object]:
+        """None."""
+        return noop.launch_volumes(plan)
+
+    def leader_service(self, plan: ComponentPlan) -> LeaderService | None:
+        """None."""
+        return noop.leader_service(plan)
+
+
+def nim_plan(
+    nim: DynamoNimDeployment,
+    image: DynamoNimSpec,
+    facts: Facts,
+    settings: RenderSettings,
+    legacy: LegacySettings,
+) -> ComponentPlan:
+    """Every decision about a component of that generation."""
+    component = as_component(nim, image, settings, legacy)
+    plan = component_plan(component, facts, settings)
+    own = _labels(nim, image)
+    users = {key: text for key, text in nim.spec.labels.items() if key not in _OURS}
+    extra = nim.spec.extra_pod_metadata
+    extra_labels = {
+        key: text for key, text in (extra.labels if extra else {}).items() if key not in _OURS
+    }
+    tagged = {key: own[key] for key in (legacy_names.REPOSITORY, legacy_names.VERSION)}
+    found = {todays.COMPONENT: names.label_value(nim.metadata.name), **own}
+    return replace(
+        plan,
+        role=_Role(),
+        backend=_Backend(_environment(nim, plan)),
+        selector={legacy_names.DEPLOYMENT: own[legacy_names.DEPLOYMENT]},
+        workload_label=legacy_names.SELECTOR,
+        labels=users | found,
+        annotations=tagged | plan.annotations,
+        pod_labels=users | found | extra_labels,
+        pod_annotations=tagged | plan.pod_annotations,
+        discovery_backend="etcd",
+        pull_secrets=(),
+        service_account=facts.component_service_account or "default",
+    )
+
+
+def nim_parts(
+    plan: ComponentPlan, nim: DynamoNimDeployment, live_replicas: int | None
+) -> tuple[Sequence[Object], Sequence[Object]]:
+    """What is around the Deployment of a component, and the Deployment.
+
+    `live_replicas` are those that the Deployment has now; None if there is none. An autoscaler keeps them.
+    """
+    autoscalers = autoscaler(plan, nim)
+    if autoscalers:
+        least = (nim.spec.autoscaling.min_replicas if nim.spec.autoscaling else None) or 1
+        plan = replace(plan, replicas=least if live_replicas is None else live_replicas)
+    around = (*services(plan), *ingresses(plan), *virtual_services(plan), *autoscalers)
+    return tuple(map(canonical, around)), plan.orchestrator.workloads(plan)
+
+
+def autoscaler(plan: ComponentPlan, nim: DynamoNimDeployment) -> tuple[Object, ...]:
+    """The HorizontalPodAutoscaler of a component, if it wants one."""
+    wanted = nim.spec.autoscaling
+    if wanted is None or not wanted.enabled:
+        return ()
+    name = names.workload_name(plan.name)
+    spec: Object = {
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
+        "minReplicas": wanted.min_replicas,
+        "maxReplicas": wanted.max_replicas,
+        "metrics": list(wanted.metrics) or [_CPU],
+        "behavior": wanted.behavior,
+    }
+    return (
+        {
+            "apiVersion": HorizontalPodAutoscaler.KIND.api_version,
+            "kind": HorizontalPodAutoscaler.KIND.name,
+            "metadata": metadata(plan, name, plan.labels, plan.annotations),
+            "spec": {field: value for field, value in spec.items() if value is not None},
+        },
+    )
+
+
+def claims(nim: DynamoNimDeployment) -> tuple[Object, ...]:
+    """The PVC that a component creates. It is created once and never changed."""
+    wanted = nim.spec.pvc
+    if wanted is None or not wanted.create:
+        return ()
+    spec: Object = {
+        "accessModes": [wanted.volume_access_mode],
+        "resources": {"requests": {"storage": wanted.size}},
+    }
+    if wanted.storage_class:
+        spec["storageClassName"] = wanted.storage_class
+    claim = {
+        "apiVersion": PersistentVolumeClaim.KIND.api_version,
+        "kind": PersistentVolumeClaim.KIND.name,
+        "metadata": {"name": claim_name(nim), "namespace": nim.metadata.namespace},
+        "spec": spec,
+    }
+    return (canonical(claim),)
+
+
+def _labels(nim: DynamoNimDeployment, image: DynamoNimSpec) -> dict[str, str]:
+    repository, _, version = image.tag.partition(":")
+    return {
+        legacy_names.DEPLOYMENT: names.label_value(nim.metadata.name),
+        legacy_names.REPOSITORY: names.label_value(repository),
+        legacy_names.VERSION: names.label_value(version),
+        legacy_names.TARGET_TYPE: "production",
+        legacy_names.COMPONENT_TYPE: "api-server",
+        legacy_names.CREATOR: "yatai-deployment",
+    }
+
+
+def _environment(nim: DynamoNimDeployment, plan: ComponentPlan) -> tuple[Object, ...]:
+    """The user's variables, then those of the operator that the user does not set."""
+    users = (*plan.environment, *plan.main_container.get("env", ()))
+    entries = {each["name"]: each for each in reversed(users)}
+    found = [entries.pop(each["name"]) for each in users if each["name"] in entries]
+    own = {
+        "PORT": str(http_port(plan.environment) or HTTP_PORT),
+        "YATAI_T_DEPLOYMENT_UID": nim.metadata.uid,
+        "YATAI_BENTO_DEPLOYMENT_NAME": nim.metadata.name,
+        "YATAI_BENTO_DEPLOYMENT_NAMESPACE": nim.metadata.namespace,
+        "NATS_SERVER": plan.settings.nats_address,
+        "ETCD_ENDPOINTS": plan.settings.etcd_address,
+    }
+    known = {each["name"] for each in found}
+    added = (variable(name, text) for name, text in own.items() if text and name not in known)
+    return (*found, *added)

@@ -1,0 +1,273 @@
+"""The objects of a DynamoNimDeployment: what is particular to that generation."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from dynamo_graphs.facts import Facts
+from dynamo_graphs.settings import RenderSettings
+from dynamo_legacy.api.nim import DynamoNimSpec
+from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
+from dynamo_legacy.render import claims, nim_parts, nim_plan
+from dynamo_legacy.rules import component_rules
+from dynamo_legacy.settings import LegacySettings
+from kube_runtime.kind import Object
+
+IMAGE = DynamoNimSpec(
+    tag="graph:v1", image="reg.example.com/x:1", image_pull_secrets=({"name": "pull"},)
+)
+
+
+def nim(name: str = "service1", **spec: Any) -> DynamoNimDeployment:
+    body = {
+        "metadata": {"name": name, "namespace": "ml", "uid": "u-1"},
+        "spec": {"dynamoNim": "graph--v1", "dynamoTag": "graphs.agg:Frontend", **spec},
+    }
+    return msgspec.convert(body, DynamoNimDeployment)
+
+
+def rendered(
+    found: DynamoNimDeployment,
+    settings: RenderSettings = RenderSettings(),  # noqa: B008  # frozen
+    legacy: LegacySettings = LegacySettings(),  # noqa: B008
+    live: int | None = None,
+) -> dict[str, Object]:
+    plan = nim_plan(found, IMAGE, Facts(), settings, legacy)
+    around, workloads = nim_parts(plan, found, live)
+    return {each["kind"]: each for each in (*around, *workloads)}
+
+
+def pod(found: DynamoNimDeployment, legacy: LegacySettings = LegacySettings()) -> Object:  # noqa: B008
+    spec: Object = rendered(found, legacy=legacy)["Deployment"]["spec"]["template"]["spec"]
+    return spec
+
+
+def main(found: DynamoNimDeployment, legacy: LegacySettings = LegacySettings()) -> Object:  # noqa: B008
+    container: Object = pod(found, legacy)["containers"][-1]
+    return container
+
+
+@pytest.mark.parametrize(
+    ("resources", "requests", "limits", "shared"),
+    [
+        (
+            {},
+            {"cpu": "300m", "memory": "500Mi"},
+            {"cpu": "500m", "memory": "1Gi"},
+            "512Mi",
+        ),
+        (
+            {"limits": {"cpu": "10", "memory": "20Gi", "gpu": "1"}},
+            {"cpu": "300m", "memory": "500Mi"},
+            {"cpu": "10", "memory": "20Gi", "nvidia.com/gpu": "1"},
+            "10Gi",
+        ),
+        (
+            {"requests": {"cpu": "3", "gpu": "2"}, "limits": {"memory": "100Mi"}},
+            {"cpu": "3"},
+            {"memory": "100Mi"},
+            "50Mi",
+        ),
+        (
+            {"requests": {"memory": "2Gi"}},
+            {"cpu": "300m", "memory": "2Gi"},
+            {"cpu": "500m"},
+            "64Mi",
+        ),
+    ],
+)
+def test_resources_and_shared_memory(
+    resources: Object, requests: Object, limits: Object, shared: str
+) -> None:
+    found = nim(resources=resources)
+    assert main(found)["resources"] == {"requests": requests, "limits": limits}
+    [volume] = pod(found)["volumes"]
+    assert volume["emptyDir"] == {"medium": "Memory", "sizeLimit": shared}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "class_name", "suffix", "host"),
+    [
+        ({"enabled": True}, "nginx", "", "service1.local"),
+        ({"enabled": True, "hostPrefix": "pre-"}, "nginx", "dev.example.com", "pre-service1.dev.example.com"),
+        ({"enabled": True, "host": "disagg", "hostSuffix": "example.com"}, "c", "x", "disagg.example.com"),
+        ({"enabled": False}, "nginx", "", None),
+        ({"enabled": True}, "", "", None),
+    ],
+)  # fmt: skip
+def test_the_ingress(wanted: Object, class_name: str, suffix: str, host: str | None) -> None:
+    settings = RenderSettings(ingress_class_name=class_name)
+    found = rendered(nim(ingress=wanted), settings, LegacySettings(ingress_host_suffix=suffix))
+    ingress = found.get("Ingress")
+    assert (ingress and ingress["spec"]["rules"][0]["host"]) == host
+    if ingress:
+        backend = ingress["spec"]["rules"][0]["http"]["paths"][0]["backend"]
+        assert backend == {"service": {"name": "service1", "port": {"number": 3000}}}
+
+
+def test_a_gateway_of_the_operator_makes_a_virtual_service() -> None:
+    settings = RenderSettings(virtual_service_gateway="istio-system/ingress-alb")
+    found = rendered(nim(ingress={"enabled": True}), settings)
+    assert found["VirtualService"]["spec"]["gateways"] == ["istio-system/ingress-alb"]
+    own_class = {"enabled": True, "ingressControllerClassName": "nginx"}
+    assert "VirtualService" not in rendered(nim(ingress=own_class), settings)
+
+
+def test_variables_keep_their_order_and_where_they_come_from() -> None:
+    envs = [
+        {"name": "Z", "value": "1"},
+        {"name": "A", "value": "$(Z)"},
+        {"name": "Z", "value": "2"},
+        {"name": "K", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}},
+        {"name": "PORT", "value": "8080"},
+    ]
+    container = main(nim(envs=envs))
+    assert container["env"][:4] == [envs[0], envs[1], envs[3], envs[4]]
+    assert [each["name"] for each in container["env"][4:]] == [
+        "YATAI_T_DEPLOYMENT_UID",
+        "YATAI_BENTO_DEPLOYMENT_NAME",
+        "YATAI_BENTO_DEPLOYMENT_NAMESPACE",
+    ]
+    assert container["ports"][0]["containerPort"] == 8080
+
+
+def test_the_dynamo_namespace_is_where_the_process_looks_first() -> None:
+    found = nim(
+        serviceName="Worker",
+        dynamoNamespace="ns",
+        envs=[
+            {"name": "DYN_DEPLOYMENT_CONFIG", "value": '{"Worker":{"ServiceArgs":{"workers":3}}}'}
+        ],
+    )
+    deployment = rendered(found)["Deployment"]
+    assert deployment["spec"]["replicas"] == 3
+    [container] = deployment["spec"]["template"]["spec"]["containers"]
+    assert msgspec.json.decode(container["env"][0]["value"]) == {
+        "Worker": {"ServiceArgs": {"workers": 3, "dynamo": {"namespace": "ns"}}}
+    }
+
+
+def test_the_command() -> None:
+    found = nim(
+        serviceName="Worker",
+        dynamoNamespace="ns",
+        envs=[{"name": "DYNAMO_CONFIG_PATH", "value": "/c.yaml"}],
+    )
+    [line] = main(found)["args"]
+    assert line == (
+        "cd src && uv run dynamo serve --service-name Worker graphs.agg:Frontend "
+        "--Worker.ServiceArgs.dynamo.namespace=ns -f /c.yaml"
+    )
+    assert "command" not in main(nim(dynamoTag=""))
+
+
+@pytest.mark.parametrize("prefix", ["yatai.ai/", "nvidia.com/"])
+def test_switches(prefix: str) -> None:
+    switches = {
+        "deployment-strategy": "RampedSlowRollout",
+        "enable-container-ptrace": "true",
+        "run-container-as-root": "true",
+        "enable-host-network": "true",
+        "enable-debug-mode": "true",
+        "enable-host-pid": "yes",
+    }
+    found = nim(
+        annotations={f"{prefix}{name}": text for name, text in switches.items()} | {"a": "b"}
+    )
+    deployment = rendered(found)["Deployment"]
+    assert deployment["spec"]["strategy"] == {
+        "type": "RollingUpdate",
+        "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0},
+    }
+    spec = pod(found)
+    assert spec["hostNetwork"] is True
+    assert "hostPID" not in spec
+    assert "shareProcessNamespace" not in spec
+    [container] = spec["containers"]
+    assert container["securityContext"] == {
+        "capabilities": {"add": ["SYS_PTRACE"]},
+        "runAsUser": 0,
+        "runAsNonRoot": False,
+    }
+    template = deployment["spec"]["template"]["metadata"]
+    assert template["annotations"] == {
+        "a": "b",
+        "yatai.ai/bento-repository": "graph",
+        "yatai.ai/bento-version": "v1",
+    }
+
+
+def test_the_restricted_security_context() -> None:
+    context = main(nim(), LegacySettings(restricted_security_context=True))["securityContext"]
+    assert (context["runAsUser"], context["runAsGroup"]) == (1034, 1000)
+    assert context["capabilities"] == {"drop": ["ALL"]}
+
+
+def test_no_user_label_is_one_that_selects() -> None:
+    mine = {"yatai.ai/selector": "x", "yatai.ai/bento-deployment": "y", "team": "z"}
+    found = rendered(nim(labels=mine, extraPodMetadata={"labels": mine}))
+    template = found["Deployment"]["spec"]["template"]["metadata"]["labels"]
+    assert template["yatai.ai/selector"] == template["yatai.ai/bento-deployment"] == "service1"
+    assert template["team"] == "z"
+    assert found["Service"]["spec"]["selector"] == {"yatai.ai/bento-deployment": "service1"}
+    assert found["Deployment"]["spec"]["selector"] == {
+        "matchLabels": {"yatai.ai/selector": "service1"}
+    }
+
+
+def test_an_autoscaler_keeps_the_replicas() -> None:
+    found = nim(replicas=7, autoscaling={"enabled": True, "minReplicas": 2, "maxReplicas": 4})
+    new, running = rendered(found), rendered(found, live=3)
+    assert new["Deployment"]["spec"]["replicas"] == 2
+    assert running["Deployment"]["spec"]["replicas"] == 3
+    assert new["HorizontalPodAutoscaler"]["spec"] == {
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "service1"},
+        "minReplicas": 2,
+        "maxReplicas": 4,
+        "metrics": [
+            {
+                "type": "Resource",
+                "resource": {
+                    "name": "cpu",
+                    "target": {"type": "Utilization", "averageUtilization": 80},
+                },
+            }
+        ],
+    }
+
+
+def test_a_claim() -> None:
+    wanted = {
+        "create": True,
+        "size": "10Gi",
+        "volumeAccessMode": "ReadWriteOnce",
+        "mountPoint": "/d",
+    }
+    found = nim(pvc=wanted)
+    [claim] = claims(found)
+    assert claim["metadata"]["name"] == "service1"
+    assert "storageClassName" not in claim["spec"]
+    assert {"name": "service1", "mountPath": "/d"} in main(found)["volumeMounts"]
+    assert claims(nim(pvc={"name": "data", "mountPoint": "/d"})) == ()
+
+
+def test_pull_secrets_are_those_of_the_image_and_the_user() -> None:
+    found = nim(extraPodSpec={"imagePullSecrets": [{"name": "mine"}, {"name": "pull"}]})
+    assert pod(found)["imagePullSecrets"] == [{"name": "pull"}, {"name": "mine"}]
+
+
+@pytest.mark.parametrize(
+    ("spec", "problem"),
+    [
+        (
+            {"envs": [{"name": "PORT", "value": "http"}]},
+            'spec.envs[0].value: invalid port "http" (expected a number from 1 to 65535)',
+        ),
+        ({"pvc": {"name": "data"}}, "spec.pvc.mountPoint"),
+        ({"resources": {"limits": {"cpu": "one"}}}, "spec.resources.limits.cpu"),
+    ],
+)
+def test_what_cannot_be_rendered_is_refused(spec: Object, problem: str) -> None:
+    [found] = component_rules(nim(**spec), RenderSettings(), LegacySettings())
+    assert str(found).startswith(problem)

@@ -6,6 +6,7 @@ from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.status.readiness import Stated
 from dynamoctl.overview import overview, overview_json
+from dynamoctl.screen import plain
 from stated import (
     NOW,
     READY,
@@ -20,7 +21,7 @@ from stated import (
 
 
 def lines(stated: Stated) -> list[str]:
-    return overview(stated, now=NOW)
+    return plain(*overview(stated, now=NOW)).splitlines()
 
 
 def test_each_service_has_a_row() -> None:

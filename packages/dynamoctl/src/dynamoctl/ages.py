@@ -32,3 +32,10 @@ def _length(passed: timedelta | None) -> str:
     size, name = next((each for each in _UNITS if seconds >= each[0]), _UNITS[-1])
     count = seconds // size
     return f"{count} {name}{'' if count == 1 else 's'}"
+
+
+def short_age(time: str | None, now: datetime) -> str:
+    """How long ago it was, as `kubectl get` shows it, such as `5m`; `-` if that is not known."""
+    length = _length(age(time, now))
+    count, _, unit = length.partition(" ")
+    return f"{count}{unit[0]}" if length else "-"

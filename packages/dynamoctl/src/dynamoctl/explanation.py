@@ -6,7 +6,7 @@ its services. The advice is that of the table from which docs/status.md is gener
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -18,12 +18,12 @@ from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_graphs.plan.request import RequestConditionType, RequestReason
 from dynamo_graphs.status import configuration
+from dynamo_graphs.status.condition_lookup import meaning
 from dynamo_graphs.status.pause import PauseReason
 from dynamo_graphs.status.readiness import (
     Stated,
     is_behind,
     is_ready,
-    meaning,
     seen_generation,
     summary,
 )
@@ -33,18 +33,11 @@ from dynamo_graphs.status.shared_texts import NO_ACTION
 from dynamoctl.ages import age, ago, since
 from dynamoctl.services import Service, services
 from kube_runtime.kind import Object
-from kube_runtime.types.meta import Condition, Resource, condition
+from kube_runtime.types.meta import Condition, condition
 
 _PATIENCE = timedelta(minutes=1)
 """Seconds within which a running operator has reconciled a change."""
 
-NOUNS: Mapping[type[Resource], str] = {
-    DynamoGraphDeployment: "graph",
-    DynamoComponentDeployment: "component",
-    DynamoGraphDeploymentScalingAdapter: "scaling adapter",
-    DynamoModel: "model",
-    DynamoGraphDeploymentRequest: "request",
-}
 _PAUSED = {
     DynamoGraphDeployment: Condition("Progressing", "Unknown", PauseReason.GRAPH_PAUSED),
     DynamoComponentDeployment: Condition("Paused", "True", PauseReason.COMPONENT_PAUSED),

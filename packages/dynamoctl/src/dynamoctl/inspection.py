@@ -5,23 +5,15 @@ a command ends.
 """
 
 import asyncio
-import json
-import sys
 from contextlib import aclosing
 from datetime import UTC, datetime
 
 from dynamo_graphs.status.readiness import Stated, is_behind, is_ready
 from dynamoctl.cluster_options import Where
-from dynamoctl.explanation import changed_at, explanation
-from dynamoctl.overview import overview, overview_json
 from dynamoctl.resource_args import GRAPHS, STATED
+from dynamoctl.screen import show, show_json, warn
 from dynamoctl.target import Target, place
-from dynamoctl.watching import states
 from kube_runtime.commandline.errors import ExitCode, visible
-from kube_runtime.kind import Object
-
-_UNLIMITED = 10_000
-"""Characters of a line that no terminal shows."""
 
 
 def print_tree(name: str, where: Where, output: str) -> ExitCode:
@@ -49,8 +41,6 @@ def print_reasons(name: str, where: Where, output: str) -> ExitCode:
 
 
 async def _tree(name: str, where: Where, output: str) -> ExitCode:
-    from rich.console import Console
-
     from dynamoctl.members import members
     from dynamoctl.tree import drawn, grown, tree_json
 
@@ -59,12 +49,11 @@ async def _tree(name: str, where: Where, output: str) -> ExitCode:
         found = await members(at.reading.client, graph.key)
     node = grown(graph, found.by_owner, now=datetime.now(UTC))
     for each in found.unread:
-        print(f"warning: {visible(each)}", file=sys.stderr)
+        warn(each)
     if output == "json":
-        _print_json(tree_json(node))
+        show_json(tree_json(node))
     else:
-        width = None if sys.stdout.isatty() else _UNLIMITED  # a file has no margin to wrap at
-        Console(highlight=False, width=width).print(drawn(node))
+        show(drawn(node))
     return _code(is_ready(graph))
 
 
@@ -78,6 +67,8 @@ async def _status(name: str, where: Where, output: str, *, watch: bool) -> ExitC
 
 
 async def _why(name: str, where: Where, output: str) -> ExitCode:
+    from dynamoctl.explanation import changed_at, explanation
+
     async with place(name, where, STATED) as at:
         stated = await at.found()
         changed = None
@@ -85,7 +76,7 @@ async def _why(name: str, where: Where, output: str) -> ExitCode:
             changed = changed_at(await at.reading.raw(at.type_.KIND, at.key) or {})
     told = explanation(stated, now=datetime.now(UTC), changed_at=changed)
     if output == "json":
-        _print_json(
+        show_json(
             {
                 "kind": stated.KIND.name,
                 "namespace": stated.metadata.namespace,
@@ -96,12 +87,17 @@ async def _why(name: str, where: Where, output: str) -> ExitCode:
             }
         )
     else:
-        _print_lines([*told.said, *(f"→ {each}" for each in told.advice)])
+        print(
+            "\n".join(map(visible, [*told.said, *(f"→ {each}" for each in told.advice)])),
+            flush=True,
+        )
     return _code(is_ready(stated))
 
 
 async def _once_ready(at: Target[Stated], before: Stated, output: str) -> Stated:
     """The object once it is ready; each of its changes has been printed."""
+    from dynamoctl.watching import states
+
     async with aclosing(states(at.reading.client, at.type_, at.key)) as found:
         async for stated in found:
             if stated.metadata.resource_version == before.metadata.resource_version:
@@ -115,18 +111,12 @@ async def _once_ready(at: Target[Stated], before: Stated, output: str) -> Stated
 
 
 def _print_status(stated: Stated, output: str) -> None:
+    from dynamoctl.overview import overview, overview_json
+
     if output == "json":
-        _print_json(overview_json(stated))
+        show_json(overview_json(stated))
     else:
-        _print_lines(overview(stated, now=datetime.now(UTC)))
-
-
-def _print_json(body: Object) -> None:
-    print(json.dumps(body, indent=2), flush=True)
-
-
-def _print_lines(lines: list[str]) -> None:
-    print("\n".join(visible(each) for each in lines), flush=True)
+        show(*overview(stated, now=datetime.now(UTC)))
 
 
 def _code(is_well: bool) -> ExitCode:

@@ -14,6 +14,7 @@ from cyclopts import App, CycloptsError, Parameter
 from dynamo_graphs.product import version
 from dynamo_profiler.main import profiler
 from dynamoctl import edit_commands as acting_commands
+from dynamoctl import read_commands
 from dynamoctl.check_options import UNLIMITED, Options
 from dynamoctl.cluster_options import HERE, Where
 from kube_runtime.commandline.application import application, execute
@@ -48,9 +49,14 @@ def app(program: str = "dynamoctl") -> App:
         "Inspect, change, check and try out NVIDIA Dynamo graphs on Kubernetes.",
         version=version,
     )
+    tool.command(read_commands.get)
     tool.command(why)
     tool.command(status)
     tool.command(tree)
+    tool.command(read_commands.events)
+    tool.command(read_commands.logs)
+    tool.command(read_commands.models)
+    tool.command(read_commands.requests)
     tool.command(acting_commands.scale)
     tool.command(acting_commands.suspend)
     tool.command(acting_commands.resume)

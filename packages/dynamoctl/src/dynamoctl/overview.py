@@ -1,32 +1,33 @@
-"""How an object stands, as a table: what `dynamoctl status` prints. Pure: an object in, text out."""
+"""What `dynamoctl status` prints of an object. Pure: an object in, parts of a screen out."""
 
-from collections.abc import Sequence
 from datetime import datetime
+
+from rich.console import RenderableType
+from rich.text import Text
 
 from dynamo_graphs.api.pause import is_paused
 from dynamo_graphs.status.readiness import Stated, is_behind, is_ready, seen_generation
 from dynamoctl.ages import ago, since
+from dynamoctl.screen import table
 from dynamoctl.services import Service, services
+from kube_runtime.commandline.errors import visible
 from kube_runtime.kind import Object
+from kube_runtime.types.meta import Condition
 
 _HEAD = ("SERVICE", "WANTED", "READY", "UPDATED", "REASON", "MESSAGE")
-_GAP = "  "
 
 
-def overview(stated: Stated, *, now: datetime) -> list[str]:
-    """The lines: the object, its services, its conditions, and what else a reader has to know."""
-    metadata, ready = stated.metadata, "ready" if is_ready(stated) else "not ready"
-    lines = [f"{stated.KIND.name} {stated.key}: {ready}"]
-    if rows := services(stated):
-        lines += ["", *_table([_HEAD, *map(_row, rows)])]
+def overview(stated: Stated, *, now: datetime) -> list[RenderableType]:
+    """The object, its services, its conditions, and what else a reader has to know."""
+    metadata, is_good = stated.metadata, is_ready(stated)
+    title = Text(visible(f"{stated.KIND.name} {stated.key}: "))
+    title.append("ready" if is_good else "not ready", style="green" if is_good else "red")
+    parts: list[RenderableType] = [title]
+    if found := services(stated):
+        parts += ["", table(_HEAD, map(_row, found))]
     if conditions := stated.status.conditions:
-        said = [
-            (each.type, each.status, f"{each.reason}{since(each.last_transition_time, now)}")
-            for each in conditions
-        ]
-        heads = _table(said)
-        texts = [f": {each.message}" if each.message else "" for each in conditions]
-        lines += ["", *(f"{head}{text}" for head, text in zip(heads, texts, strict=True))]
+        lines = [(each.type, each.status, _reason(each, now)) for each in conditions]
+        parts += ["", table((), lines)]
     # A deletion counts as a new generation, which needs no look.
     notes = [] if metadata.deletion_timestamp else [_about(stated)]
     if is_paused(stated):
@@ -35,7 +36,7 @@ def overview(stated: Stated, *, now: datetime) -> list[str]:
         held = ", ".join(metadata.finalizers) or "nothing"
         asked = ago(metadata.deletion_timestamp, now)
         notes.append(f"Deletion was requested{asked}; blocked by: {held}.")
-    return [*lines, "", *notes]
+    return [*parts, "", *map(visible, notes)]
 
 
 def overview_json(stated: Stated) -> Object:
@@ -91,11 +92,6 @@ def _about(stated: Stated) -> str:
     return f"Status is behind generation {newest}: {about}."
 
 
-def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """The rows with their columns below each other; the last column is as long as it is."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    widths[-1] = 0
-    return [
-        _GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
+def _reason(found: Condition, now: datetime) -> str:
+    head = f"{found.reason}{since(found.last_transition_time, now)}"
+    return f"{head}: {found.message}" if found.message else head

@@ -17,7 +17,7 @@ from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_graphs.status.readiness import Stated
 from dynamo_graphs.validation.syntax import nearest
 from dynamo_graphs.validation.update import ROLLING
-from dynamoctl.explanation import NOUNS
+from dynamoctl.resource_args import NOUNS
 from kube_runtime.errors import OperatorError
 from kube_runtime.kind import Object
 

@@ -1,6 +1,7 @@
 """Which object a command line means: `chat` or `dgd/chat`, with every name of a kind that kubectl takes."""
 
 import re
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from cyclopts import CycloptsError
@@ -11,6 +12,7 @@ from dynamo_graphs.api.model import DynamoModel
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_graphs.status.readiness import Stated
+from kube_runtime.types.meta import Resource
 
 S = TypeVar("S", bound=Stated)
 
@@ -26,6 +28,14 @@ STATED: tuple[type[Stated], ...] = (
     DynamoGraphDeploymentRequest,
 )
 
+NOUNS: Mapping[type[Resource], str] = {
+    DynamoGraphDeployment: "graph",
+    DynamoComponentDeployment: "component",
+    DynamoGraphDeploymentScalingAdapter: "scaling adapter",
+    DynamoModel: "model",
+    DynamoGraphDeploymentRequest: "request",
+}
+
 
 def named(text: str, types: tuple[type[S], ...]) -> tuple[type[S], str]:
     """The type and the name of the object; without a type the first one is meant.
@@ -40,11 +50,19 @@ def named(text: str, types: tuple[type[S], ...]) -> tuple[type[S], str]:
         )
     if not slash:
         return types[0], name
+    return type_named(kind, types), name
+
+
+def type_named(kind: str, types: tuple[type[S], ...]) -> type[S]:
+    """The type by any name that kubectl takes for its kind.
+
+    Raises: CycloptsError.
+    """
     found = next((each for each in types if kind.lower() in _names(each)), None)
     if found is None:
         known = ", ".join(each.DEFINITION.short_names[0] for each in types)
         raise CycloptsError(f"unsupported kind {kind!r} (expected one of {known})")
-    return found, name
+    return found
 
 
 def _names(type_: Any) -> set[str]:

@@ -11,9 +11,6 @@ from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.model import DynamoModel
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
-from dynamo_graphs.status.condition_catalog import MEANINGS
-from dynamo_graphs.status.condition_meaning import Meaning
-from dynamo_graphs.status.request_catalog import REQUEST_MEANINGS
 from kube_runtime.types.meta import Condition, condition
 
 Stated: TypeAlias = (
@@ -31,11 +28,6 @@ _SUMS_UP = {
     DynamoGraphDeploymentScalingAdapter: "Ready",
     DynamoModel: "EndpointsReady",
     DynamoGraphDeploymentRequest: "Succeeded",
-}
-_ROWS = {
-    (row.kind, type_, row.status, str(row.reason)): row
-    for row in (*MEANINGS, *REQUEST_MEANINGS)
-    for type_ in row.condition.split(", ")
 }
 
 
@@ -70,17 +62,3 @@ def is_ready(stated: Stated) -> bool:
     if isinstance(stated, DynamoGraphDeploymentRequest) or found.observed_generation is None:
         return not is_behind(stated)
     return found.observed_generation >= stated.metadata.generation
-
-
-def meaning(kind: str, said: Condition) -> Meaning | None:
-    """What a condition of that kind means. None means: this version does not know its reason.
-
-    The condition that sums a request up repeats the reason of the step that failed.
-    """
-    row = _ROWS.get((kind, said.type, said.status, said.reason))
-    if row is not None or kind != DynamoGraphDeploymentRequest.KIND.name:
-        return row
-    same = (kind, said.status, said.reason)
-    return next(
-        (each for each in REQUEST_MEANINGS if same == (each.kind, each.status, each.reason)), None
-    )

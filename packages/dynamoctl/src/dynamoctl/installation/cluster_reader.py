@@ -17,8 +17,8 @@ class Reading:
     """Reads of one API server. Every method raises `ApiError` and `Unreachable`."""
 
     def __init__(self, transport: Transport) -> None:
-        self._transport = transport
-        self.client = Client(transport, field_manager=FIELD_MANAGER)
+        self.transport = transport
+        self.client = Client(transport, field_manager=FIELD_MANAGER, waits=False)
 
     async def all(
         self, type_: type[R], *, namespace: str = "", labels: str = "", fields: str = ""
@@ -33,6 +33,20 @@ class Reading:
             return await self.client.get(type_, key)
         except NotFound:
             return None
+
+    async def all_raw(self, kind: Kind, namespace: str, *, labels: str = "") -> list[Object]:
+        """Every object of a kind as it is stored; an empty namespace means all."""
+        first = {"limit": "500", **({"labelSelector": labels} if labels else {})}
+        query = first
+        found: list[Object] = []
+        while True:
+            page = await self._asked(Request("GET", kind.path(namespace), query), kind)
+            head = {"apiVersion": kind.api_version, "kind": kind.name}
+            found += ({**head, **item} for item in page["items"] or ())
+            token = page["metadata"].get("continue")
+            if not token:
+                return found
+            query = {**first, "continue": token}
 
     async def tried(self, kind: Kind, body: Object) -> str:
         """What the API server says against creating an object. Empty means: nothing. None is created."""
@@ -58,5 +72,5 @@ class Reading:
             return None
 
     async def _asked(self, request: Request, kind: Kind) -> Object:
-        decoded: Object = msgspec.json.decode(await once(self._transport, request, kind, None))
+        decoded: Object = msgspec.json.decode(await once(self.transport, request, kind, None))
         return decoded

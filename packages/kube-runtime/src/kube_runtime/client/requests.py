@@ -63,12 +63,16 @@ class Client:
     """The API server, through a transport. Every method raises `ApiError` and `Unreachable`.
 
     `field_manager` owns the fields that are written. "" is for clients that only read: the API server refuses
-    an apply without a manager, and takes that of other writes from the user agent.
+    an apply without a manager, and takes that of other writes from the user agent. `waits` is whether reads
+    are repeated while the API server gives no answer.
     """
 
-    def __init__(self, transport: Transport, *, field_manager: str = "") -> None:
+    def __init__(
+        self, transport: Transport, *, field_manager: str = "", waits: bool = True
+    ) -> None:
         self._transport = transport
         self.field_manager = field_manager
+        self._waits = waits
 
     async def get(self, type_: type[R], key: Key) -> R:
         """The object.
@@ -82,7 +86,9 @@ class Client:
 
     async def get_json(self, path: str) -> Any:
         """The JSON at a path that is not an object, such as `/version`."""
-        body = await ask(self._transport, Request("GET", path), None, None, repeatable=True)
+        body = await ask(
+            self._transport, Request("GET", path), None, None, repeatable=True, waits=self._waits
+        )
         try:
             return msgspec.json.decode(body)
         except UNREADABLE as error:
@@ -285,7 +291,11 @@ class Client:
     async def _ask(
         self, request: Request, type_: type[Resource], key: Key | None, *, repeatable: bool
     ) -> bytes:
-        return await ask(self._transport, request, type_.KIND, key, repeatable=repeatable)
+        return await ask(
+            *(self._transport, request, type_.KIND, key),
+            repeatable=repeatable,
+            waits=self._waits,
+        )
 
     async def _write(
         self, request: Request, type_: type[R], key: Key, uid: str | None, *, repeatable: bool

@@ -27,10 +27,13 @@ async def ask(
     key: Key | None,
     *,
     repeatable: bool,
+    waits: bool = True,
 ) -> bytes:
     """The body of a successful answer.
 
     `repeatable` says that doing this twice is as good as once. `kind` and `key` are for error texts.
+    `waits` is whether to ask again when there is no answer at all: not where a person waits, who sees
+    at once that a cluster is down.
 
     Raises:
         ApiError: the API server refused.
@@ -47,7 +50,7 @@ async def ask(
         except Throttled as error:
             failure, harmless = error, True
         except (ServerFailure, Unreachable) as error:
-            failure, harmless = error, repeatable and _may_pass(error)
+            failure, harmless = error, repeatable and _may_pass(error, waits=waits)
         pause = _pause(failure, tries)
         if not harmless or tries == TRIES or loop.time() + pause > deadline:
             raise failure
@@ -68,9 +71,9 @@ async def once(transport: Transport, request: Request, kind: Kind | None, key: K
     raise error_of_answer(answer.status, answer.headers, body, kind, key)
 
 
-def _may_pass(error: ServerFailure | Unreachable) -> bool:
+def _may_pass(error: ServerFailure | Unreachable, *, waits: bool) -> bool:
     if isinstance(error, Unreachable):
-        return True
+        return waits
     if any(cause.get("reason") == "ResourceVersionTooLarge" for cause in causes(error.details)):
         return (
             False  # the server has waited for that version already; restored backups never have it

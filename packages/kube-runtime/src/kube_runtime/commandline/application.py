@@ -18,7 +18,7 @@ def application(
         help=text,
         help_format="plaintext",
         version_flags=[],
-        default_parameter=Parameter(negative=()),
+        default_parameter=Parameter(negative=(), show_default=_shown_default),
         exit_on_error=False,
         print_error=False,
         result_action="return_value",
@@ -26,6 +26,11 @@ def application(
     if version is not None:
         app.command(lambda: print(version()), name="version", help="Print the version.")
     return app
+
+
+def _shown_default(value: Any) -> Any:
+    """The default as a help text shows it; None hides one that says nothing, such as that a flag is off."""
+    return str(value) if value or (value == 0 and value is not False) else None
 
 
 def execute(app: App, arguments: Sequence[str]) -> Any:

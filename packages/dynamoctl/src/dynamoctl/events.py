@@ -1,0 +1,132 @@
+"""`dynamoctl events`: the Events about a graph and about everything that it owns."""
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from dynamoctl.ages import short_age
+from dynamoctl.cluster_options import Where
+from dynamoctl.members import members
+from dynamoctl.resource_args import GRAPHS
+from dynamoctl.screen import Styled, show, show_json, table, warn
+from dynamoctl.target import place
+from kube_runtime.commandline.errors import ExitCode
+from kube_runtime.kind import Object
+from kube_runtime.types.core import Event
+from kube_runtime.types.meta import Resource
+
+_HEAD = ("LAST SEEN", "TYPE", "REASON", "OBJECT", "COUNT", "MESSAGE")
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """One Event, in the form of the older and of the newer API. `last_seen` is RFC 3339, UTC, or ""."""
+
+    last_seen: str
+    type: str
+    reason: str
+    about: str
+    count: int
+    message: str
+
+
+def print_events(name: str, where: Where, output: str, *, only_warnings: bool) -> ExitCode:
+    """Print the Events, the newest last.
+
+    Raises: CycloptsError; OperatorError, or a group of them.
+    """
+    return asyncio.run(_events(name, where, output, only_warnings))
+
+
+def happenings(
+    events: Iterable[Object], uids: frozenset[str], *, only_warnings: bool = False
+) -> list[Happening]:
+    """The Events about objects with these uids, the oldest first."""
+    found = [
+        _happening(each)
+        for each in events
+        if (each.get("involvedObject") or {}).get("uid") in uids
+        and (not only_warnings or each.get("type") == "Warning")
+    ]
+    return sorted(found, key=lambda it: it.last_seen)
+
+
+def owned_uids(root: Resource, by_owner: Mapping[str, Sequence[Resource]]) -> frozenset[str]:
+    """The uids of an object and of everything below it."""
+    return frozenset(_below(root.metadata.uid, by_owner, set()))
+
+
+def _below(uid: str, by_owner: Mapping[str, Sequence[Resource]], seen: set[str]) -> Iterator[str]:
+    if uid in seen:  # any user may write owners, also such as own each other
+        return
+    seen.add(uid)
+    yield uid
+    for each in by_owner.get(uid, ()):
+        yield from _below(each.metadata.uid, by_owner, seen)
+
+
+async def _events(name: str, where: Where, output: str, only_warnings: bool) -> ExitCode:
+    async with place(name, where, GRAPHS) as at:
+        graph = await at.found()
+        found = await members(at.reading.client, graph.key)
+        listed = await at.reading.all_raw(Event.KIND, at.key.namespace)
+    for each in found.unread:
+        warn(each)
+    uids = owned_uids(graph, found.by_owner)
+    shown = happenings(listed, uids, only_warnings=only_warnings)
+    if output == "json":
+        show_json([_json(each) for each in shown])
+    elif shown:
+        now = datetime.now(UTC)
+        show(
+            table(
+                _HEAD,
+                (
+                    (
+                        short_age(each.last_seen or None, now),
+                        each.type,
+                        each.reason,
+                        Styled(each.about, "bold"),
+                        str(each.count),
+                        each.message,
+                    )
+                    for each in shown
+                ),
+            )
+        )
+    else:
+        which = "Warning Events" if only_warnings else "Events"
+        warn(f"no {which} about {graph.key} in the last hour or so: Kubernetes deletes old ones")
+    return ExitCode.OK
+
+
+def _happening(event: Mapping[str, Any]) -> Happening:
+    series = event.get("series") or {}
+    times = (
+        series.get("lastObservedTime"),
+        event.get("lastTimestamp"),
+        event.get("eventTime"),
+        event["metadata"].get("creationTimestamp"),
+    )
+    about = event["involvedObject"]
+    return Happening(
+        last_seen=str(next(filter(None, times), "")),
+        type=str(event.get("type", "")),
+        reason=str(event.get("reason", "")),
+        about=f"{about.get('kind', '')}/{about.get('name', '')}",
+        count=int(series.get("count") or event.get("count") or 1),
+        message=str(event.get("message", "")),
+    )
+
+
+def _json(found: Happening) -> Object:
+    return {
+        "lastSeen": found.last_seen or None,
+        "type": found.type,
+        "reason": found.reason,
+        "object": found.about,
+        "count": found.count,
+        "message": found.message,
+    }

@@ -1,0 +1,221 @@
+"""`dynamoctl logs`: the logs of all pods of a graph or of one service, each line after its pod.
+
+Lines are printed as they come and none is kept, whatever the length of the logs.
+"""
+
+import asyncio
+import sys
+from collections.abc import Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+
+from cyclopts import CycloptsError
+from rich.console import Console
+from rich.text import Text
+
+from dynamo_graphs.api import labels
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.names import label_value
+from dynamo_graphs.validation.syntax import nearest
+from dynamoctl.cluster_options import Where
+from dynamoctl.log_lines import LogLine, bounded_lines, log_line, seconds
+from dynamoctl.log_options import LogOptions
+from dynamoctl.resource_args import GRAPHS
+from dynamoctl.screen import console, warn
+from dynamoctl.target import Missing, Target, place
+from kube_runtime.client.api_errors import error_of_answer
+from kube_runtime.client.transport import Request, Transport
+from kube_runtime.commandline.errors import ExitCode, visible
+from kube_runtime.errors import ApiError, NotFound, Unreachable
+from kube_runtime.types.core import Pod
+
+_AGAIN_SECONDS = 1.0
+"""Pause before the log of a container that ended or has not started is asked for again."""
+
+_COLOURS = (
+    "cyan",
+    "green",
+    "yellow",
+    "magenta",
+    "blue",
+    "bright_cyan",
+    "bright_green",
+    "bright_magenta",
+)
+_OK = 200
+
+
+def log_query(options: LogOptions) -> dict[str, str]:
+    """The parameters of the request for a log.
+
+    Raises: CycloptsError.
+    """
+    if options.tail < -1:
+        raise CycloptsError(f"invalid --tail {options.tail} (expected a number of lines, or -1)")
+    if options.previous and options.follow:
+        raise CycloptsError("--previous and --follow exclude each other")
+    query = {"container": options.container, "timestamps": "true"}
+    if options.tail >= 0:
+        query["tailLines"] = str(options.tail)
+    if options.since:
+        query["sinceSeconds"] = str(seconds(options.since))
+    for name, is_on in (("previous", options.previous), ("follow", options.follow)):
+        if is_on:
+            query[name] = "true"
+    return query
+
+
+def print_logs(name: str, where: Where, options: LogOptions) -> ExitCode:
+    """Print the logs; `name` is GRAPH or GRAPH/SERVICE.
+
+    Raises: CycloptsError; OperatorError, or a group of them.
+    """
+    graph, slash, service = name.partition("/")
+    if slash and not (graph and service):
+        raise CycloptsError(
+            f"invalid target {name!r}: expected GRAPH or GRAPH/SERVICE, for example chat/Decode"
+        )
+    query = log_query(options)
+    return asyncio.run(_logs(graph, service, where, options, query))
+
+
+class LogPrinter:
+    """Prints lines after the name of their pod, each pod in a colour of its own on a terminal."""
+
+    def __init__(self, screen: Console, *, has_timestamps: bool) -> None:
+        self._screen = screen
+        self._has_timestamps = has_timestamps
+        self._colours: dict[str, str] = {}
+
+    def write(self, pod: str, line: LogLine) -> None:
+        """Print one line."""
+        time = f"{line.time} " if self._has_timestamps and line.time else ""
+        if not self._screen.is_terminal:
+            sys.stdout.write(f"{pod}  {time}{line.text}\n")
+            sys.stdout.flush()
+            return
+        colour = self._colours.setdefault(pod, _COLOURS[len(self._colours) % len(_COLOURS)])
+        text = Text.assemble((pod, colour), "  ", (time, "dim"), line.text)
+        self._screen.print(text, soft_wrap=True)
+
+
+@dataclass(slots=True)
+class PodLog:
+    """The log of one container, and the last line of it that was printed."""
+
+    transport: Transport
+    pod: Pod
+    query: Mapping[str, str]
+    printer: LogPrinter
+    printed: LogLine = field(default_factory=lambda: LogLine("", ""))
+
+    async def print(self) -> None:
+        """Print the log as far as it goes now, or until the container ends if it is followed.
+
+        Raises:
+            ApiError: there is no such log, or it may not be read.
+            Unreachable: the connection was cut.
+        """
+        path = Pod.KIND.path(*self.pod.key, "log")
+        request = Request("GET", path, self.query, timeout_seconds=None, accept="*/*")
+        answer = await self.transport.send(request)
+        try:
+            if answer.status != _OK:
+                body = await answer.read()
+                raise error_of_answer(answer.status, answer.headers, body, None, None)
+            async with aclosing(bounded_lines(answer.body)) as lines:
+                async for raw in lines:
+                    line = log_line(raw)
+                    if not line.time or line.order > self.printed.order:
+                        self.printer.write(self.pod.metadata.name, line)
+                        self.printed = line if line.time else self.printed
+        finally:
+            await answer.aclose()
+
+    async def follow(self) -> None:
+        """Print the log until the pod is gone, through restarts of the container and cuts."""
+        said = ""
+        while True:
+            try:
+                await self.print()
+            except NotFound:
+                return
+            except (ApiError, Unreachable) as error:
+                if str(error) != said:  # once, though it is asked every second
+                    said = str(error)
+                    _warn(self.pod, error)
+            await asyncio.sleep(_AGAIN_SECONDS)
+            if self.printed.time:
+                rest = {key: value for key, value in self.query.items() if key != "tailLines"}
+                rest.pop("sinceSeconds", None)
+                self.query = {**rest, "sinceTime": self.printed.time}
+
+
+def pod_selector(graph: DynamoGraphDeployment, service: str) -> str:
+    """The label selector of the pods of a graph, or of one of its services.
+
+    Raises:
+        Missing: there is no such service.
+    """
+    selector = f"{labels.GRAPH}={label_value(graph.metadata.name)}"
+    if not service:
+        return selector
+    services = sorted(graph.spec.services)
+    if service not in services:
+        hint = nearest(service, services) or f" (services: {', '.join(services)})"
+        raise Missing(f"graph {graph.key} has no service {service!r}{hint}")
+    return f"{selector},{labels.COMPONENT}={label_value(service)}"
+
+
+async def _logs(
+    name: str, service: str, where: Where, options: LogOptions, query: Mapping[str, str]
+) -> ExitCode:
+    printer = LogPrinter(console(), has_timestamps=options.timestamps)
+    async with place(name, where, GRAPHS) as at:
+        selector = pod_selector(await at.found(), service)
+        if options.follow:
+            await _follow(at, selector, query, printer)
+            return ExitCode.OK
+        pods = await at.reading.all(Pod, namespace=at.key.namespace, labels=selector)
+        if not pods:
+            raise Missing(f"{visible(f'{at.key}/{service}'.rstrip('/'))} has no pods")
+        results = [
+            await _printed(PodLog(at.reading.transport, pod, query, printer))
+            for pod in sorted(pods, key=lambda it: it.metadata.name)
+        ]
+    return ExitCode.OK if any(results) else ExitCode.PROBLEMS
+
+
+async def _printed(log: PodLog) -> bool:
+    """Whether the log could be printed; if not, that has been reported."""
+    try:
+        await log.print()
+    except ApiError as error:
+        _warn(log.pod, error)
+        return False
+    return True
+
+
+async def _follow(
+    at: Target[DynamoGraphDeployment], selector: str, query: Mapping[str, str], printer: LogPrinter
+) -> None:
+    from dynamoctl.watching import snapshots
+    from kube_runtime.watch.selector import Selector
+
+    selection = Selector(at.key.namespace, labels=selector)
+    followed: dict[str, asyncio.Task[None]] = {}
+    states = snapshots(at.reading.client, Pod, selection)
+    async with asyncio.TaskGroup() as together, aclosing(states):
+        async for pods in states:
+            for pod in pods.values():
+                if pod.metadata.uid not in followed:
+                    log = PodLog(at.reading.transport, pod, query, printer)
+                    followed[pod.metadata.uid] = together.create_task(log.follow())
+            uids = {each.metadata.uid for each in pods.values()}
+            for uid in followed.keys() - uids:
+                if followed[uid].done():
+                    del followed[uid]
+
+
+def _warn(pod: Pod, error: Exception) -> None:
+    warn(f"{pod.metadata.name}: {error}")

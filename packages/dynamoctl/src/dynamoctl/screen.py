@@ -1,0 +1,113 @@
+"""The one way to print: tables and trees through rich, in colour and at the width of a terminal.
+
+A pipe or a file gets plain text that is never wrapped. `NO_COLOR` and `FORCE_COLOR` are rich's own. Cells
+come from a cluster: control characters in them are replaced.
+"""
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import StringIO
+
+from rich.console import Console, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from kube_runtime.commandline.errors import visible
+
+_UNLIMITED = 10_000
+"""Characters of a line that no terminal shows."""
+
+_STYLES = {
+    **dict.fromkeys(("True", "ready", "Ready", "successful", "Running", "loaded"), "green"),
+    **dict.fromkeys(("False", "failed", "Failed", "Warning", "error"), "red"),
+    **dict.fromkeys(("pending", "Pending", "Unknown", "initializing"), "yellow"),
+}
+"""Colours of words that say how an object is; other words have none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Styled:
+    """A cell with a style of its own, such as `bold`."""
+
+    text: str
+    style: str
+
+
+Cell = str | Styled
+
+
+def console() -> Console:
+    """Stdout: as wide as the terminal, unlimited elsewhere."""
+    width = None if sys.stdout.isatty() else _UNLIMITED
+    return Console(highlight=False, markup=False, emoji=False, width=width)
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Table:
+    """Rows below a head, the columns two spaces apart; long cells are wrapped."""
+    found = Table(
+        box=None,
+        pad_edge=False,
+        padding=(0, 2, 0, 0),
+        show_edge=False,
+        show_header=bool(head),
+        header_style="bold",
+    )
+    count = len(head)
+    ready = [tuple(map(_text, row)) for row in rows]
+    for title in head or ("",) * max(map(len, ready), default=0):
+        found.add_column(title, overflow="fold")
+    for row in ready:
+        found.add_row(*row, *("" for _ in range(count - len(row))))
+    return found
+
+
+def show(*parts: RenderableType) -> None:
+    """Print the parts."""
+    screen = console()
+    if screen.is_terminal:
+        screen.print(*parts, sep="\n")
+        return
+    sys.stdout.write(plain(*parts))
+    sys.stdout.flush()
+
+
+def plain(*parts: RenderableType) -> str:
+    """The parts as text without colour, without a margin and without spaces at the ends of lines."""
+    screen = Console(
+        highlight=False,
+        markup=False,
+        emoji=False,
+        width=_UNLIMITED,
+        color_system=None,
+        file=StringIO(),
+    )
+    with screen.capture() as capture:
+        screen.print(*parts, sep="\n")
+    return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())
+
+
+def show_json(body: object) -> None:
+    """Print a value for machines."""
+    print(json.dumps(body, indent=2), flush=True)
+
+
+def warn(text: str) -> None:
+    """Print a warning on stderr."""
+    print(f"warning: {visible(text)}", file=sys.stderr)
+
+
+@contextmanager
+def redrawing() -> Iterator[Live]:
+    """A part of a terminal that is drawn again in place; what was drawn last stays at the end."""
+    with Live(console=console(), auto_refresh=False, vertical_overflow="visible") as live:
+        yield live
+
+
+def _text(cell: Cell) -> Text:
+    if isinstance(cell, Styled):
+        return Text(visible(cell.text), style=cell.style)
+    return Text(visible(cell), style=_STYLES.get(cell, ""))

@@ -1,0 +1,60 @@
+"""A command starts quickly because it imports what it uses and nothing else: held by modules, not by time."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """
+import json, os, sys
+from dynamoctl.main import app
+from kube_runtime.commandline.application import execute
+stdout, sys.stdout = sys.stdout, open(os.devnull, "w")
+try:
+    execute(app(), sys.argv[1:])
+except SystemExit:
+    pass
+print(json.dumps(sorted(sys.modules)), file=stdout)
+"""
+NEVER = ("structlog", "pygments", "jsonschema_rs", "kubernetes", "devcluster", "prometheus_client")
+NO_CLUSTER = (*NEVER, "aiohttp", "yaml", "dynamo_graphs.api", "dynamo_operator")
+
+
+DOWN = """
+apiVersion: v1
+kind: Config
+current-context: it
+contexts: [{name: it, context: {cluster: it, user: it}}]
+clusters: [{name: it, cluster: {server: "http://127.0.0.1:1"}}]
+users: [{name: it, user: {}}]
+"""
+"""The kubeconfig of a cluster that does not run."""
+
+
+def imported(folder: Path, *arguments: str) -> set[str]:
+    kubeconfig = folder / "kubeconfig"
+    kubeconfig.write_text(DOWN)
+    program = subprocess.run(  # noqa: S603 - our own interpreter
+        [sys.executable, "-c", PROGRAM, *arguments],
+        capture_output=True,
+        check=True,
+        text=True,
+        env={"KUBECONFIG": str(kubeconfig)},
+    )
+    return set(json.loads(program.stdout))
+
+
+@pytest.mark.parametrize("command", ["--help", "version", "get --help", "logs --help"])
+def test_help_imports_nothing_of_the_commands(command: str, tmp_path: Path) -> None:
+    found = imported(tmp_path, *command.split())
+    assert [] == [each for each in NO_CLUSTER if each in found]
+
+
+@pytest.mark.parametrize("command", ["status chat", "get", "tree chat"])
+def test_reading_an_object_imports_nothing_of_the_operator(command: str, tmp_path: Path) -> None:
+    found = imported(tmp_path, *command.split())
+    assert "dynamo_graphs.api.graph" in found
+    others = (*NEVER, "dynamo_operator.cli", "dynamo_graphs.render", "dynamo_graphs.validation")
+    assert [] == [each for each in others if each in found]

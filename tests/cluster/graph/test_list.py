@@ -1,0 +1,88 @@
+"""`dynamoctl get`, `events` and `logs` on a real cluster, and the answer to wrong names."""
+
+import json
+
+import pytest
+
+from cluster.conditions import is_ready
+from cluster.conftest import ControlPlane
+from cluster.graph.graphs import graph, service
+from cluster.person import Person
+from cluster.world import World
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
+
+GRAPH = DynamoGraphDeployment.KIND
+
+
+@pytest.fixture
+def admin(kinds: ControlPlane, namespace: str) -> Person:
+    """A user with all permissions."""
+    return Person(kinds.kubeconfig, namespace)
+
+
+def test_graphs_are_listed(world: World, admin: Person) -> None:
+    world.create(GRAPH, graph(Frontend=service("frontend")))
+    world.eventually(GRAPH, "chat", is_ready)
+    code, text, _ = admin.run("get")
+    head, row = text.splitlines()
+    assert (0, ["NAME", "READY"], ["chat", "True"]) == (code, head.split()[:2], row.split()[:2])
+    code, text, _ = admin.run("get", "-A")
+    assert [world.namespace, "chat"] in [row.split()[:2] for row in text.splitlines()]
+    code, text, _ = admin.run("get", "dcd", "-o", "name")
+    assert (0, "dynamocomponentdeployments.nvidia.com/chat-frontend\n") == (code, text)
+    _, found = admin.json("get")
+    assert [("List", "chat")] == [
+        (found["kind"], each["metadata"]["name"]) for each in found["items"]
+    ]
+    assert "managedFields" not in json.dumps(found)
+
+
+def test_a_list_is_watched(world: World, admin: Person) -> None:
+    with admin.running("get", "--watch") as process:
+        assert process.stdout
+        assert "NAME" in process.stdout.readline()
+        world.create(GRAPH, graph(Frontend=service("frontend")))
+        for line in process.stdout:
+            if line.split()[:2] == ["chat", "True"]:
+                return
+    pytest.fail("the watch ended")
+
+
+def test_the_events_of_a_graph_and_its_pods(world: World, admin: Person) -> None:
+    world.create(GRAPH, graph(Frontend=service("frontend")))
+    world.eventually(GRAPH, "chat", is_ready)
+    code, found = admin.json("events", "chat")
+    kinds = {each["object"].partition("/")[0] for each in found}
+    assert (0, True) == (code, {"Pod", "Deployment"} <= kinds)
+    assert sorted(each["lastSeen"] for each in found) == [each["lastSeen"] for each in found]
+    code, text, _ = admin.run("events", "chat")
+    assert (0, "LAST SEEN") == (code, text[:9])
+
+
+def test_logs_of_a_pod_that_has_none(world: World, admin: Person) -> None:
+    world.create(GRAPH, graph(Frontend=service("frontend")))
+    world.eventually(GRAPH, "chat", is_ready)
+    code, text, said = admin.run("logs", "chat/Frontend")
+    assert (1, "", True) == (code, text, said.startswith("warning: chat-frontend-"))
+    code, _, said = admin.run("logs", "chat/frontent")
+    assert (1, True) == (code, "no service 'frontent'; did you mean \"Frontend\"?" in said)
+
+
+def test_a_name_that_is_nearly_right(world: World, admin: Person) -> None:
+    world.create(GRAPH, graph(Frontend=service("frontend")))
+    code, _, said = admin.run("status", "chad")
+    start = f"error: graph chad not found in namespace {world.namespace}"
+    assert (1, f'{start}; did you mean "chat"?\n') == (code, said)
+
+
+def test_a_namespace_that_does_not_exist(kinds: ControlPlane, world: World) -> None:
+    world.create(GRAPH, graph(Frontend=service("frontend")))
+    lost = Person(kinds.kubeconfig, "nowhere")
+    code, _, said = lost.run("status", "chat")
+    assert 1 == code
+    assert "graph chat not found in namespace nowhere: namespace nowhere does not exist" in said
+    assert "/chat" in said.partition("; there is ")[2]
+    code, _, said = lost.run("get")
+    assert (1, True) == (code, "namespace nowhere does not exist" in said)

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 from cyclopts import CycloptsError
 
-from dynamoctl.log_lines import LINE_BYTES, bounded_lines, log_line, seconds
+from dynamoctl.ages import seconds
+from dynamoctl.log_lines import LINE_BYTES, bounded_lines, log_line
 from dynamoctl.log_options import LogOptions
 from dynamoctl.logs import LogPrinter, PodLog, log_query, pod_selector
 from dynamoctl.screen import console

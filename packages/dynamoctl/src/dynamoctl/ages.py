@@ -1,8 +1,14 @@
-"""Points in time as people read them: the time itself, and how long ago it was."""
+"""Points in time and durations as people read and write them."""
 
+import re
 from datetime import datetime, timedelta
 
+from cyclopts import CycloptsError
+
 _UNITS = ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
+
+_DURATION = re.compile(r"([0-9]+)([smhd])")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def age(time: str | None, now: datetime) -> timedelta | None:
@@ -39,3 +45,16 @@ def short_age(time: str | None, now: datetime) -> str:
     length = _length(age(time, now))
     count, _, unit = length.partition(" ")
     return f"{count}{unit[0]}" if length else "-"
+
+
+def seconds(duration: str) -> int:
+    """A duration such as `10m`, in seconds.
+
+    Raises: CycloptsError.
+    """
+    found = _DURATION.fullmatch(duration)
+    if found is None:
+        raise CycloptsError(
+            f"invalid duration {duration!r} (expected a number and s, m, h or d, for example 10m)"
+        )
+    return int(found[1]) * _SECONDS[found[2]]

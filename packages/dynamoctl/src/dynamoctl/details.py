@@ -11,7 +11,7 @@ from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.status.readiness import is_ready
 from dynamoctl.ages import short_age
 from dynamoctl.cluster_options import Where
-from dynamoctl.explanation import explanation
+from dynamoctl.inspection import print_explanation
 from dynamoctl.resource_args import S
 from dynamoctl.screen import Cell, show, show_json, table
 from dynamoctl.target import place
@@ -94,16 +94,14 @@ async def _print(name: str, where: Where, output: str, type_: type[S]) -> ExitCo
             _print_raw(raw or {}, output, str(type_.KIND))
             return ExitCode.OK
         stated = await at.found()
-    now = datetime.now(UTC)
-    if isinstance(stated, DynamoModel):
-        parts = model_parts(stated, now)
-    elif isinstance(stated, DynamoGraphDeploymentRequest):
-        parts = request_parts(stated)
-    else:
-        parts = []
-    told = explanation(stated, now=now)
-    lines = [visible(each) for each in (*told.said, *(f"→ {each}" for each in told.advice))]
-    show(*parts, "", *lines)
+        if isinstance(stated, DynamoModel):
+            parts = model_parts(stated, datetime.now(UTC))
+        elif isinstance(stated, DynamoGraphDeploymentRequest):
+            parts = request_parts(stated)
+        else:
+            parts = []
+        show(*parts, "")
+        await print_explanation(at.reading, stated)
     return ExitCode.OK if is_ready(stated) else ExitCode.PROBLEMS
 
 

@@ -5,15 +5,26 @@ a command ends.
 """
 
 import asyncio
-from contextlib import aclosing
+import sys
+from contextlib import aclosing, nullcontext
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from cyclopts import CycloptsError
+from rich.console import Group
 
 from dynamo_graphs.status.readiness import Stated, is_behind, is_ready
 from dynamoctl.cluster_options import Where
-from dynamoctl.resource_args import GRAPHS, STATED
-from dynamoctl.screen import show, show_json, warn
-from dynamoctl.target import Target, place
+from dynamoctl.installation.cluster_reader import Reading
+from dynamoctl.resource_args import GRAPHS, NOUNS, STATED
+from dynamoctl.screen import Styled, redrawing, show, show_json, warn
+from dynamoctl.target import Target, cluster, not_served, place
 from kube_runtime.commandline.errors import ExitCode, visible
+from kube_runtime.errors import NotFound
+from kube_runtime.kind import Object
+
+if TYPE_CHECKING:
+    from dynamoctl.explanation import Explanation
 
 
 def print_tree(name: str, where: Where, output: str) -> ExitCode:
@@ -32,11 +43,19 @@ def print_status(name: str, where: Where, output: str, *, watch: bool) -> ExitCo
     return asyncio.run(_status(name, where, output, watch=watch))
 
 
-def print_reasons(name: str, where: Where, output: str) -> ExitCode:
-    """Print why an object is not ready; the exit code says whether it is.
+def print_reasons(
+    name: str, where: Where, output: str, *, every: bool = False, everywhere: bool = False
+) -> ExitCode:
+    """Print why an object, or with `every` each object that is not ready, is not; 0 if there is none.
+
+    Components and scaling adapters of a graph are left out of all objects: the graph names their causes.
 
     Raises: CycloptsError; OperatorError.
     """
+    if bool(name) == every:
+        raise CycloptsError("expected either NAME or --all")
+    if every:
+        return asyncio.run(_why_all(where, output, everywhere=everywhere))
     return asyncio.run(_why(name, where, output))
 
 
@@ -60,54 +79,105 @@ async def _tree(name: str, where: Where, output: str) -> ExitCode:
 async def _status(name: str, where: Where, output: str, *, watch: bool) -> ExitCode:
     async with place(name, where, STATED) as at:
         stated = await at.found()
-        _print_status(stated, output)
         if watch and not is_ready(stated):
-            stated = await _once_ready(at, stated, output)
+            stated = await once_ready(at, output)
+        else:
+            _print_status(stated, output)
     return _code(is_ready(stated))
+
+
+async def once_ready(at: Target[Stated], output: str) -> Stated:
+    """The object once it is ready; it has been printed on each change, on a terminal in place.
+
+    Raises:
+        Missing: it was deleted.
+        OperatorError: it may not be watched, or the API server does not answer.
+    """
+    from dynamoctl.overview import overview
+    from dynamoctl.watching import states
+
+    is_drawn = output == "text" and sys.stdout.isatty()
+    async with aclosing(states(at.reading.client, at.type_, at.key)) as found:
+        with redrawing() if is_drawn else nullcontext() as live:
+            is_first = True
+            async for stated in found:
+                if live is not None:
+                    live.update(Group(*overview(stated, now=datetime.now(UTC))), refresh=True)
+                else:
+                    if output == "text" and not is_first:
+                        print()
+                    _print_status(stated, output)
+                is_first = False
+                if is_ready(stated):
+                    return stated
+    raise at.missing()
 
 
 async def _why(name: str, where: Where, output: str) -> ExitCode:
-    from dynamoctl.explanation import changed_at, explanation
-
     async with place(name, where, STATED) as at:
         stated = await at.found()
-        changed = None
-        if is_behind(stated):
-            changed = changed_at(await at.reading.raw(at.type_.KIND, at.key) or {})
-    told = explanation(stated, now=datetime.now(UTC), changed_at=changed)
+        told = await _explained(at.reading, stated)
     if output == "json":
-        show_json(
-            {
-                "kind": stated.KIND.name,
-                "namespace": stated.metadata.namespace,
-                "name": stated.metadata.name,
-                "ready": is_ready(stated),
-                "said": told.said,
-                "advice": told.advice,
-            }
-        )
+        show_json(_reasons_json(stated, told))
     else:
-        print(
-            "\n".join(map(visible, [*told.said, *(f"→ {each}" for each in told.advice)])),
-            flush=True,
-        )
+        _print_explanation(told)
     return _code(is_ready(stated))
 
 
-async def _once_ready(at: Target[Stated], before: Stated, output: str) -> Stated:
-    """The object once it is ready; each of its changes has been printed."""
-    from dynamoctl.watching import states
+async def _why_all(where: Where, output: str, *, everywhere: bool) -> ExitCode:
+    late: list[tuple[Stated, Explanation]] = []
+    async with cluster(where) as at:
+        for type_ in STATED:
+            try:
+                every = await at.reading.all(type_, namespace="" if everywhere else at.namespace)
+            except NotFound:
+                warn(str(not_served(type_)))
+                continue
+            for stated in every:
+                if not is_ready(stated) and stated.metadata.controller is None:
+                    late.append((stated, await _explained(at.reading, stated)))
+    if output == "json":
+        show_json([_reasons_json(*each) for each in late])
+        return _code(not late)
+    for stated, told in late:
+        show(Styled(f"{NOUNS[type(stated)]} {stated.key}", "bold").drawn())
+        _print_explanation(told)
+        print()
+    print(f"{len(late)} not ready" if late else "All objects are ready.", file=sys.stderr)
+    return _code(not late)
 
-    async with aclosing(states(at.reading.client, at.type_, at.key)) as found:
-        async for stated in found:
-            if stated.metadata.resource_version == before.metadata.resource_version:
-                continue  # the list has what was read a moment ago
-            if output == "text":
-                print()
-            _print_status(stated, output)
-            if is_ready(stated):
-                return stated
-    raise at.missing()
+
+async def print_explanation(reading: Reading, stated: Stated) -> None:
+    """Print why an object is not ready, for people.
+
+    Raises: OperatorError.
+    """
+    _print_explanation(await _explained(reading, stated))
+
+
+async def _explained(reading: Reading, stated: Stated) -> "Explanation":
+    from dynamoctl.explanation import changed_at, explanation
+
+    changed = None
+    if is_behind(stated):
+        changed = changed_at(await reading.raw(stated.KIND, stated.key) or {})
+    return explanation(stated, now=datetime.now(UTC), changed_at=changed)
+
+
+def _print_explanation(told: "Explanation") -> None:
+    lines = [*told.said, *(f"→ {each}" for each in told.advice)]
+    print("\n".join(map(visible, lines)), flush=True)
+
+
+def _reasons_json(stated: Stated, told: "Explanation") -> Object:
+    return {
+        "kind": stated.KIND.name,
+        "namespace": stated.metadata.namespace,
+        "name": stated.metadata.name,
+        "ready": is_ready(stated),
+        "said": told.said,
+        "advice": told.advice,
+    }
 
 
 def _print_status(stated: Stated, output: str) -> None:

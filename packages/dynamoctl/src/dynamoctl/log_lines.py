@@ -4,16 +4,12 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
 
-from cyclopts import CycloptsError
-
 from kube_runtime.commandline.errors import visible
 
 LINE_BYTES = 64 * 1024
 """Most bytes of a line that are kept; the rest of it is dropped, so that a line cannot fill the memory."""
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-_DURATION = re.compile(r"([0-9]+)([smhd])")
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _NANOSECONDS = 9
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 
@@ -54,16 +50,3 @@ def log_line(raw: bytes) -> LogLine:
     elif not space:
         rest = ""
     return LogLine(time, visible(_COLOUR.sub("", rest)))
-
-
-def seconds(duration: str) -> int:
-    """A duration such as `10m`, in seconds.
-
-    Raises: CycloptsError.
-    """
-    found = _DURATION.fullmatch(duration)
-    if found is None:
-        raise CycloptsError(
-            f"invalid duration {duration!r} (expected a number and s, m, h or d, for example 10m)"
-        )
-    return int(found[1]) * _SECONDS[found[2]]

@@ -17,8 +17,9 @@ from dynamo_graphs.api import labels
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.names import label_value
 from dynamo_graphs.validation.syntax import nearest
+from dynamoctl.ages import seconds
 from dynamoctl.cluster_options import Where
-from dynamoctl.log_lines import LogLine, bounded_lines, log_line, seconds
+from dynamoctl.log_lines import LogLine, bounded_lines, log_line
 from dynamoctl.log_options import LogOptions
 from dynamoctl.resource_args import GRAPHS
 from dynamoctl.screen import console, warn

@@ -9,37 +9,20 @@ import sys
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, Parameter
 
 from dynamo_graphs.product import version
 from dynamo_profiler.main import profiler
+from dynamoctl import change_commands, read_commands
 from dynamoctl import edit_commands as acting_commands
-from dynamoctl import read_commands
 from dynamoctl.check_options import UNLIMITED, Options
 from dynamoctl.cluster_options import HERE, Where
+from dynamoctl.file_arguments import Files, Paths, given
 from kube_runtime.commandline.application import application, execute
 
 _PLUGIN = "kubectl-dynamo"
 _OptionalApi: TypeAlias = Literal["grove", "kai", "leaderWorkerSet", "inferencePool", "istio"]
 """The keys of `api.optional_apis`, which is not imported here."""
-
-Paths = Annotated[str, Parameter(metavar="FILE", show_default=False, allow_leading_hyphen=True)]
-Files = Annotated[
-    tuple[str, ...],
-    Parameter(
-        name=["--filename", "-f"], metavar="FILE", show_default=False, allow_leading_hyphen=True
-    ),
-]
-
-
-def given(paths: tuple[str, ...], files: tuple[str, ...]) -> list[str]:
-    """The files of a command line, of which there must be one.
-
-    Raises: CycloptsError.
-    """
-    if not (paths or files):
-        raise CycloptsError(msg="missing file: expected FILE or --filename FILE")
-    return [*paths, *files]
 
 
 def app(program: str = "dynamoctl") -> App:
@@ -61,6 +44,8 @@ def app(program: str = "dynamoctl") -> App:
     tool.command(acting_commands.suspend)
     tool.command(acting_commands.resume)
     tool.command(acting_commands.rollout())
+    tool.command(change_commands.diff)
+    tool.command(change_commands.apply)
     tool.command(render)
     tool.command(lint)
     package = "dynamoctl"
@@ -77,10 +62,12 @@ def app(program: str = "dynamoctl") -> App:
 
 
 def why(
-    name: Annotated[str, Parameter(metavar="NAME", show_default=False)],
+    name: Annotated[str, Parameter(metavar="NAME", show_default=False)] = "",
     /,
     *,
     where: Where = HERE,
+    every: Annotated[bool, Parameter(name="--all")] = False,
+    everywhere: Annotated[bool, Parameter(name=["--all-namespaces", "-A"])] = False,
     output: Annotated[Literal["text", "json"], Parameter(name=["--output", "-o"])] = "text",
 ) -> int:
     """Explain why a graph is not ready: the cause, since when, and what to do.
@@ -92,12 +79,16 @@ def why(
     ----------
     name
         Graph, or KIND/NAME for another kind: dgd, dcd, dgdsa, dm or dgdr.
+    every
+        Explain everything in the namespace that is not ready, instead of one object.
+    everywhere
+        With --all: in all namespaces.
     output
         Output format: `text` for people, `json` for machines.
     """
     from dynamoctl.inspection import print_reasons
 
-    return int(print_reasons(name, where, output))
+    return int(print_reasons(name, where, output, every=every, everywhere=everywhere))
 
 
 def status(

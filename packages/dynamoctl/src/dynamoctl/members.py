@@ -82,7 +82,7 @@ async def members(client: Client, graph: Key) -> Members:
     Raises:
         ExceptionGroup: of ApiError and Unreachable.
     """
-    groups = await _served_groups(client)
+    groups = await served_groups(client)
     value = names.label_value(graph.name)
     async with asyncio.TaskGroup() as together:
         lists = [
@@ -102,7 +102,7 @@ async def members(client: Client, graph: Key) -> Members:
     return Members(by_owner, tuple(unread))
 
 
-async def _served_groups(client: Client) -> set[str]:
+async def served_groups(client: Client) -> set[str]:
     """The API groups that the cluster has; the core group is always there."""
     answer = await client.get_json("/apis")
     return {"", *(each["name"] for each in answer["groups"])}

@@ -36,6 +36,10 @@ class Styled:
     text: str
     style: str
 
+    def drawn(self) -> Text:
+        """The text, ready for printing."""
+        return Text(visible(self.text), style=self.style)
+
 
 Cell = str | Styled
 
@@ -109,5 +113,5 @@ def redrawing() -> Iterator[Live]:
 
 def _text(cell: Cell) -> Text:
     if isinstance(cell, Styled):
-        return Text(visible(cell.text), style=cell.style)
+        return cell.drawn()
     return Text(visible(cell), style=_STYLES.get(cell, ""))

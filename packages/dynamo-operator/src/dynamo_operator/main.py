@@ -21,6 +21,10 @@ def app() -> App:
         name="copy-output",
         help="Save a profiler's output as a ConfigMap. Profiling Jobs run this.",
     )
+    manager.command(
+        "dynamo_operator.legacy.fetch:fetch",  # as above
+        help="Fetch and unpack the archive of a build. Builds of the older generation run this.",
+    )
     return manager
 
 

@@ -17,6 +17,7 @@ class OciSource(Struct):
     secret_name: Annotated[
         str | None, Field("Secret of type `kubernetes.io/dockerconfigjson` to pull it with.")
     ] = None
+    insecure: Annotated[bool, Field("Whether the registry is asked without TLS.")] = False
 
 
 class S3Source(Struct):

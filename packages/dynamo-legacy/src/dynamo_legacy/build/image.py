@@ -1,0 +1,173 @@
+"""Names of images, and the registry that they are in."""
+
+import base64
+import hashlib
+import re
+from dataclasses import dataclass
+
+import msgspec
+
+from dynamo_legacy.api.nim_request import DynamoNimRequest
+from dynamo_legacy.names import tag_parts
+from dynamo_legacy.settings import LegacySettings
+from kube_runtime.kind import Object
+
+REGISTRY_SECRET = "yatai-regcred"  # noqa: S105  # the name of a Secret
+"""The Secret with the administrator's login, in each namespace with requests."""
+SHARED_MARKER = ("nvidia.com/shared-by-requests", "true")
+"""The label of Secrets that all requests of a namespace own together."""
+STORAGE_NAMESPACE = "yatai.ai/bento-storage-namespace"
+"""Annotation of a request: the prefix of its image's tag."""
+INSECURE = "yatai.ai/docker-registry-insecure"
+"""Annotation of a request with a registry of its own: `true` speaks no TLS with it."""
+
+_MOST_OF_TAG = 128
+"""Source: the distribution specification, `reference`."""
+_PREFIX = "yatai."
+_HUB = "docker.io"
+_HUB_CREDENTIALS = "https://index.docker.io/v1/"
+_COMPONENT = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+_REFERENCE = re.compile(
+    r"(?:(?P<host>[A-Za-z0-9.-]+(?::[0-9]{1,5})?)/)?"
+    rf"(?P<path>{_COMPONENT}(?:/{_COMPONENT})*)"
+    r"(?::(?P<tag>[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}))?(?:@(?P<digest>sha256:[0-9a-f]{64}))?",
+    re.ASCII,
+)
+_MOST_OF_REFERENCE = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """The parts of an image's name. `version` is its digest if it has one, else its tag."""
+
+    host: str
+    repository: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltImage:
+    """The image of a request: pods run `name`, the build pushes to `pushed`, which is the same registry.
+
+    `secret` is the Secret to push and pull it with, "" for none. `is_own` is whether the request names an
+    image in a registry that is not the administrator's.
+    """
+
+    name: str
+    pushed: str
+    is_insecure: bool
+    secret: str
+    is_own: bool
+
+
+def parse_reference(text: str) -> Reference:
+    """The parts of an image's name, as container runtimes read it.
+
+    Raises:
+        ValueError: it is not the name of an image.
+    """
+    found = _REFERENCE.fullmatch(text) if len(text) <= _MOST_OF_REFERENCE else None
+    if found is None:
+        raise ValueError(
+            f'invalid image "{text[:_MOST_OF_TAG]}" (for example registry.example.com/team/chat:1)'
+        )
+    host, path = found["host"] or "", found["path"]
+    if host and "." not in host and ":" not in host and host != "localhost":
+        host, path = "", f"{host}/{path}"
+    if not host:
+        host, path = _HUB, path if "/" in path else f"library/{path}"
+    return Reference(host, path, found["digest"] or found["tag"] or "latest")
+
+
+def built_image(request: DynamoNimRequest, settings: LegacySettings) -> BuiltImage:
+    """The image of a request.
+
+    Raises:
+        ValueError: the tag is not one, or no registry is set and the request names no image.
+    """
+    spec, annotations = request.spec, request.metadata.annotations
+    if spec.docker_config_json_secret_name or spec.image:
+        if not spec.image:
+            raise ValueError("dockerConfigJsonSecretName needs image")
+        reference = parse_reference(spec.image)
+        is_own = reference.host != _host(settings.registry_server)
+        insecure = spec.oci_registry_insecure
+        if insecure is None:
+            insecure = annotations.get(INSECURE) == "true"
+        shared = REGISTRY_SECRET if settings.registry_username and not is_own else ""
+        secret = spec.docker_config_json_secret_name or shared
+        is_insecure = insecure if is_own else not settings.registry_secure
+        return BuiltImage(spec.image, spec.image, is_insecure, secret, is_own)
+    if not settings.registry_server:
+        raise ValueError(
+            "no registry: set DOCKER_REGISTRY_SERVER at the operator, or image in the request"
+        )
+    tag = image_tag(request, settings)
+    inside = settings.registry_in_cluster_server or settings.registry_server
+    return BuiltImage(
+        name=f"{_repository(settings.registry_server, settings)}:{tag}",
+        pushed=f"{_repository(inside, settings)}:{tag}",
+        is_insecure=not settings.registry_secure,
+        secret=REGISTRY_SECRET if settings.registry_username else "",
+        is_own=False,
+    )
+
+
+def image_tag(request: DynamoNimRequest, settings: LegacySettings) -> str:
+    """The tag under which the image of a request is stored.
+
+    Raises:
+        ValueError: the request's tag is not `<repository>:<version>`.
+    """
+    repository, version = tag_parts(request.spec.bento_tag)
+    tail = f"{repository}.{version}{'.esgz' if settings.estargz else ''}"
+    prefix = request.metadata.annotations.get(STORAGE_NAMESPACE, "")
+    if not prefix and settings.image_has_namespace:
+        prefix = request.metadata.namespace
+    before = f"{prefix}." if prefix else ""
+    tag = f"{_PREFIX}{before}{tail}"
+    if len(tag) > _MOST_OF_TAG:
+        tag = f"{_PREFIX}{before}{_md5(tail)}"
+    return tag if len(tag) <= _MOST_OF_TAG else f"{_PREFIX}{_md5(before + tail)}"
+
+
+def registry_secret(namespace: str, settings: LegacySettings) -> Object:
+    """The Secret with the administrator's login, for the builds and the pods of a namespace."""
+    login = f"{settings.registry_username}:{settings.registry_password.reveal()}"
+    auth = {"auth": base64.b64encode(login.encode()).decode()}
+    servers = dict.fromkeys((settings.registry_server, _host(settings.registry_server)))
+    if settings.registry_in_cluster_server:
+        servers |= dict.fromkeys((_host(settings.registry_in_cluster_server),))
+    if _host(settings.registry_server) == _HUB:
+        servers |= {_HUB_CREDENTIALS: None}
+    config = msgspec.json.encode({"auths": dict.fromkeys(servers, auth)})
+    return shared_secret(
+        namespace,
+        REGISTRY_SECRET,
+        "kubernetes.io/dockerconfigjson",
+        {".dockerconfigjson": config},
+    )
+
+
+def shared_secret(namespace: str, name: str, type_: str, content: dict[str, bytes]) -> Object:
+    """A Secret that all requests of a namespace own together."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": name, "namespace": namespace, "labels": dict([SHARED_MARKER])},
+        "type": type_,
+        "data": {key: base64.b64encode(value).decode() for key, value in content.items()},
+    }
+
+
+def _repository(server: str, settings: LegacySettings) -> str:
+    return f"{server.rstrip('/')}/{settings.registry_repository}"
+
+
+def _host(server: str) -> str:
+    host = server.rstrip("/").partition("/")[0]
+    return _HUB if host.endswith(_HUB) else host
+
+
+def _md5(text: str) -> str:
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()

@@ -1,0 +1,355 @@
+"""The Job that builds an image: one container fetches the archive, the next builds and pushes.
+
+Programs get their arguments as a list. No shell reads anything that a user wrote, and no argument is secret.
+Sources: the recorded operator for names, labels, volumes and arguments; docs/decisions/0045 for the rest.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+import msgspec
+
+from dynamo_graphs.api.component import ExtraPodMetadata
+from dynamo_legacy.api.nim_request import DynamoNimRequest
+from dynamo_legacy.build.builder import NO_SETTINGS, BuilderSettings, pod_fields
+from dynamo_legacy.build.image import BuiltImage
+from dynamo_legacy.build.source import STORE_USER, Fetch, store_user
+from dynamo_legacy.names import REPOSITORY, tag_parts
+from dynamo_legacy.settings import LegacySettings
+from kube_runtime.kind import Object
+
+REQUEST = "yatai.ai/bento-request"
+IS_BUILDER = "yatai.ai/is-bento-image-builder"
+HASH = "yatai.ai/bento-request-hash"
+"""Annotation of a Job and of a DynamoNim: what it was made from."""
+REBUILD = "nvidia.com/rebuild"
+"""Annotation of a request: a new value builds once more."""
+FORCE = "yatai.ai/force-build-image"
+"""Annotation of a request: `true` builds although the image exists; once, until something changes."""
+BUILDER_ACCOUNT = "yatai.ai/yatai-image-builder-pod"
+"""`true` on the ServiceAccount of builds that name none."""
+
+FETCHER, BUILDER = "dynamonim-downloader", "builder"
+FAILS_AT_ONCE = {BUILDER: (1, 42), FETCHER: (42,)}
+"""Exit codes that no second try changes: 1 of `buildctl` and kaniko, 42 of old images and a bad archive."""
+_CONTEXT = "/workspace/buildcontext"
+_DOCKERFILE = "env/docker/Dockerfile"
+_SEPARATE = "yatai.ai/yatai-image-builder-separate-models"
+_BUILD_HASH = "yatai.ai/bento-request-image-builder-hash"
+_LIFETIME_SECONDS = 86_400
+_RETRIES = 2
+_USER = 1000
+_NAME_LIMIT = 63
+_NANOSECONDS = re.compile(r"[0-9]{1,19}", re.ASCII)
+_DURATION = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{1,9})?(?:h|ms|us|µs|ns|m|s))+", re.ASCII)
+_DURATION_PART = re.compile(r"([0-9.]+)(h|ms|us|µs|ns|m|s)", re.ASCII)
+_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+_RESTRICTED: Object = {
+    "allowPrivilegeEscalation": False,
+    "runAsNonRoot": True,
+    "runAsUser": _USER,
+    "runAsGroup": _USER,
+    "capabilities": {"drop": ["ALL"]},
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """Everything that a Job is made from, but the request. `account` is its ServiceAccount."""
+
+    image: BuiltImage
+    fetch: Fetch
+    settings: LegacySettings
+    builder: BuilderSettings = NO_SETTINGS
+    account: str = "default"
+
+
+def build_hash(request: DynamoNimRequest) -> str:
+    """A digest of all that decides on a build: the spec, and the annotations that do."""
+    kept = {key: request.metadata.annotations.get(key, "") for key in (REBUILD, FORCE, _BUILD_HASH)}
+    text = msgspec.json.encode((request.spec, kept), order="deterministic")
+    return hashlib.sha256(text).hexdigest()
+
+
+def job_name(request: DynamoNimRequest) -> str:
+    """The name of the Job for this state of the request, the same whenever it is asked for."""
+    suffix = f"-{build_hash(request)[:10]}"
+    stem = f"nim-build-{request.metadata.name}".replace(".", "-")[: _NAME_LIMIT - len(suffix)]
+    return stem.rstrip("-") + suffix
+
+
+def build_seconds(timeout: int | str | None) -> int | None:
+    """The longest duration of a build in whole seconds; None means: there is no limit.
+
+    Raises:
+        ValueError: it is neither an integer of nanoseconds nor a duration.
+    """
+    if timeout is None:
+        return None
+    text = str(timeout)
+    if _NANOSECONDS.fullmatch(text):
+        seconds = int(text) * _SECONDS["ns"]
+    elif _DURATION.fullmatch(text):
+        parts = _DURATION_PART.findall(text)
+        seconds = sum(float(number) * _SECONDS[unit] for number, unit in parts)
+    else:
+        raise ValueError(f'invalid duration "{text[:80]}" (expected for example 30m or 1h30m)')
+    return max(1, round(seconds))
+
+
+def build_job(request: DynamoNimRequest, build: Build) -> Object:
+    """The Job that builds the image of a request.
+
+    Raises:
+        ValueError: the tag or the timeout of the request is not one, or the engine has no image.
+    """
+    repository, version = tag_parts(request.spec.bento_tag)
+    labels = {
+        REQUEST: _label(request.metadata.name),
+        IS_BUILDER: "true",
+        REPOSITORY: _label(repository),
+        "yatai.ai/bento": _label(version),
+    }
+    deadline = build_seconds(request.spec.image_build_timeout)
+    rules = [
+        {
+            "action": "FailJob",
+            "onExitCodes": {"containerName": name, "operator": "In", "values": list(codes)},
+        }
+        for name, codes in FAILS_AT_ONCE.items()
+    ]
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": job_name(request),
+            "namespace": request.metadata.namespace,
+            "labels": {**labels, _SEPARATE: "false"},
+            "annotations": {HASH: build_hash(request)},
+        },
+        "spec": {
+            "completions": 1,
+            "parallelism": 1,
+            "backoffLimit": _RETRIES,
+            "ttlSecondsAfterFinished": _LIFETIME_SECONDS,
+            **({"activeDeadlineSeconds": deadline} if deadline else {}),
+            "podFailurePolicy": {"rules": rules},
+            "template": {
+                "metadata": _pod_metadata(request, build, labels),
+                "spec": _pod(request, build, labels),
+            },
+        },
+    }
+
+
+def _pod_metadata(request: DynamoNimRequest, build: Build, labels: dict[str, str]) -> Object:
+    common = build.builder.extra_pod_metadata
+    own = request.spec.image_builder_extra_pod_metadata or ExtraPodMetadata()
+    copied = {_BUILD_HASH: request.metadata.annotations.get(_BUILD_HASH, "")}
+    return {
+        "labels": common.labels | own.labels | labels,
+        "annotations": copied | common.annotations | own.annotations,
+    }
+
+
+def _pod(request: DynamoNimRequest, build: Build, labels: dict[str, str]) -> Object:
+    extra = pod_fields(request.spec.image_builder_extra_pod_spec or {})
+    volumes: list[Object] = [
+        {"name": "yatai", "emptyDir": {}},
+        {"name": "workspace", "emptyDir": {}},
+    ]
+    mounts: list[Object] = [
+        {"name": "yatai", "mountPath": "/yatai"},
+        {"name": "workspace", "mountPath": "/workspace"},
+    ]
+    if secret := build.image.secret:
+        items = [{"key": ".dockerconfigjson", "path": "config.json"}]
+        volumes.append({"name": secret, "secret": {"secretName": secret, "items": items}})
+        mounts.append({"name": secret, "mountPath": "/kaniko/.docker/"})
+    pod = build.builder.extra_pod_spec | extra
+    is_kaniko = build.settings.build_engine == "kaniko"
+    return {
+        **pod,
+        "affinity": _affinity(pod.get("affinity") or {}, labels),
+        "serviceAccountName": pod.get("serviceAccountName") or build.account,
+        "automountServiceAccountToken": False,
+        "restartPolicy": "Never",
+        **({} if is_kaniko else {"securityContext": {"fsGroup": _USER}}),
+        "initContainers": [_fetcher(request, build, mounts)],
+        "containers": [_builder(request, build, mounts)],
+        "volumes": [*volumes, *build.fetch.volumes],
+    }
+
+
+def _affinity(given: Object, labels: dict[str, str]) -> Object:
+    """The user's affinity, and a preference for the node where this request was built before."""
+    term = {
+        "weight": 100,
+        "podAffinityTerm": {
+            "labelSelector": {"matchLabels": {REQUEST: labels[REQUEST]}},
+            "topologyKey": "kubernetes.io/hostname",
+        },
+    }
+    near: Object = given.get("podAffinity") or {}
+    key = "preferredDuringSchedulingIgnoredDuringExecution"
+    return {**given, "podAffinity": {**near, key: [*near.get(key, ()), term]}}
+
+
+def _fetcher(request: DynamoNimRequest, build: Build, mounts: Sequence[Object]) -> Object:
+    settings, fetch = build.settings, build.fetch
+    if not settings.fetch_image:
+        raise ValueError(
+            "no image to fetch archives with: set INTERNAL_IMAGES_BENTO_DOWNLOADER at the operator to "
+            "the operator's own image"
+        )
+    environment = [
+        {"name": "AWS_EC2_METADATA_DISABLED", "value": "true"},
+        {"name": "SOURCE", "value": _escaped(fetch.document)},
+    ]
+    if fetch.is_store:
+        environment.append({"name": STORE_USER, "value": store_user(settings)})
+    words = [f"--into={_CONTEXT}", f"--dockerfile={request.spec.dockerfile or ''}"]
+    return {
+        "name": FETCHER,
+        "image": settings.fetch_image,
+        "command": ["dynamo-operator", "fetch"],
+        "args": [_escaped(each) for each in words],
+        "env": [*environment, *_environment(request, build)],
+        **({"envFrom": list(fetch.environment_from)} if fetch.environment_from else {}),
+        "resources": {
+            "requests": {"cpu": "100m", "memory": "1000Mi"},
+            "limits": {"cpu": "1000m", "memory": "3000Mi"},
+        },
+        "securityContext": {**_RESTRICTED, "readOnlyRootFilesystem": True},
+        "volumeMounts": [*mounts, *fetch.mounts],
+    }
+
+
+def _builder(request: DynamoNimRequest, build: Build, mounts: Sequence[Object]) -> Object:
+    settings, spec = build.settings, request.spec
+    image, command, arguments = _engine(request, build)
+    environment = [{"name": "DOCKER_CONFIG", "value": "/kaniko/.docker/"}]
+    resources = (
+        spec.image_builder_container_resources
+        or build.builder.default_image_builder_container_resources
+    )
+    return {
+        "name": BUILDER,
+        "image": image,
+        "imagePullPolicy": "Always",
+        "command": command,
+        "args": [_escaped(each) for each in arguments],
+        "env": [*environment, *_engine_environment(settings), *_environment(request, build)],
+        **({"resources": resources} if resources else {}),
+        **({"securityContext": context} if (context := _security(settings)) else {}),
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": list(mounts),
+    }
+
+
+def _environment(request: DynamoNimRequest, build: Build) -> Iterable[Object]:
+    """The administrator's variables, then the request's own, which win."""
+    return (*build.builder.extra_container_env, *request.spec.image_builder_extra_container_env)
+
+
+def _security(settings: LegacySettings) -> Object:
+    match settings.build_engine:
+        case "buildkit":
+            return {**_RESTRICTED, "readOnlyRootFilesystem": True}
+        case "buildkit-rootless":  # its user namespace needs what the profiles forbid
+            return {
+                "runAsUser": _USER,
+                "runAsGroup": _USER,
+                "seccompProfile": {"type": "Unconfined"},
+                "appArmorProfile": {"type": "Unconfined"},
+            }
+        case "kaniko":  # unpacks layers as root
+            return {}
+
+
+def _engine_environment(settings: LegacySettings) -> list[Object]:
+    if settings.build_engine == "kaniko":
+        value = "GGCR_EXPERIMENT_ESTARGZ"
+        return [{"name": value, "value": "1"}] if settings.estargz else []
+    if settings.build_engine == "buildkit":
+        return []
+    flags = ["--oci-worker-no-process-sandbox"]
+    if settings.estargz:
+        flags.append("--oci-worker-snapshotter=stargz")
+    return [{"name": "BUILDKITD_FLAGS", "value": " ".join(flags)}]
+
+
+def _engine(request: DynamoNimRequest, build: Build) -> tuple[str, list[str], list[str]]:
+    """The image, the command and the arguments of the builder."""
+    settings = build.settings
+    arguments = (*build.builder.build_args, *request.spec.build_args)
+    if settings.build_engine == "kaniko":
+        if not settings.kaniko_image:
+            raise ValueError("no image of kaniko: set INTERNAL_IMAGES_KANIKO at the operator")
+        words = _kaniko(request, build) + [f"--build-arg={each}" for each in arguments]
+        return settings.kaniko_image, ["/kaniko/executor"], [*words, *build.builder.builder_args]
+    options = [word for each in arguments for word in ("--opt", f"build-arg:{each}")]
+    words = [*_buildctl(request, build), *options, *build.builder.builder_args]
+    if settings.buildkit_url:
+        is_rootless = settings.build_engine == "buildkit-rootless"
+        image = settings.buildkit_rootless_image if is_rootless else settings.buildkit_image
+        return image, ["buildctl"], ["--addr", settings.buildkit_url, "build", *words]
+    if settings.build_engine == "buildkit":
+        raise ValueError("BUILDKIT_URL is not set: the engine buildkit needs a daemon")
+    return settings.buildkit_rootless_image, ["buildctl-daemonless.sh"], ["build", *words]
+
+
+def _buildctl(request: DynamoNimRequest, build: Build) -> list[str]:
+    settings, image = build.settings, build.image
+    file = PurePosixPath(request.spec.dockerfile or _DOCKERFILE)
+    insecure = "true" if image.is_insecure else "false"
+    output = f"type=image,name={image.pushed},push=true,registry.insecure={insecure}"
+    if settings.estargz:
+        output += ",oci-mediatypes=true,compression=estargz,force-compression=true"
+    words = ["--frontend", "dockerfile.v0", "--local", f"context={_CONTEXT}"]
+    words += ["--local", f"dockerfile={_CONTEXT}/{file.parent}", "--output", output]
+    if file.name != "Dockerfile":
+        words += ["--opt", f"filename={file.name}"]
+    if cache := settings.buildkit_cache_repository:
+        ref = f"type=registry,ref={cache}:buildcache"
+        exported = f"{ref},mode=max,compression=zstd,ignore-error=true"
+        words += ["--export-cache", exported, "--import-cache", ref]
+    return words
+
+
+def _kaniko(request: DynamoNimRequest, build: Build) -> list[str]:
+    settings, image = build.settings, build.image
+    cache = settings.kaniko_cache_repository or image.pushed.rpartition(":")[0]
+    mode = settings.kaniko_snapshot_mode
+    return [
+        f"--context={_CONTEXT}",
+        "--verbosity=info",
+        "--image-fs-extract-retry=3",
+        "--cache=false",
+        f"--cache-repo={cache}",
+        "--compressed-caching=false",
+        "--compression=zstd",
+        "--compression-level=-7",
+        f"--dockerfile={_CONTEXT}/{request.spec.dockerfile or _DOCKERFILE}",
+        f"--insecure={'true' if image.is_insecure else 'false'}",
+        f"--destination={image.pushed}",
+        *([f"--snapshot-mode={mode}"] if mode else []),
+    ]
+
+
+def _escaped(text: str) -> str:
+    """A text in which the kubelet expands no `$(NAME)`."""
+    return text.replace("$(", "$$(")
+
+
+def _label(text: str) -> str:
+    """A text as the value of a label: what is too long or not allowed there is hashed."""
+    if len(text) <= _NAME_LIMIT and re.fullmatch(
+        r"[A-Za-z0-9]([\w.-]*[A-Za-z0-9])?", text, re.ASCII
+    ):
+        return text
+    return hashlib.sha256(text.encode()).hexdigest()[:_NAME_LIMIT]

@@ -1,0 +1,290 @@
+"""What a request needs next, and what its status says of it. Pure: the controller reads and acts."""
+
+import base64
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum, StrEnum
+
+from dynamo_legacy.api.nim import DynamoNim
+from dynamo_legacy.api.nim_request import DynamoNimRequest
+from dynamo_legacy.build.job import (
+    BUILDER,
+    FETCHER,
+    FORCE,
+    HASH,
+    REBUILD,
+    build_hash,
+    job_name,
+)
+from dynamo_legacy.build.types import BuildJob, BuildPod
+from kube_runtime.kind import Object
+from kube_runtime.text import cut
+from kube_runtime.types.core import ContainerStatus, Terminated
+from kube_runtime.types.meta import Condition, condition
+
+RETRY_SECONDS = 60.0
+"""How soon a registry that gave no answer is asked again, unless it says when."""
+COMPRESSED = "zlib:"
+"""How a termination message begins that is compressed, in base64."""
+_MOST_OF_CONFIG = 1024**2
+_MOST_OF_LOG = 600
+"""Characters of a container's log in a condition."""
+
+
+class Reason(StrEnum):
+    """Reasons of a request's conditions."""
+
+    PROBING = "Probing"
+    BUILDING = "Building"
+    SUCCEEDED = "Succeeded"
+    BUILD_FAILED = "BuildFailed"
+    TIMEOUT = "Timeout"
+    SOURCE_UNAVAILABLE = "SourceUnavailable"
+    VALIDATION_FAILED = "ValidationFailed"
+    REGISTRY_UNREACHABLE = "RegistryUnreachable"
+
+
+class Next(Enum):
+    """The next step."""
+
+    PROBE = "ask the registry for the image"
+    BUILD = "create the Job"
+    WAIT = "wait for the Job"
+    RECORD = "write the DynamoNim"
+    NOTHING = "wait for a change of the request"
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What the registry says of an image. `error` is why it says nothing; "" if it answered."""
+
+    exists: bool = False
+    error: str = ""
+    retry_seconds: float = RETRY_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class BuildFacts:
+    """What a request depends on. `jobs` and `pods` are its own; None as `probe` means: not asked now."""
+
+    image: str
+    jobs: Sequence[BuildJob] = ()
+    pods: Sequence[BuildPod] = ()
+    nim: DynamoNim | None = None
+    probe: Probe | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BuildPlan:
+    """The next step and the status that belongs to it. `stale` are Jobs of earlier states of the request."""
+
+    step: Next
+    conditions: tuple[Condition, ...]
+    stale: tuple[BuildJob, ...] = ()
+    requeue_after_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Report:
+    """Writes the conditions of one request."""
+
+    request: DynamoNimRequest
+    facts: BuildFacts
+    stale: tuple[BuildJob, ...] = field(default=())
+
+    def plan(
+        self,
+        step: Next,
+        available: tuple[str, str, str],
+        building: tuple[str, str, str],
+        exists: bool | None,
+        requeue: float | None = None,
+    ) -> BuildPlan:
+        """The plan, with conditions from triples of status, reason and message."""
+        image = self.facts.image
+        found = [
+            self._condition("ImageBuilding", *building),
+            self._condition("DynamoNimAvailable", *available),
+        ]
+        if exists is not None:
+            text = image if exists else f"Image {image} is not exists"
+            status, reason = ("True", Reason.SUCCEEDED) if exists else ("False", building[1])
+            found.append(self._condition("ImageExists", status, reason, text))
+        if self.facts.probe is not None and not self.facts.probe.error:
+            there = self.facts.probe.exists
+            text = image if there else f"Image not exists: {image}"
+            found.append(
+                self._condition(
+                    "ImageExistsChecked", "True" if there else "False", Reason.PROBING, text
+                )
+            )
+        return BuildPlan(step, tuple(found), self.stale, requeue)
+
+    def _condition(self, type_: str, status: str, reason: str, message: str) -> Condition:
+        generation = self.request.metadata.generation
+        return Condition(type_, status, reason, message, observed_generation=generation)
+
+
+def plan_build(request: DynamoNimRequest, facts: BuildFacts) -> BuildPlan:
+    """What a request needs next, with the status that belongs to it."""
+    name, stale = job_name(request), _stale(request, facts.jobs)
+    report = _Report(request, facts, stale)
+    job = next((each for each in facts.jobs if each.metadata.name == name), None)
+    if job is not None:
+        return _of_job(report, job)
+    if _is_asked_for(request, facts.nim):
+        return _build(report, name)
+    known = condition(request.status.conditions, "ImageExists")
+    is_known = known is not None and known.status == "True" and known.message == facts.image
+    if is_known or (facts.probe is not None and facts.probe.exists):
+        return _recorded(report, "the image exists, nothing to build")
+    if facts.probe is None:
+        text = "Checking image exists"
+        waiting = ("Unknown", Reason.PROBING, text)
+        return report.plan(Next.PROBE, waiting, waiting, exists=None)
+    if facts.probe.error:
+        waiting = ("Unknown", Reason.REGISTRY_UNREACHABLE, facts.probe.error)
+        seconds = facts.probe.retry_seconds
+        return report.plan(Next.NOTHING, waiting, waiting, exists=None, requeue=seconds)
+    return _build(report, name)
+
+
+def refused(request: DynamoNimRequest, image: str, reason: Reason, text: str) -> BuildPlan:
+    """The plan for a request that cannot be built as it is, and why."""
+    report = _Report(request, BuildFacts(image))
+    return report.plan(Next.NOTHING, ("False", reason, text), ("False", reason, text), exists=None)
+
+
+def dynamo_nim(request: DynamoNimRequest, image: str, secret: str) -> Object:
+    """The DynamoNim of a request whose image exists."""
+    spec = request.spec
+    copied: Object = {
+        "serviceName": spec.service_name,
+        "context": {"bentomlVersion": spec.context.bentoml_version} if spec.context else None,
+        "models": [
+            {"tag": each.tag, "downloadUrl": each.download_url, "size": each.size}
+            for each in spec.models
+        ],
+        "imagePullSecrets": [{"name": secret}] if secret else None,
+    }
+    for each in copied["models"]:
+        for name in [name for name, value in each.items() if value is None]:
+            del each[name]
+    return {
+        "apiVersion": DynamoNim.KIND.api_version,
+        "kind": DynamoNim.KIND.name,
+        "metadata": {
+            "name": request.metadata.name,
+            "namespace": request.metadata.namespace,
+            "annotations": {HASH: build_hash(request)},
+        },
+        "spec": {"tag": spec.bento_tag, "image": image}
+        | {name: value for name, value in copied.items() if value},
+    }
+
+
+def fetched_config(pods: Sequence[BuildPod]) -> str:
+    """What the fetching container found of the graph's configuration, as text; "" if there is nothing."""
+    for pod in pods:
+        for each in pod.status.init_container_statuses:
+            ended = each.state.terminated
+            if each.name == FETCHER and ended is not None and ended.exit_code == 0:
+                return _expanded(ended.message)
+    return ""
+
+
+def _expanded(message: str) -> str:
+    """The text of a termination message, which the fetching program compresses if it is long."""
+    if not message.startswith(COMPRESSED):
+        return message
+    try:
+        packed = base64.b64decode(message.removeprefix(COMPRESSED), validate=True)
+        return zlib.decompressobj().decompress(packed, _MOST_OF_CONFIG).decode()
+    except (ValueError, zlib.error):
+        return ""  # it is of no build of ours
+
+
+def _is_asked_for(request: DynamoNimRequest, nim: DynamoNim | None) -> bool:
+    """Whether the user wants a build, whatever exists, and this state of the request has had none."""
+    annotations = request.metadata.annotations
+    is_forced = annotations.get(FORCE) == "true" or bool(annotations.get(REBUILD))
+    had = nim.metadata.annotations.get(HASH) if nim is not None else None
+    return is_forced and had != build_hash(request)
+
+
+def _stale(request: DynamoNimRequest, jobs: Sequence[BuildJob]) -> tuple[BuildJob, ...]:
+    name = job_name(request)
+    return tuple(each for each in jobs if each.metadata.name != name)
+
+
+def _build(report: _Report, name: str) -> BuildPlan:
+    text = f"Image building job {name} is waiting"
+    return report.plan(
+        Next.BUILD,
+        ("Unknown", Reason.BUILDING, "DynamoNim image is building"),
+        ("Unknown", Reason.BUILDING, text),
+        exists=False,
+    )
+
+
+def _recorded(report: _Report, text: str) -> BuildPlan:
+    return report.plan(
+        Next.RECORD,
+        ("True", Reason.SUCCEEDED, "DynamoNim is generated"),
+        ("False", Reason.SUCCEEDED, text),
+        exists=True,
+    )
+
+
+def _of_job(report: _Report, job: BuildJob) -> BuildPlan:
+    name = job.metadata.name
+    pods = [each for each in report.facts.pods if each.metadata.labels.get("job-name") == name]
+    if _is_true(job, "Complete"):
+        return _recorded(report, f"Image building job {name} is succeeded.")
+    failed = condition(job.status.conditions, "Failed")
+    if failed is not None and failed.status == "True":
+        is_late = failed.reason == "DeadlineExceeded"
+        words = "imageBuildTimeout is over" if is_late else _last_words(pods) or failed.message
+        text = f"Image building job {name} is failed." + (f" {words}" if words else "")
+        reason = Reason.TIMEOUT if is_late else Reason.BUILD_FAILED
+        said = ("False", reason, text)
+        return report.plan(Next.NOTHING, said, said, exists=False)
+    is_active = any(each.status.phase == "Running" for each in pods)
+    is_active = is_active or any(_has_begun(each) for each in pods)
+    text = f"Image building job {name} is {'running' if is_active else 'waiting'}"
+    return report.plan(
+        Next.WAIT,
+        ("Unknown", Reason.BUILDING, "DynamoNim image is building"),
+        ("True" if is_active else "Unknown", Reason.BUILDING, text),
+        exists=False,
+    )
+
+
+def _has_begun(pod: BuildPod) -> bool:
+    return any(each.state.terminated for each in pod.status.init_container_statuses)
+
+
+def _last_words(pods: Sequence[BuildPod]) -> str:
+    """The last line that a failed container left, with its name; "" if none left any."""
+    for pod in pods:
+        statuses: Sequence[ContainerStatus] = (
+            *pod.status.container_statuses,
+            *pod.status.init_container_statuses,
+        )
+        for each in statuses:
+            ended = each.state.terminated
+            if each.name in (BUILDER, FETCHER) and ended is not None and ended.exit_code:
+                return f"{each.name}: {_line(ended)}"
+    return ""
+
+
+def _line(ended: Terminated) -> str:
+    lines = [line for line in ended.message.splitlines() if line.strip()]
+    said = lines[-1].strip() if lines else ended.reason
+    return cut(f"{said} (exit code {ended.exit_code})", _MOST_OF_LOG)
+
+
+def _is_true(job: BuildJob, type_: str) -> bool:
+    found = condition(job.status.conditions, type_)
+    return found is not None and found.status == "True"

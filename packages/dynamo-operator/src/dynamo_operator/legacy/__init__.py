@@ -1,0 +1,1 @@
+"""Controllers of the older generation. Imported only with `--enable-legacy-kinds`."""

@@ -1,0 +1,317 @@
+"""`dynamo-operator fetch`: the archive of a build, unpacked into a folder. Builds run it before the builder.
+
+Its source is in the variable `SOURCE`, as JSON. The termination message is what the operator reads: the
+configuration of the graph if all went well, else why not, in one line. No credential is in either.
+"""
+
+import asyncio
+import base64
+import hashlib
+import os
+import shutil
+import sys
+import tarfile
+import zlib
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO, Final, NoReturn
+from urllib.parse import urljoin, urlsplit
+
+import aiohttp
+import msgspec
+import yaml
+
+from dynamo_graphs.files.yaml_depth import ShallowLoader
+from dynamo_legacy.api.nim_request import HttpSource, OciSource, PvcSource, S3Source, Source
+from dynamo_legacy.build.image import parse_reference
+from dynamo_legacy.build.plan import COMPRESSED
+from dynamo_legacy.build.source import (
+    CREDENTIALS,
+    HEADERS,
+    MOUNTED,
+    STORE_USER,
+    TOKEN_HEADER,
+    TOKEN_KEY,
+)
+from dynamo_legacy.names import GRAPH_CONFIG_KEY
+from dynamo_operator.legacy.registry import Registry, RegistryError, login_of, registry_session
+from kube_runtime.text import cut
+
+MOST_BYTES: Final = 20 * 1024**3
+"""Of an archive, and of what is in it."""
+MOST_FILES: Final = 200_000
+_MOST_OF_MESSAGE: Final = 4000
+"""Of the 4,096 bytes that the kubelet keeps of a termination message."""
+_MOST_OF_CONFIG: Final = 1024**2
+_TERMINATION_LOG: Final = Path("/dev/termination-log")
+_DOCKERFILE: Final = PurePosixPath("env/docker/Dockerfile")
+_CHUNK: Final = 1024**2
+_SILENCE_SECONDS: Final = 60.0
+PERMANENT, TEMPORARY = 42, 1
+"""Exit codes: what no second try changes, and the rest."""
+
+
+class BadArchive(Exception):
+    """What a second try would not change: the archive, or the request, is wrong."""
+
+
+class NotFetched(Exception):
+    """What a second try may change: a server did not give the archive."""
+
+
+def fetch(into: Path, dockerfile: str = "") -> None:
+    """Fetch and unpack the archive of a build. Builds run this.
+
+    Parameters
+    ----------
+    into
+        Folder for the files of the archive; it must not exist.
+    dockerfile
+        Path of the Dockerfile in the archive (default: env/docker/Dockerfile, else Dockerfile).
+    """
+    try:
+        source = msgspec.json.decode(os.environ["SOURCE"], type=Source)
+        with asyncio.Runner() as runner:
+            runner.run(_fetched(source, into))
+        _require_dockerfile(into, dockerfile)
+        _TERMINATION_LOG.write_text(graph_message(into), encoding="utf-8")
+    except (BadArchive, tarfile.TarError, msgspec.DecodeError) as error:
+        _end(error, PERMANENT)
+    except (NotFetched, RegistryError, aiohttp.ClientError, OSError, TimeoutError) as error:
+        _end(error, TEMPORARY)
+
+
+def _end(error: Exception, code: int) -> NoReturn:
+    text = cut(" ".join(str(error).split()), 500) or type(error).__name__
+    sys.stderr.write(f"error: {text}\n")
+    _TERMINATION_LOG.write_text(text, encoding="utf-8")
+    sys.exit(code)
+
+
+async def _fetched(source: Source, into: Path) -> None:
+    if source.config_map is not None:
+        _copied(Path(MOUNTED), into)
+        return
+    if source.pvc is not None and (folder := _mounted(source.pvc)).is_dir():
+        _copied(folder, into)
+        return
+    if source.pvc is not None:
+        with _mounted(source.pvc).open("rb") as archive:
+            unpack(archive, into)
+        return
+    archive_file = into.with_name("archive.tar")
+    try:
+        digest = await _downloaded(source, archive_file)
+        wanted = source.http.sha256 if source.http else None
+        if wanted and digest != wanted:
+            raise BadArchive(f"the archive has sha256 {digest}, expected {wanted}")
+        with archive_file.open("rb") as archive:
+            unpack(archive, into)
+    finally:
+        archive_file.unlink(missing_ok=True)
+
+
+def unpack(archive: BinaryIO, into: Path) -> None:
+    """Unpack a tar, compressed or not, by its first bytes.
+
+    Raises:
+        BadArchive: it is none, it is too large, or something in it leads out of the folder.
+    """
+    into.mkdir(parents=True)
+    size, count = 0, 0
+    try:
+        with tarfile.open(fileobj=archive, mode="r|*") as tar:
+            for member in tar:
+                size, count = size + member.size, count + 1
+                if size > MOST_BYTES or count > MOST_FILES:
+                    raise BadArchive(
+                        f"the archive is too large ({MOST_BYTES} bytes, {MOST_FILES} files at most)"
+                    )
+                tar.extract(member, into, filter="data")
+    except tarfile.FilterError as error:
+        raise BadArchive(f"the archive leads out of its folder: {error}") from error
+    except (tarfile.TarError, EOFError, zlib.error, UnicodeError) as error:
+        raise BadArchive(f"the archive cannot be read: {error}") from error
+
+
+def graph_message(folder: Path) -> str:
+    """The configuration of the graph as a termination message; "" if the archive has none that fits.
+
+    Raises:
+        BadArchive: it is not YAML.
+    """
+    file = next(
+        (each for each in sorted(folder.rglob(GRAPH_CONFIG_KEY)) if _is_inside(each, folder)), None
+    )
+    if file is None or file.stat().st_size > _MOST_OF_CONFIG:
+        return ""
+    try:
+        document = yaml.load(file.read_text(encoding="utf-8"), ShallowLoader)  # noqa: S506  # a safe loader
+    except (yaml.YAMLError, UnicodeError) as error:
+        raise BadArchive(f"{GRAPH_CONFIG_KEY}: {error}") from error
+    text = msgspec.json.encode(_reduced(document))
+    if len(text) > _MOST_OF_MESSAGE:
+        text = COMPRESSED.encode() + base64.b64encode(zlib.compress(text, 9))
+    return text.decode() if len(text) <= _MOST_OF_MESSAGE else ""
+
+
+_KEPT: Final = ("dynamo", "resources", "autoscaling", "workers")
+
+
+def _reduced(document: Any) -> Any:
+    """What the operator reads of the configuration; what is not of its shape stays, to be refused."""
+    if not isinstance(document, dict):
+        return document
+    services = document.get("services")
+    if isinstance(services, list):
+        services = [_reduced_service(each) for each in services]
+    both = {name: document.get(name) for name in ("service", "entry_service")}
+    return {**both, "services": services}
+
+
+def _reduced_service(service: Any) -> Any:
+    if not isinstance(service, dict):
+        return service
+    config = service.get("config")
+    if isinstance(config, dict):
+        config = {name: config[name] for name in _KEPT if name in config}
+    found = {name: service[name] for name in ("name", "dependencies") if name in service}
+    return {**found, "config": config}
+
+
+def _require_dockerfile(folder: Path, wanted: str) -> None:
+    """Have the Dockerfile where the builder looks for it."""
+    path = PurePosixPath(wanted) if wanted else _DOCKERFILE
+    if path.is_absolute() or ".." in path.parts:
+        raise BadArchive(f"dockerfile {wanted}: not inside of the archive")
+    file, usual = folder / path, folder / "Dockerfile"
+    if not wanted and not file.is_file() and usual.is_file():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(usual, file)
+    if not file.is_file() or not _is_inside(file, folder):
+        raise BadArchive(f"the archive has no {path}")
+
+
+def _is_inside(file: Path, folder: Path) -> bool:
+    return file.resolve().is_relative_to(folder.resolve()) and file.is_file()
+
+
+def _mounted(source: PvcSource) -> Path:
+    root = Path(MOUNTED)
+    found = (root / (source.path or "").lstrip("/")).resolve()
+    if not found.is_relative_to(root.resolve()) or not found.exists():
+        raise BadArchive(f"pvc.path {source.path}: not found on the volume")
+    return found
+
+
+def _copied(source: Path, into: Path) -> None:
+    """Copy a folder; links stay links, so that nothing from elsewhere comes in."""
+    hidden = shutil.ignore_patterns("..*")  # the kubelet's own folders of a ConfigMap
+    is_config = source == Path(MOUNTED) and (source / "..data").exists()
+    if not is_config:
+        shutil.copytree(source, into, symlinks=True)
+        return
+    shutil.copytree(source, into, ignore=hidden)
+
+
+async def _downloaded(source: Source, to: Path) -> str:
+    """Write the archive to a file, and return its SHA-256 in hex."""
+    if source.s3 is not None:
+        return await _written(_of_store(source.s3), to)
+    if source.oci is not None:
+        return await _of_registry(source.oci, to)
+    if source.http is not None:
+        return await _written(_of_url(source.http.url, _headers(source.http)), to)
+    raise BadArchive("the source is empty")
+
+
+async def _written(chunks: AsyncIterator[bytes], to: Path) -> str:
+    digest, size = hashlib.sha256(), 0
+    with to.open("wb") as file:
+        async for chunk in chunks:
+            size += len(chunk)
+            if size > MOST_BYTES:
+                raise BadArchive(f"the archive is too large ({MOST_BYTES} bytes at most)")
+            digest.update(chunk)
+            file.write(chunk)
+    return digest.hexdigest()
+
+
+def _headers(source: HttpSource) -> Mapping[str, str]:
+    folder = Path(HEADERS)
+    if source.header_secret_name:
+        files = [each for each in sorted(folder.iterdir()) if each.is_file()]
+        return {each.name: each.read_text(encoding="utf-8").strip() for each in files}
+    if user := os.environ.get(STORE_USER):
+        return {TOKEN_HEADER: f"{user}:{os.environ.get(TOKEN_KEY, '')}"}
+    return {}
+
+
+async def _of_url(url: str, headers: Mapping[str, str]) -> AsyncIterator[bytes]:
+    """The body behind a URL. A redirect to another host gets no headers of ours."""
+    timeout = aiohttp.ClientTimeout(
+        total=None, sock_connect=_SILENCE_SECONDS, sock_read=_SILENCE_SECONDS
+    )
+    async with aiohttp.ClientSession(timeout=timeout, trust_env=True) as session:
+        for _ in range(5):
+            async with session.get(url, headers=headers, allow_redirects=False) as answer:
+                if answer.status in (301, 302, 303, 307, 308) and "Location" in answer.headers:
+                    target = urljoin(url, answer.headers["Location"])
+                    if urlsplit(target).netloc != urlsplit(url).netloc:
+                        headers = {}
+                    url = target
+                    continue
+                if answer.status != 200:  # noqa: PLR2004
+                    raise NotFetched(f"{_shown(url)}: status {answer.status}")
+                async for chunk in answer.content.iter_chunked(_CHUNK):
+                    yield chunk
+                return
+    raise NotFetched(f"{_shown(url)}: too many redirects")
+
+
+def _shown(url: str) -> str:
+    """A URL without what may be a credential: user, password and query."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.hostname}{parts.path}"
+
+
+async def _of_registry(source: OciSource, to: Path) -> str:
+    """The one layer of an artifact."""
+    try:
+        reference = parse_reference(source.ref)
+    except ValueError as error:
+        raise BadArchive(str(error)) from error
+    config = Path(CREDENTIALS) / "config.json"
+    login = login_of(config.read_bytes(), reference.host) if config.is_file() else None
+    async with registry_session() as session:
+        registry = Registry(session, reference, source.insecure, login)
+        layers = (await registry.manifest()).get("layers") or []
+        if len(layers) != 1 or not isinstance(layers[0].get("digest"), str):
+            raise BadArchive(f"{source.ref}: expected one layer, found {len(layers)}")
+        digest: str = layers[0]["digest"]
+        found = await _written(_of_url(*registry.blob(digest)), to)
+    if digest != f"sha256:{found}":
+        raise BadArchive(f"{source.ref}: the layer has sha256 {found}, expected {digest}")
+    return found
+
+
+async def _of_store(source: S3Source) -> AsyncIterator[bytes]:
+    """An object of an S3-compatible store; credentials and region come from variables of AWS."""
+    from obstore.exceptions import BaseError
+    from obstore.store import S3Store
+
+    parts = urlsplit(source.uri)
+    endpoint = source.endpoint or (
+        "https://storage.googleapis.com" if parts.scheme == "gs" else None
+    )
+    options: dict[str, Any] = {"endpoint": endpoint} if endpoint else {}
+    if "AWS_ACCESS_KEY_ID" not in os.environ:
+        options["skip_signature"] = True
+    is_plain = bool(endpoint and endpoint.startswith("http://"))
+    store = S3Store(parts.netloc, client_options={"allow_http": is_plain}, **options)
+    try:
+        found = await store.get_async(parts.path.lstrip("/"))
+        async for chunk in found.stream(min_chunk_size=_CHUNK):
+            yield bytes(chunk)
+    except BaseError as error:
+        raise NotFetched(f"{source.uri}: {cut(str(error), 200)}") from error

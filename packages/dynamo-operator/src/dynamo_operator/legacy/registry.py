@@ -1,0 +1,259 @@
+"""A registry, as far as builds need it: whether an image exists, and the one layer of an artifact.
+
+Source: the distribution specification 1.1 (pull), and its token flow. No answer of a registry is trusted:
+sizes and times are bounded, and redirects take no credentials along.
+"""
+
+import asyncio
+import base64
+import ipaddress
+import re
+import socket
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final
+from urllib.parse import urlencode, urlsplit
+
+import aiohttp
+import msgspec
+from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.resolver import ThreadedResolver
+
+from dynamo_graphs.facts import registry_of_credential
+from dynamo_legacy.build.image import Reference
+from dynamo_legacy.build.plan import RETRY_SECONDS, Probe
+from kube_runtime.text import cut
+
+SECONDS: Final = 10.0
+"""How long a registry may take for all of one question."""
+_MOST_BYTES: Final = 4 * 1024 * 1024
+"""Of a manifest or token. Source: the limit that registries themselves set for manifests."""
+_MOST_RETRY_SECONDS: Final = 3600.0
+_MANIFESTS: Final = ", ".join(
+    f"application/vnd.{each}+json"
+    for each in (
+        "oci.image.manifest.v1",
+        "oci.image.index.v1",
+        "docker.distribution.manifest.v2",
+        "docker.distribution.manifest.list.v2",
+    )
+)
+_PARAMETER: Final = re.compile(r'([a-z]{1,20})="([^"]{0,2000})"', re.ASCII)
+_HUB: Final = ("docker.io", "registry-1.docker.io")
+
+
+class RegistryError(Exception):
+    """Why a registry did not give what it was asked for, in one line without credentials."""
+
+    def __init__(self, text: str, retry_seconds: float = RETRY_SECONDS) -> None:
+        super().__init__(text)
+        self.retry_seconds = retry_seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """Name and password of a registry; never shown."""
+
+    user: str
+    password: str
+
+    def __repr__(self) -> str:
+        return "Login(…)"
+
+    @property
+    def header(self) -> str:
+        """The value of `Authorization`."""
+        return "Basic " + base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
+
+
+def login_of(config: bytes, host: str) -> Login | None:
+    """What a Docker configuration (`config.json`) has for a host. None means: nothing, or it is not one."""
+    try:
+        auths: dict[str, dict[str, Any]] = msgspec.json.decode(config).get("auths", {})
+        for server, entry in auths.items():
+            if registry_of_credential(server) == host:
+                text = base64.b64decode(entry.get("auth", "")).decode()
+                user, _, password = text.partition(":")
+                return Login(entry.get("username") or user, entry.get("password") or password)
+    except (ValueError, AttributeError, TypeError):
+        return None
+    return None
+
+
+@asynccontextmanager
+async def registry_session(*, only_outside: bool = False) -> AsyncIterator[aiohttp.ClientSession]:
+    """A session for registries; `only_outside` of this machine, its link and its metadata service."""
+    resolver = _OutsideResolver() if only_outside else None
+    async with aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=8, force_close=True, resolver=resolver),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=SECONDS, sock_read=SECONDS),
+        trust_env=False,
+    ) as session:
+        yield session
+
+
+@dataclass(slots=True)
+class Registry:
+    """One repository of a registry."""
+
+    session: aiohttp.ClientSession
+    reference: Reference
+    is_insecure: bool = False
+    login: Login | None = None
+    only_outside: bool = False
+    _authorization: str = ""
+
+    async def probe(self) -> Probe:
+        """Whether the image exists. An error is part of the answer: no exception leaves this."""
+        try:
+            async with asyncio.timeout(SECONDS):
+                status, _ = await self._ask("HEAD", f"manifests/{self.reference.version}")
+        except RegistryError as error:
+            return Probe(error=str(error), retry_seconds=error.retry_seconds)
+        except TimeoutError:
+            return Probe(error=f"{self.reference.host}: no answer within {SECONDS:.0f} s")
+        return Probe(exists=status == HTTPStatus.OK)
+
+    async def manifest(self) -> dict[str, Any]:
+        """The manifest of the reference.
+
+        Raises:
+            RegistryError: the registry did not give it.
+        """
+        status, body = await self._ask("GET", f"manifests/{self.reference.version}")
+        if status == HTTPStatus.NOT_FOUND:
+            raise RegistryError(f"{self.reference.host}: {self.reference.repository} not found")
+        try:
+            found = msgspec.json.decode(body)
+        except ValueError as error:
+            raise RegistryError(f"{self.reference.host}: the manifest is not JSON") from error
+        if not isinstance(found, dict):
+            raise RegistryError(f"{self.reference.host}: the manifest is not an object")
+        return found
+
+    def blob(self, digest: str) -> tuple[str, Mapping[str, str]]:
+        """URL and headers of a blob, after the manifest was read."""
+        return self._url(f"blobs/{digest}"), self._headers(self._authorization)
+
+    async def _ask(self, method: str, path: str) -> tuple[int, bytes]:
+        """Status and body; of the statuses only 200 and 404.
+
+        Raises:
+            RegistryError: any other answer, or none.
+        """
+        self._refuse_inside(self.reference.host)
+        status, headers, body = await self._send(method, self._url(path), self._authorization)
+        if status == HTTPStatus.UNAUTHORIZED and not self._authorization:
+            self._authorization = await self._authorized(headers.get("WWW-Authenticate", ""))
+            status, headers, body = await self._send(method, self._url(path), self._authorization)
+        if status in (HTTPStatus.OK, HTTPStatus.NOT_FOUND):
+            return status, body
+        host = self.reference.host
+        match status:
+            case HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN:
+                raise RegistryError(
+                    f"{host}: status {status}, the credentials are missing or wrong"
+                )
+            case HTTPStatus.TOO_MANY_REQUESTS:
+                raise RegistryError(f"{host}: too many requests", _retry_after(headers))
+            case _:
+                raise RegistryError(f"{host}: status {status}", _retry_after(headers))
+
+    async def _authorized(self, challenge: str) -> str:
+        """What to send as `Authorization` after a challenge."""
+        scheme, _, rest = challenge.partition(" ")
+        basic = self.login.header if self.login else ""
+        if scheme.lower() != "bearer":
+            if not basic:
+                raise RegistryError(
+                    f"{self.reference.host}: it wants credentials, and none are set"
+                )
+            return basic
+        said = dict(_PARAMETER.findall(rest[:4000]))
+        realm = urlsplit(said.get("realm", ""))
+        if realm.scheme != "https" and not (self.is_insecure and realm.scheme == "http"):
+            raise RegistryError(f"{self.reference.host}: its token service is not https")
+        self._refuse_inside(realm.hostname or "")
+        query = {"service": said.get("service", "")}
+        query["scope"] = f"repository:{self.reference.repository}:pull"
+        url = f"{realm.geturl()}{'&' if realm.query else '?'}{urlencode(query)}"
+        status, _, body = await self._send("GET", url, basic)
+        try:
+            found = msgspec.json.decode(body) if status == HTTPStatus.OK else {}
+        except ValueError:
+            found = {}
+        token = found.get("token") or found.get("access_token") if isinstance(found, dict) else ""
+        if not isinstance(token, str) or not token:
+            raise RegistryError(f"{self.reference.host}: its token service answers {status}")
+        return f"Bearer {token}"
+
+    async def _send(
+        self, method: str, url: str, authorization: str
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        try:
+            async with self.session.request(
+                method, url, headers=self._headers(authorization), allow_redirects=False
+            ) as answer:
+                body = bytearray()
+                async for chunk in answer.content.iter_any():
+                    body += chunk
+                    if len(body) > _MOST_BYTES:
+                        raise RegistryError(f"{self.reference.host}: the answer is too large")
+                return answer.status, answer.headers, bytes(body)
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            text = cut(" ".join(str(error).split()), 200)
+            raise RegistryError(f"{self.reference.host}: {text or type(error).__name__}") from error
+
+    def _refuse_inside(self, host: str) -> None:
+        """Refuse an address that is written out; names are refused when they are resolved."""
+        if self.only_outside and not is_outside(host.rpartition("@")[2].split(":")[0].strip("[]")):
+            raise RegistryError(f"{self.reference.host}: the operator asks no such address")
+
+    def _url(self, path: str) -> str:
+        host, scheme = self.reference.host, "http" if self.is_insecure else "https"
+        address = _HUB[1] if host == _HUB[0] else host
+        return f"{scheme}://{address}/v2/{self.reference.repository}/{path}"
+
+    @staticmethod
+    def _headers(authorization: str) -> Mapping[str, str]:
+        found = {"Accept": _MANIFESTS}
+        return {**found, "Authorization": authorization} if authorization else found
+
+
+def is_outside(host: str) -> bool:
+    """Whether a host is not an address of this machine, of its link or its metadata service."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host.lower() != "localhost"
+    mapped = getattr(address, "ipv4_mapped", None) or address
+    return not (
+        mapped.is_loopback or mapped.is_link_local or mapped.is_multicast or mapped.is_unspecified
+    )
+
+
+class _OutsideResolver(AbstractResolver):
+    """Resolves names, and forgets addresses that a tenant has no business with."""
+
+    def __init__(self) -> None:
+        self._resolver = ThreadedResolver()
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        found = await self._resolver.resolve(host, port, family)
+        outside = [each for each in found if is_outside(each["host"])]
+        if found and not outside:
+            raise OSError(f"{host} is an address inside")
+        return outside
+
+    async def close(self) -> None:
+        await self._resolver.close()
+
+
+def _retry_after(headers: Mapping[str, str]) -> float:
+    said = headers.get("Retry-After", "")
+    return min(float(said), _MOST_RETRY_SECONDS) if said.isdecimal() and said else RETRY_SECONDS

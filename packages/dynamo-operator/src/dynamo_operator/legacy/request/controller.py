@@ -1,0 +1,198 @@
+"""Controller of DynamoNimRequest: a tag becomes an image, and the image a DynamoNim.
+
+A reconcile reads once (`read.py`), decides (`dynamo_legacy.build.plan`), acts, and reports. Only the step
+PROBE asks something outside of the cluster; its answer goes into the next decision and into the status.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from msgspec.structs import replace as with_fields
+
+from dynamo_legacy.api.nim import DynamoNim
+from dynamo_legacy.api.nim_request import DynamoNimRequest
+from dynamo_legacy.build.image import (
+    SHARED_MARKER,
+    BuiltImage,
+    built_image,
+    parse_reference,
+    registry_secret,
+)
+from dynamo_legacy.build.job import Build, build_job
+from dynamo_legacy.build.plan import (
+    BuildFacts,
+    BuildPlan,
+    Next,
+    Reason,
+    dynamo_nim,
+    fetched_config,
+    plan_build,
+    refused,
+)
+from dynamo_legacy.build.source import Fetch, SourceUnavailable, fetch_of, token_secret
+from dynamo_legacy.build.types import BuildJob, SharedSecret
+from dynamo_legacy.names import GRAPH_CONFIG, GRAPH_CONFIG_KEY
+from dynamo_legacy.settings import LegacySettings
+from dynamo_legacy.types import GraphConfigMap
+from dynamo_operator.legacy.request.probe import RegistryProbe
+from dynamo_operator.legacy.request.read import RequestSnapshot, pod_watch, read_request
+from dynamo_operator.reconcile.report import Reporter
+from kube_runtime.apply.applier import Applier
+from kube_runtime.apply.ownership import (
+    Controlled,
+    CreateOnly,
+    DesiredObjects,
+    Shared,
+    shared_watch,
+)
+from kube_runtime.apply.result import Applied, merge
+from kube_runtime.apply.writer import Writer
+from kube_runtime.cache.cache import Cache
+from kube_runtime.cache.informer import Watches
+from kube_runtime.controller.controller import DONE, Result
+from kube_runtime.kind import Key, Object
+from kube_runtime.types.meta import Resource
+
+_LABEL_LIMIT = 63
+
+
+@dataclass(frozen=True, slots=True)
+class ImageRequestController:
+    """Turns a DynamoNimRequest into an image and the DynamoNim that names it."""
+
+    writer: Writer
+    cache: Cache
+    applier: Applier
+    reporter: Reporter
+    settings: LegacySettings
+    probe: RegistryProbe = field(default_factory=RegistryProbe)
+
+    reconciles: ClassVar[type[Resource]] = DynamoNimRequest
+    owns: ClassVar[tuple[type[Resource], ...]] = (DynamoNim, BuildJob)
+
+    @property
+    def watches(self) -> tuple[Watches, ...]:
+        """What else is read: pods of Jobs, logins that requests share."""
+        return (pod_watch(self.cache), shared_watch(SharedSecret, self.reconciles.KIND))
+
+    async def reconcile(self, key: Key) -> Result:
+        """Have the image of a request, and its DynamoNim; the status shows its progress."""
+        request = self.cache.get(DynamoNimRequest, key)
+        if request is None or request.metadata.deletion_timestamp:
+            return DONE  # owner references: the API server deletes the rest
+        try:
+            image = built_image(request, self.settings)
+        except ValueError as error:
+            plan = refused(request, "", Reason.VALIDATION_FAILED, f"spec: {error}")
+            return await self._reported(request, plan, Applied())
+        snapshot = read_request(request, self.cache, self.settings)
+        facts = BuildFacts(image.name, snapshot.jobs, snapshot.pods, snapshot.nim)
+        plan = plan_build(request, facts)
+        if plan.step is Next.PROBE:
+            reference, is_own = parse_reference(image.pushed), image.is_own
+            answer = await self.probe.asked(
+                reference, self.settings, is_insecure=image.is_insecure, is_own=is_own
+            )
+            plan = plan_build(request, replace(facts, probe=answer))
+        await self._end_stale(request, plan)
+        plan, applied = await self._acted(request, plan, image, snapshot)
+        return await self._reported(request, plan, applied)
+
+    async def _acted(
+        self,
+        request: DynamoNimRequest,
+        plan: BuildPlan,
+        image: BuiltImage,
+        snapshot: RequestSnapshot,
+    ) -> tuple[BuildPlan, Applied]:
+        """What came of the plan's step, and the plan, which a refusal of the request replaces."""
+        logins = list(self._logins(request, image))
+        if plan.step is Next.RECORD:
+            nim = dynamo_nim(request, image.name, image.secret)
+            wanted: list[DesiredObjects] = [self._shared(logins), *_config(request, snapshot)]
+            return plan, await self.applier.apply(request, *wanted, Controlled([nim], (DynamoNim,)))
+        if plan.step is not Next.BUILD:
+            return plan, await self.applier.apply(request, *_config(request, snapshot))
+        made = self._job(request, image, snapshot)
+        if isinstance(made, BuildPlan):
+            return made, Applied()
+        job, fetch = made
+        shared = self._shared([*logins, *self._token(request, fetch)])
+        applied = await self.applier.apply(request, shared)
+        if applied.blocked:
+            return plan, applied
+        created = await self.applier.apply(request, CreateOnly([job], (BuildJob,)))
+        return plan, merge((applied, created))
+
+    def _job(
+        self, request: DynamoNimRequest, image: BuiltImage, snapshot: RequestSnapshot
+    ) -> tuple[Object, Fetch] | BuildPlan:
+        """The Job, and how it fetches the archive; or why there cannot be one."""
+        if snapshot.builder_error:
+            text = snapshot.builder_error
+            return refused(request, image.name, Reason.VALIDATION_FAILED, text)
+        try:
+            fetch = fetch_of(request, self.settings)
+            build = Build(image, fetch, self.settings, snapshot.builder, snapshot.account)
+            return build_job(request, build), fetch
+        except SourceUnavailable as error:
+            return refused(request, image.name, Reason.SOURCE_UNAVAILABLE, str(error))
+        except ValueError as error:
+            return refused(request, image.name, Reason.VALIDATION_FAILED, str(error))
+
+    async def _end_stale(self, request: DynamoNimRequest, plan: BuildPlan) -> None:
+        """Delete the Jobs of earlier states of the request, with their pods."""
+        for job in plan.stale:
+            if job.metadata.deletion_timestamp is None:
+                await self.writer.ensure_newest(request)
+                await self.writer.delete(BuildJob, job.key, uid=job.metadata.uid)
+
+    async def _reported(
+        self, request: DynamoNimRequest, plan: BuildPlan, applied: Applied
+    ) -> Result:
+        conditions = plan.conditions
+        if applied.blocked:
+            text = "; ".join(each.message for each in applied.blocked)
+            conditions = tuple(
+                with_fields(each, status="False", reason=Reason.BUILD_FAILED, message=text)
+                if each.type == "DynamoNimAvailable"
+                else each
+                for each in conditions
+            )
+        status: Object = {
+            "observedGeneration": request.metadata.generation,
+            "conditions": list(conditions),
+        }
+        return await self.reporter.applied(request, status, applied, plan.requeue_after_seconds)
+
+    def _logins(self, request: DynamoNimRequest, image: BuiltImage) -> Iterator[Object]:
+        if image.secret and not request.spec.docker_config_json_secret_name:
+            yield registry_secret(request.metadata.namespace, self.settings)
+
+    def _token(self, request: DynamoNimRequest, fetch: Fetch) -> Iterator[Object]:
+        if fetch.is_store:
+            yield token_secret(request.metadata.namespace, self.settings)
+
+    @staticmethod
+    def _shared(secrets: list[Object]) -> Shared:
+        return Shared(secrets, (SharedSecret,), SHARED_MARKER)
+
+
+def _config(request: DynamoNimRequest, snapshot: RequestSnapshot) -> Iterator[CreateOnly]:
+    """The configuration of the graph, as the build has found it in the archive."""
+    text = fetched_config(snapshot.pods)
+    if not text:
+        return
+    metadata = {
+        "name": request.metadata.name,
+        "namespace": request.metadata.namespace,
+        "labels": {GRAPH_CONFIG: request.metadata.name[:_LABEL_LIMIT].rstrip("-.")},
+    }
+    wanted: Object = {
+        "apiVersion": GraphConfigMap.KIND.api_version,
+        "kind": GraphConfigMap.KIND.name,
+        "metadata": metadata,
+        "data": {GRAPH_CONFIG_KEY: text},
+    }
+    yield CreateOnly([wanted], (GraphConfigMap,))

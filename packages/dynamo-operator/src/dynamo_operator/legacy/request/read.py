@@ -1,0 +1,100 @@
+"""What one reconcile of a DynamoNimRequest depends on, read from the cache once."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dynamo_legacy.api.nim import DynamoNim
+from dynamo_legacy.api.nim_request import DynamoNimRequest
+from dynamo_legacy.build.builder import CONFIG_MAP, NO_SETTINGS, BuilderSettings, builder_settings
+from dynamo_legacy.build.image import SHARED_MARKER
+from dynamo_legacy.build.job import BUILDER_ACCOUNT, IS_BUILDER
+from dynamo_legacy.build.types import (
+    BuilderAccount,
+    BuilderConfig,
+    BuildJob,
+    BuildPod,
+    SharedSecret,
+)
+from dynamo_legacy.settings import LegacySettings
+from kube_runtime.apply.result import controls
+from kube_runtime.cache.cache import Cache
+from kube_runtime.cache.informer import Informer, Watches
+from kube_runtime.kind import Key
+from kube_runtime.types.meta import Resource
+
+JOB_SELECTOR = f"{IS_BUILDER}=true"
+"""Our Jobs and their pods. An earlier operator's have the label too; its Jobs are waited for as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestSnapshot:
+    """The cluster as one request sees it.
+
+    Of `jobs` and `pods` there are those that the request controls, and those of these Jobs. `builder` are
+    the administrator's settings, and `builder_error` why they cannot be used.
+    """
+
+    jobs: tuple[BuildJob, ...]
+    pods: tuple[BuildPod, ...]
+    nim: DynamoNim | None
+    account: str
+    builder: BuilderSettings
+    builder_error: str = ""
+
+
+def read_request(
+    request: DynamoNimRequest, cache: Cache, settings: LegacySettings
+) -> RequestSnapshot:
+    """Everything that the reconcile of a request depends on, as it is now."""
+    namespace = request.metadata.namespace
+    jobs = tuple(each for each in cache.list(BuildJob, namespace) if controls(request, each))
+    uids = {each.metadata.uid for each in jobs}
+    pods = tuple(
+        each
+        for each in cache.list(BuildPod, namespace)
+        if each.metadata.controller is not None and each.metadata.controller.uid in uids
+    )
+    names = sorted(each.metadata.name for each in cache.list(BuilderAccount, namespace))
+    builder, error = NO_SETTINGS, ""
+    if settings.builder_namespace:
+        found = cache.get(BuilderConfig, Key(settings.builder_namespace, CONFIG_MAP))
+        try:
+            builder = builder_settings(found.data) if found is not None else NO_SETTINGS
+        except ValueError as problem:
+            error = str(problem)
+    return RequestSnapshot(
+        jobs=jobs,
+        pods=pods,
+        nim=cache.get(DynamoNim, request.key),
+        account=names[0] if names else "default",
+        builder=builder,
+        builder_error=error,
+    )
+
+
+def request_informers(namespace: str, settings: LegacySettings) -> Iterator[Informer[Resource]]:
+    """Informers of Jobs, pods, logins and ServiceAccounts of builds, by labels that only these have."""
+    yield Informer(BuildJob, namespace=namespace, labels=JOB_SELECTOR)
+    yield Informer(BuildPod, namespace=namespace, labels=JOB_SELECTOR)
+    yield Informer(SharedSecret, namespace=namespace, labels="=".join(SHARED_MARKER))
+    yield Informer(BuilderAccount, namespace=namespace, labels=f"{BUILDER_ACCOUNT}=true")
+    if settings.builder_namespace:
+        yield Informer(
+            BuilderConfig,
+            namespace=settings.builder_namespace,
+            fields=f"metadata.name={CONFIG_MAP}",
+        )
+
+
+def pod_watch(cache: Cache) -> Watches:
+    """What wakes a request when a pod of one of its Jobs changes."""
+
+    def keys(changed: Resource) -> Iterator[Key]:
+        owner = changed.metadata.controller
+        if owner is None:
+            return
+        job = cache.get(BuildJob, Key(changed.metadata.namespace, owner.name))
+        if job is not None and job.metadata.controller is not None:
+            yield Key(job.metadata.namespace, job.metadata.controller.name)
+
+    return Watches(BuildPod, keys)

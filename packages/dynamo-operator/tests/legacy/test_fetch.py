@@ -1,0 +1,322 @@
+"""Archives from each source, and what comes of hostile ones."""
+
+import asyncio
+import base64
+import gzip
+import hashlib
+import io
+import json
+import tarfile
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from aiohttp import web
+
+from dynamo_legacy.api.nim_request import (
+    ConfigMapSource,
+    HttpSource,
+    OciSource,
+    PvcSource,
+    S3Source,
+    Source,
+)
+from dynamo_legacy.build.plan import COMPRESSED
+from dynamo_legacy.graph_config import parse_graph_config
+from dynamo_operator.legacy import fetch as program
+from dynamo_operator.legacy.fetch import BadArchive, fetch, graph_message, unpack
+
+CONFIG = "service: graphs.disagg:Frontend\nservices:\n- name: Frontend\n  image: {a: b}\n"
+FILES = {"bento.yaml": CONFIG, "env/docker/Dockerfile": "FROM scratch\n", "src/a.py": "pass\n"}
+
+
+def tar(files: dict[str, str], *members: tarfile.TarInfo) -> bytes:
+    """An archive with these files and members."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        for name, text in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(text)
+            archive.addfile(member, io.BytesIO(text.encode()))
+        for each in members:
+            archive.addfile(each)
+    return buffer.getvalue()
+
+
+def link(name: str, target: str, type_: bytes = tarfile.SYMTYPE) -> tarfile.TarInfo:
+    """A link, or a device without a target."""
+    member = tarfile.TarInfo(name)
+    member.type, member.linkname = type_, target
+    return member
+
+
+@pytest.fixture
+def pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folders of a fetching container."""
+    for name in ("TERMINATION_LOG", "HEADERS", "CREDENTIALS", "MOUNTED"):
+        at = tmp_path / name.lower()
+        value = at if name == "TERMINATION_LOG" else str(at)
+        monkeypatch.setattr(program, f"_{name}" if name == "TERMINATION_LOG" else name, value)
+    (tmp_path / "workspace").mkdir()
+    return tmp_path
+
+
+def fetched(
+    pod: Path, source: Source, monkeypatch: pytest.MonkeyPatch, dockerfile: str = ""
+) -> str:
+    """Run the program, and return its termination message."""
+    monkeypatch.setenv("SOURCE", msgspec.json.encode(source).decode())
+    fetch(pod / "workspace" / "buildcontext", dockerfile)
+    return (pod / "termination_log").read_text()
+
+
+def failed(pod: Path, source: Source, monkeypatch: pytest.MonkeyPatch) -> tuple[object, str]:
+    """Run the program to its failure: its exit code and its termination message."""
+    with pytest.raises(SystemExit) as ended:
+        fetched(pod, source, monkeypatch)
+    return ended.value.code, (pod / "termination_log").read_text()
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[Any], str]]:
+    """Starts a web server in a thread, as the program has an event loop of its own; returns its URL."""
+    stops = []
+
+    def start(handler: Any) -> str:
+        loop, ready, address = asyncio.new_event_loop(), threading.Event(), []
+
+        async def serving() -> None:
+            app = web.Application()
+            app.router.add_route("*", "/{path:.*}", handler)
+            runner = web.AppRunner(app)
+            await runner.setup()
+            site = web.TCPSite(runner, "127.0.0.1", 0)
+            await site.start()
+            address.append(runner.addresses[0][1])
+            ready.set()
+            await stop.wait()
+            await runner.cleanup()
+
+        stop = asyncio.Event()
+        thread = threading.Thread(target=loop.run_until_complete, args=(serving(),))
+        thread.start()
+        ready.wait(10)
+
+        def end() -> None:
+            loop.call_soon_threadsafe(stop.set)
+            thread.join(10)
+            loop.close()
+
+        stops.append(end)
+        return f"http://127.0.0.1:{address[0]}"
+
+    yield start
+    for each in stops:
+        each()
+
+
+def answering(body: bytes) -> Any:
+    """A handler that gives the same body to everyone."""
+
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(body=body)
+
+    return answer
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_an_archive_behind_a_url_is_unpacked(
+    pod: Path, serve: Any, monkeypatch: pytest.MonkeyPatch, pack: Any
+) -> None:
+    body = pack(tar(FILES))
+    url = serve(answering(body)) + "/a.tar?token=secret"
+    digest = hashlib.sha256(body).hexdigest()
+    message = fetched(pod, Source(http=HttpSource(url=url, sha256=digest)), monkeypatch)
+    assert "Frontend" == parse_graph_config(message).services[0].name
+    context = pod / "workspace" / "buildcontext"
+    assert set(FILES) == {
+        str(each.relative_to(context)) for each in context.rglob("*") if each.is_file()
+    }
+
+
+def test_headers_come_from_files_and_stay_with_their_host(
+    pod: Path, serve: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+
+    async def elsewhere(request: web.Request) -> web.Response:
+        seen.append(request.headers.get("Authorization"))
+        return web.Response(body=tar(FILES))
+
+    other = serve(elsewhere)
+
+    async def redirecting(request: web.Request) -> web.Response:
+        seen.append(request.headers.get("Authorization"))
+        raise web.HTTPFound(f"{other}/b.tar")
+
+    (pod / "headers").mkdir()
+    (pod / "headers" / "Authorization").write_text("Bearer secret\n")
+    source = HttpSource(url=serve(redirecting) + "/a.tar", header_secret_name="h")
+    fetched(pod, Source(http=source), monkeypatch)
+    assert ["Bearer secret", None] == seen
+
+
+def test_an_object_of_a_store_is_asked_for_with_a_signature(
+    pod: Path, serve: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+
+    async def answer(request: web.Request) -> web.Response:
+        seen.append((request.path, request.headers.get("Authorization", "")[:16]))
+        return web.Response(
+            body=tar(FILES),
+            headers={"ETag": '"e"', "Last-Modified": "Mon, 23 Nov 2026 00:00:00 GMT"},
+        )
+
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "id")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "key")
+    source = S3Source(uri="s3://bucket/folder/key.tar", endpoint=serve(answer))
+    fetched(pod, Source(s3=source), monkeypatch)
+    assert [("/bucket/folder/key.tar", "AWS4-HMAC-SHA256")] == seen
+
+
+def test_the_layer_of_an_artifact_is_checked(
+    pod: Path, serve: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layer = gzip.compress(tar(FILES))
+    digest = f"sha256:{hashlib.sha256(layer).hexdigest()}"
+    given = [layer, b"another"]
+
+    async def answer(request: web.Request) -> web.Response:
+        if "/manifests/" in request.path:
+            return web.json_response({"layers": [{"digest": digest}]})
+        return web.Response(body=given.pop(0))
+
+    host = serve(answer).removeprefix("http://")
+    source = Source(oci=OciSource(ref=f"{host}/team/graph:1", insecure=True))
+    fetched(pod, source, monkeypatch)
+    (pod / "workspace" / "other").mkdir()
+    monkeypatch.setenv("SOURCE", msgspec.json.encode(source).decode())
+    with pytest.raises(SystemExit) as ended:
+        fetch(pod / "workspace" / "other" / "context")
+    assert 42 == ended.value.code
+
+
+def test_keys_of_a_config_map_are_files(pod: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = pod / "mounted" / "..2026"
+    data.mkdir(parents=True)
+    (data / "Dockerfile").write_text("FROM scratch\n")
+    (pod / "mounted" / "..data").symlink_to("..2026")
+    (pod / "mounted" / "Dockerfile").symlink_to("..data/Dockerfile")
+    assert "" == fetched(pod, Source(config_map=ConfigMapSource(name="m")), monkeypatch)
+    context = pod / "workspace" / "buildcontext"
+    assert "FROM scratch\n" == (context / "env/docker/Dockerfile").read_text()
+    assert ["Dockerfile", "env"] == sorted(each.name for each in context.iterdir())
+
+
+def test_a_volume_has_a_folder_or_an_archive(pod: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = pod / "mounted" / "graph"
+    folder.mkdir(parents=True)
+    (folder / "Dockerfile").write_text("FROM scratch\n")
+    source = PvcSource(claim_name="c", path="/graph")
+    assert "" == fetched(pod, Source(pvc=source), monkeypatch)
+    (pod / "mounted" / "a.tar").write_bytes(tar(FILES))
+    unpacked = pod / "workspace" / "second"
+    monkeypatch.setenv("SOURCE", json.dumps({"pvc": {"claimName": "c", "path": "a.tar"}}))
+    fetch(unpacked)
+    assert (unpacked / "src/a.py").is_file()
+
+
+@pytest.mark.parametrize("path", ["../../etc/passwd", "missing", "/../../"])
+def test_a_path_leads_out_of_no_volume(
+    pod: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    (pod / "mounted").mkdir()
+    source = Source(pvc=PvcSource(claim_name="c", path=path))
+    assert 42 == failed(pod, source, monkeypatch)[0]
+
+
+@pytest.mark.parametrize(
+    "member",
+    [
+        tarfile.TarInfo("../out"),
+        link("a", "/etc/passwd"),
+        link("a", "../../out"),
+        link("a", "../out", tarfile.LNKTYPE),
+        link("null", "", tarfile.CHRTYPE),
+    ],
+)
+def test_what_leads_out_of_the_folder_is_refused(tmp_path: Path, member: tarfile.TarInfo) -> None:
+    with pytest.raises(BadArchive, match="leads out of its folder"):
+        unpack(io.BytesIO(tar(FILES, member)), tmp_path / "in")
+    assert ["in"] == [each.name for each in tmp_path.iterdir()]
+
+
+def test_an_absolute_name_stays_in_the_folder(tmp_path: Path) -> None:
+    unpack(io.BytesIO(tar({"/etc/x": "a"})), tmp_path / "in")
+    assert (tmp_path / "in/etc/x").is_file()
+
+
+def test_too_many_bytes_and_files_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(program, "MOST_FILES", 2)
+    with pytest.raises(BadArchive, match="too large"):
+        unpack(io.BytesIO(tar(FILES)), tmp_path / "many")
+    monkeypatch.setattr(program, "MOST_BYTES", 1000)
+    with pytest.raises(BadArchive, match="too large"):
+        unpack(io.BytesIO(gzip.compress(tar({"zeros": "0" * 100_000}))), tmp_path / "bomb")
+
+
+@pytest.mark.parametrize("body", [b"", b"no tar at all", gzip.compress(tar(FILES))[:60]])
+def test_what_is_no_archive_is_said(tmp_path: Path, body: bytes) -> None:
+    with pytest.raises(BadArchive, match="cannot be read"):
+        unpack(io.BytesIO(body), tmp_path / "in")
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "text"), [(404, 1, "status 404"), (500, 1, "status 500")]
+)
+def test_a_server_without_the_archive_is_asked_again_by_the_job(
+    pod: Path, serve: Any, monkeypatch: pytest.MonkeyPatch, status: int, code: int, text: str
+) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(status=status)
+
+    url = serve(answer) + "/a.tar?sig=secret"
+    found = failed(pod, Source(http=HttpSource(url=url)), monkeypatch)
+    assert code == found[0]
+    assert text in found[1]
+    assert "secret" not in found[1]
+
+
+def test_another_digest_and_a_missing_dockerfile_fail_at_once(
+    pod: Path, serve: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = serve(answering(tar({"bento.yaml": CONFIG})))
+    wrong = Source(http=HttpSource(url=url, sha256="0" * 64))
+    code, text = failed(pod, wrong, monkeypatch)
+    assert (42, True) == (code, "sha256" in text)
+    code, text = failed(pod, Source(http=HttpSource(url=url)), monkeypatch)
+    assert (42, "the archive has no env/docker/Dockerfile") == (code, text)
+
+
+def test_a_large_configuration_is_compressed_and_a_huge_one_left_out(tmp_path: Path) -> None:
+    services = "".join(f"- {{name: Service{n}, config: {{workers: {n}}}}}\n" for n in range(200))
+    (tmp_path / "bento.yaml").write_text(f"services:\n{services}")
+    message = graph_message(tmp_path)
+    assert message.startswith(COMPRESSED)
+    assert 4000 >= len(message)
+    noise = base64.b64encode(hashlib.shake_256(b"a").digest(9000)).decode()
+    (tmp_path / "bento.yaml").write_text(f"services: [{{name: {noise!r}}}]")
+    assert "" == graph_message(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["[" * 10_000, "a: *b", "!!python/object:os.system {}"])
+def test_a_hostile_configuration_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "bento.yaml").write_text(text)
+    with pytest.raises(BadArchive, match=r"bento\.yaml"):
+        graph_message(tmp_path)

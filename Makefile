@@ -4,7 +4,7 @@ UV := .make/bin/uv
 RUN := $(UV) run --locked --no-sync
 # Each has a separate control plane, so that the CRDs and objects of one do not affect another.
 # Long ones first: two run at a time, and a long one should not run alone at the end.
-PARTS := tests/faults tests/adversary $(addprefix tests/cluster/,graph charts) tests/conformance $(addprefix tests/cluster/,journeys rollout takeover multinode requests models scaling admission controlplane tenancy kube permissions profiler grove api epp)
+PARTS := tests/faults tests/adversary $(addprefix tests/cluster/,graph charts) tests/conformance $(addprefix tests/cluster/,journeys rollout takeover multinode requests models scaling admission controlplane tenancy legacy kube permissions profiler grove api epp)
 JOBS ?= 2
 ENGINE ?= buildah
 IMAGE ?= dynamo-operator

@@ -14,13 +14,16 @@ MOST_LINES = 37_900
 OFFLINE = (
     "dynamo_operator.cli.copier",
     "dynamo_graphs.validation.schema",
+    "dynamo_legacy",
+    "dynamo_operator.legacy",
+    "dynamo_operator.process.legacy",
     "dynamo_profiler",
     "dynamoctl",
     "devcluster",
     "jsonschema_rs",
     "kube_runtime.client.kubeconfig",
 )
-"""What only developers, the command line or profiling Jobs need."""
+"""What only developers, the command line, profiling Jobs or the older generation need."""
 
 PROGRAM = """
 import json, sys
@@ -47,6 +50,6 @@ def test_a_running_operator_imports_no_more_lines_than_it_did() -> None:
     )
 
 
-def test_a_running_operator_imports_nothing_of_the_command_line() -> None:
+def test_a_running_operator_imports_nothing_of_the_command_line_or_the_older_generation() -> None:
     names = imported()
     assert [] == [each for each in OFFLINE if each in names]

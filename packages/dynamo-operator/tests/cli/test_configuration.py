@@ -195,6 +195,7 @@ def _sample(key: str) -> str:
         "workerLivenessFailures": "3",
         "workerDrainPeriod": "20s",
         "largestObjectBytes": "1000",
+        "legacyKinds": "true",
         "mpiSecretMade": "true",
         "groveTerminationDelay": "1m",
         "logging.level": "debug",

@@ -47,6 +47,15 @@ class Settings(Section, frozen=True, kw_only=True):
     webhooks: WebhookSettings = WebhookSettings()
     models: ModelSettings = ModelSettings()
     logging: LoggingSettings = LoggingSettings()
+    legacy_kinds: Annotated[
+        bool,
+        Setting(
+            "Reconcile the kinds of the older generation: DynamoDeployment, DynamoNimDeployment, "
+            "DynamoNimRequest.",
+            ("enable-legacy-kinds",),
+            environment="DYN_LEGACY_KINDS",
+        ),
+    ] = False
     kubeconfig: Annotated[
         str,
         Setting(

@@ -26,6 +26,7 @@ class LoggingSettings(Section, frozen=True, kw_only=True):
         Setting(
             "Log entries of this level and above.",
             ("log-level", "zap-log-level"),
+            environment="LOG_LEVEL",
             spelling=_level,
         ),
     ] = "info"

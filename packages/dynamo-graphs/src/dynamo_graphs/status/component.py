@@ -72,17 +72,14 @@ def refused_status(component: DynamoComponentDeployment, problems: Sequence[Prob
                 text,
                 observed_generation=generation,
             ),
-            *_availability(_unready(ComponentReason.VALIDATION_FAILED, text), generation),
-            *pause_over(component),
+            *_availability(component, _unready(ComponentReason.VALIDATION_FAILED, text)),
         ],
     }
 
 
 def expensive_status(component: DynamoComponentDeployment, text: str) -> Object:
     """The status of a component whose work was ended; what is known of its workload stays as it was."""
-    generation = component.metadata.generation
-    readiness = _unready(ComponentReason.TOO_EXPENSIVE, text)
-    return {"conditions": [*_availability(readiness, generation), *pause_over(component)]}
+    return {"conditions": _availability(component, _unready(ComponentReason.TOO_EXPENSIVE, text))}
 
 
 def unorchestrated_status(component: DynamoComponentDeployment, forbidden: str = "") -> Object:
@@ -90,11 +87,10 @@ def unorchestrated_status(component: DynamoComponentDeployment, forbidden: str =
 
     `forbidden` says what is installed and may not be used; "" means that nothing is installed.
     """
-    generation = component.metadata.generation
     reason = ComponentReason.API_FORBIDDEN if forbidden else ComponentReason.NO_ORCHESTRATOR
     readiness = _unready(reason, forbidden or NO_ORCHESTRATOR)
-    said = [_valid(generation), *_availability(readiness, generation), *pause_over(component)]
-    return {"conditions": said}
+    valid = _valid(component.metadata.generation)
+    return {"conditions": [valid, *_availability(component, readiness)]}
 
 
 def component_status(
@@ -114,11 +110,7 @@ def component_status(
         text = fitted([readiness.message, diagnosis.message], _MESSAGE_LIMIT)
         readiness = _unready(readiness.reason, text)
     status: Object = {
-        "conditions": [
-            _valid(generation),
-            *_availability(readiness, generation),
-            *pause_over(component),
-        ],
+        "conditions": [_valid(generation), *_availability(component, readiness)],
         "service": service_json(service) if service else None,
         **_selectors(component),
         "backendFramework": declared_or_detected(component.spec),
@@ -187,12 +179,13 @@ def _unready(reason: ComponentReason, message: str) -> Readiness:
     return Readiness(is_ready=False, reason=reason, message=message)
 
 
-def _availability(readiness: Readiness, generation: int) -> list[Condition]:
-    """`Available` and its twin `DynamoComponentReady`, which both say the same."""
-    status = "True" if readiness.is_ready else "False"
-    return [
+def _availability(component: DynamoComponentDeployment, readiness: Readiness) -> list[Condition]:
+    """`Available` and its twin `DynamoComponentReady`, which both say the same, and the end of a pause."""
+    status, generation = "True" if readiness.is_ready else "False", component.metadata.generation
+    said = [
         Condition(
             type_, status, readiness.reason, readiness.message, observed_generation=generation
         )
         for type_ in ("Available", "DynamoComponentReady")
     ]
+    return [*said, *pause_over(generation, component.status.conditions)]

@@ -123,7 +123,7 @@ def invalid_status(model: DynamoModel, problems: Sequence[Problem]) -> Object:
         "totalEndpoints": model.status.total_endpoints or 0,
         "conditions": [
             _condition(model, "Valid", "False", ModelReason.INVALID, text),
-            *pause_over(model),
+            *pause_over(model.metadata.generation, model.status.conditions),
         ],
     }
 
@@ -146,7 +146,7 @@ def model_status(model: DynamoModel, spec: DynamoModelSpec, seen: ObservedModel)
             _condition(model, "Valid", "True", *valid),
             _services_found(model, spec, seen),
             _endpoints_ready(model, spec, adapter, infos, seen, len(infos) - len(told)),
-            *pause_over(model),
+            *pause_over(model.metadata.generation, model.status.conditions),
         ],
     }
 

@@ -7,10 +7,8 @@ otherwise, so they have one of their own, which stays and says when the pause is
 from enum import StrEnum
 
 from dynamo_graphs.api import labels
-from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.model import DynamoModel
-from kube_runtime.types.meta import Condition, condition
+from kube_runtime.types.meta import Condition, Resource, condition
 
 _COMPONENT_TYPE = "Paused"
 
@@ -26,9 +24,7 @@ class PauseReason(StrEnum):
 _TEXT = f"{labels.PAUSED} is true: the operator writes nothing for this object"
 
 
-def paused_condition(
-    found: DynamoGraphDeployment | DynamoComponentDeployment | DynamoModel,
-) -> Condition:
+def paused_condition(found: Resource) -> Condition:
     """The condition while the object is paused."""
     generation = found.metadata.generation
     if isinstance(found, DynamoGraphDeployment):
@@ -42,11 +38,9 @@ def paused_condition(
     )
 
 
-def pause_over(found: DynamoComponentDeployment | DynamoModel) -> tuple[Condition, ...]:
-    """That a component or a model is not paused any more; empty if it never was."""
-    if condition(found.status.conditions, _COMPONENT_TYPE) is None:
+def pause_over(generation: int, conditions: tuple[Condition, ...]) -> tuple[Condition, ...]:
+    """That an object with these conditions is not paused any more; empty if it never was."""
+    if condition(conditions, _COMPONENT_TYPE) is None:
         return ()
-    generation = found.metadata.generation
-    what = "model" if isinstance(found, DynamoModel) else "component"
-    text, reason = f"Reconciliation of the {what} has resumed", PauseReason.COMPONENT_NOT_PAUSED
+    text, reason = "Reconciliation has resumed", PauseReason.COMPONENT_NOT_PAUSED
     return (Condition(_COMPONENT_TYPE, "False", reason, text, observed_generation=generation),)

@@ -70,13 +70,12 @@ def flags() -> Iterator[Flag]:
         "means `info` and `json`.",
         is_boolean=True,
     )
-    yield Flag(("enable-http2",), "", is_boolean=True, unused="the servers speak HTTP/1.1 only")
-    yield Flag(
-        ("virtual-service-supports-https",),
-        "",
-        is_boolean=True,
-        unused="no rendered object depends on it",
-    )
+    for name, reason in (
+        ("enable-http2", "the servers speak HTTP/1.1 only"),
+        ("istio-virtual-service-enabled", "name a gateway: `--istio-virtual-service-gateway`"),
+        ("virtual-service-supports-https", "no rendered object depends on it"),
+    ):
+        yield Flag((name,), "", is_boolean=True, unused=reason)
     yield Flag(("zap-stacktrace-level",), "", unused="only bugs are logged with a traceback")
 
 

@@ -15,6 +15,7 @@ from dynamo_operator.observability.metrics import register_scope
 from dynamo_operator.process.controllers import (
     Parts,
     control_graphs,
+    control_legacy_kinds,
     control_models,
     control_requests,
 )
@@ -95,7 +96,7 @@ def manager(
         client, cache, metrics=metrics, events=events, election=leads, is_excluded=scope.is_excluded
     )
     scope.join(built)
-    read = informers(settings.render)
+    read = informers(settings.render, with_legacy_kinds=settings.legacy_kinds)
     for each in read:
         built.inform(each)
     leases = [scope.holds_lease, *([leads.holds_lease] if leads else [])]
@@ -112,7 +113,7 @@ def manager(
         holds_lease=lambda namespace: holds_leases() and not scope.is_excluded(namespace),
         offload=Offload(workers, metrics),
     )
-    control_graphs(parts)
+    control_legacy_kinds(parts, control_graphs(parts))
     control_models(parts, dial)
     control_requests(parts)
     product_metrics.register(metrics.registry, cache)

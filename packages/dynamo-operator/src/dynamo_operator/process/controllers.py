@@ -71,8 +71,8 @@ class Parts:
         )
 
 
-def control_graphs(parts: Parts) -> None:
-    """Reconcile graphs, components and scaling adapters, and the keys of components of several nodes."""
+def control_graphs(parts: Parts) -> PodIndex:
+    """Reconcile graphs, components, scaling adapters, and keys of components of several nodes."""
     built, settings = parts.built, parts.settings.render
     applier, pods = parts.applier(), PodIndex(parts.cache)
     of_graphs = StatusRateLimit(
@@ -106,6 +106,7 @@ def control_graphs(parts: Parts) -> None:
     if makes_ssh_keys(settings):
         keys = SshKeyController(parts.writer, parts.cache, settings)
         built.control(keys, replace(parts.pace, hears_itself=True))
+    return pods
 
 
 def control_models(parts: Parts, dial: Callable[[str], str] | None) -> None:
@@ -139,6 +140,14 @@ def control_requests(parts: Parts) -> None:
     recorder = parts.events.recorder("dynamographdeploymentrequest")
     requests = RequestController(parts.cache, acts, recorder, StatusRateLimit())
     parts.built.control(requests, replace(parts.pace, hears_itself=True))
+
+
+def control_legacy_kinds(parts: Parts, pods: PodIndex) -> None:
+    """Reconcile the kinds of the older generation, unless they are off."""
+    if parts.settings.legacy_kinds:
+        from dynamo_operator.process.legacy import control
+
+        control(parts, pods)
 
 
 def lora_disabled_reason(settings: Settings, *, is_dialled: bool) -> str:

@@ -98,14 +98,15 @@ def unselected(settings: RenderSettings) -> dict[type[Resource], Selector]:
     }
 
 
-def informers(settings: RenderSettings) -> list[Informer[Any]]:
+def informers(settings: RenderSettings, *, with_legacy_kinds: bool = False) -> list[Informer[Any]]:
     """One informer for each kind that is read; of the restricted namespace only, if there is one."""
     namespace = settings.restricted_namespace
-    return [
-        *_always(settings),
-        *ssh_key_informers(settings),
-        *request_informers(namespace),
-    ]
+    chosen = [*ssh_key_informers(settings), *request_informers(namespace)]
+    if with_legacy_kinds:
+        from dynamo_operator.process.legacy import legacy_informers
+
+        chosen += legacy_informers(settings)
+    return [*_always(settings), *chosen]
 
 
 def _always(settings: RenderSettings) -> list[Informer[Any]]:

@@ -1,7 +1,6 @@
 """A paused object: its status reports that, and nothing else is done until the annotation is removed."""
 
 from dynamo_graphs.api import labels
-from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.model import DynamoModel
 from dynamo_graphs.status.pause import paused_condition
@@ -10,10 +9,11 @@ from kube_runtime.apply.writer import Writer
 from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.controller.events import Recorder
 from kube_runtime.kind import Object
+from kube_runtime.types.meta import Resource
 
 
 async def report_paused(
-    found: DynamoGraphDeployment | DynamoComponentDeployment | DynamoModel,
+    found: Resource,
     writer: Writer,
     recorder: Recorder,
 ) -> Result:

@@ -2,8 +2,6 @@
 
 from typing import TypeVar
 
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.pause import is_paused
 from dynamo_operator.reconcile.finalizer import without_finalizer
 from dynamo_operator.reconcile.pause import report_paused
@@ -13,8 +11,9 @@ from kube_runtime.cache.cache import Cache
 from kube_runtime.client.requests import Client
 from kube_runtime.controller.events import Recorder
 from kube_runtime.kind import Key
+from kube_runtime.types.meta import Resource
 
-T = TypeVar("T", DynamoGraphDeployment, DynamoComponentDeployment)
+T = TypeVar("T", bound=Resource)
 
 
 async def load_for_reconcile(

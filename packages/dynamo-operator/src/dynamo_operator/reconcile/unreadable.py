@@ -4,7 +4,8 @@ The object cannot be decoded. So it is read again as a bare object with its meta
 only, and nothing is done for it: its last readable spec is no longer what its owner wants.
 """
 
-from typing import ClassVar, TypeAlias
+from functools import cache
+from typing import NamedTuple
 
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
@@ -25,14 +26,11 @@ from kube_runtime.client.requests import Client
 from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.controller.events import Recorder
 from kube_runtime.errors import DecodeError, TooLarge
-from kube_runtime.kind import Key, Object
+from kube_runtime.kind import Key, Kind, Object
 from kube_runtime.text import cut
 from kube_runtime.types.meta import Condition, Resource, Struct
 
 _MESSAGE_LIMIT = 1024
-
-
-_Reason: TypeAlias = GraphReason | ComponentReason | ScalingReason | ModelReason | RequestReason
 
 
 class _BareStatus(Struct):
@@ -48,55 +46,39 @@ class _BareStatus(Struct):
 class _Bare(Resource):
     """An object without what it is about."""
 
-    REASON: ClassVar[_Reason]
-    TOO_LARGE: ClassVar[_Reason]
-    CONDITIONS: ClassVar[tuple[str, ...]]
-
     status: _BareStatus = _BareStatus()
 
 
-class _BareGraph(_Bare):
-    KIND = DynamoGraphDeployment.KIND
-    REASON = GraphReason.DECODE_FAILED
-    TOO_LARGE = GraphReason.TOO_LARGE
-    CONDITIONS = ("Ready",)
+class Words(NamedTuple):
+    """The conditions of a kind, and their reasons when an object cannot be read, or is too large."""
+
+    conditions: tuple[str, ...]
+    unreadable: str
+    too_large: str
 
 
-class _BareComponent(_Bare):
-    KIND = DynamoComponentDeployment.KIND
-    REASON = ComponentReason.DECODE_FAILED
-    TOO_LARGE = ComponentReason.TOO_LARGE
-    CONDITIONS = ("Available", "DynamoComponentReady")
-
-
-class _BareAdapter(_Bare):
-    KIND = DynamoGraphDeploymentScalingAdapter.KIND
-    REASON = ScalingReason.DECODE_FAILED
-    TOO_LARGE = ScalingReason.TOO_LARGE
-    CONDITIONS = ("Ready",)
-
-
-class _BareModel(_Bare):
-    KIND = DynamoModel.KIND
-    REASON = ModelReason.DECODE_FAILED
-    TOO_LARGE = ModelReason.TOO_LARGE
-    CONDITIONS = ("Valid",)
-
-
-class _BareRequest(_Bare):
-    KIND = DynamoGraphDeploymentRequest.KIND
-    REASON = RequestReason.UNREADABLE
-    TOO_LARGE = RequestReason.TOO_LARGE
-    CONDITIONS = ("Succeeded",)
-
-
-_BARE: dict[type[Resource], type[_Bare]] = {
-    DynamoGraphDeployment: _BareGraph,
-    DynamoComponentDeployment: _BareComponent,
-    DynamoGraphDeploymentScalingAdapter: _BareAdapter,
-    DynamoModel: _BareModel,
-    DynamoGraphDeploymentRequest: _BareRequest,
+WORDS: dict[type[Resource], Words] = {
+    DynamoGraphDeployment: Words(("Ready",), GraphReason.DECODE_FAILED, GraphReason.TOO_LARGE),
+    DynamoComponentDeployment: Words(
+        ("Available", "DynamoComponentReady"),
+        ComponentReason.DECODE_FAILED,
+        ComponentReason.TOO_LARGE,
+    ),
+    DynamoGraphDeploymentScalingAdapter: Words(
+        ("Ready",), ScalingReason.DECODE_FAILED, ScalingReason.TOO_LARGE
+    ),
+    DynamoModel: Words(("Valid",), ModelReason.DECODE_FAILED, ModelReason.TOO_LARGE),
+    DynamoGraphDeploymentRequest: Words(
+        ("Succeeded",), RequestReason.UNREADABLE, RequestReason.TOO_LARGE
+    ),
 }
+"""By kind. A process that serves others adds theirs."""
+
+
+@cache
+def _bare_type(kind: Kind) -> type[_Bare]:
+    """The kind without what its objects are about."""
+    return type(f"Bare{kind.name}", (_Bare,), {"KIND": kind})
 
 
 async def report_unreadable(
@@ -114,25 +96,29 @@ async def report_unreadable(
         NotFound: it is gone.
         OperatorError: not even its metadata and conditions could be read, or nothing could be written.
     """
-    bare = await client.get(_BARE[type_], key)
+    bare = await client.get(_bare_type(type_.KIND), key)
     if bare.metadata.deletion_timestamp:
         await without_finalizer(bare, writer)
         return DONE
     generation = bare.metadata.generation
     is_large = isinstance(error, TooLarge)
-    text, reason = f"Cannot read the object: {error.message}", bare.REASON
+    words = WORDS[type_]
+    text, reason = f"Cannot read the object: {error.message}", words.unreadable
     if is_large:
-        text, reason = f"Not processed: {error.message}. Running pods keep running.", bare.TOO_LARGE
+        text, reason = (
+            f"Not processed: {error.message}. Running pods keep running.",
+            words.too_large,
+        )
     text = cut(text, _MESSAGE_LIMIT)
     status: Object = {
         "conditions": [
             Condition(each, "False", reason, text, observed_generation=generation)
-            for each in bare.CONDITIONS
+            for each in words.conditions
         ]
     }
-    if isinstance(bare, _BareGraph):
+    if type_ is DynamoGraphDeployment:
         status["state"] = str(GraphState.FAILED)
-    if isinstance(bare, _BareModel):  # the schema wants both in every status
+    if type_ is DynamoModel:  # the schema wants both in every status
         status["readyEndpoints"] = bare.status.ready_endpoints or 0
         status["totalEndpoints"] = bare.status.total_endpoints or 0
     stop = Stop(status, "TooLarge" if is_large else "DecodeFailed", [text])

@@ -22,11 +22,4 @@ def pod(plan: ComponentPlan) -> Object:  # noqa: ARG001  # the shape of a role
 
 def service_ports() -> tuple[Object, ...]:
     """The port of the process's own status pages."""
-    return (
-        {
-            "name": "system",
-            "port": SYSTEM_PORT,
-            "targetPort": "system",
-            "protocol": "TCP",
-        },
-    )
+    return ({"name": "system", "port": SYSTEM_PORT, "targetPort": "system", "protocol": "TCP"},)

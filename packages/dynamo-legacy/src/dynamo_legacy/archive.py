@@ -1,0 +1,86 @@
+"""The archive of a tag: a tar, compressed or not, of which the configuration is read and nothing else.
+
+It comes from outside and may be anything. It is read once, as a stream, and written nowhere.
+"""
+
+import gzip
+import io
+import tarfile
+import zlib
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from dynamo_legacy.graph_config import MOST_BYTES
+from dynamo_legacy.names import GRAPH_CONFIG_KEY
+
+MOST_ARCHIVE_BYTES: Final = 512 * 1024 * 1024
+"""Of an archive, as it comes and unpacked."""
+MOST_MEMBERS: Final = 100_000
+_GZIP = b"\x1f\x8b"
+
+
+class ArchiveError(Exception):
+    """An archive that cannot be used; the message says why."""
+
+
+class Readable(Protocol):
+    """What an archive comes from."""
+
+    def read(self, size: int, /) -> bytes:
+        """Up to that many bytes; none at the end."""
+        ...
+
+
+def config_in(archive: Readable, check: Callable[[], None] = lambda: None) -> str:
+    """The text of the first file `bento.yaml` of an archive. `check` is called for each piece that is read.
+
+    Raises:
+        ArchiveError: it is not such an archive, or too large.
+        Exception: what `check` or reading raises.
+    """
+    source = io.BufferedReader(_Bounded(archive, check))
+    is_compressed = source.peek(len(_GZIP))[: len(_GZIP)] == _GZIP
+    stream = gzip.GzipFile(fileobj=source) if is_compressed else source
+    unpacked = io.BufferedReader(_Bounded(stream, check))
+    try:
+        with tarfile.open(fileobj=unpacked, mode="r|") as members:
+            return _first_config(members)
+    except (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError, UnicodeDecodeError) as error:
+        raise ArchiveError(f"not a tar archive: {error}") from error
+
+
+def _first_config(members: tarfile.TarFile) -> str:
+    for count, member in enumerate(members):
+        if count >= MOST_MEMBERS:
+            raise ArchiveError(f"the archive has more than {MOST_MEMBERS} members")
+        if not member.isreg() or member.name.rpartition("/")[2] != GRAPH_CONFIG_KEY:
+            continue
+        if member.size > MOST_BYTES:
+            raise ArchiveError(f"{member.name} is too large ({MOST_BYTES} bytes at most)")
+        file = members.extractfile(member)
+        if file is not None:
+            return file.read(MOST_BYTES).decode()
+    raise ArchiveError(f"the archive has no file {GRAPH_CONFIG_KEY}")
+
+
+class _Bounded(io.RawIOBase):
+    """A source that ends with an error when more than the allowed bytes have come from it."""
+
+    def __init__(self, source: Readable, check: Callable[[], None]) -> None:
+        super().__init__()
+        self._source, self._check, self._left = source, check, MOST_ARCHIVE_BYTES
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Fills the buffer as far as one read of the source does."""
+        self._check()
+        view = memoryview(buffer)
+        piece = self._source.read(len(view))
+        self._left -= len(piece)
+        if self._left < 0:
+            raise ArchiveError(f"the archive is too large ({MOST_ARCHIVE_BYTES} bytes at most)")
+        view[: len(piece)] = piece
+        return len(piece)

@@ -1,0 +1,108 @@
+"""The status of a DynamoDeployment."""
+
+from collections.abc import Iterable, Sequence
+
+from dynamo_graphs.status.pause import pause_over
+from dynamo_legacy.api.deployment import DynamoDeployment
+from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
+from dynamo_legacy.status.conditions import (
+    AVAILABLE,
+    EXPOSED,
+    MESSAGE_LIMIT,
+    READY,
+    WARNING,
+    DeploymentReason,
+    State,
+)
+from kube_runtime.apply.result import Blocked
+from kube_runtime.kind import Object
+from kube_runtime.text import cut, fitted
+from kube_runtime.types.meta import Condition, condition
+
+
+def unresolved_status(
+    deployment: DynamoDeployment, state: State, reason: DeploymentReason, text: str
+) -> Object:
+    """The status of a deployment whose components are not known; what runs stays as it is."""
+    ready = _condition(deployment, READY, "False", reason, cut(text, MESSAGE_LIMIT))
+    return {"state": str(state), "conditions": _conditions(deployment, ready)}
+
+
+def deployment_status(
+    deployment: DynamoDeployment,
+    components: Iterable[DynamoNimDeployment],
+    blocked: Sequence[Blocked],
+    urls: Sequence[str],
+    unknown_services: Sequence[str],
+) -> Object:
+    """The status after an apply: that of all components.
+
+    `urls` are the addresses at which components are reached from outside. `unknown_services` are overridden
+    and not in the graph.
+    """
+    state, ready = _readiness(deployment, components, blocked)
+    found = [ready, *_exposed(deployment, urls), *_warning(deployment, unknown_services)]
+    status: Object = {"state": str(state), "conditions": _conditions(deployment, *found)}
+    # The observed generation shows that nothing blocked that spec.
+    return status if blocked else {**status, "observedGeneration": deployment.metadata.generation}
+
+
+def is_ready(component: DynamoNimDeployment) -> bool:
+    """Whether a component runs its newest spec."""
+    available = condition(component.status.conditions, AVAILABLE)
+    is_current = component.status.observed_generation == component.metadata.generation
+    return is_current and available is not None and available.status == "True"
+
+
+def _readiness(
+    deployment: DynamoDeployment,
+    components: Iterable[DynamoNimDeployment],
+    blocked: Sequence[Blocked],
+) -> tuple[State, Condition]:
+    if blocked:
+        text = fitted([each.message for each in blocked], MESSAGE_LIMIT)
+        is_request = blocked[0].kind != DynamoNimDeployment.KIND.name
+        reason = DeploymentReason.REQUEST_NOT_SYNCED if is_request else DeploymentReason.NOT_SYNCED
+        return State.FAILED, _condition(deployment, READY, "False", reason, text)
+    waiting = sorted(each.metadata.name for each in components if not is_ready(each))
+    if waiting:
+        named = fitted(waiting, MESSAGE_LIMIT - 64, between=" ")
+        text = f"The following deployments are not ready: [{named}]"
+        reason = DeploymentReason.SOME_NOT_READY
+        return State.PENDING, _condition(deployment, READY, "False", reason, text)
+    text, reason = "All deployments are ready", DeploymentReason.ALL_READY
+    return State.SUCCESSFUL, _condition(deployment, READY, "True", reason, text)
+
+
+def _exposed(deployment: DynamoDeployment, urls: Sequence[str]) -> list[Condition]:
+    if urls:
+        text, reason = fitted(list(urls), MESSAGE_LIMIT), DeploymentReason.EXPOSED
+        return [_condition(deployment, EXPOSED, "True", reason, text)]
+    if condition(deployment.status.conditions, EXPOSED) is None:
+        return []
+    text, reason = "No component is reached from outside", DeploymentReason.NOT_EXPOSED
+    return [_condition(deployment, EXPOSED, "False", reason, text)]
+
+
+def _warning(deployment: DynamoDeployment, unknown_services: Sequence[str]) -> list[Condition]:
+    if unknown_services:
+        named = ", ".join(f"spec.services.{each}" for each in unknown_services)
+        text = cut(f"{named}: not found in the graph; ignored", MESSAGE_LIMIT)
+        reason = DeploymentReason.UNKNOWN_SERVICES
+        return [_condition(deployment, WARNING, "True", reason, text)]
+    if condition(deployment.status.conditions, WARNING) is None:
+        return []
+    text, reason = "All services are in the graph", DeploymentReason.NO_WARNING
+    return [_condition(deployment, WARNING, "False", reason, text)]
+
+
+def _condition(
+    deployment: DynamoDeployment, type_: str, status: str, reason: DeploymentReason, text: str
+) -> Condition:
+    generation = deployment.metadata.generation
+    return Condition(type_, status, reason, text, observed_generation=generation)
+
+
+def _conditions(deployment: DynamoDeployment, *reported: Condition) -> list[Condition]:
+    over = pause_over(deployment.metadata.generation, deployment.status.conditions)
+    return [*reported, *over]

@@ -1,0 +1,88 @@
+"""Archives of unknown origin: the configuration is found, and whatever is odd is refused."""
+
+import gzip
+import io
+import tarfile
+from collections.abc import Sequence
+
+import pytest
+
+from dynamo_legacy import archive
+from dynamo_legacy.archive import ArchiveError, config_in
+from dynamo_legacy.graph_config import MOST_BYTES
+
+
+def tar(*members: tuple[str, bytes], kind: bytes = tarfile.REGTYPE) -> bytes:
+    """An archive with these members, in this order."""
+    target = io.BytesIO()
+    with tarfile.open(fileobj=target, mode="w") as file:
+        for name, content in members:
+            member = tarfile.TarInfo(name)
+            member.type = kind
+            member.size = len(content) if kind == tarfile.REGTYPE else 0
+            file.addfile(member, io.BytesIO(content))
+    return target.getvalue()
+
+
+CONTENT = tar(("src/x.py", b"x" * 100_000), ("./bento.yaml", b"service: a"), ("bento.yaml", b"b"))
+
+
+class Trickle:
+    """A source that gives a few bytes at a time, as a network does."""
+
+    def __init__(self, content: bytes, sizes: Sequence[int]) -> None:
+        self._content, self._sizes, self._turn = io.BytesIO(content), sizes, 0
+
+    def read(self, size: int, /) -> bytes:
+        self._turn += 1
+        return self._content.read(min(size, self._sizes[self._turn % len(self._sizes)]))
+
+
+@pytest.mark.parametrize("content", [CONTENT, gzip.compress(CONTENT)])
+@pytest.mark.parametrize("sizes", [(1, 2, 700), (10**9,)])
+def test_the_first_configuration_is_read(content: bytes, sizes: Sequence[int]) -> None:
+    assert config_in(Trickle(content, sizes)) == "service: a"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "not a tar|no file"),
+        (b"<html>not found</html>" * 100, "not a tar"),
+        (tar(("a", b"b")), "the archive has no file bento.yaml"),
+        (tar(("bento.yaml", b""), kind=tarfile.SYMTYPE), "the archive has no file bento.yaml"),
+        (tar(("bento.yaml", b"#" * (MOST_BYTES + 1))), "bento.yaml is too large"),
+        (tar(("bento.yaml", b"\xff\xfe")), "not a tar"),
+        (CONTENT[:60_000], "not a tar"),
+        (gzip.compress(CONTENT)[:200], "not a tar"),
+        (b"\x1f\x8b" + b"x" * 600, "not a tar"),
+    ],
+)
+def test_anything_else_is_refused(content: bytes, message: str) -> None:
+    with pytest.raises(ArchiveError, match=message):
+        config_in(io.BytesIO(content))
+
+
+def test_what_unpacks_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "MOST_ARCHIVE_BYTES", 1_000_000)
+    bomb = gzip.compress(tar(("a", bytes(5_000_000)), ("bento.yaml", b"a: b")))
+    assert len(bomb) < 10_000
+    with pytest.raises(ArchiveError, match="too large"):
+        config_in(io.BytesIO(bomb))
+
+
+def test_many_members_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "MOST_MEMBERS", 3)
+    with pytest.raises(ArchiveError, match="more than 3 members"):
+        config_in(io.BytesIO(tar(*((str(each), b"") for each in range(5)))))
+
+
+def test_each_piece_is_checked() -> None:
+    class Late(Exception):
+        pass
+
+    def check() -> None:
+        raise Late
+
+    with pytest.raises(Late):
+        config_in(io.BytesIO(CONTENT), check)

@@ -1,0 +1,1 @@
+"""DynamoDeployment: its controller."""

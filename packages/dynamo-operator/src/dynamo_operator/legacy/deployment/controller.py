@@ -1,0 +1,178 @@
+"""Controller of DynamoDeployment: a tag becomes a graph, and the graph one component for each service.
+
+A reconcile reads once (`read.py`), finds the graph (`resolve.py`), decides, applies, and reports.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import msgspec
+
+from dynamo_graphs.render.network import ingress_host
+from dynamo_graphs.settings import RenderSettings
+from dynamo_legacy import names
+from dynamo_legacy.api.deployment import DynamoDeployment
+from dynamo_legacy.api.nim import DynamoNim, DynamoNimSpec
+from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
+from dynamo_legacy.api.nim_request import DynamoNimRequest
+from dynamo_legacy.generate import components, unknown_services
+from dynamo_legacy.settings import LegacySettings
+from dynamo_legacy.status.conditions import DeploymentReason, State
+from dynamo_legacy.status.deployment import deployment_status, unresolved_status
+from dynamo_legacy.translate import as_component
+from dynamo_legacy.types import GraphConfigMap
+from dynamo_operator.legacy.deployment.read import (
+    DeploymentInputs,
+    deployment_watches,
+    read_deployment,
+)
+from dynamo_operator.legacy.deployment.resolve import Resolution, Resolver
+from dynamo_operator.reconcile.offload import Offload
+from dynamo_operator.reconcile.preflight import load_for_reconcile
+from dynamo_operator.reconcile.report import NOTHING, Reporter
+from kube_runtime.apply.applier import Applier
+from kube_runtime.apply.ownership import Controlled, Shared, shared_watch
+from kube_runtime.apply.writer import Writer
+from kube_runtime.cache.cache import Cache
+from kube_runtime.cache.informer import Watches
+from kube_runtime.controller.controller import DONE, Result
+from kube_runtime.kind import Key, Object
+from kube_runtime.types.meta import Resource
+
+_MARKER = (names.SHARED_BY, "true")
+_SHARED: tuple[type[Resource], ...] = (DynamoNimRequest, GraphConfigMap)
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentController:
+    """Turns a DynamoDeployment into a build and a component for each service."""
+
+    writer: Writer
+    cache: Cache
+    applier: Applier
+    reporter: Reporter
+    resolver: Resolver
+    settings: RenderSettings
+    legacy: LegacySettings
+    offload: Offload
+
+    reconciles: ClassVar[type[Resource]] = DynamoDeployment
+    owns: ClassVar[tuple[type[Resource], ...]] = (DynamoNimDeployment,)
+
+    @property
+    def watches(self) -> tuple[Watches, ...]:
+        """What else is read: images, builds and configurations, also those that it shares."""
+        shared = (shared_watch(type_, self.reconciles.KIND) for type_ in _SHARED)
+        return (*deployment_watches(self.cache), *shared)
+
+    async def reconcile(self, key: Key) -> Result:
+        """Bring the components of a deployment to what it says, and its status to what they are."""
+        deployment = await load_for_reconcile(
+            *(DynamoDeployment, key),
+            cache=self.cache,
+            client=self.applier.client,
+            writer=self.writer,
+            recorder=self.reporter.recorder,
+        )
+        if deployment is None:
+            return DONE
+        return await self.offload.reconciled(deployment, self._reconcile, self._too_expensive)
+
+    async def _too_expensive(self, deployment: DynamoDeployment, text: str) -> None:
+        await self._stopped(deployment, DeploymentReason.UNDEFINED, text)
+
+    async def _reconcile(self, deployment: DynamoDeployment) -> Result:
+        try:
+            inputs = read_deployment(deployment, self.cache)
+        except ValueError as error:
+            text = f"spec.dynamoNim: {error}"
+            return await self._stopped(deployment, DeploymentReason.NO_CONFIG, text)
+        found = await self.resolver.resolve(deployment, inputs)
+        if found.graph is None:
+            return await self._unresolved(deployment, inputs, found)
+        try:
+            generate = (deployment, components, deployment, found.graph)
+            wanted = await self.offload.do(*generate, more_bytes=len(found.text))
+        except ValueError as error:
+            return await self._stopped(deployment, DeploymentReason.NOT_GENERATED, str(error))
+        applied = await self.applier.apply(
+            deployment,
+            self._shared(deployment, inputs, found),
+            Controlled(wanted, self.owns, decided_with=inputs.live),
+        )
+        children = applied.by_name(DynamoNimDeployment)
+        status = deployment_status(
+            deployment,
+            children.values(),
+            applied.blocked,
+            [url for each in children.values() for url in self._urls(each)],
+            unknown_services(deployment, found.graph),
+        )
+        return await self.reporter.applied(deployment, status, applied)
+
+    async def _stopped(
+        self, deployment: DynamoDeployment, reason: DeploymentReason, text: str
+    ) -> Result:
+        status = unresolved_status(deployment, State.FAILED, reason, text)
+        return await self.reporter.applied(deployment, status, NOTHING)
+
+    async def _unresolved(
+        self, deployment: DynamoDeployment, inputs: DeploymentInputs, found: Resolution
+    ) -> Result:
+        """End a reconcile that does not know the graph. A build may bring it; what runs stays."""
+        applied = NOTHING
+        if not self.legacy.endpoint:
+            applied = await self.applier.apply(deployment, self._shared(deployment, inputs, found))
+        reason = DeploymentReason.NO_CONFIG
+        status = unresolved_status(deployment, found.state, reason, found.problem)
+        return await self.reporter.applied(deployment, status, applied, found.again_seconds)
+
+    def _shared(
+        self, deployment: DynamoDeployment, inputs: DeploymentInputs, found: Resolution
+    ) -> Shared:
+        """What all deployments of a tag own together: the build, and what the store said of the graph.
+
+        A build of a user, and an image that no build has made, are left alone.
+        """
+        namespace = deployment.metadata.namespace
+        objects: list[Object] = []
+        if not _is_written_by_hand(inputs):
+            body = {"bentoTag": deployment.spec.dynamo_nim}
+            objects.append(_object(DynamoNimRequest, namespace, inputs.nim_name, spec=body))
+        if found.to_keep:
+            data = {names.GRAPH_CONFIG_KEY: found.text}
+            kept = _object(GraphConfigMap, namespace, inputs.config_name, data=data)
+            kept["metadata"]["labels"] = {names.GRAPH_CONFIG: inputs.nim_name[:63].rstrip("-.")}
+            objects.append(kept)
+        return Shared(objects, _SHARED, _MARKER)
+
+    def _urls(self, component: DynamoNimDeployment) -> list[str]:
+        """Where a component is reached from outside; none if it is not."""
+        ingress = as_component(component, DynamoNimSpec(), self.settings, self.legacy).spec.ingress
+        if ingress is None or not (
+            ingress.ingress_controller_class_name or ingress.virtual_service_gateway
+        ):
+            return []
+        scheme = "https" if ingress.tls and ingress.tls.secret_name else "http"
+        return [f"{scheme}://{ingress_host(ingress)}"]
+
+
+def _is_written_by_hand(inputs: DeploymentInputs) -> bool:
+    """Whether a user has written the build, or the image without a build."""
+    if inputs.request is not None:
+        return names.SHARED_BY not in inputs.request.metadata.labels
+    return inputs.image is not None and _builder(inputs.image) is None
+
+
+def _builder(image: DynamoNim) -> str | None:
+    controller = image.metadata.controller
+    return controller.name if controller and controller.kind == DynamoNimRequest.KIND.name else None
+
+
+def _object(type_: type[Resource], namespace: str, name: str, **content: Object) -> Object:
+    return {
+        "apiVersion": type_.KIND.api_version,
+        "kind": type_.KIND.name,
+        "metadata": {"name": name, "namespace": namespace},
+        **msgspec.to_builtins(content),
+    }

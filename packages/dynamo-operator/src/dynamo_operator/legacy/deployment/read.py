@@ -1,0 +1,84 @@
+"""What one reconcile of a DynamoDeployment depends on, read from the cache once."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import msgspec
+
+from dynamo_legacy import names
+from dynamo_legacy.api.deployment import DynamoDeployment
+from dynamo_legacy.api.nim import DynamoNim
+from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
+from dynamo_legacy.api.nim_request import DynamoNimRequest
+from dynamo_legacy.types import GraphConfigMap
+from dynamo_operator.reconcile.read import LiveObjects, live_objects
+from kube_runtime.cache.cache import Cache
+from kube_runtime.cache.informer import Watches
+from kube_runtime.kind import Key
+from kube_runtime.types.meta import Resource
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentInputs:
+    """The cluster as one deployment sees it.
+
+    `nim_name` is the name of its tag. `image` and `request` are the DynamoNim and the DynamoNimRequest of
+    that name; None if there is none. `config_name` is the ConfigMap that its configuration is read from,
+    `config` what it says; None if there is no such ConfigMap. `is_config_kept` is whether the operator has
+    written it. `live` are the components that it owns.
+    """
+
+    nim_name: str
+    config_name: str
+    config: str | None = None
+    is_config_kept: bool = False
+    image: DynamoNim | None = None
+    request: DynamoNimRequest | None = None
+    live: LiveObjects = field(default_factory=dict)
+
+
+def read_deployment(deployment: DynamoDeployment, cache: Cache) -> DeploymentInputs:
+    """Everything that the reconcile of a deployment depends on, as it is now.
+
+    Raises:
+        ValueError: its tag has no name.
+    """
+    namespace = deployment.metadata.namespace
+    nim_name = names.nim_name(deployment.spec.dynamo_nim)
+    config_name = deployment.metadata.annotations.get(names.GRAPH_CONFIG) or nim_name
+    config = cache.get(GraphConfigMap, Key(namespace, config_name))
+    return DeploymentInputs(
+        nim_name,
+        config_name,
+        _text(config) if config else None,
+        config is not None and names.SHARED_BY in config.metadata.labels,
+        cache.get(DynamoNim, Key(namespace, nim_name)),
+        cache.get(DynamoNimRequest, Key(namespace, nim_name)),
+        live_objects(deployment, cache, (DynamoNimDeployment,)),
+    )
+
+
+def deployment_watches(cache: Cache) -> tuple[Watches, ...]:
+    """What wakes deployments: images, builds and configurations of the names that they have."""
+
+    def of_tag(changed: Resource) -> Iterator[Key]:
+        for deployment in cache.list(DynamoDeployment, changed.metadata.namespace):
+            if changed.metadata.name in _names(deployment):
+                yield deployment.key
+
+    return tuple(Watches(each, of_tag) for each in (DynamoNim, DynamoNimRequest, GraphConfigMap))
+
+
+def _names(deployment: DynamoDeployment) -> tuple[str, ...]:
+    """The names of what a deployment reads; none if its tag is invalid."""
+    try:
+        nim_name = names.nim_name(deployment.spec.dynamo_nim)
+    except ValueError:
+        return ()
+    return nim_name, deployment.metadata.annotations.get(names.GRAPH_CONFIG, "")
+
+
+def _text(config: GraphConfigMap) -> str:
+    """What the ConfigMap says under the key of configurations; "" if it has no such key."""
+    found = msgspec.json.decode(config.data, type=dict[str, str])
+    return found.get(names.GRAPH_CONFIG_KEY, "")

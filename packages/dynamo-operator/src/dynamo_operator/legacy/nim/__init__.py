@@ -1,0 +1,1 @@
+"""DynamoNimDeployment: its controller."""

@@ -1,0 +1,148 @@
+"""Controller of DynamoNimDeployment: one service of a graph, one Deployment, the objects around it.
+
+A reconcile is that of a component of today (`dynamo_operator/component/controller.py`): it reads once,
+renders, applies, and reports.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from typing import ClassVar
+
+from dynamo_graphs.api import names
+from dynamo_graphs.facts import Facts
+from dynamo_graphs.settings import RenderSettings
+from dynamo_graphs.status.diagnosis import diagnose
+from dynamo_graphs.status.stop import Stop, too_expensive
+from dynamo_graphs.status.workload import NO_DEPLOYMENT, deployment_readiness
+from dynamo_graphs.types.istio import VirtualService
+from dynamo_legacy.api.nim import DynamoNimSpec
+from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
+from dynamo_legacy.render import claims, nim_parts, nim_plan
+from dynamo_legacy.rules import component_rules
+from dynamo_legacy.settings import LegacySettings
+from dynamo_legacy.status.nim import imageless_status, nim_status, refusal, stopped_status
+from dynamo_legacy.translate import as_component, claim_name
+from dynamo_operator.legacy.nim.read import NimInputs, nim_watches, read_nim
+from dynamo_operator.reconcile.exposure import component_exposure
+from dynamo_operator.reconcile.offload import Offload
+from dynamo_operator.reconcile.pods import PodIndex
+from dynamo_operator.reconcile.preflight import load_for_reconcile
+from dynamo_operator.reconcile.report import NOTHING, Reporter
+from dynamo_operator.reconcile.validation_cache import ValidationCache
+from kube_runtime.apply.applier import Applier
+from kube_runtime.apply.ownership import Controlled, CreateOnly
+from kube_runtime.apply.result import Applied
+from kube_runtime.apply.writer import Writer
+from kube_runtime.cache.cache import Cache
+from kube_runtime.cache.informer import Watches
+from kube_runtime.controller.controller import DONE, Result
+from kube_runtime.kind import Key, Object
+from kube_runtime.types.apps import Deployment
+from kube_runtime.types.autoscaling import HorizontalPodAutoscaler
+from kube_runtime.types.core import PersistentVolumeClaim, Service
+from kube_runtime.types.meta import Resource
+from kube_runtime.types.networking import Ingress
+
+
+@dataclass(frozen=True, slots=True)
+class NimController:
+    """Turns a DynamoNimDeployment into a Deployment with its Service, autoscaler, PVC and Ingress."""
+
+    writer: Writer
+    cache: Cache
+    applier: Applier
+    reporter: Reporter
+    pods: PodIndex
+    settings: RenderSettings
+    legacy: LegacySettings
+    offload: Offload
+    validated: ValidationCache = field(default_factory=ValidationCache)
+
+    reconciles: ClassVar[type[Resource]] = DynamoNimDeployment
+    owns: ClassVar[tuple[type[Resource], ...]] = (
+        Service,
+        Ingress,
+        VirtualService,
+        HorizontalPodAutoscaler,
+        Deployment,
+    )
+
+    @property
+    def watches(self) -> tuple[Watches, ...]:
+        """What else is read: images, builds, PVCs, marked ServiceAccounts, pods."""
+        return nim_watches(self.cache)
+
+    async def reconcile(self, key: Key) -> Result:
+        """Bring the objects of a component to what its spec says, and its status to what they are."""
+        nim = await load_for_reconcile(
+            *(DynamoNimDeployment, key),
+            cache=self.cache,
+            client=self.applier.client,
+            writer=self.writer,
+            recorder=self.reporter.recorder,
+        )
+        if nim is None:
+            return DONE
+        return await self.offload.reconciled(nim, self._reconcile, self._too_expensive)
+
+    async def _too_expensive(self, nim: DynamoNimDeployment, text: str) -> None:
+        await self.reporter.stopped(nim, too_expensive(stopped_status(nim, (text,)), text))
+
+    async def _reconcile(self, nim: DynamoNimDeployment) -> Result:
+        inputs = read_nim(nim, self.cache, self.pods, self.owns)
+        find = partial(component_rules, settings=self.settings, legacy=self.legacy)
+        if problems := await self.validated.problems_by(self.offload, nim, find):
+            return await self.reporter.stopped(nim, refusal(nim, problems))
+        if inputs.image is None:
+            status = imageless_status(nim, inputs.request)
+            return await self.reporter.applied(nim, status, NOTHING)
+        if stop := _without_claim(nim, inputs):
+            return await self.reporter.stopped(nim, stop)
+        applied = await self._applied(nim, inputs, inputs.image.spec)
+        found = applied.get(Deployment, names.workload_name(nim.metadata.name))
+        readiness = deployment_readiness(found) if found else NO_DEPLOYMENT
+        diagnosis = diagnose(inputs.pods, nodes=1, now=datetime.now(UTC))
+        status = nim_status(nim, inputs.request, readiness, applied.blocked, diagnosis)
+        return await self.reporter.applied(nim, status, applied, diagnosis.requeue_after_seconds)
+
+    async def _applied(
+        self, nim: DynamoNimDeployment, inputs: NimInputs, image: DynamoNimSpec
+    ) -> Applied:
+        """What came of applying the PVC of a component, and all that it controls."""
+        around, workloads = await self.offload.do(
+            *(nim, nim_objects, nim, image, inputs.facts, self.settings, self.legacy),
+            inputs.live_replicas,
+        )
+        component = as_component(nim, image, self.settings, self.legacy)
+        exposure = component_exposure(component, around, self.settings)
+        objects = (*exposure.wanted, *workloads)
+        return exposure.reported(
+            await self.applier.apply(
+                nim,
+                CreateOnly(claims(nim), (PersistentVolumeClaim,)),
+                Controlled(objects, self.owns, exposure.spared, decided_with=inputs.live),
+            )
+        )
+
+
+def nim_objects(  # what a worker process gets
+    nim: DynamoNimDeployment,
+    image: DynamoNimSpec,
+    facts: Facts,
+    settings: RenderSettings,
+    legacy: LegacySettings,
+    live_replicas: int | None,
+) -> Iterable[Sequence[Object]]:
+    """What is around the Deployment of a component, and the Deployment."""
+    return nim_parts(nim_plan(nim, image, facts, settings, legacy), nim, live_replicas)
+
+
+def _without_claim(nim: DynamoNimDeployment, inputs: NimInputs) -> Stop | None:
+    """The end of a reconcile whose PVC is missing and not to be created. None means: nothing is missing."""
+    wanted = nim.spec.pvc
+    if wanted is None or wanted.create or inputs.has_claim:
+        return None
+    text = f"PersistentVolumeClaim {claim_name(nim)} not found (spec.pvc.create is not true)"
+    return Stop(stopped_status(nim, (text,)), "PersistentVolumeClaimMissing", [text])

@@ -1,0 +1,106 @@
+"""What one reconcile of a DynamoNimDeployment depends on, read from the cache once."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+import msgspec
+
+from dynamo_graphs.api import labels, names
+from dynamo_graphs.facts import Facts
+from dynamo_legacy.api.nim import DynamoNim
+from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
+from dynamo_legacy.api.nim_request import DynamoNimRequest
+from dynamo_legacy.translate import claim_name
+from dynamo_legacy.types import ServicePodAccount
+from dynamo_operator.reconcile.pods import PodIndex
+from dynamo_operator.reconcile.read import LiveObjects, live_objects, read_facts
+from kube_runtime.cache.cache import Cache
+from kube_runtime.cache.informer import Watches
+from kube_runtime.kind import Key
+from kube_runtime.types.apps import Deployment, DeploymentSpec
+from kube_runtime.types.core import PersistentVolumeClaim, Pod
+from kube_runtime.types.meta import Resource
+
+
+@dataclass(frozen=True, slots=True)
+class NimInputs:
+    """The cluster as one component sees it.
+
+    `image` and `request` are the DynamoNim and the DynamoNimRequest that it names; None if there is none.
+    `live` are the objects that it owns, `live_replicas` those of its Deployment; None without one.
+    `has_claim` is whether its PVC exists. `pods` are those of its Deployment.
+    """
+
+    facts: Facts
+    image: DynamoNim | None
+    request: DynamoNimRequest | None
+    live: LiveObjects = field(default_factory=dict)
+    live_replicas: int | None = None
+    has_claim: bool = False
+    pods: tuple[Pod, ...] = ()
+
+
+def read_nim(
+    nim: DynamoNimDeployment, cache: Cache, pods: PodIndex, owns: Iterable[type[Resource]]
+) -> NimInputs:
+    """Everything that the reconcile of a component depends on, as it is now; it controls the kinds `owns`."""
+    namespace, name = nim.key
+    named = Key(namespace, nim.spec.dynamo_nim)
+    workload = names.workload_name(name)
+    live = live_objects(nim, cache, owns)
+    deployment = live.get((Deployment.KIND.name, Key(namespace, workload)))
+    return NimInputs(
+        facts=_facts(namespace, cache),
+        image=cache.get(DynamoNim, named),
+        request=cache.get(DynamoNimRequest, named),
+        live=live,
+        live_replicas=_replicas(deployment) if isinstance(deployment, Deployment) else None,
+        has_claim=cache.get(PersistentVolumeClaim, Key(namespace, claim_name(nim))) is not None,
+        pods=pods.of_workload(namespace, workload),
+    )
+
+
+def nim_watches(cache: Cache) -> tuple[Watches, ...]:
+    """What wakes components: images and builds of their name, PVCs, marked ServiceAccounts, pods."""
+
+    def of_image(changed: Resource) -> Iterator[Key]:
+        for nim in cache.list(DynamoNimDeployment, changed.metadata.namespace):
+            if nim.spec.dynamo_nim == changed.metadata.name:
+                yield nim.key
+
+    def of_claim(changed: Resource) -> Iterator[Key]:
+        for nim in cache.list(DynamoNimDeployment, changed.metadata.namespace):
+            if nim.spec.pvc is not None and claim_name(nim) == changed.metadata.name:
+                yield nim.key
+
+    def of_namespace(changed: Resource) -> Iterator[Key]:
+        yield from (
+            each.key for each in cache.list(DynamoNimDeployment, changed.metadata.namespace)
+        )
+
+    def of_pod(pod: Pod) -> Iterator[Key]:
+        namespace, found = pod.metadata.namespace, pod.metadata.labels
+        workload = cache.get(Deployment, Key(namespace, found.get(labels.SELECTOR, "")))
+        owner = workload.metadata.controller if workload else None
+        if owner is not None and owner.kind == DynamoNimDeployment.KIND.name:
+            yield Key(namespace, owner.name)
+
+    return (
+        Watches(DynamoNim, of_image),
+        Watches(DynamoNimRequest, of_image),
+        Watches(PersistentVolumeClaim, of_claim),
+        Watches(ServicePodAccount, of_namespace),
+        Watches(Pod, of_pod),
+    )
+
+
+def _facts(namespace: str, cache: Cache) -> Facts:
+    """The facts of the namespace, with the ServiceAccount that is marked in the words of that generation."""
+    facts = read_facts(namespace, cache)
+    marked = (each.metadata.name for each in cache.list(ServicePodAccount, namespace))
+    account = min(marked, default=facts.component_service_account)
+    return replace(facts, component_service_account=account)
+
+
+def _replicas(deployment: Deployment) -> int:
+    return msgspec.json.decode(deployment.spec, type=DeploymentSpec).replicas

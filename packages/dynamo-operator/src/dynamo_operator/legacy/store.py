@@ -1,0 +1,91 @@
+"""The store of archives that `YATAI_ENDPOINT` names, asked for the configuration of a tag.
+
+Only that address is ever connected to: redirects are refused, and nothing that an object or an answer says
+becomes a part of the host. The archive is read in a thread as it comes; the event loop and the disk see none
+of it.
+"""
+
+import asyncio
+import http.client
+import ssl
+import time
+from collections.abc import Callable
+from typing import Final
+from urllib.parse import quote, urlsplit
+
+from dynamo_legacy.archive import ArchiveError, config_in
+from dynamo_legacy.names import tag_parts
+from dynamo_legacy.settings import LegacySettings
+from kube_runtime.controller.places import worker_slot_released
+
+ANSWER_SECONDS: Final = 30.0
+"""How long the store may be silent."""
+TOTAL_SECONDS: Final = 90.0
+"""How long an archive may take: less than a reconcile may."""
+_AT_ONCE = 2
+_PORTS = {"http": http.client.HTTP_PORT, "https": http.client.HTTPS_PORT}
+
+
+class StoreError(Exception):
+    """The store has no such configuration, or does not answer; the message says which."""
+
+
+class ArchiveStore:
+    """Reads the configuration of tags from one store, two at a time."""
+
+    def __init__(self, settings: LegacySettings) -> None:
+        self._settings = settings
+        self._places = asyncio.Semaphore(_AT_ONCE)
+
+    async def graph_config(self, tag: str) -> str:
+        """The text of `bento.yaml` in the archive of a tag.
+
+        Raises:
+            StoreError: there is none, or the store could not be asked.
+        """
+        with worker_slot_released():
+            async with self._places:
+                return await asyncio.to_thread(self._fetched, tag)
+
+    def _fetched(self, tag: str) -> str:
+        repository, version = (quote(part, safe="") for part in tag_parts(tag))
+        endpoint = self._settings.endpoint.rstrip("/")
+        path = f"/api/v1/dynamo_nims/{repository}/versions/{version}/download"
+        what = f"GET {endpoint}{path}"
+        try:
+            return self._downloaded(what, f"{urlsplit(endpoint).path}{path}")
+        except (OSError, http.client.HTTPException) as error:
+            raise StoreError(f"{what}: {str(error) or type(error).__name__}") from error
+        except ArchiveError as error:
+            raise StoreError(f"{what}: {error}") from error
+
+    def _downloaded(self, what: str, path: str) -> str:
+        token, cluster = self._settings.api_token.reveal(), self._settings.cluster_name
+        headers = {"X-YATAI-API-TOKEN": f"yatai-image-builder:{cluster}:{token}"}
+        connection = self._connection()
+        try:
+            connection.request("GET", path, headers=headers)
+            answer = connection.getresponse()
+            if answer.status != http.client.OK:
+                raise StoreError(f"{what}: status {answer.status} {answer.reason}")
+            return config_in(answer, _until(time.monotonic() + TOTAL_SECONDS))
+        finally:
+            connection.close()
+
+    def _connection(self) -> http.client.HTTPConnection:
+        parts = urlsplit(self._settings.endpoint)
+        host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
+        if parts.scheme == "http":
+            return http.client.HTTPConnection(host, port, timeout=ANSWER_SECONDS)
+        context = ssl.create_default_context()
+        return http.client.HTTPSConnection(host, port, timeout=ANSWER_SECONDS, context=context)
+
+
+def _until(deadline: float) -> Callable[[], None]:
+    """What raises after that time, of the monotonic clock."""
+
+    def check() -> None:
+        if time.monotonic() > deadline:
+            raise ArchiveError(f"the archive has not come within {TOTAL_SECONDS:g} s")
+
+    return check

@@ -1,0 +1,103 @@
+"""The older generation in a running operator: what is read, and its controllers. Imported by its switch."""
+
+import os
+from functools import partial
+from typing import Any
+
+from dynamo_graphs.api import labels
+from dynamo_graphs.settings import RenderSettings
+from dynamo_legacy import names
+from dynamo_legacy.api.deployment import DynamoDeployment
+from dynamo_legacy.api.nim import DynamoNim
+from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
+from dynamo_legacy.api.nim_request import DynamoNimRequest
+from dynamo_legacy.settings import read_legacy_settings
+from dynamo_legacy.status.conditions import AVAILABLE, READY, DeploymentReason, NimReason
+from dynamo_legacy.types import GraphConfigMap, ServicePodAccount
+from dynamo_operator.legacy.deployment.controller import DeploymentController
+from dynamo_operator.legacy.deployment.resolve import Resolver
+from dynamo_operator.legacy.nim.controller import NimController
+from dynamo_operator.legacy.store import ArchiveStore
+from dynamo_operator.process.controllers import Parts
+from dynamo_operator.reconcile.pods import PodIndex
+from dynamo_operator.reconcile.report import Reporter
+from dynamo_operator.reconcile.transforms import strip_unowned
+from dynamo_operator.reconcile.unreadable import WORDS, Words
+from kube_runtime.apply.managed_fields import ManagedFieldsUpgrade
+from kube_runtime.apply.status_patch import StatusRateLimit
+from kube_runtime.cache.informer import Informer
+from kube_runtime.types.autoscaling import HorizontalPodAutoscaler
+from kube_runtime.types.meta import Resource
+
+_EARLIER_OPERATOR = "banzaicloud.com/last-applied"
+"""The annotation in which the operator of that generation kept what it had written."""
+
+
+_WORDS: dict[type[Resource], Words] = {
+    DynamoDeployment: Words((READY,), DeploymentReason.UNDEFINED, DeploymentReason.UNDEFINED),
+    DynamoNimDeployment: Words((AVAILABLE,), NimReason.RECONCILING, NimReason.RECONCILING),
+}
+
+
+def legacy_informers(settings: RenderSettings) -> list[Informer[Any]]:
+    """What is read beside what today's kinds need; Deployments and the like come with their watches."""
+    reconciled = (DynamoDeployment, DynamoNimDeployment, DynamoNimRequest, DynamoNim)
+    namespace, most = settings.restricted_namespace, settings.largest_object_bytes
+    return [
+        *(Informer(each, namespace=namespace, most_bytes=most) for each in reconciled),
+        Informer(
+            HorizontalPodAutoscaler,
+            namespace=namespace,
+            labels=labels.COMPONENT,
+            transform=strip_unowned,
+        ),
+        Informer(GraphConfigMap, namespace=namespace, labels=names.GRAPH_CONFIG),
+        Informer(
+            ServicePodAccount,
+            namespace=namespace,
+            labels=f"{names.COMPONENT_POD}=true",
+            transform=strip_unowned,
+        ),
+    ]
+
+
+def control(parts: Parts, pods: PodIndex) -> None:
+    """Reconcile the objects of these kinds.
+
+    Raises: ExceptionGroup of ConfigError, if their settings cannot be used.
+    """
+    legacy = read_legacy_settings(os.environ)
+    WORDS.update(_WORDS)
+    applier, settings = parts.applier(), parts.settings.render
+    applier.take_over = ManagedFieldsUpgrade(parts.client, parts.writer, _EARLIER_OPERATOR)
+    writer, cache, offload = parts.writer, parts.cache, parts.offload
+    reporter = partial(Reporter, writer)
+    of_nims = parts.events.recorder("dynamonimdeployment")
+    of_deployments = parts.events.recorder("dynamodeployment")
+    nims = NimController(
+        writer,
+        cache,
+        applier,
+        reporter(of_nims, StatusRateLimit(goal=AVAILABLE)),
+        pods,
+        settings,
+        legacy,
+        offload,
+    )
+    store = ArchiveStore(legacy) if legacy.endpoint else None
+    deployments = DeploymentController(
+        writer,
+        cache,
+        applier,
+        reporter(of_deployments, StatusRateLimit(goal=READY)),
+        Resolver(store, offload),
+        settings,
+        legacy,
+        offload,
+    )
+    parts.built.control(nims, parts.pace)
+    parts.built.control(deployments, parts.pace)
+    memories = (applier.forget, parts.events.forget, nims.validated.forget)
+    types: tuple[type[Resource], ...] = (*nims.owns, *deployments.owns, DynamoDeployment)
+    for type_ in types:
+        cache.subscribe_deleted(type_, *memories)

@@ -1,0 +1,212 @@
+"""DynamoDeployments on the real control plane: the printed example, edits, shared builds, failures."""
+
+import time
+
+import pytest
+
+from cluster.audit import Audit
+from cluster.conftest import ControlPlane
+from cluster.legacy.deployments import (
+    COMPONENT,
+    CONFIG,
+    DEPLOYMENT,
+    GRAPH,
+    IMAGE,
+    NIM,
+    REQUEST,
+    SERVICES,
+    condition_of,
+    disagg,
+    is_successful,
+    with_graph,
+    with_image,
+)
+from cluster.world import World
+from kube_runtime.types.apps import Deployment
+from kube_runtime.types.core import Service
+from kube_runtime.types.networking import Ingress
+
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
+
+NAMES = tuple(f"disagg-{each.lower()}" for each in SERVICES)
+
+
+def test_the_printed_example_runs_and_comes_to_rest(world: World, kinds: ControlPlane) -> None:
+    with_graph(world)
+    with_image(world)
+    world.create(DEPLOYMENT, disagg())
+    made = world.eventually(DEPLOYMENT, "disagg", is_successful)
+    assert condition_of(made, "Ready") == (
+        *("True", "all_deployments_are_ready", "All deployments are ready"),
+    )
+    assert condition_of(made, "EndpointExposed") == (
+        *("True", "EndpointExposed", "http://disagg-frontend.dev.example.com"),
+    )
+    assert tuple(each["metadata"]["name"] for each in world.list(COMPONENT)) == NAMES
+    for kind in (Deployment.KIND, Service.KIND):
+        assert tuple(each["metadata"]["name"] for each in world.list(kind)) == NAMES
+    [ingress] = world.list(Ingress.KIND)
+    assert ingress["spec"]["rules"][0]["host"] == "disagg-frontend.dev.example.com"
+    router = world.get(Deployment.KIND, "disagg-router")
+    assert router is not None
+    assert router["spec"]["replicas"] == 0
+    worker = world.get(Deployment.KIND, "disagg-vllmworker")
+    assert worker is not None
+    [container] = worker["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == IMAGE
+    assert [each["name"] for each in container["env"]] == [
+        "GLOBAL_ENV_VAR",
+        "SPECIFIC_ENV_VAR",
+        "PORT",
+        "YATAI_T_DEPLOYMENT_UID",
+        "YATAI_BENTO_DEPLOYMENT_NAME",
+        "YATAI_BENTO_DEPLOYMENT_NAMESPACE",
+        "NATS_SERVER",
+        "ETCD_ENDPOINTS",
+    ]
+    assert world.get(REQUEST, "frontend--jh2o6dqzpsgfued4") is None  # the image was there
+    audit = Audit(kinds.audit_log)
+    audit.falls_silent(world.namespace)
+    since = audit.now()
+    time.sleep(2)
+    assert audit.calls(namespace=world.namespace, since=since) == {}
+
+
+def test_an_edit_reaches_the_pods_and_a_service_that_left_is_removed(world: World) -> None:
+    with_graph(world)
+    with_image(world)
+    world.create(DEPLOYMENT, disagg())
+    world.eventually(DEPLOYMENT, "disagg", is_successful)
+    services = {"VllmWorker": {"replicas": 2}, "Processor": {"labels": {"team": "a"}}, "Typo": {}}
+    world.patch(DEPLOYMENT, "disagg", {"spec": {"services": services}})
+    edited = world.eventually(
+        DEPLOYMENT,
+        "disagg",
+        lambda it: is_successful(it) and bool(condition_of(it, "ConfigurationWarning")),
+    )
+    assert condition_of(edited, "ConfigurationWarning") == (
+        *("True", "unknown_services", "spec.services.Typo: not found in the graph; ignored"),
+    )
+    worker = world.eventually(
+        Deployment.KIND, "disagg-vllmworker", lambda it: it["spec"]["replicas"] == 2
+    )
+    world.eventually(
+        Deployment.KIND,
+        "disagg-processor",
+        lambda it: it["metadata"]["labels"].get("team") == "a",
+    )
+    without_router = GRAPH.partition("- name: Router")[0].replace(", {service: Router}", "")
+    name = "frontend--jh2o6dqzpsgfued4"
+    world.patch(CONFIG, name, {"data": {"bento.yaml": without_router}})
+    world.gone(COMPONENT, "disagg-router")
+    world.gone(Deployment.KIND, "disagg-router")
+    kept = world.get(Deployment.KIND, "disagg-vllmworker")
+    assert kept is not None
+    assert kept["metadata"]["uid"] == worker["metadata"]["uid"]
+
+
+def test_two_deployments_of_one_tag_share_a_build_and_one_may_go(world: World) -> None:
+    with_graph(world)
+    for name in ("one", "two"):
+        world.create(DEPLOYMENT, disagg(name))
+    request = world.eventually(
+        REQUEST,
+        "frontend--jh2o6dqzpsgfued4",
+        lambda it: len(it["metadata"].get("ownerReferences", ())) == 2,
+    )
+    assert request["spec"]["bentoTag"] == "frontend:jh2o6dqzpsgfued4"
+    assert not any(each.get("controller") for each in request["metadata"]["ownerReferences"])
+    with_image_of_build(world, request["metadata"]["uid"])
+    for name in ("one", "two"):
+        world.eventually(DEPLOYMENT, name, is_successful)
+    world.delete(DEPLOYMENT, "one")
+    world.gone(COMPONENT, "one-frontend")
+    world.patch(DEPLOYMENT, "two", {"spec": {"envs": [{"name": "A", "value": "b"}]}})
+    world.eventually(DEPLOYMENT, "two", is_successful)
+    assert world.get(REQUEST, "frontend--jh2o6dqzpsgfued4") is not None
+    assert world.get(NIM, "frontend--jh2o6dqzpsgfued4") is not None
+    world.delete(DEPLOYMENT, "two")
+    world.gone(REQUEST, "frontend--jh2o6dqzpsgfued4")
+    world.gone(NIM, "frontend--jh2o6dqzpsgfued4")
+
+
+def test_a_build_that_fails_is_reported_by_all(world: World) -> None:
+    with_graph(world)
+    world.create(DEPLOYMENT, disagg())
+    name = "frontend--jh2o6dqzpsgfued4"
+    world.eventually(REQUEST, name)
+    failed = {
+        "type": "DynamoNimAvailable",
+        "status": "False",
+        "reason": "BuildFailed",
+        "message": "Image building job nim-build is failed.",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    world.patch(REQUEST, name, {"status": {"conditions": [failed]}}, "status")
+    text = f"DynamoNimRequest {name}: Image building job nim-build is failed."
+    component = world.eventually(
+        COMPONENT, NAMES[0], lambda it: condition_of(it, "Available")[:1] == ("False",)
+    )
+    assert condition_of(component, "Available") == ("False", "Reconciling", text)
+    assert condition_of(component, "DynamoNimFound")[0] == "False"
+    assert condition_of(component, "DynamoNimRequestFound")[0] == "True"
+    found = world.eventually(DEPLOYMENT, "disagg", lambda it: bool(condition_of(it, "Ready")))
+    assert found["status"]["state"] == "pending"
+
+
+def test_without_a_graph_it_waits_and_says_for_what(world: World) -> None:
+    world.create(DEPLOYMENT, disagg())
+    found = world.eventually(DEPLOYMENT, "disagg", lambda it: bool(condition_of(it, "Ready")))
+    status, reason, text = condition_of(found, "Ready")
+    assert (found["status"]["state"], status) == ("pending", "False")
+    assert reason == "failed_to_get_the_DynamoNIMConfig"
+    assert text.startswith("ConfigMap frontend--jh2o6dqzpsgfued4 with the label")
+    with_graph(world, GRAPH.replace("service: PrefillWorker", "service: Missing"))
+    failed = world.eventually(DEPLOYMENT, "disagg", lambda it: it["status"]["state"] == "failed")
+    assert condition_of(failed, "Ready") == (
+        "False",
+        "failed_to_generate_the_DynamoNimDeployments",
+        "dependency Missing not found (service VllmWorker names it)",
+    )
+
+
+def test_an_image_and_services_are_enough(world: World) -> None:
+    with_image(world)
+    made = disagg()
+    made["metadata"]["annotations"] = {"nvidia.com/dynamo-tag": "graphs.agg:Frontend"}
+    made["spec"]["services"] = {"Frontend": {"replicas": 1}, "Worker": {"replicas": 0}}
+    world.create(DEPLOYMENT, made)
+    world.eventually(DEPLOYMENT, "disagg", is_successful)
+    found = world.get(Deployment.KIND, "disagg-frontend")
+    assert found is not None
+    [container] = found["spec"]["template"]["spec"]["containers"]
+    assert container["args"] == [
+        "cd src && uv run dynamo serve --service-name Frontend graphs.agg:Frontend"
+    ]
+
+
+def test_a_request_of_a_user_stays_the_users(world: World) -> None:
+    name = "frontend--jh2o6dqzpsgfued4"
+    spec = {"bentoTag": "frontend:jh2o6dqzpsgfued4", "downloadUrl": "https://example.com/a.tar"}
+    world.create(REQUEST, {"metadata": {"name": name}, "spec": spec})
+    with_graph(world)
+    world.create(DEPLOYMENT, disagg())
+    world.eventually(COMPONENT, NAMES[0], lambda it: bool(condition_of(it, "Available")))
+    found = world.get(REQUEST, name)
+    assert found is not None
+    assert found["spec"] == spec
+    assert "ownerReferences" not in found["metadata"]
+
+
+def with_image_of_build(world: World, uid: str) -> None:
+    """Write the image as the build of that uid does."""
+    owner = {
+        "apiVersion": REQUEST.api_version,
+        "kind": REQUEST.name,
+        "name": "frontend--jh2o6dqzpsgfued4",
+        "uid": uid,
+        "controller": True,
+    }
+    metadata = {"name": "frontend--jh2o6dqzpsgfued4", "ownerReferences": [owner]}
+    spec = {"tag": "frontend:jh2o6dqzpsgfued4", "image": IMAGE}
+    world.create(NIM, {"metadata": metadata, "spec": spec})

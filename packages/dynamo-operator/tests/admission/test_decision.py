@@ -7,6 +7,7 @@ import pytest
 
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.validation import lines
+from dynamo_graphs.validation.cluster_context import ClusterContext
 from dynamo_operator.admission.decision import decide
 from dynamo_operator.admission.json_path import scalars_at
 from dynamo_operator.admission.rules import Circumstances
@@ -199,3 +200,9 @@ def test_a_stored_object_over_the_limit_may_shrink_be_labelled_and_go_but_not_gr
 @pytest.mark.parametrize("metadata", [3, {"name": 3}, {"deletionTimestamp": {}}])
 def test_a_large_object_whose_metadata_cannot_be_read_is_refused(metadata: Any) -> None:
     assert not sized({**large(5000), "metadata": metadata, "spec": {"x": "y" * 5000}}).allowed
+
+
+def test_a_new_graph_is_validated_for_the_provider_that_its_controller_will_choose() -> None:
+    queued = labelled(graph(), annotations={"nvidia.com/kai-scheduler-queue": "not a queue"})
+    assert verdict(queued).allowed
+    assert not verdict(queued, surroundings=ClusterContext(grove_served=True)).allowed

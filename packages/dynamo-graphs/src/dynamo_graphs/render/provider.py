@@ -117,5 +117,5 @@ def is_available(name: str, facts: Facts) -> bool:
 
 
 def on_record(graph: DynamoGraphDeployment, facts: Facts) -> DynamoGraphDeployment:
-    """The graph as it will be once its provider is recorded, where there is nothing of it yet."""
+    """The graph with its provider on it, where no object of it is known."""
     return recorded(graph, workload_provider(graph, facts, ()))

@@ -24,6 +24,7 @@ _NOT_INSTALLED = (
 class ClusterContext:
     """The namespace of an object: its PVCs and the base models of its DynamoModels, by name.
 
+    `grove_served` decides the workload provider of a graph without one, as for its controller.
     `foreign_graphs` are the Dynamo namespaces and `foreign_hosts` the hosts of Ingresses of all other
     namespaces. None means: not known. `pools_withheld` says that the API of InferencePools is installed and
     may not be read; "" means that it is not so. `written_claims` has the access modes of PVCs, and
@@ -32,6 +33,7 @@ class ClusterContext:
 
     pools_served: bool | None = None
     pools_withheld: str = ""
+    grove_served: bool = False
     claims: Container[str] | None = None
     base_models: Container[str] | None = None
     foreign_graphs: Container[str] | None = None

@@ -11,7 +11,9 @@ from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.model import DynamoModel
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
+from dynamo_graphs.facts import Facts
 from dynamo_graphs.render.profiling_config import profiler_config_bytes
+from dynamo_graphs.render.provider import on_record
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.validation import Problem, update
 from dynamo_graphs.validation import model as models
@@ -56,6 +58,8 @@ class Rules(Generic[R]):
 
 
 def _graph_problems(graph: DynamoGraphDeployment, at: Circumstances) -> Iterator[Problem]:
+    facts = Facts(grove_served=at.surroundings.grove_served)
+    graph = on_record(graph, facts)  # as its controller validates it
     yield from graph_problems(graph, at.settings, at.most)
     if any(graph_size_problems(graph)):
         return  # the other rules are skipped then

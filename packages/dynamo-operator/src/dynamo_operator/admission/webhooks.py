@@ -1,7 +1,7 @@
 """Builds the webhooks from settings: servers, informers and a readiness probe."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Generic
@@ -9,7 +9,7 @@ from typing import Any, Generic
 from prometheus_client import CollectorRegistry
 
 from dynamo_graphs.api.model import DynamoModel
-from dynamo_graphs.api.optional_apis import INFERENCE_POOL, withheld_text
+from dynamo_graphs.api.optional_apis import GROVE, INFERENCE_POOL, withheld_text
 from dynamo_graphs.settings import Settings, WebhookSettings
 from dynamo_graphs.types.inference import InferencePool
 from dynamo_graphs.validation.cluster_context import ClusterContext
@@ -28,7 +28,7 @@ from dynamo_operator.admission.rotation import CertificateRotation
 from dynamo_operator.admission.rules import Circumstances
 from dynamo_operator.admission.server import WebhookServer
 from dynamo_operator.admission.shared_names import SharedNames, shared_names
-from dynamo_operator.reconcile.read import withheld
+from dynamo_operator.reconcile.read import serves, withheld
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Informer
 from kube_runtime.client.requests import Client
@@ -182,6 +182,7 @@ def cluster_context(cache: Cache, namespace: str, taken: SharedNames) -> Cluster
     return ClusterContext(
         pools_served=cache.serves(InferencePool) if cache.holds(InferencePool) else None,
         pools_withheld=withheld_text(withheld(cache), (INFERENCE_POOL,)),
+        grove_served=serves(cache, GROVE),
         claims=claims if cache.serves(PersistentVolumeClaim) else None,
         base_models=_BaseModels(cache, namespace) if cache.serves(DynamoModel) else None,
         foreign_graphs=taken.graphs.outside(namespace),
@@ -194,8 +195,8 @@ def copied(cache: Cache, namespace: str, taken: SharedNames) -> ClusterContext:
     known = cluster_context(cache, namespace, taken)
     claims = (each.metadata.name for each in cache.list(PersistentVolumeClaim, namespace))
     models = (each.spec.base_model_name for each in cache.list(DynamoModel, namespace) if each.spec)
-    return ClusterContext(
-        pools_served=known.pools_served,
+    return replace(
+        known,
         claims=None if known.claims is None else frozenset(claims),
         base_models=None if known.base_models is None else frozenset(models),
         foreign_graphs=frozenset(taken.graphs.names_outside(namespace)),

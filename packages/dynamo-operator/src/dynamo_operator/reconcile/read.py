@@ -69,8 +69,8 @@ def read_facts(namespace: str, cache: Cache) -> Facts:
     )
     return replace(
         beside,
-        istio_served=_serves(cache, ISTIO),
-        lws_served=_serves(cache, LEADER_WORKER_SET),
+        istio_served=serves(cache, ISTIO),
+        lws_served=serves(cache, LEADER_WORKER_SET),
         withheld=withheld(cache),
     )
 
@@ -85,7 +85,8 @@ def withheld(cache: Cache) -> dict[OptionalApi, tuple[Kind, ...]]:
     }
 
 
-def _serves(cache: Cache, api: OptionalApi) -> bool:
+def serves(cache: Cache, api: OptionalApi) -> bool:
+    """Whether all kinds of an optional API can be used."""
     return all(cache.serves(each) for each in _TYPES[api])
 
 
@@ -126,9 +127,9 @@ def read_facts_for_graph(
     namespace = graph.metadata.namespace
     return replace(
         read_facts(namespace, cache),
-        grove_served=_serves(cache, GROVE),
-        kai_served=_serves(cache, KAI),
-        inference_pools_served=_serves(cache, INFERENCE_POOL),
+        grove_served=serves(cache, GROVE),
+        kai_served=serves(cache, KAI),
+        inference_pools_served=serves(cache, INFERENCE_POOL),
         kai_queues=frozenset(each.metadata.name for each in cache.list(Queue)),
         claims=frozenset(
             each.metadata.name for each in cache.list(PersistentVolumeClaim, namespace)

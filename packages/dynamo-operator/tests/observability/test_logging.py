@@ -5,13 +5,23 @@ import json
 import logging
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
 import structlog
+from structlog.typing import EventDict
 
 from dynamo_graphs.settings import LogFormat, LoggingSettings, TimeFormat
-from dynamo_operator.observability.logging import REDACTED, configure, redacted, written
+from dynamo_operator.observability.logging import (
+    BURST,
+    REDACTED,
+    TEXT_LIMIT,
+    LinesPerObject,
+    configure,
+    redacted,
+    written,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -134,3 +144,63 @@ def test_times_are_written_as_zap_does(form: TimeFormat, expected: object) -> No
 
 def test_a_name_with_a_secret_in_its_middle_is_logged() -> None:
     assert re.search("hf-token", str(redacted(None, "", {"name": "hf-token-secret"})))
+
+
+def lines_about(
+    limit: LinesPerObject, key: str, count: int, method: str = "info"
+) -> list[EventDict]:
+    """The entries that are written of so many about one object."""
+    found = list[EventDict]()
+    for _ in range(count):
+        with suppress(structlog.DropEvent):
+            entry = {"event": "x", "namespace": "default", "key": key}
+            found.append(limit(None, method, entry))
+    return found
+
+
+def test_an_object_that_says_too_much_is_cut_short_and_others_are_not() -> None:
+    now = 0.0
+    limit = LinesPerObject(lambda: now)
+    assert BURST == len(lines_about(limit, "default/loud", BURST + 7))
+    assert 1 == len(lines_about(limit, "default/quiet", 1))
+    assert 1 == len(lines_about(limit, "default/loud", 1, "debug"))
+    now = 1.0
+    (line,) = lines_about(limit, "default/loud", 1)
+    assert 7 == line["dropped"]
+    now = 2.0
+    (line,) = lines_about(limit, "default/loud", 1)
+    assert "dropped" not in line
+
+
+def test_lines_about_no_object_are_never_dropped() -> None:
+    limit = LinesPerObject(lambda: 0.0)
+    for _ in range(2 * BURST):
+        assert limit(None, "info", {"event": "ready"})
+
+
+def test_an_object_that_says_too_much_is_cut_short_in_the_stream() -> None:
+    stream = io.StringIO()
+    configure(LoggingSettings(format="json"), stream)
+    for _ in range(BURST + 50):
+        structlog.get_logger("ours").info("x", key="default/loud")
+    assert BURST <= len(entries(stream)) < BURST + 50
+
+
+@pytest.mark.parametrize("form", ["json", "console"])
+def test_text_of_users_cannot_forge_lines_or_rule_a_terminal(form: LogFormat) -> None:
+    stream = io.StringIO()
+    configure(LoggingSettings(format=form), stream)
+    evil = 'x"\n{"level": "error"}\x1b[2J\u202e'
+    structlog.get_logger("ours").warning(evil, error=evil, conditions=[evil])
+    assert 1 == len(stream.getvalue().splitlines())
+    assert stream.getvalue().rstrip("\n").isprintable()
+    assert "\\u001b" not in stream.getvalue()
+
+
+def test_texts_are_cut() -> None:
+    stream = io.StringIO()
+    configure(LoggingSettings(format="json"), stream)
+    structlog.get_logger("ours").warning("w" * 10_000, error="e " * 10_000)
+    (line,) = entries(stream)
+    assert TEXT_LIMIT == len(line["message"])
+    assert len(line["error"]) <= TEXT_LIMIT

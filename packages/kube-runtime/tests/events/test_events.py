@@ -282,7 +282,7 @@ async def test_a_missing_permission_is_said_once_and_harms_nobody() -> None:
             for number in range(4):
                 world.happens("x", reason=f"Reason{number}")
             await asyncio.sleep(10)
-        assert ["event not written"] == [entry["event"] for entry in logs]
+        assert ["event not written"] == [each["event"] for each in logs if "error" in each]
         assert 1 == len(world.events)
         assert 3 == world.dropped("refused")
 
@@ -314,7 +314,7 @@ async def test_a_namespace_that_is_gone_is_no_news() -> None:
         with capture_logs() as logs:
             world.happens("x")
             await asyncio.sleep(1)
-        assert [] == logs
+        assert not [each for each in logs if each["event"] == "event not written"]
         assert 1 == world.dropped("namespace_gone")
 
 

@@ -72,7 +72,7 @@ async def serve(
     `on_stop` is called with the first one.
     """
     log = structlog.get_logger("setup")
-    log.info("starting", version=version(), namespace=settings.render.restricted_namespace or "*")
+    log.info("starting", version=version())
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
 

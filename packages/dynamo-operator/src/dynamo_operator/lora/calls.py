@@ -225,12 +225,10 @@ class ModelCalls:
         while run.calls:
             call = run.calls[0]
             reply = await self.call(key.namespace, run.endpoint.address, call)
-            if reply.ending is not Ending.DONE:
-                _log.warning(
-                    f"Failed to {call.verb} LoRA",
-                    model=str(key),
-                    pod=run.endpoint.pod_name,
-                    error=reply.message,
-                )
+            log = _log.bind(verb=call.verb, pod=run.endpoint.pod_name, model=str(key))
+            if reply.ending is Ending.DONE:
+                log.info("LoRA call done")
+            else:
+                log.warning("LoRA call failed", error=reply.message)
             run.endpoint = after(run.endpoint, call, reply, now=self.now())
             run.calls = run.calls[1:] if reply.ending is Ending.DONE else ()

@@ -2,14 +2,18 @@
 
 Libraries log through `logging`, we through structlog; both end in the same lines. In the fields of an
 entry, values of environment variables and of keys that sound secret are removed; and tracebacks come
-without local variables. The text of a message or of an error is written as it is: code that raises an error
-keeps secrets out of it.
+without local variables. Texts are cut and lose their control characters, since users and other programs
+write parts of them. Code that raises an error keeps secrets out of its text.
+
+Lines about one object are limited, so that one that fails again and again leaves the log readable.
 """
 
 import logging
 import re
 import time
-from collections.abc import Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TextIO
 
@@ -18,10 +22,24 @@ from structlog.tracebacks import ExceptionDictTransformer
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from dynamo_graphs.settings import LoggingSettings, TimeFormat
+from kube_runtime.commandline.errors import visible
+from kube_runtime.text import cut
 
 REDACTED = "[redacted]"
+TEXT_LIMIT = 2048
+"""Longest text of a field, in characters: the most important part of the API server's longest answers."""
+BURST, REFILL_SECONDS = 200, 1.0
+"""Lines about one object, and the seconds after which it may have one more: a graph of fifty services needs
+fewer than 200 at its creation."""
+REMEMBERED_LIMIT = 16_384
+"""Objects whose lines are counted."""
 _SECRET = re.compile(
     r"(?i)(token|secret|passw(or)?d|authorization|credential|api[-_]?key|private[-_]?key)"
+)
+_SHORT = 128
+_FIRST = (
+    *("timestamp", "level", "logger", "message", "reason", "cause"),
+    *("controller", "namespace", "graph", "key"),
 )
 _HARMLESS = re.compile(r"(?i)(name|names|namespace|ref|count|from[-_]?secret|from)$")
 
@@ -32,30 +50,17 @@ def configure(settings: LoggingSettings, stream: TextIO) -> None:
     is_terminal = stream.isatty()
     is_console = settings.format == "console" or (settings.format == "auto" and is_terminal)
     before: list[Processor] = [
-        structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
         _Time(settings.time_format),
         redacted,
     ]
-    last: list[Processor] = (
-        [
-            structlog.dev.ConsoleRenderer(
-                colors=is_terminal, exception_formatter=structlog.dev.plain_traceback
-            )
-        ]
-        if is_console
-        else [
-            structlog.processors.ExceptionRenderer(ExceptionDictTransformer(show_locals=False)),
-            structlog.processors.EventRenamer("message"),
-            _ordered,
-            structlog.processors.JSONRenderer(default=str),
-        ]
-    )
+    about: Processor = structlog.contextvars.merge_contextvars
+    last = _for_people(in_colour=is_terminal) if is_console else _FOR_MACHINES
     handler = logging.StreamHandler(stream)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=[structlog.stdlib.ExtraAdder(), *before],
+            foreign_pre_chain=[about, structlog.stdlib.ExtraAdder(), *before],
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *last],
         )
     )
@@ -68,6 +73,8 @@ def configure(settings: LoggingSettings, stream: TextIO) -> None:
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,
+            about,
+            LinesPerObject(),
             *before,
             structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
         ],
@@ -77,21 +84,34 @@ def configure(settings: LoggingSettings, stream: TextIO) -> None:
     )
 
 
+def _for_people(*, in_colour: bool) -> tuple[Processor, ...]:
+    plain = structlog.dev.plain_traceback
+    return (structlog.dev.ConsoleRenderer(colors=in_colour, exception_formatter=plain),)
+
+
 def redacted(_: WrappedLogger, __: str, entry: EventDict) -> EventDict:
     """The entry without the values that may be secret. A structlog processor."""
     return {key: _value(key, value) for key, value in entry.items()}
 
 
 def _ordered(_: WrappedLogger, __: str, entry: EventDict) -> EventDict:
-    first = {
-        key: entry.pop(key) for key in ("timestamp", "level", "logger", "message") if key in entry
-    }
+    first = {key: entry.pop(key) for key in _FIRST if key in entry}
     return {**first, **entry}
+
+
+_FOR_MACHINES: tuple[Processor, ...] = (
+    structlog.processors.ExceptionRenderer(ExceptionDictTransformer(show_locals=False)),
+    structlog.processors.EventRenamer("message"),
+    _ordered,
+    structlog.processors.JSONRenderer(default=str),
+)
 
 
 def _value(key: str, value: object) -> object:
     if _SECRET.search(key) and not _HARMLESS.search(key) and value is not None:
         return REDACTED
+    if isinstance(value, str):
+        return value if len(value) <= _SHORT and value.isprintable() else _bounded(value)
     if isinstance(value, Mapping):
         if "name" in value and "value" in value:  # an environment variable of a container
             return {**value, "value": REDACTED}
@@ -99,6 +119,54 @@ def _value(key: str, value: object) -> object:
     if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
         return [_value("", each) for each in value]
     return value
+
+
+def _bounded(text: str) -> str:
+    return visible(cut(text, TEXT_LIMIT))
+
+
+@dataclass(slots=True)
+class _Tokens:
+    left: float
+    at: float
+    dropped: int = 0
+
+
+@dataclass(slots=True)
+class LinesPerObject:
+    """A structlog processor that drops lines about an object that has had too many; `debug` lines count not.
+
+    The next line that is written says how many were dropped, in `dropped`.
+    """
+
+    clock: Callable[[], float] = time.monotonic
+    _objects: OrderedDict[tuple[object, object], _Tokens] = field(
+        default_factory=OrderedDict[tuple[object, object], _Tokens]
+    )
+
+    def __call__(self, _: WrappedLogger, method: str, entry: EventDict) -> EventDict:
+        """The entry.
+
+        Raises:
+            DropEvent: its object has had too many.
+        """
+        about = (entry.get("namespace"), entry.get("key") or entry.get("name"))
+        if method == "debug" or about[1] is None:
+            return entry
+        now = self.clock()
+        tokens = self._objects.setdefault(about, _Tokens(BURST, now))
+        self._objects.move_to_end(about)
+        if len(self._objects) > REMEMBERED_LIMIT:
+            self._objects.popitem(last=False)
+        tokens.left = min(BURST, tokens.left + (now - tokens.at) / REFILL_SECONDS)
+        tokens.at = now
+        if tokens.left < 1:
+            tokens.dropped += 1
+            raise structlog.DropEvent
+        tokens.left -= 1
+        if tokens.dropped:
+            entry["dropped"], tokens.dropped = tokens.dropped, 0
+        return entry
 
 
 class _Time:

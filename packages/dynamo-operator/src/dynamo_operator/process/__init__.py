@@ -6,7 +6,9 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from dynamo_graphs.product import FIELD_MANAGER, METRICS_PREFIX, user_agent
+import structlog
+
+from dynamo_graphs.product import FIELD_MANAGER, METRICS_PREFIX, user_agent, version
 from dynamo_graphs.settings import Settings
 from dynamo_operator.admission.identity import OperatorIdentity
 from dynamo_operator.namespaces.scope import Scope
@@ -39,6 +41,8 @@ from kube_runtime.coordination.leader_election import identity as candidate
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.rate_limits import WriteActivity
 
+_log = structlog.get_logger()
+
 
 async def run(
     settings: Settings, *, stop: asyncio.Event, dial: Callable[[str], str] | None = None
@@ -61,6 +65,15 @@ async def run(
         if found is None:
             return
         settings, scope, user = found
+        _log.info(
+            "connected",
+            version=version(),
+            cluster=transport.credentials.server.rpartition("@")[2],
+            user=user,
+            scope=settings.render.restricted_namespace or "all namespaces",
+            leader_election=settings.leader_election.enabled,
+            webhooks=settings.webhooks.enabled,
+        )
         built = manager(client, settings, metrics, scope, user, dial=dial)
         built.on_synced(_stop_collecting_what_stays)
         stalls = StallWatch(metrics.stalled)

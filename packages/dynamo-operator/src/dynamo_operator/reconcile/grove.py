@@ -26,7 +26,7 @@ from dynamo_graphs.types.grove import (
     PodCliqueSetSpec,
 )
 from dynamo_graphs.types.kai import Queue
-from kube_runtime.apply.result import Applied, Blocked, Change, Verb, controls, rejected
+from kube_runtime.apply.result import Applied, Blocked, Cause, Change, Verb, controls, rejected
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches
@@ -112,7 +112,8 @@ async def scale(
         except (Invalid, Forbidden) as error:
             blocked.append(rejected(kind, f"{member.name}/scale", error))
         else:
-            changes.append(Change(Verb.SCALE, kind, member.name))
+            cause = f"{Cause.SPEC}: {member.wanted} replicas"
+            changes.append(Change(Verb.SCALE, kind, member.name, cause))
     return Applied((), tuple(changes), tuple(blocked))
 
 
@@ -136,7 +137,8 @@ async def delete_old_provider(
         await writer.ensure_newest(graph)
     for each in left:
         await writer.delete(type_, each.key, uid=each.metadata.uid)
-        changes.append(Change(Verb.DELETE, type_.KIND.name, each.metadata.name))
+        name = each.metadata.name
+        changes.append(Change(Verb.DELETE, type_.KIND.name, name, Cause.PROVIDER))
     return Applied((), tuple(changes), ())
 
 

@@ -2,6 +2,9 @@
 
 from typing import TypeVar
 
+from structlog.contextvars import bind_contextvars
+
+from dynamo_graphs.api import labels
 from dynamo_graphs.api.pause import is_paused
 from dynamo_operator.reconcile.finalizer import without_finalizer
 from dynamo_operator.reconcile.pause import report_paused
@@ -35,6 +38,7 @@ async def load_for_reconcile(
     found = cache.get(type_, key)
     if found is None:
         return None
+    bind_contextvars(graph=found.metadata.labels.get(labels.GRAPH, found.metadata.name))
     if found.metadata.deletion_timestamp:
         await without_finalizer(found, writer)
         return None

@@ -10,12 +10,12 @@ from typing import Any
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.status.events import status_events
 from dynamo_graphs.status.stop import Stop
-from kube_runtime.apply.result import Applied, Obstacle
+from kube_runtime.apply.result import Applied, Obstacle, Verb
 from kube_runtime.apply.status_patch import StatusRateLimit, patch_status
 from kube_runtime.apply.suppression import CONTEST_SECONDS
 from kube_runtime.apply.writer import Writer
 from kube_runtime.controller.controller import DONE, Result
-from kube_runtime.controller.events import MESSAGE_LIMIT, Recorder
+from kube_runtime.controller.events import MESSAGE_LIMIT, Recorder, log_decision
 from kube_runtime.kind import Object
 from kube_runtime.text import fitted
 from kube_runtime.types.meta import Resource
@@ -103,8 +103,12 @@ def record_events(
 
     A refusal is an Event only when it changed the status, so that a settled object emits none.
     """
-    for change in applied.told:
-        recorder.event(before, reason=change.reason, message=change.message)
+    for change in applied.changes:
+        reason, message, cause = change.reason, change.message, change.cause
+        if change.verb is Verb.SCALE:
+            log_decision(reason, message, cause=cause)
+        else:
+            recorder.event(before, reason=reason, message=message, cause=cause)
     for text in applied.contested:
         recorder.event(before, reason="Contested", message=text, warning=True)
     if after is before:

@@ -13,7 +13,7 @@ from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.revision import is_managed
 from dynamo_graphs.plan.rollout_plan import Rollout
 from dynamo_graphs.types.grove import ReplicasSpec
-from kube_runtime.apply.result import Applied, Blocked, Change, Verb, rejected
+from kube_runtime.apply.result import Applied, Blocked, Cause, Change, Verb, rejected
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches
@@ -58,7 +58,8 @@ async def carry_out(
         except (Invalid, Forbidden) as error:
             blocked.append(rejected(kind, f"{component.metadata.name}/scale", error))
         else:
-            changes.append(Change(Verb.SCALE, kind, component.metadata.name))
+            cause = f"{Cause.ROLLOUT}: {replicas} replicas"
+            changes.append(Change(Verb.SCALE, kind, component.metadata.name, cause))
     return await _noted(graph, rollout, writer), Applied((), tuple(changes), tuple(blocked))
 
 

@@ -17,6 +17,7 @@ from kube_runtime.apply.result import (
     Applied,
     Attempt,
     Blocked,
+    Cause,
     Change,
     Obstacle,
     Obstructed,
@@ -142,14 +143,14 @@ async def _attempt(
         target = Target(graph.metadata.uid, type_.KIND.name, key)
         with suppression.attempting(target, digest_of(wanted), ""):
             attempt.present = await writer.create(type_, wanted)
-        attempt.verb = Verb.CREATE
+        attempt.verb, attempt.cause = Verb.CREATE, Cause.ABSENT
     elif not controls(graph, live):
         raise Obstructed(name_conflict(live, graph))
     elif live.metadata.deletion_timestamp:
         return  # its removal wakes the graph, which then recreates it
     elif patch := _correction(live, wanted):
         attempt.present = await writer.merge_patch(type_, live.key, patch, uid=live.metadata.uid)
-        attempt.verb = Verb.UPDATE
+        attempt.verb, attempt.cause = Verb.UPDATE, Cause.INPUTS
     else:
         attempt.present = live
 
@@ -171,5 +172,5 @@ def _deletion(graph: DynamoGraphDeployment, adapter: Adapter) -> Change:
     kind, name = adapter.KIND.name, adapter.metadata.name
     service = adapter.spec.dgd_ref.service_name if adapter.spec else ""
     if not service or service in graph.spec.services:
-        return Change(Verb.DELETE, kind, name)
-    return _Orphaned(Verb.DELETE, kind, name, service)
+        return Change(Verb.DELETE, kind, name, Cause.UNWANTED)
+    return _Orphaned(Verb.DELETE, kind, name, Cause.UNWANTED, service)

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from structlog.contextvars import bind_contextvars
+
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.scaling import (
     DynamoGraphDeploymentScalingAdapter,
@@ -88,6 +90,7 @@ class ScalingController:
         found = self.cache.get(type_, key)
         if found is None or found.spec is None or found.metadata.deletion_timestamp:
             return DONE
+        bind_contextvars(graph=found.spec.dgd_ref.name)
         at = Key(key.namespace, found.spec.dgd_ref.name)
         graph = self.cache.get(DynamoGraphDeployment, at)
         is_going = graph is not None and graph.metadata.deletion_timestamp is not None
@@ -167,8 +170,7 @@ class ScalingController:
             text += f": {found.KIND.name} {found.metadata.name} owns its number; scale that instead"
         elif who := found.metadata.replicas_set_by:
             text += f", requested by {who}"
-        for each in (found, graph):
-            self.recorder.event(each, reason="Scaled", message=text)
+        self.recorder.event(found, graph, reason="Scaled", message=text)
 
     async def _refused(
         self,

@@ -33,6 +33,7 @@ from kube_runtime.apply.result import (
     Applied,
     Attempt,
     Blocked,
+    Cause,
     Change,
     Obstructed,
     Verb,
@@ -177,6 +178,7 @@ class Applier:
                 await self._create(attempt, body)
         elif desired.is_to_be_released(owner, live):
             attempt.present, attempt.verb = await self._disown(owner, live), Verb.UPDATE
+            attempt.cause = Cause.OWNERS
 
     async def _share(
         self, owner: Resource, desired: Shared, attempt: Attempt, live: Resource | None
@@ -200,7 +202,7 @@ class Applier:
                 return
             uid = live.metadata.uid
             attempt.present = await self.writer.apply(type(live), body, force=True, uid=uid)
-        attempt.verb = Verb.UPDATE
+        attempt.verb, attempt.cause = Verb.UPDATE, Cause.OWNERS
 
     def _earlier(
         self, owner: Resource, desired: Shared, live: Resource | None
@@ -228,7 +230,7 @@ class Applier:
         uid, version = live.metadata.uid, live.metadata.resource_version
         await self.writer.delete(type(live), live.key, uid=uid, resource_version=version)
         await self._create(attempt, body)
-        attempt.verb = Verb.UPDATE
+        attempt.verb, attempt.cause = Verb.UPDATE, Cause.INPUTS
 
     async def _control(self, owner: Resource, attempt: Attempt, live: Resource | None) -> None:
         if live is not None and not controls(owner, live):
@@ -249,12 +251,13 @@ class Applier:
             if live is None:
                 await self._create(attempt, body)
             else:
+                attempt.cause = self._cause(owner, attempt, live)
                 await self._update(attempt, body, live)
 
     async def _create(self, attempt: Attempt, body: Object) -> None:
         """Create by an apply that fails on any present object, because we would merge into it."""
         attempt.present = await self.writer.apply(attempt.type_, body, force=False, uid=ABSENT)
-        attempt.verb = Verb.CREATE
+        attempt.verb, attempt.cause = Verb.CREATE, Cause.ABSENT
 
     async def _update(self, attempt: Attempt, body: Object, live: Resource) -> None:
         attempt.present = live
@@ -268,6 +271,14 @@ class Applier:
             ours = (self.hash_annotation, self.generation_annotation)
             is_scaled = differ_in_size_only(live, applied, but_for=ours)
             attempt.verb = Verb.SCALE if is_scaled else Verb.UPDATE
+            if is_scaled:
+                attempt.cause += f": {body['spec'].get('replicas')} replicas"
+
+    def _cause(self, owner: Resource, attempt: Attempt, live: Resource) -> Cause:
+        if live.metadata.annotations.get(self.hash_annotation) == attempt.digest:
+            return Cause.DRIFT
+        is_older = self._generation(live) < owner.metadata.generation
+        return Cause.SPEC if is_older else Cause.INPUTS
 
     def _is_contested(self, attempt: Attempt, live: Resource, object_: str) -> bool:
         """Whether another client reverts this write again and again; if not, it counts as written now."""
@@ -314,7 +325,8 @@ class Applier:
         for each in unwanted:
             kind, name = each.KIND.name, each.metadata.name
             try:
-                changes.append(Change(await self._remove(owner, desired, each), kind, name))
+                verb = await self._remove(owner, desired, each)
+                changes.append(Change(verb, kind, name, Cause.UNWANTED))
             except (Invalid, Forbidden) as error:
                 blocked.append(rejected(kind, name, error))
         return Applied((), tuple(changes), tuple(blocked))

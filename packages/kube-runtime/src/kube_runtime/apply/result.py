@@ -7,7 +7,7 @@ writes several objects goes through the one loop here.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeAlias, TypeVar
 
@@ -33,13 +33,27 @@ class Verb(StrEnum):
     DELETE = "Delete"
 
 
+class Cause(StrEnum):
+    """Why an object was written, for the log."""
+
+    ABSENT = "it does not exist"
+    SPEC = "the spec of its owner changed"
+    INPUTS = "the settings or other objects that it depends on changed"
+    DRIFT = "another client changed it"
+    OWNERS = "its owners changed"
+    UNWANTED = "its owner needs it no longer"
+    PROVIDER = "the graph has another workload provider"
+    ROLLOUT = "the next step of the rollout"
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A write that the API server accepted."""
+    """A write that the API server accepted. `cause` says why it was made, often with a `Cause`."""
 
     verb: Verb
     kind: str
     name: str
+    cause: str = field(default="", compare=False)
 
     @property
     def reason(self) -> str:
@@ -98,11 +112,6 @@ class Applied:
     blocked: tuple[Blocked, ...] = ()
     contested: tuple[str, ...] = ()
 
-    @property
-    def told(self) -> tuple[Change, ...]:
-        """The changes that are recorded as Events."""
-        return tuple(each for each in self.changes if each.verb is not Verb.SCALE)
-
     def get(self, type_: type[R], name: str) -> R | None:
         """The applied object of that kind and name, if it exists."""
         for each in self.objects:
@@ -134,6 +143,7 @@ class Attempt:
     type_: type[Any]
     present: Resource | None = None
     verb: Verb | None = None
+    cause: str = ""
     contested: str = ""
     digest: str = ""
 
@@ -143,7 +153,7 @@ class Attempt:
         kind, name = self.wanted["kind"], self.wanted["metadata"]["name"]
         return Applied(
             (self.present,) if self.present else (),
-            (Change(self.verb, kind, name),) if self.verb else (),
+            (Change(self.verb, kind, name, self.cause),) if self.verb else (),
             contested=(self.contested,) if self.contested else (),
         )
 

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
+import structlog
 
 from kube_runtime.apply.writer import Writer
 from kube_runtime.kind import Object
@@ -16,6 +17,7 @@ from kube_runtime.times import utc_now
 from kube_runtime.types.meta import Condition, Resource
 
 R = TypeVar("R", bound=Resource)
+_log = structlog.get_logger()
 
 _WORDS = ("observedGeneration", "state")
 """What programs wait for, besides conditions."""
@@ -55,7 +57,22 @@ async def patch_status(
     )
     if pace is not None:
         pace.wrote(resource)
+    if what := _news(resource, wanted):
+        _log.info("status changed", generation=resource.metadata.generation, **what)
     return stored
+
+
+def _news(resource: Resource, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """What the log says of a new status: its state and the conditions that flipped or have another reason."""
+    known = {(each.type, each.status, each.reason) for each in _conditions(resource)}
+    flipped = [
+        f"{each.type}={each.status} {each.reason}: {each.message}".removesuffix(": ")
+        for each in wanted.get("conditions", ())
+        if (each.type, each.status, each.reason) not in known
+    ]
+    before, state = _status(resource).get("state"), wanted.get("state")
+    moved = {"state": str(state), "was": before or ""} if state and state != before else {}
+    return {**moved, **({"conditions": flipped} if flipped else {})}
 
 
 class StatusRateLimit:

@@ -17,6 +17,7 @@ import structlog
 from kube_runtime.apply.self_writes import SelfWrites, recording_self_writes
 from kube_runtime.cache.cache import Cache, Change
 from kube_runtime.cache.informer import Watches
+from kube_runtime.client.instrumented import RequestCount, counting_requests
 from kube_runtime.controller.places import WORKER_SLOTS, WorkerSlots
 from kube_runtime.controller.requeue import retry
 from kube_runtime.controller.stall import doing
@@ -164,6 +165,9 @@ class Controller:
     def _wake_itself(self, change: Change[Any]) -> None:
         """Wake a key by a change of its object; while it is worked on, only when that is done."""
         state = change.new or change.old
+        if change.new is None and state is not None:
+            about = {"controller": self.kind.name, "namespace": state.key.namespace}
+            _log.info("deleted", key=str(state.key), **about)
         heard = self._heard.get(state.key) if state is not None else None
         if heard is None or self._pace.hears_itself:
             self._wake(_own_key, 0.0, change)
@@ -212,8 +216,9 @@ class Controller:
         WORKER_SLOTS.set(places)
         while not places.is_surplus() and (taken := await self._queue.take()):
             self._metrics.waited(self.kind.name, taken.waited_seconds)
+            structlog.contextvars.clear_contextvars()  # what the reconcile before has bound
             with structlog.contextvars.bound_contextvars(
-                controller=self.kind.name, key=str(taken.key)
+                controller=self.kind.name, key=str(taken.key), namespace=taken.key.namespace
             ):
                 if self._is_excluded is not None and self._is_excluded(taken.key.namespace):
                     _log.debug("skipped, the namespace belongs to another operator")
@@ -230,8 +235,9 @@ class Controller:
         """Reconcile once. This is the one place where any exception is caught."""
         started = self._started[key] = asyncio.get_running_loop().time()
         heard, written = self._heard.setdefault(key, []), SelfWrites()
+        sent = RequestCount()
         try:
-            with recording_self_writes() as written:
+            with recording_self_writes() as written, counting_requests() as sent:
                 async with asyncio.timeout(self._pace.timeout_seconds):
                     outcome = await self._controller.reconcile(key)
         except asyncio.CancelledError as error:
@@ -259,6 +265,7 @@ class Controller:
             self._queue.done(key)
         seconds = asyncio.get_running_loop().time() - started
         self._metrics.reconciled(self.kind.name, key.namespace, result, seconds)
+        _log.debug("reconciled", result=result, seconds=round(seconds, 4), requests=sent.requests)
         if next(self._cache.list(self._controller.reconciles, key.namespace), None) is None:
             self._metrics.forget(self.kind.name, key.namespace)
 

@@ -40,6 +40,7 @@ from kube_runtime.types.meta import Resource
 
 _log = structlog.get_logger()
 
+_INFO, _WARNING = 20, 30
 COLLECT_SECONDS: Final = 0.3
 PATIENCE_SECONDS: Final = 300.0
 """Longest delay of Normal Events; about as long as a thousand new graphs occupy a small control plane."""
@@ -351,10 +352,28 @@ class Recorder:
     writer: EventWriter
     component: str
 
-    def event(self, about: Resource, *, reason: str, message: str, warning: bool = False) -> None:
-        """Record that something happened to `about`. Returns at once and never fails."""
-        series = _Series(about.metadata.uid, self.component, warning, reason)
-        self.writer.accept(series, about, message)
+    def event(
+        self,
+        *about: Resource,
+        reason: str,
+        message: str,
+        warning: bool = False,
+        cause: str = "",
+    ) -> None:
+        """Record that something happened to each of `about`. Returns at once and never fails.
+
+        The log gets one line, whether an Event is written or dropped; `cause` is for the log only.
+        """
+        log_decision(reason, message, warning=warning, cause=cause)
+        for each in about:
+            series = _Series(each.metadata.uid, self.component, warning, reason)
+            self.writer.accept(series, each, message)
+
+
+def log_decision(reason: str, message: str, *, warning: bool = False, cause: str = "") -> None:
+    """One line of the log for what was decided; during a reconcile it names the object."""
+    why = {"cause": str(cause)} if cause else {}
+    _log.log(_WARNING if warning else _INFO, message, reason=str(reason), **why)
 
 
 def _namespace_is_going(error: OperatorError) -> bool:

@@ -220,6 +220,8 @@ class Manager:
         if self._election:
             self._renewing = group.create_task(self._election.run(), name="election")
             await self._election.elected.wait()
+        else:
+            _log.info("reconciling without leader election")
         self._metrics.leadership(is_leader=True)
         for runner in self._runners:
             runner.subscribe()

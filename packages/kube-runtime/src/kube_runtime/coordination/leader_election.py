@@ -80,6 +80,7 @@ class Election:
         self._jitter = jitter or random.Random()  # noqa: S311  # spreads load, guards nothing
         self._seen: Lease | None = None
         self._seen_at = 0.0
+        self._leader: str | None = None  # the one whose standby we are
         self._renewed_at = 0.0
         self._may_hold = False
         self._has_ended = False
@@ -152,12 +153,18 @@ class Election:
         if self._seen and self._seen.spec.holder_identity not in (None, "", self._identity):
             duration = self._seen.spec.lease_duration_seconds or self._terms.lease_seconds
             if _now() < self._seen_at + duration:
+                self._stand_by(self._seen.spec.holder_identity)
                 return False
         try:
             await self._write()
         except Conflict:
             return False
         return True
+
+    def _stand_by(self, holder: str | None) -> None:
+        if holder != self._leader:
+            self._leader = holder
+            _log.info("standby: another replica leads", lease=str(self._key), holderIdentity=holder)
 
     async def _renew(self) -> None:
         """Renew once. Errors are borne until the deadline; a rival is not."""

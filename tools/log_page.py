@@ -1,0 +1,114 @@
+"""Writes docs/log.md from the calls that log, and from the meanings below."""
+
+import ast
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from kube_runtime.apply.result import Cause
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "log.md"
+SOURCES = ("packages/kube-runtime/src", "packages/dynamo-operator/src")
+HEAD = """\
+# The operator's log
+
+<!-- Written by `make docs`. Change the texts in `tools/log_page.py` and `tools/log_lines.toml`. -->
+
+One line for each decision: what was created, updated, scaled or deleted and why, what was refused, what
+failed and when the operator retries, and each step of a rollout, a restart, a load or a request. It is JSON on
+standard error, or `--log-format=console` for people ([settings.md](settings.md)).
+
+    kubectl logs -n NAMESPACE deploy/NAME | jq -c 'select(.graph == "chat")'
+    kubectl logs -n NAMESPACE deploy/NAME | jq -c 'select(.level != "info")'
+
+| field | meaning |
+|---|---|
+| `timestamp`, `level`, `logger`, `message` | on every line |
+| `controller`, `namespace`, `key` | during a reconcile: kind, namespace, and `namespace/name` of the object |
+| `graph` | the DynamoGraphDeployment that the object belongs to |
+| `reason` | that of the [Event](failure-modes.md) recorded with the line, such as `CreateDeployment` |
+| `cause` | why an object was written: one of the causes below |
+| `dropped` | how many lines about this object were left out before this one |
+
+No line contains the content of a Secret or the value of an environment variable. Texts are cut after 2,048
+characters and have no control characters, because users and other programs write parts of them. An object
+may have 200 lines at once and one more each second; lines of level `debug` are not limited. With
+`--log-level=debug` each reconcile ends with a line: result, seconds, and requests to the API server.
+
+"""
+
+
+class Line(NamedTuple):
+    """A call that logs: its message as it is in the code, its level and its fields."""
+
+    message: str
+    level: str
+    fields: tuple[str, ...]
+
+
+MEANINGS: dict[str, str] = tomllib.loads(
+    (ROOT / "tools/log_lines.toml").read_text(encoding="utf-8")
+)["meanings"]
+ALIASES = {
+    "message": "(that of the Event)",
+    "text": "validate create, validate update, …",
+    "MESSAGE": "event loop stalled",
+}
+LEVELS = frozenset(("debug", "info", "warning", "error"))
+
+
+def lines() -> Iterator[Line]:
+    """Every call of a logger in the operator."""
+    for folder in SOURCES:
+        for file in sorted((ROOT / folder).rglob("*.py")):
+            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Call) and (line := _line(node)):
+                    yield line
+
+
+def _line(call: ast.Call) -> Line | None:
+    function = call.func
+    if not isinstance(function, ast.Attribute) or function.attr not in LEVELS | {"log"}:
+        return None
+    logger = ast.unparse(function.value)
+    if logger not in ("log", "_log") and "get_logger" not in logger:
+        return None
+    is_variable = function.attr == "log"
+    said = call.args[1 if is_variable else 0]
+    message = str(said.value) if isinstance(said, ast.Constant) else ast.unparse(said)
+    fields = tuple(each.arg for each in call.keywords if each.arg and each.arg != "exc_info")
+    return Line(message, "varies" if is_variable else function.attr, fields)
+
+
+def page() -> str:
+    """The page.
+
+    Raises:
+        KeyError: a line has no meaning, or a meaning no line.
+    """
+    found = dict[str, list[Line]]()
+    for each in lines():
+        found.setdefault(each.message, []).append(each)
+    if found.keys() != MEANINGS.keys():
+        raise KeyError(sorted(found.keys() ^ MEANINGS.keys()))
+    rows = []
+    for message, meaning in MEANINGS.items():
+        same = found[message]
+        levels = ", ".join(dict.fromkeys(each.level for each in same))
+        fields = dict.fromkeys(name for each in same for name in each.fields)
+        names = ", ".join(f"`{name}`" for name in fields)
+        rows.append(f"| {ALIASES.get(message, message)} | {levels} | {names} | {meaning} |")
+    head = ("## Lines", "", "| message | level | fields | meaning |", "|---|---|---|---|")
+    return HEAD + causes() + "\n".join((*head, *rows)) + "\n"
+
+
+def causes() -> str:
+    """The causes of writes."""
+    rows = [f"- {each}" for each in Cause]
+    return "\n".join(("## Causes", "", *rows, "", ""))
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

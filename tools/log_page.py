@@ -17,7 +17,7 @@ HEAD = """\
 <!-- Written by `make docs`. Change the texts in `tools/log_page.py` and `tools/log_lines.toml`. -->
 
 One line for each decision: what was created, updated, scaled or deleted and why, what was refused, what
-failed and when the operator retries, and each step of a rollout, a restart, a load or a request. It is JSON on
+failed and when the operator retries, and each step of a rollout, a restart, a load or a request. JSON on
 standard error, or `--log-format=console` for people ([settings.md](settings.md)).
 
     kubectl logs -n NAMESPACE deploy/NAME | jq -c 'select(.graph == "chat")'

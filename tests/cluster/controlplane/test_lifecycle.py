@@ -148,7 +148,7 @@ def test_the_commands_start_show_and_remove_an_instance(
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     try:
-        app(["up", "shown", "--nodes", "0"])
+        app(["up", "shown", "--nodes", "0", "--no-operator"])
         capsys.readouterr()
         assert 0 == app(["status", "shown"])
         assert capsys.readouterr().out.startswith("shown            running  v1.36.")

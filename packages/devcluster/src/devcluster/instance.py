@@ -5,9 +5,10 @@ files, `up` starts every process that does not run, and recreates what was not c
 instance serializes commands.
 """
 
+import os
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,10 +30,10 @@ from devcluster.node_images import node_images
 from devcluster.node_programs import build_node_programs
 from devcluster.nodes import node_name
 from devcluster.ports import free_ports
-from devcluster.processes import stop
+from devcluster.processes import Process, stop
 from devcluster.progress import ProgressReporter, Silent
 from devcluster.real_node import RealNode, namespaces
-from devcluster.startup import Startup, process, process_names, stop_all
+from devcluster.startup import COMPANION, Startup, process, process_names, stop_all
 from kube_runtime.errors import ConfigError, Unreachable
 
 DEFAULT_NAME = "default"
@@ -208,6 +209,31 @@ class Instance:
             startup.restart_controller_manager()
 
     @property
+    def companion(self) -> Process:
+        """The operator under test, which `down` ends with the rest."""
+        return process(self._layout, COMPANION)
+
+    def run_companion(
+        self,
+        command: Sequence[str | Path],
+        variables: Mapping[str, str],
+        *,
+        progress: ProgressReporter | None = None,
+    ) -> bool:
+        """Start the operator under test unless it runs. Returns whether it was started.
+
+        It has the environment of this process, and these variables.
+
+        Raises: ConfigError if there is no such instance.
+        """
+        with self._held(progress or Silent()):
+            self._plan()
+            if self.companion.pid() is not None:
+                return False
+            self.companion.start(command, {**os.environ, **variables})
+            return True
+
+    @property
     def entering(self) -> tuple[str, ...]:
         """What stands before a command that is to run on the real node, in its network.
 
@@ -259,9 +285,12 @@ class Instance:
             "create", "token", account, f"--namespace={namespace}", f"--duration={duration}"
         ).strip()
 
-    def service_account_kubeconfig(self, namespace: str, account: str) -> Path:
-        """A new kubeconfig file that acts as a service account."""
-        return self._write_kubeconfig(f"{namespace}.{account}", self.token_for(namespace, account))
+    def service_account_kubeconfig(
+        self, namespace: str, account: str, *, duration: str = "1h"
+    ) -> Path:
+        """A new kubeconfig file that acts as a service account, for so long."""
+        token = self.token_for(namespace, account, duration=duration)
+        return self._write_kubeconfig(f"{namespace}.{account}", token)
 
     def user_kubeconfig(self, user: str, groups: Sequence[str] = ()) -> Path:
         """A new kubeconfig file with a client certificate for this user."""

@@ -22,6 +22,8 @@ from devcluster.processes import Process, ProcessError, first_ended, stop
 from devcluster.real_node import NODE_PROCESSES, RealNode, namespaces
 
 STORE = ("etcd", "kube-apiserver")
+COMPANION = "operator"
+"""What a user runs beside the control plane, on it: it ends first."""
 CONTROLLERS = ("kube-controller-manager", "kube-scheduler", "kwok")
 _REAL_CONTROLLERS = ("kube-controller-manager", "kube-scheduler")
 _NODE_MANIFESTS = MANIFESTS / "node.yaml"
@@ -187,6 +189,7 @@ def stop_all(layout: Layout) -> None:
     """
     writers = (*CONTROLLERS, leaderworkerset.NAME, *reversed(NODE_PROCESSES))
     spaces = namespaces(layout)
+    stop([process(layout, COMPANION)])  # it leaves its Lease in order
     stop([process(layout, name) for name in writers])
     spaces.end_containers()  # the API server would wait for their watches
     for name in ("kube-apiserver", "etcd"):

@@ -1,29 +1,25 @@
 """`dynamoctl dev demo`: a graph becomes ready on a local control plane, and its objects are shown.
 
 Everything is as in a cluster but for the nodes and their pods, which are simulated: a real API server, the
-operator in a process of its own, and a graph as a user writes it.
+operator with its webhooks and roles, and a graph as a user writes it.
 """
 
 import asyncio
-import contextlib
-import sys
-import tempfile
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-import msgspec
 import yaml
 from rich.console import Console
 from rich.tree import Tree
 
 from devcluster.instance import Instance
 from devcluster.progress import ProgressReporter, shown
-from dynamo_graphs.api.crd import custom_resource_definitions
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.files.yaml_depth import ShallowLoader
 from dynamo_graphs.product import user_agent
 from dynamoctl.members import members
+from dynamoctl.next_steps import print_next, program
+from dynamoctl.playground.control import Playground
 from dynamoctl.tree import drawn, grown
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Informer
@@ -51,27 +47,43 @@ def demo(graph: Path, /, *, name: str = "demo", keep: bool = False) -> None:
     name:
         Instance to create, and to remove at the end.
     keep:
-        Keep the control plane running for kubectl. The operator stops in any case.
+        Keep the control plane and the operator running.
     """
     wanted = _graph(graph)
     instance = Instance(name)
     try:
-        with shown() as progress, tempfile.TemporaryDirectory() as scratch:
-            _up(instance, Path(scratch) / "definitions.json", progress)
-            log = Path(scratch) / "operator.log"
-            drawn = asyncio.run(_show(instance, wanted, log, progress))
+        with shown() as progress:
+            Playground(instance).up(progress)
+            drawn = asyncio.run(_show(instance, wanted, progress))
         Console().print(drawn)
     finally:
         if not keep:
             instance.down()
-    if keep:
-        print(f"export KUBECONFIG={instance.kubeconfig}")
+    _print_next(graph, wanted, name if keep else "")
+
+
+def _print_next(file: Path, wanted: Object, kept: str) -> None:
+    dynamoctl, graph = program(), wanted["metadata"]["name"]
+    if kept:
+        print_next(
+            (f'eval "$({dynamoctl} dev env {kept})"', "kubectl and dynamoctl use this cluster"),
+            (f"{dynamoctl} status {graph}", "the graph; `kubectl get all` shows its objects"),
+            (f"{dynamoctl} dev down {kept}", "remove the cluster"),
+        )
+        return
+    print_next(
+        (f"{dynamoctl} dev up", "a cluster with the operator that stays until `dev down`"),
+        (f'eval "$({dynamoctl} dev env)"', "kubectl and dynamoctl use it"),
+        (f"kubectl apply -f {file}", f"then: {dynamoctl} status {graph}"),
+    )
 
 
 def _graph(path: Path) -> Object:
     try:
         document = yaml.load(path.read_text(encoding="utf-8"), Loader=ShallowLoader)  # noqa: S506
-    except (OSError, yaml.YAMLError) as error:
+    except OSError as error:
+        raise ConfigError(str(path), error.strerror or str(error)) from None
+    except yaml.YAMLError as error:
         raise ConfigError(str(path), str(error)) from None
     if not isinstance(document, dict) or document.get("kind") != DynamoGraphDeployment.KIND.name:
         raise ConfigError(str(path), "expected one DynamoGraphDeployment")
@@ -79,55 +91,13 @@ def _graph(path: Path) -> Object:
     return document
 
 
-def _up(instance: Instance, definitions: Path, progress: ProgressReporter) -> None:
-    kinds = {"apiVersion": "v1", "kind": "List", "items": custom_resource_definitions()}
-    definitions.write_bytes(msgspec.json.encode(kinds))
-    instance.up(crd_files=(definitions,), progress=progress)
-
-
-async def _show(instance: Instance, wanted: Object, log: Path, progress: ProgressReporter) -> Tree:
-    progress.step("starting the operator")
-    async with (
-        _operator(instance, log),
-        await connect(instance.kubeconfig, user_agent=user_agent()) as transport,
-    ):
+async def _show(instance: Instance, wanted: Object, progress: ProgressReporter) -> Tree:
+    async with await connect(instance.kubeconfig, user_agent=user_agent()) as transport:
         client = Client(transport, field_manager="dynamoctl")
         progress.step(f"waiting for {key_of(wanted)}")
         graph = await _ready(client, wanted, progress)
         found = await members(client, graph.key)
         return drawn(grown(graph, found.by_owner, now=datetime.now(UTC)))
-
-
-@contextlib.asynccontextmanager
-async def _operator(instance: Instance, log: Path) -> AsyncIterator[None]:
-    """The operator, in a process of its own, for as long as the body runs."""
-    with log.open("wb") as output:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            *("-m", "dynamo_operator", "run"),
-            *("--kubeconfig", str(instance.kubeconfig)),
-            *("--metrics-bind-address=0", "--health-probe-bind-address=0"),
-            stdout=output,
-            stderr=output,
-        )
-    try:
-        async with asyncio.TaskGroup() as group:
-            ended = group.create_task(_must_not_end(process, log))
-            yield
-            ended.cancel()
-    except* OperatorError as failures:
-        raise failures.exceptions[0] from None
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            process.terminate()
-        await process.wait()
-
-
-async def _must_not_end(process: asyncio.subprocess.Process, log: Path) -> None:
-    code = await process.wait()
-    text = await asyncio.to_thread(log.read_text, encoding="utf-8", errors="replace")
-    lines = text.splitlines()
-    raise DemoError(f"the operator exited with code {code}: {lines[-1] if lines else 'no output'}")
 
 
 async def _ready(

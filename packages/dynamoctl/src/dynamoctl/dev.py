@@ -1,8 +1,12 @@
 """`dynamoctl dev`: local control planes to develop and test against."""
 
 import os
+import shlex
+import shutil
+import sys
+import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter, validators
 
@@ -11,18 +15,30 @@ from devcluster.binaries import find
 from devcluster.image_build import ImageBuild
 from devcluster.instance import DEFAULT_NAME, Instance
 from devcluster.machine import require_node_support
-from devcluster.progress import shown
+from devcluster.progress import Silent, shown
+from dynamoctl.next_steps import print_next, program
 from kube_runtime.commandline.application import application
 from kube_runtime.commandline.errors import ExitCode
 from kube_runtime.errors import ConfigError
+
+if TYPE_CHECKING:
+    from dynamoctl.playground.control import Playground
+
+_CHUNK = 1 << 16
+_BETWEEN_READS_SECONDS = 0.2
 
 app = application(
     "dev", ("Run local control planes: real API server and controllers, fake GPU nodes.")
 )
 _kinds = application("crds", "Install the CRDs of other projects in a local control plane.")
 app.command(_kinds)
-app.command("dynamoctl.demo:demo", name="demo")
+app.command(
+    "dynamoctl.demo:demo",
+    name="demo",
+    help="Start a control plane and the operator, apply a graph, show its objects, remove everything.",
+)
 
+Follow = Annotated[bool, Parameter(name=["--follow", "-f"])]
 NodeCount = Annotated[int | None, Parameter(validator=validators.Number(gte=0, lte=1000))]
 
 
@@ -45,9 +61,17 @@ def support() -> None:
 
 @app.command
 def up(
-    name: str = DEFAULT_NAME, /, *, nodes: NodeCount = None, real: bool = False, crds: str = ""
+    name: str = DEFAULT_NAME,
+    /,
+    *,
+    nodes: NodeCount = None,
+    real: bool = False,
+    crds: str = "",
+    no_operator: bool = False,
 ) -> None:
-    """Start a control plane, or those of its processes that do not run.
+    """Start a control plane and the operator, or what of it does not run.
+
+    The operator runs in the background, installed as by the chart: CRDs, webhooks, ClusterRoles.
 
     Parameters
     ----------
@@ -56,16 +80,85 @@ def up(
     nodes:
         Number of fake nodes with 8 GPUs each (default: unchanged; 4 for a new instance).
     real:
-        Add one real node that runs containers, in namespaces of its own. Requires root.
+        Add one real node that runs containers, in namespaces of its own. Requires root. Without the operator.
     crds:
         CRDs of other projects to install, comma-separated: see `crds install`.
+    no_operator:
+        Start the control plane only.
     """
     instance = Instance(name)
+    has_operator = not (no_operator or real)
     with shown() as progress:
-        kinds = [kind for kind in crds.split(",") if kind]
-        instance.up(nodes=nodes, real=real, crds=kinds, progress=progress)
+        if has_operator:
+            _playground(instance).up(progress, nodes=nodes, crds=crds)
+        else:
+            kinds = [kind for kind in crds.split(",") if kind]
+            instance.up(nodes=nodes, real=real, crds=kinds, progress=progress)
     print(f"{name} is up at {instance.server}")
     print(f"export KUBECONFIG={instance.kubeconfig}")
+    if has_operator:
+        hint = "" if name == DEFAULT_NAME else f" {name}"
+        print_next(
+            (f'eval "$({program()} dev env{hint})"', "kubectl and dynamoctl use this cluster"),
+            ("kubectl apply -f examples/vllm-disaggregated.yaml", "a graph"),
+            (f"{program()} dev logs -f{hint}", "what the operator does"),
+        )
+
+
+@app.command
+def env(name: str = DEFAULT_NAME, /) -> None:
+    """Print shell commands that make kubectl and dynamoctl use an instance: `eval "$(dynamoctl dev env)"`.
+
+    Parameters
+    ----------
+    name:
+        Instance.
+    """
+    instance = Instance(name)
+    print(f"export KUBECONFIG={shlex.quote(str(instance.kubeconfig))}")
+    missing = [] if shutil.which("dynamoctl") else [Path(sys.executable).parent]
+    if not shutil.which("kubectl"):
+        missing.append(find(Silent())["kubectl"].parent)
+    if missing:
+        print(f'export PATH="$PATH":{shlex.quote(":".join(map(str, missing)))}')
+
+
+@app.command
+def logs(name: str = DEFAULT_NAME, /, *, follow: Follow = False) -> None:
+    """Print the operator's log.
+
+    Parameters
+    ----------
+    name:
+        Instance.
+    follow:
+        Print what is added, until interrupted.
+    """
+    instance = Instance(name)
+    if not instance.exists:
+        raise ConfigError(name, f"there is no such instance; create it: dynamoctl dev up {name}")
+    log = instance.companion.log
+    if not log.exists():
+        raise ConfigError(name, f"has no operator; start it: dynamoctl dev up {name}")
+    with log.open(encoding="utf-8", errors="replace") as lines:
+        while (text := lines.read(_CHUNK)) or follow:
+            sys.stdout.write(text)
+            if not text:
+                sys.stdout.flush()
+                time.sleep(_BETWEEN_READS_SECONDS)
+
+
+@app.command
+def restart(name: str = DEFAULT_NAME, /) -> None:
+    """Restart the operator, with the code as it is now. The control plane and its objects stay.
+
+    Parameters
+    ----------
+    name:
+        Instance.
+    """
+    with shown() as progress:
+        _playground(Instance(name)).restart(progress)
 
 
 @app.command(name="exec")
@@ -191,6 +284,12 @@ def install(*names: str, instance: str = DEFAULT_NAME) -> None:
         Instance(instance).install_crds(names or optional_crds.NAMES, progress=progress)
 
 
+def _playground(instance: Instance) -> "Playground":
+    from dynamoctl.playground.control import Playground
+
+    return Playground(instance)
+
+
 def _label(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals:
@@ -204,4 +303,6 @@ def _show(instance: Instance) -> ExitCode:
     print(f"{instance.name:<16} {word:<8} {state.version or 'no answer':<10} {state.server}")
     for process, pid in state.pids.items():
         print(f"  {process:<24} {pid or 'not running'}")
+    if instance.companion.log.exists():
+        print(f"  {instance.companion.name:<24} {instance.companion.pid() or 'not running'}")
     return ExitCode.OK if state.is_whole else ExitCode.PROBLEMS

@@ -153,8 +153,8 @@ def missing_settings(spec: DynamoGraphDeploymentRequestSpec, settings: RenderSet
         return f"{text}--operator-image or --profiling-copier-image)"
     is_given = settings.restricted_namespace or spec.profiling_config.service_account_name
     if not (is_given or settings.dgdr_profiling_cluster_role_name):
-        text = "cluster role name is required: the operator's setting "
-        return f"{text}dgdrProfilingClusterRoleName is empty"
+        text = "cluster role name is required: the operator has no "
+        return f"{text}--dgdr-profiling-cluster-role-name (`dynamoctl install` sets it)"
     return ""
 
 

@@ -49,6 +49,7 @@ def start(arguments: Mapping[str, str | None], operate: "Operate") -> None:
     settings = read_settings(given, file=Path(file) if file else None, environment=os.environ)
     logging.configure(settings.logging, sys.stderr)
     _log_unused(given)
+    _log_missing(settings)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(serve(settings, operate, on_stop=end_within))
 
@@ -104,6 +105,20 @@ def _log_unused(given: dict[str, str]) -> None:
     for flag in flags.flags():
         if flag.unused and flag.name in given:
             log.warning("flag has no effect", flag=f"--{flag.name}", reason=flag.unused)
+
+
+def _log_missing(settings: Settings) -> None:
+    """Name the flags without which some graphs and requests cannot work; charts always set them."""
+    render = settings.render
+    roles = {
+        "--planner-cluster-role-name": render.planner_cluster_role_name,
+        "--epp-cluster-role-name": render.epp_cluster_role_name,
+        "--dgdr-profiling-cluster-role-name": render.dgdr_profiling_cluster_role_name,
+    }
+    missing = [flag for flag, role in roles.items() if not role]
+    if missing and not render.restricted_namespace:
+        reason = "planners, endpoint pickers and profiling Jobs need these ClusterRoles"
+        structlog.get_logger("setup").warning("flags not set", flags=missing, reason=reason)
 
 
 def end_within(seconds: float = STOP_SECONDS) -> None:

@@ -1,0 +1,1 @@
+"""The playground: the operator in the background of a local control plane, installed as in a cluster."""

@@ -1,4 +1,4 @@
-"""Writes `kube/schemas/kubernetes.json`: the Kubernetes types that we write, or that our kinds embed.
+"""Writes `kube_runtime/schemas/kubernetes.json`: the Kubernetes types that we write, or that our kinds embed.
 
 The source is the OpenAPI document of a live API server, so the schemas are those that the server
 itself applies to pods. It replaces what a structural schema does not allow: references under

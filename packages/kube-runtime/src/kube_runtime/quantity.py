@@ -46,3 +46,11 @@ def amount(quantity: str | int) -> Decimal | None:
 def is_whole(number: Decimal) -> bool:
     """Whether it is a whole number."""
     return number == number.to_integral_value()
+
+
+def is_same_amount(one: object, other: object) -> bool:
+    """Whether two values of JSON are quantities of the same amount, such as `1000m` and 1."""
+    if not isinstance(one, str | int) or not isinstance(other, str | int):
+        return False
+    known = amount(one)
+    return known is not None and known == amount(other)

@@ -1,8 +1,9 @@
 """Rate limits of writes: per object, and while many reconciles run."""
 
-import asyncio
 from collections import OrderedDict, deque
 from dataclasses import dataclass
+
+from kube_runtime.clock import loop_time
 
 _GRAIN_SECONDS = 0.001
 """Shorter waits are skipped: the resolution of the clock may be coarser."""
@@ -45,14 +46,14 @@ class WriteRate:
 
     def wait(self, uid: str) -> float:
         """Seconds until this object may be written again; 0 means: now."""
-        now = asyncio.get_running_loop().time()
+        now = loop_time()
         while self._written and self._left(next(iter(self._written.values())), now) == 0:
             self._written.popitem(last=False)
         return self._left(self._written[uid], now) if uid in self._written else 0.0
 
     def note(self, uid: str) -> None:
         """Record a write."""
-        self._written[uid] = asyncio.get_running_loop().time()
+        self._written[uid] = loop_time()
         self._written.move_to_end(uid)
 
     def _left(self, written: float, now: float) -> float:
@@ -73,7 +74,7 @@ class Debounce:
 
     def wait(self, uid: str, seconds: float) -> float:
         """Seconds that are left of a wait of so many; 0 means: it is over."""
-        now = asyncio.get_running_loop().time()
+        now = loop_time()
         # Read before old ones are forgotten: it may be one of them.
         since = self._since.setdefault(uid, now)
         while self._since and now - next(iter(self._since.values())) > _FORGOTTEN_SECONDS:
@@ -94,12 +95,12 @@ class WriteActivity:
 
     def note(self) -> None:
         """Record one."""
-        self._times.append(asyncio.get_running_loop().time())
+        self._times.append(loop_time())
 
     @property
     def is_high(self) -> bool:
         """Whether the rate is reached."""
-        return self.high_until > asyncio.get_running_loop().time()
+        return self.high_until > loop_time()
 
     @property
     def high_until(self) -> float:

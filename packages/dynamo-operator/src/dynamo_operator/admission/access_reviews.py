@@ -5,7 +5,6 @@ has few queries, only some run at a time, and answers are cached for a moment: o
 the capacity of reconciles nor read the permissions of a cluster in bulk.
 """
 
-import asyncio
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final
@@ -13,6 +12,7 @@ from typing import Final
 import msgspec
 
 from kube_runtime.client.requests import Client
+from kube_runtime.clock import loop_time
 from kube_runtime.errors import OperatorError
 from kube_runtime.kind import Object
 from kube_runtime.serving.turns import FairSemaphore
@@ -67,30 +67,26 @@ class AccessReviews:
         """
         key = msgspec.json.encode(spec)
         known = self._answers.get(key)
-        if known is not None and known[1] > _now():
+        if known is not None and known[1] > loop_time():
             return known[0]
         if not self._are_clients_known:
             self._spend(client)
         async with self._turns.place(client):
             asked = question(SubjectAccessReview.KIND, spec)
             review = await self._client.create(SubjectAccessReview, asked)
-        self._answers[key] = review.status.allowed, _now() + KEPT_SECONDS
+        self._answers[key] = review.status.allowed, loop_time() + KEPT_SECONDS
         self._answers.move_to_end(key)
         if len(self._answers) > MOST_REMEMBERED:
             self._answers.popitem(last=False)
         return review.status.allowed
 
     def _spend(self, client: str) -> None:
-        budget = self._budgets.setdefault(client, _Budget(BURST, _now()))
+        budget = self._budgets.setdefault(client, _Budget(BURST, loop_time()))
         self._budgets.move_to_end(client)
         if len(self._budgets) > MOST_REMEMBERED:
             self._budgets.popitem(last=False)
-        budget.left = min(BURST, budget.left + (_now() - budget.at) / REFILL_SECONDS)
-        budget.at = _now()
+        budget.left = min(BURST, budget.left + (loop_time() - budget.at) / REFILL_SECONDS)
+        budget.at = loop_time()
         if budget.left < 1:
             raise TooManyAccessReviews("too many questions about users from the same address")
         budget.left -= 1
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()

@@ -21,6 +21,7 @@ from dynamo_operator.admission.identity import OperatorIdentity
 from dynamo_operator.admission.server import WebhookServer
 from kube_runtime.cache.informer import Informer
 from kube_runtime.cache.store import Change
+from kube_runtime.clock import loop_time
 from kube_runtime.controller.manager import Health
 from kube_runtime.errors import ConfigError, Forbidden, Invalid, OperatorError
 from kube_runtime.serving.tls import Certificate
@@ -49,7 +50,7 @@ class PatchBackoff:
 
     async def turn(self) -> None:
         """Wait until the next repair is allowed, and count it."""
-        now = asyncio.get_running_loop().time()
+        now = loop_time()
         if now - self._last > _CALM_SECONDS:
             self._in_a_row = 0
         if self._in_a_row:
@@ -58,7 +59,7 @@ class PatchBackoff:
         self._in_a_row = min(self._in_a_row + 1, 10)
         if self._in_a_row == _QUARREL:
             _log.warning("another client keeps removing the caBundle of the webhooks")
-        self._last = asyncio.get_running_loop().time()
+        self._last = loop_time()
 
 
 class CertificateRotation:
@@ -138,7 +139,7 @@ class CertificateRotation:
 
     def _trusted_for(self) -> timedelta:
         """Seconds that the current CAs have been in the configuration, as observed."""
-        known, now = self._authorities, asyncio.get_running_loop().time()
+        known, now = self._authorities, loop_time()
         if known is None or not self._configuration.trusts(known):
             self._trusted_since = None
             return timedelta()

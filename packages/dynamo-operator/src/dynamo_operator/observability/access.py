@@ -14,6 +14,7 @@ from typing import Final
 import structlog
 
 from kube_runtime.client.requests import Client
+from kube_runtime.clock import loop_time
 from kube_runtime.errors import OperatorError
 from kube_runtime.kind import Object
 from kube_runtime.types.access import SubjectAccessReview, TokenReview, question, subject
@@ -81,17 +82,17 @@ class Access:
         """The cached status of that token; 0 if there is none."""
         let_in = self._readers.get(digest)
         if let_in is not None:
-            return OK if let_in + _KEPT_SECONDS[OK] > _now() else 0
+            return OK if let_in + _KEPT_SECONDS[OK] > loop_time() else 0
         found, until = self._refused.get(digest, (0, 0.0))
-        return found if until > _now() else 0
+        return found if until > loop_time() else 0
 
     def _remember(self, digest: bytes, found: int) -> None:
         self._readers.pop(digest, None)
         self._refused.pop(digest, None)
         if found == OK:
-            self._readers[digest] = _now()
+            self._readers[digest] = loop_time()
         else:
-            self._refused[digest] = (found, _now() + _KEPT_SECONDS[found])
+            self._refused[digest] = (found, loop_time() + _KEPT_SECONDS[found])
         for each in (self._readers, self._refused):
             while len(each) > _MOST:
                 each.popitem(last=False)
@@ -108,7 +109,3 @@ class Access:
 
     def _attributes(self) -> Object:
         return {"path": self._path, "verb": "get"}
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()

@@ -21,6 +21,7 @@ from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Informer
 from kube_runtime.cache.store import Change
 from kube_runtime.client.requests import Client
+from kube_runtime.clock import loop_time
 from kube_runtime.controller.manager import Manager
 from kube_runtime.errors import OperatorError
 from kube_runtime.kind import Key
@@ -80,7 +81,7 @@ class MetricsCertificate:
 
     async def _turn(self, keeper: CertificateStore) -> float:
         """Take a step. Returns after how many seconds to look again."""
-        now = asyncio.get_running_loop().time()
+        now = loop_time()
         try:
             kept = await keeper.step(timedelta(seconds=now - self._since))
             if kept is None:

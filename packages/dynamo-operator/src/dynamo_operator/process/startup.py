@@ -18,6 +18,7 @@ from dynamo_operator.admission.identity import account_of, own_user, subject_of
 from dynamo_operator.namespaces.scope import Scope, scope_of
 from dynamo_operator.observability.server import health_server, listen_address
 from kube_runtime.client.requests import Client
+from kube_runtime.clock import loop_time
 from kube_runtime.controller.manager import Health
 from kube_runtime.errors import (
     ConfigError,
@@ -67,7 +68,7 @@ async def retried_until_reachable(act: Callable[[], Awaitable[T]]) -> T:
     Raises:
         OperatorError: it refused, it cannot be trusted, or `PATIENCE_SECONDS` are over.
     """
-    deadline, failures = asyncio.get_running_loop().time() + PATIENCE_SECONDS, 0
+    deadline, failures = loop_time() + PATIENCE_SECONDS, 0
     while True:
         try:
             return await act()
@@ -76,7 +77,7 @@ async def retried_until_reachable(act: Callable[[], Awaitable[T]]) -> T:
         except (Unreachable, ServerFailure, Throttled) as error:
             failures += 1
             pause = _PAUSES.seconds(failures, random.random())  # noqa: S311  # spreads load
-            if asyncio.get_running_loop().time() + pause > deadline:
+            if loop_time() + pause > deadline:
                 raise
             _log.warning(
                 "waiting for the API server", error=str(error), retry_in_seconds=round(pause, 1)

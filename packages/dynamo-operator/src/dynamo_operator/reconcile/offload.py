@@ -14,6 +14,7 @@ import structlog
 from dynamo_graphs.validation.size import weight_bytes
 from kube_runtime.apply.drift import fingerprint_of
 from kube_runtime.apply.suppression import Recent
+from kube_runtime.clock import loop_time
 from kube_runtime.controller.controller import Result
 from kube_runtime.controller.places import worker_slot_released
 from kube_runtime.controller.worker import SECONDS, WorkEnded, WorkerPool
@@ -97,7 +98,7 @@ class Offload:
 
         `report` writes that to the object; everything that runs for it stays as it is.
         """
-        uid, now = found.metadata.uid, asyncio.get_running_loop().time()
+        uid, now = found.metadata.uid, loop_time()
         if known := self._ended.get(uid):
             fingerprint, until = known
             if now < until and fingerprint == fingerprint_of(found):

@@ -15,7 +15,7 @@ import msgspec
 
 from kube_runtime.apply.merge_schema import FieldSchema, field_of, identity, is_left_out_when_zero
 from kube_runtime.kind import Object
-from kube_runtime.quantity import amount
+from kube_runtime.quantity import is_same_amount
 from kube_runtime.types.meta import Resource
 
 
@@ -37,7 +37,7 @@ def _holds(wanted: Any, live: Any, field: FieldSchema, *, is_whole: bool) -> boo
         return (
             not wanted and not field.is_known
         )  # custom resources; see `_means_nothing` for others
-    return field.is_quantity and _same_amount(wanted, live)
+    return field.is_quantity and is_same_amount(wanted, live)
 
 
 def _map_holds(wanted: Object, live: Any, field: FieldSchema, *, is_whole: bool) -> bool:
@@ -86,13 +86,6 @@ def _means_nothing(name: str, value: Any) -> bool:
     Not every zero: `false` for a field that is true when it is absent must be there.
     """
     return value in (None, {}, []) or (not value and is_left_out_when_zero(name))
-
-
-def _same_amount(wanted: Any, live: Any) -> bool:
-    if not isinstance(wanted, str | int) or not isinstance(live, str | int):
-        return False
-    left, right = amount(wanted), amount(live)
-    return left is not None and left == right
 
 
 def content(body: Object) -> Object:

@@ -8,7 +8,7 @@ from typing import Any
 
 from kube_runtime.apply.merge_schema import FieldSchema, is_left_out_when_zero, type_field
 from kube_runtime.kind import Object
-from kube_runtime.quantity import amount
+from kube_runtime.quantity import is_same_amount
 
 _EMPTY: tuple[Any, ...] = (None, {}, [])
 _LATEST = ("", "latest")
@@ -41,9 +41,9 @@ def _same(one: Any, other: Any, field: FieldSchema, *, by_amount: bool) -> bool:
             _same(ours, theirs, field.items, by_amount=by_amount)
             for ours, theirs in zip(one, other, strict=True)
         )
-    if by_amount and field.is_quantity and isinstance(one, str | int):
-        return isinstance(other, str | int) and _amount(one) == _amount(other)
-    return type(one) is type(other) and bool(one == other)
+    if type(one) is type(other) and one == other:
+        return True
+    return by_amount and field.is_quantity and is_same_amount(one, other)
 
 
 def _filled(name: str, parent: Object, field: FieldSchema) -> Any:
@@ -68,8 +68,3 @@ def _tag(image: str) -> str:
     if "@" in image:
         return "@"
     return image.rpartition("/")[2].partition(":")[2]
-
-
-def _amount(text: str | int) -> Any:
-    found = amount(text)
-    return text if found is None else found

@@ -4,7 +4,6 @@ Two things make a write pointless: the API server has just refused it, or anothe
 time. Both are remembered for a while, in memory only: forgetting them, as a restart does, costs a request.
 """
 
-import asyncio
 import hashlib
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from typing import Generic, NamedTuple, TypeVar
 import msgspec
 
 from kube_runtime.apply.result import Blocked, Obstructed, rejected
+from kube_runtime.clock import loop_time
 from kube_runtime.errors import Forbidden, Invalid
 from kube_runtime.kind import Key, Object
 
@@ -100,19 +100,21 @@ class WriteSuppression:
         """
         known = self._refusals.get(wish)
         is_same = known is not None and (known.digest, known.live_uid) == (digest, live_uid)
-        if known is not None and is_same and _now() < known.until:
+        if known is not None and is_same and loop_time() < known.until:
             raise Obstructed(known.blocked)
         try:
             yield
         except (Invalid, Forbidden) as error:
             blocked = rejected(wish.kind, wish.key.name, error)
-            self._refusals.put(wish, _Refusal(digest, live_uid, blocked, _now() + REFUSED_SECONDS))
+            self._refusals.put(
+                wish, _Refusal(digest, live_uid, blocked, loop_time() + REFUSED_SECONDS)
+            )
             raise Obstructed(blocked) from error
 
     def is_refused(self, target: Target) -> bool:
         """Whether a write of that object was refused a moment ago, whatever it said."""
         known = self._refusals.get(target)
-        return known is not None and _now() < known.until
+        return known is not None and loop_time() < known.until
 
     def forget(self, uid: str) -> None:
         """Remember no writes of an object that is gone."""
@@ -124,13 +126,13 @@ class WriteSuppression:
         `object_` is its uid, or its name where each write makes another uid.
         """
         known = self._writes.get(object_)
-        if known is None or known.digest != digest or _now() - known.since > CONTEST_SECONDS:
+        if known is None or known.digest != digest or loop_time() - known.since > CONTEST_SECONDS:
             return False
         return known.times >= CONTEST_WRITES
 
     def note_write(self, object_: str, digest: str) -> None:
         """Take note of one write to the object."""
-        known, now = self._writes.get(object_), _now()
+        known, now = self._writes.get(object_), loop_time()
         if known is None or known.digest != digest or now - known.since > CONTEST_SECONDS:
             known = _Writes(digest, 0, now)
         self._writes.put(object_, known._replace(times=known.times + 1))
@@ -139,7 +141,3 @@ class WriteSuppression:
 def digest_of(wanted: Object) -> str:
     """A hash of everything that is wanted, in the order in which it is rendered."""
     return hashlib.sha256(msgspec.json.encode(wanted, order="deterministic")).hexdigest()
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()

@@ -17,6 +17,7 @@ import structlog
 
 from kube_runtime.cache.store import Store
 from kube_runtime.client.requests import Client
+from kube_runtime.clock import loop_time
 from kube_runtime.errors import ApiError, Expired, Forbidden, OperatorError, Throttled
 from kube_runtime.kind import Key
 from kube_runtime.rate_limits import Backoff
@@ -103,14 +104,14 @@ class Informer(Generic[R]):
         """Seconds since the last response of the API server; infinite before the first."""
         if self.last_heard is None:
             return float("inf")
-        return asyncio.get_running_loop().time() - self.last_heard
+        return loop_time() - self.last_heard
 
     async def _step(self, watch: Watch[R]) -> None:
         before = watch.state
         for event in await watch.step():
             self.store.on_watch_event(event)
         if isinstance(before, Paging | Streaming | Watching):
-            self.last_heard = asyncio.get_running_loop().time()
+            self.last_heard = loop_time()
         if isinstance(before, Watching):
             self.last_error, self._failures = None, 0
             self._told.clear()
@@ -127,7 +128,7 @@ class Informer(Generic[R]):
         self.interruptions += 1
         self._failures += 1
         if isinstance(error, ApiError):
-            self.last_heard = asyncio.get_running_loop().time()
+            self.last_heard = loop_time()
         seconds = OUTAGE.seconds(self._failures, self._jitter.random())
         match error:
             case Forbidden():

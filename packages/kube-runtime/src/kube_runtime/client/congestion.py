@@ -11,6 +11,7 @@ import asyncio
 from collections import deque
 
 from kube_runtime.client.transport import Answer, Request, Transport
+from kube_runtime.clock import loop_time
 
 MOST_AT_ONCE = 64
 """More than all workers together send at once."""
@@ -43,7 +44,7 @@ class Congestion:
         if request.timeout_seconds is None or request.path.startswith(_LEASES):
             return await self._transport.send(request)
         await self._enter()
-        started = asyncio.get_running_loop().time()
+        started = loop_time()
         try:
             answer = await self._transport.send(request)
             self._learn(answer.status, started)
@@ -56,7 +57,7 @@ class Congestion:
             self._limit = min(float(self._most), self._limit + 1 / self._limit)
         elif started >= self._halved_at:  # what was sent before that belongs to the same wave
             self._limit = max(1.0, min(self._limit, self._under_way) / 2)
-            self._halved_at = asyncio.get_running_loop().time()
+            self._halved_at = loop_time()
 
     async def _enter(self) -> None:
         if self._under_way < self.limit and not self._waiting:

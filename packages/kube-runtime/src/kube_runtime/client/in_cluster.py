@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kube_runtime.client.auth import TlsMaterial, bearer
+from kube_runtime.clock import loop_time
 from kube_runtime.errors import ConfigError
 
 FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -50,7 +51,7 @@ class InCluster:
         Raises:
             ConfigError: a file of the service account cannot be used.
         """
-        if asyncio.get_running_loop().time() - self._read_at >= self._reread_seconds:
+        if loop_time() - self._read_at >= self._reread_seconds:
             await self.refresh()
         return {"Authorization": self._authorization}
 
@@ -61,7 +62,7 @@ class InCluster:
             ConfigError: a file of the service account cannot be used.
         """
         await asyncio.to_thread(self._read)
-        self._read_at = asyncio.get_running_loop().time()
+        self._read_at = loop_time()
 
     def _read(self) -> None:
         token = self.folder / "token"

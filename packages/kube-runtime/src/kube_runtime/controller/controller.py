@@ -18,6 +18,7 @@ from kube_runtime.apply.self_writes import SelfWrites, recording_self_writes
 from kube_runtime.cache.cache import Cache, Change
 from kube_runtime.cache.informer import Watches
 from kube_runtime.client.instrumented import RequestCount, counting_requests
+from kube_runtime.clock import loop_time
 from kube_runtime.controller.places import WORKER_SLOTS, WorkerSlots
 from kube_runtime.controller.requeue import retry
 from kube_runtime.controller.stall import doing
@@ -159,7 +160,7 @@ class Controller:
 
     def stuck(self, margin_seconds: float = 30.0) -> list[Key]:
         """Keys whose reconcile exceeded its time limit and does not react to cancellation."""
-        oldest = asyncio.get_running_loop().time() - self._pace.timeout_seconds - margin_seconds
+        oldest = loop_time() - self._pace.timeout_seconds - margin_seconds
         return [key for key, started in self._started.items() if started < oldest]
 
     def _wake_itself(self, change: Change[Any]) -> None:
@@ -233,7 +234,7 @@ class Controller:
 
     async def _attempt(self, key: Key) -> None:
         """Reconcile once. This is the one place where any exception is caught."""
-        started = self._started[key] = asyncio.get_running_loop().time()
+        started = self._started[key] = loop_time()
         heard, written = self._heard.setdefault(key, []), SelfWrites()
         sent = RequestCount()
         try:
@@ -263,7 +264,7 @@ class Controller:
                 if not written.has(change.new):
                     self._wake(_own_key, 0.0, change)
             self._queue.done(key)
-        seconds = asyncio.get_running_loop().time() - started
+        seconds = loop_time() - started
         self._metrics.reconciled(self.kind.name, key.namespace, result, seconds)
         _log.debug("reconciled", result=result, seconds=round(seconds, 4), requests=sent.requests)
         if next(self._cache.list(self._controller.reconciles, key.namespace), None) is None:

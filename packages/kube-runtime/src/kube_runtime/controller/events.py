@@ -20,6 +20,7 @@ from typing import Final, NamedTuple, Self
 import structlog
 
 from kube_runtime.client.requests import Client
+from kube_runtime.clock import loop_time
 from kube_runtime.errors import (
     ApiError,
     Conflict,
@@ -181,7 +182,7 @@ class EventWriter:
                 if not any(self._pending.values()):
                     return
                 await self._write_next(at_any_time=True)
-            await asyncio.sleep(max(0.0, self._paused_until - _now()))
+            await asyncio.sleep(max(0.0, self._paused_until - loop_time()))
 
     def give_up(self) -> int:
         """Drop what is still pending, and return how many there were."""
@@ -199,7 +200,7 @@ class EventWriter:
     def _wait(self) -> float | None:
         """Seconds until the next one may be written; 0 means now, None that none is pending."""
         waits = [
-            max(0.0, self._time_of(next(iter(pending.values()))) - _now())
+            max(0.0, self._time_of(next(iter(pending.values()))) - loop_time())
             for pending in self._pending.values()
             if pending
         ]
@@ -208,13 +209,13 @@ class EventWriter:
     def _time_of(self, pending: _Pending) -> float:
         """The earliest time at which it may be written, as known now."""
         due = max(pending.due, self._paused_until)
-        if pending.series.warning or _now() >= pending.latest or _now() < due:
+        if pending.series.warning or loop_time() >= pending.latest or loop_time() < due:
             return due
         return min(max(due, self.activity.high_until), pending.latest)
 
     def accept(self, series: _Series, about: Resource, message: str) -> None:
         """Take one occurrence; merged with a pending one of its series, or dropped if too many."""
-        now, today = _now(), self._wall_clock()
+        now, today = loop_time(), self._wall_clock()
         same = self._pending[series.warning]
         pending = same.get(series)
         if pending is None:
@@ -247,7 +248,7 @@ class EventWriter:
     async def _write_next(self, *, at_any_time: bool = False) -> None:
         for same in self._pending.values():
             first = next(iter(same.values()), None)
-            if first is not None and (at_any_time or self._time_of(first) <= _now()):
+            if first is not None and (at_any_time or self._time_of(first) <= loop_time()):
                 del same[first.series]
                 await self._attempt(first)
                 return
@@ -263,7 +264,7 @@ class EventWriter:
                 return
             asked = error.retry_after_seconds if isinstance(error, ApiError) else None
             pause = min(asked or 2.0 ** (pending.attempts - 1), LONGEST_PAUSE_SECONDS)
-            self._paused_until = _now() + pause
+            self._paused_until = loop_time() + pause
             self._put_back(pending)
         except OperatorError as error:
             self._refused(pending, error)
@@ -381,7 +382,3 @@ def _namespace_is_going(error: OperatorError) -> bool:
         return True
     causes = (error.details or {}).get("causes", ()) if isinstance(error, Forbidden) else ()
     return any(cause.get("reason") == "NamespaceTerminating" for cause in causes)
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()

@@ -17,6 +17,7 @@ import structlog
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Informer
 from kube_runtime.client.requests import Client
+from kube_runtime.clock import loop_time
 from kube_runtime.controller.controller import Controller, ControllerOptions, Reconciler
 from kube_runtime.controller.events import EventWriter
 from kube_runtime.coordination.leader_election import Election, identity
@@ -153,7 +154,7 @@ class Manager:
         problems: list[str] = []
         if self._lag_seconds > self._limits.lag_seconds:
             problems.append(f"event loop {self._lag_seconds:.1f} s late")
-        age = asyncio.get_running_loop().time() - self._started_at
+        age = loop_time() - self._started_at
         problems += [
             f"{informer.type_.KIND}: watch is silent"
             for informer in self._informers.values()
@@ -189,7 +190,7 @@ class Manager:
                 await self._election.release()
 
     async def _run(self, group: asyncio.TaskGroup, stop: asyncio.Event) -> None:
-        self._started_at = asyncio.get_running_loop().time()
+        self._started_at = loop_time()
         background = self._start_background(group)
         starting = group.create_task(self._start(group), name="start")
         await stop.wait()

@@ -10,6 +10,7 @@ import random
 from dataclasses import dataclass
 from enum import IntEnum
 
+from kube_runtime.clock import loop_time
 from kube_runtime.kind import Key
 from kube_runtime.rate_limits import Backoff
 
@@ -109,7 +110,7 @@ class WorkQueue:
                 since = keys.pop(key)
                 self._working[key] = priority
                 self._handed_out += 1
-                waited = asyncio.get_running_loop().time() - since
+                waited = loop_time() - since
                 return WorkItem(key, priority, waited)
             self._wake.clear()
             await self._wake.wait()
@@ -161,7 +162,7 @@ class WorkQueue:
         if key in self._working:
             self._again[key] = min(priority, self._again.get(key, priority))
             return
-        since = asyncio.get_running_loop().time()
+        since = loop_time()
         for present, keys in self._due.items():
             if key in keys:
                 if present <= priority:

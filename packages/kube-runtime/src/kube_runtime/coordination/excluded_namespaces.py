@@ -17,6 +17,7 @@ import structlog
 
 from kube_runtime.cache.store import Change, Store
 from kube_runtime.client.requests import Client
+from kube_runtime.clock import loop_time
 from kube_runtime.errors import OperatorError
 from kube_runtime.kind import Key
 from kube_runtime.times import seconds_between
@@ -82,7 +83,9 @@ class Exclusions:
                     await self._changed.wait()
             except TimeoutError:
                 for namespace, mark in tuple(self._marks.items()):
-                    if mark.until <= max(_now(), runs_out_at or 0):  # timers may be a little early
+                    if mark.until <= max(
+                        loop_time(), runs_out_at or 0
+                    ):  # timers may be a little early
                         await self._confirm(namespace, mark)
 
     def _heard(self, change: Change[Lease]) -> None:
@@ -90,7 +93,7 @@ class Exclusions:
         namespace = seen.metadata.namespace if seen else ""
         left = 0.0 if change.new is None else self._seconds_left(change.old, change.new)
         if change.new is not None and left > 0:
-            self._mark(namespace, _Mark(change.new, _now() + left))
+            self._mark(namespace, _Mark(change.new, loop_time() + left))
         else:
             self._unmark(namespace)
 
@@ -108,7 +111,7 @@ class Exclusions:
         if self._marks.get(namespace) is not mark:
             return  # the watch delivered a change meanwhile
         if left > 0:
-            self._mark(namespace, replace(mark, lease=present, until=_now() + left))
+            self._mark(namespace, replace(mark, lease=present, until=loop_time() + left))
         else:
             self._unmark(namespace)
 
@@ -129,7 +132,7 @@ class Exclusions:
             return duration
         mark = self._marks.get(lease.metadata.namespace)
         if mark is not None and mark.lease.spec == lease.spec:
-            return mark.until - _now()
+            return mark.until - loop_time()
         age = seconds_between(lease.spec.renew_time, self._wall_clock())
         return 0.0 if age is None else min(duration - age, duration)
 
@@ -156,7 +159,3 @@ def _is_renewed(before: Lease, lease: Lease) -> bool:
     """Whether a later time of renewal was written."""
     earlier, later = before.spec.renew_time, lease.spec.renew_time
     return bool(earlier and later) and (later or "") > (earlier or "")
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()

@@ -18,6 +18,7 @@ from typing import NoReturn
 import structlog
 
 from kube_runtime.client.requests import Client
+from kube_runtime.clock import loop_time
 from kube_runtime.errors import Conflict, NotFound, OperatorError
 from kube_runtime.kind import Key, Object
 from kube_runtime.times import microtime
@@ -92,7 +93,7 @@ class Election:
     @property
     def leads(self) -> bool:
         """Whether `run` leads now, and no other candidate can have taken over yet."""
-        is_in_time = _now() < self._renewed_at + self._terms.deadline_seconds
+        is_in_time = loop_time() < self._renewed_at + self._terms.deadline_seconds
         return self.elected.is_set() and is_in_time and not self._has_ended
 
     def holds_lease(self) -> bool:
@@ -110,7 +111,7 @@ class Election:
         _log.info("elected", lease=str(self._key), identity=self._identity)
         try:
             while True:
-                left = self._renewed_at + self._terms.deadline_seconds - _now()
+                left = self._renewed_at + self._terms.deadline_seconds - loop_time()
                 await asyncio.sleep(min(self._terms.retry_seconds, left))
                 await self._renew()
         finally:
@@ -152,7 +153,7 @@ class Election:
         await self._look()
         if self._seen and self._seen.spec.holder_identity not in (None, "", self._identity):
             duration = self._seen.spec.lease_duration_seconds or self._terms.lease_seconds
-            if _now() < self._seen_at + duration:
+            if loop_time() < self._seen_at + duration:
                 self._stand_by(self._seen.spec.holder_identity)
                 return False
         try:
@@ -170,13 +171,15 @@ class Election:
         """Renew once. Errors are borne until the deadline; a rival is not."""
         deadline = self._renewed_at + self._terms.deadline_seconds
         try:
-            async with asyncio.timeout_at(min(deadline, _now() + self._terms.deadline_seconds / 2)):
+            async with asyncio.timeout_at(
+                min(deadline, loop_time() + self._terms.deadline_seconds / 2)
+            ):
                 await self._write_or_look_again()
         except LeadershipLost:
             raise
         except (OperatorError, TimeoutError) as error:
             _log.warning("lease not renewed", lease=str(self._key), error=_text(error))
-        if _now() >= self._renewed_at + self._terms.deadline_seconds:
+        if loop_time() >= self._renewed_at + self._terms.deadline_seconds:
             seconds = self._terms.deadline_seconds
             raise LeadershipLost(f"lease {self._key}: not renewed for {seconds:g} s")
 
@@ -199,7 +202,7 @@ class Election:
 
     def _see(self, lease: Lease | None) -> None:
         if lease is None or self._seen is None or lease.spec != self._seen.spec:
-            self._seen_at = _now()
+            self._seen_at = loop_time()
         self._seen = lease
         self._look_for_rival(lease)
 
@@ -222,7 +225,7 @@ class Election:
 
     async def _write(self) -> None:
         """Hold the Lease from now on, if it is still as we have seen it."""
-        sent_at = _now()
+        sent_at = loop_time()
         self._may_hold = True
         wanted = self._held(self._seen.spec if self._seen else None)
         if self._seen:
@@ -257,10 +260,6 @@ def _guarded(seen: Lease, spec: Object, more: Object | None = None) -> Object:
     """A patch that the API server refuses if the Lease has changed since; `more` is more metadata."""
     version = {"resourceVersion": seen.metadata.resource_version}
     return {"metadata": {**version, **(more or {})}, "spec": spec}
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()
 
 
 def _text(error: Exception) -> str:

@@ -16,6 +16,7 @@ from typing import NoReturn
 import structlog
 
 from kube_runtime.client.requests import Client
+from kube_runtime.clock import loop_time
 from kube_runtime.errors import Conflict, NotFound, OperatorError
 from kube_runtime.kind import Key, Object
 from kube_runtime.times import microtime, seconds_between
@@ -88,7 +89,7 @@ class NamespaceLease:
 
     def holds_lease(self) -> bool:
         """Whether the namespace still counts as ours: false once the Lease is about to run out."""
-        return _now() < self._renewed_at + self._terms.write_seconds
+        return loop_time() < self._renewed_at + self._terms.write_seconds
 
     def on_regained(self, handler: Callable[[str], None]) -> None:
         """Call `handler` with the namespace when it counts as ours again after it did not."""
@@ -108,9 +109,9 @@ class NamespaceLease:
 
         Where renewals fail for too long, `holds_lease` is false until one succeeds.
         """
-        due_at = _now()
+        due_at = loop_time()
         while True:
-            due_at = max(_now(), due_at + self._terms.renew_seconds)
+            due_at = max(loop_time(), due_at + self._terms.renew_seconds)
             await self._wait_until(due_at)
             try:
                 async with asyncio.timeout(self._terms.renew_seconds / 2):
@@ -129,14 +130,14 @@ class NamespaceLease:
         """Wait, and log it when the namespace no longer counts as ours."""
         lapses_at = self._renewed_at + self._terms.write_seconds
         if self._is_ours and lapses_at <= due_at:
-            await asyncio.sleep(max(0.0, lapses_at - _now()))
+            await asyncio.sleep(max(0.0, lapses_at - loop_time()))
             self._is_ours = False
             _log.error(
                 "namespace does not count as ours any more: nothing is written until the marker lease is "
                 "renewed",
                 lease=str(self._key),
             )
-        await asyncio.sleep(due_at - _now())
+        await asyncio.sleep(due_at - loop_time())
 
     async def release(self) -> None:
         """Release the namespace at once, unless another replica is there. Call it after `run`.
@@ -166,7 +167,7 @@ class NamespaceLease:
 
     async def _write(self) -> None:
         """Renew the Lease, or make it: it counts from the moment that this was sent."""
-        sent_at = _now()
+        sent_at = loop_time()
         now = microtime(self._wall_clock())
         spec: Object = {
             "holderIdentity": self._holder,
@@ -203,7 +204,3 @@ class NamespaceLease:
                 if is_fresh is are_fresh:
                     found.append(name)
         return tuple(found)
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()

@@ -24,6 +24,7 @@ import structlog
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
+from kube_runtime.clock import loop_time
 from kube_runtime.errors import ConfigError
 from kube_runtime.serving.peers import client_of
 
@@ -244,7 +245,7 @@ class ConnectionLimit:
         if len(self._places) < self._limits.connections:
             return True
         self.refused += 1
-        due = asyncio.get_running_loop().time() - self._limits.answer_seconds
+        due = loop_time() - self._limits.answer_seconds
         idle = [
             each
             for each in self._places.values()

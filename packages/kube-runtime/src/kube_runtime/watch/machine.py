@@ -25,6 +25,7 @@ import structlog
 
 from kube_runtime.client.api_errors import error_of_watch
 from kube_runtime.client.requests import Client, Page, WatchLine
+from kube_runtime.clock import loop_time
 from kube_runtime.decode import decode
 from kube_runtime.errors import (
     DecodeError,
@@ -102,7 +103,7 @@ class Watching:
 
         It was restored from a backup then, and counts from an older one (measured, v1.36).
         """
-        age = asyncio.get_running_loop().time() - self.opened_at
+        age = loop_time() - self.opened_at
         return not self.lines_heard and age > SILENCE_SECONDS - SHORT_SECONDS  # timers may be early
 
 
@@ -219,7 +220,7 @@ class Watch(Generic[R]):
         if ends_list(line):
             if not _advance(stream, identity(line)):
                 raise _Unfinished("a streamed list ended without a version")
-            now = asyncio.get_running_loop().time()
+            now = loop_time()
             stream.lines_heard, stream.opened_at, stream.heard_at = 0, now, now
             self.state = stream
             return (Synced(),)
@@ -235,7 +236,7 @@ class Watch(Generic[R]):
             timeout_seconds=seconds,
             **self._selection.query(),
         )
-        now = asyncio.get_running_loop().time()
+        now = loop_time()
         return Watching(resource_version or "", lines, now, now + seconds + MARGIN_SECONDS, now)
 
     async def _line(self, watching: Watching) -> Sequence[Event[R]]:
@@ -257,7 +258,7 @@ class Watch(Generic[R]):
     def _read(self, watching: Watching, line: WatchLine) -> Sequence[Event[R]]:
         watching.lines_heard += 1
         self._heard_nothing = False
-        watching.heard_at = asyncio.get_running_loop().time()
+        watching.heard_at = loop_time()
         match line.type:
             case "ERROR":
                 raise error_of_watch(line.object, self._type.KIND)
@@ -294,7 +295,7 @@ async def _list_line(stream: Watching) -> WatchLine:
     Raises:
         _Unfinished: there will be no more of it.
     """
-    now = asyncio.get_running_loop().time()
+    now = loop_time()
     until = min(now + LIST_SILENCE_SECONDS, stream.opened_at + LIST_SECONDS)
     try:
         async with asyncio.timeout_at(until):
@@ -322,7 +323,7 @@ async def _next_line(watching: Watching) -> WatchLine | None:
             line = await anext(watching.lines, None)
     except TimeoutError as error:
         raise Unreachable("a watch was silent for too long and was cut") from error
-    age = asyncio.get_running_loop().time() - watching.opened_at
+    age = loop_time() - watching.opened_at
     if line is None and not watching.lines_heard and age < SHORT_SECONDS:
         raise Unreachable("a watch was closed as soon as it was open")
     return line

@@ -19,6 +19,7 @@ from dynamo_graphs.render.network import ingresses, services, virtual_services
 from dynamo_graphs.render.plan import component_plan
 from dynamo_graphs.settings import RenderSettings
 from dynamo_legacy import names as legacy_names
+from dynamo_legacy.api.component import Autoscaling
 from dynamo_legacy.api.nim import DynamoNimSpec
 from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
 from dynamo_legacy.settings import LegacySettings
@@ -138,21 +139,25 @@ def autoscaler(plan: ComponentPlan, nim: DynamoNimDeployment) -> tuple[Object, .
     if wanted is None or not wanted.enabled:
         return ()
     name = names.workload_name(plan.name)
+    target: Object = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
+    return (autoscaler_of(wanted, target, metadata(plan, name, plan.labels, plan.annotations)),)
+
+
+def autoscaler_of(wanted: Autoscaling, target: Object, own: Object) -> Object:
+    """The HorizontalPodAutoscaler that scales `target`. `own` is its metadata."""
     spec: Object = {
-        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
+        "scaleTargetRef": target,
         "minReplicas": wanted.min_replicas,
         "maxReplicas": wanted.max_replicas,
         "metrics": list(wanted.metrics) or [_CPU],
         "behavior": wanted.behavior,
     }
-    return (
-        {
-            "apiVersion": HorizontalPodAutoscaler.KIND.api_version,
-            "kind": HorizontalPodAutoscaler.KIND.name,
-            "metadata": metadata(plan, name, plan.labels, plan.annotations),
-            "spec": {field: value for field, value in spec.items() if value is not None},
-        },
-    )
+    return {
+        "apiVersion": HorizontalPodAutoscaler.KIND.api_version,
+        "kind": HorizontalPodAutoscaler.KIND.name,
+        "metadata": own,
+        "spec": {field: value for field, value in spec.items() if value is not None},
+    }
 
 
 def claims(nim: DynamoNimDeployment) -> tuple[Object, ...]:

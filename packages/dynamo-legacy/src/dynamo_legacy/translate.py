@@ -143,6 +143,15 @@ def switch(annotations: Mapping[str, str], name: str) -> str:
     )
 
 
+def ignored_switches(annotations: Mapping[str, str]) -> tuple[str, ...]:
+    """The annotations that switch what is gone: proxies, and containers and pods for debugging."""
+    return tuple(
+        key
+        for key in sorted(annotations)
+        if key.startswith(_PREFIXES) and key.partition("/")[2] in _IGNORED_SWITCHES
+    )
+
+
 def _annotations(said: Mapping[str, str]) -> dict[str, str]:
     """The user's annotations, with the strategy as today's."""
     kept = {

@@ -1,10 +1,11 @@
-"""The commands that compare and apply files, as they are typed."""
+"""The commands that compare, apply and convert files, as they are typed."""
 
 from typing import Annotated, Literal
 
-from cyclopts import Parameter
+from cyclopts import CycloptsError, Parameter
 
 from dynamoctl.cluster_options import HERE, Where
+from dynamoctl.convert_options import DEFAULT, Choices
 from dynamoctl.file_arguments import Files, Paths, given
 
 _Force = Annotated[bool, Parameter(name="--force-conflicts")]
@@ -74,3 +75,35 @@ def apply(
     limit = seconds(timeout)
     found = given(paths, files)
     return int(print_applied(found, where, force=force, wait=wait, timeout_seconds=limit))
+
+
+def convert(
+    *paths: Paths,
+    files: Files = (),
+    cluster: bool = False,
+    where: Where = HERE,
+    choices: Choices = DEFAULT,
+) -> int:
+    """Convert objects of the older generation to DynamoGraphDeployments.
+
+    It reads DynamoDeployments and DynamoNimDeployments. A DynamoNim or DynamoNimRequest says
+    which image a tag has, a ConfigMap with `bento.yaml` which services. It prints the new
+    objects, and on stderr each field that it dropped or guessed.
+    Example: dynamoctl convert -f old.yaml --graph-config bento.yaml > new.yaml
+
+    Parameters
+    ----------
+    paths
+        YAML or JSON files, folders of such files, or `-` for stdin.
+    files
+        File, folder or `-`, as for kubectl. Repeatable.
+    cluster
+        Read the objects of a namespace in the cluster instead of files.
+    """
+    from dynamoctl.convert import convert_cluster, convert_files
+
+    if not cluster:
+        return int(convert_files(given(paths, files), choices))
+    if paths or files:
+        raise CycloptsError(msg="--cluster reads no files")
+    return int(convert_cluster(where, choices))

@@ -46,6 +46,7 @@ def app(program: str = "dynamoctl") -> App:
     tool.command(acting_commands.rollout())
     tool.command(change_commands.diff)
     tool.command(change_commands.apply)
+    tool.command(change_commands.convert)
     tool.command(render)
     tool.command(lint)
     package = "dynamoctl"

@@ -1,0 +1,310 @@
+"""Objects of the older generation as objects of today, with a remark for everything that is not the same.
+
+Components go through the translation that rendering uses. The remarks have paths in the old object.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import msgspec
+
+from dynamo_graphs.api import labels
+from dynamo_graphs.api.component import (
+    DynamoComponentDeployment,
+    DynamoComponentDeploymentSpec,
+    ScalingAdapterSwitch,
+)
+from dynamo_graphs.api.deployment_config import VARIABLE, config_of
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
+from dynamo_graphs.render.components import frontend
+from dynamo_graphs.render.merge import merged, pruned, variable
+from dynamo_graphs.settings import RenderSettings
+from dynamo_legacy import render
+from dynamo_legacy.api.component import Pvc
+from dynamo_legacy.api.deployment import DynamoDeployment
+from dynamo_legacy.api.nim import DynamoNimSpec
+from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
+from dynamo_legacy.generate import components, unknown_services
+from dynamo_legacy.graph_config import GraphConfig
+from dynamo_legacy.names import component_name
+from dynamo_legacy.settings import LegacySettings
+from dynamo_legacy.translate import (
+    HTTP_PORT,
+    as_component,
+    claim_name,
+    command,
+    http_port,
+    ignored_switches,
+)
+from kube_runtime.kind import Kind, Object
+from kube_runtime.types.meta import Metadata
+
+TAG = "nvidia.com/legacy-nim-tag"
+"""Annotation of a converted object: the tag, or the name of the DynamoNim, that it ran."""
+_OLD_KEYS = ("yatai.ai/", "kubectl.kubernetes.io/", "nvidia.com/last-applied-hash")
+_PROBES: dict[str, Object] = {
+    "livenessProbe": {"tcpSocket": {"port": "http"}, "periodSeconds": 10, "failureThreshold": 60},
+    "readinessProbe": {"tcpSocket": {"port": "http"}, "periodSeconds": 5},
+}
+"""Of a service that is reached from outside and has no probes: images of that generation do not serve the
+pages that today's default probes ask for."""
+_UNREAD = ("runMode", "externalServices")
+"""Fields that no process has ever read."""
+
+
+class Level(StrEnum):
+    """What a remark means for who applies the result."""
+
+    DROPPED = "dropped"
+    GUESSED = "guessed"
+    NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """Something in the old object that is not the same in the new ones. `path` is in the old object."""
+
+    level: Level
+    path: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What conversion depends on beside the object: both settings, and what is appended to names."""
+
+    settings: RenderSettings = field(default_factory=RenderSettings)
+    legacy: LegacySettings = field(default_factory=LegacySettings)
+    suffix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """New objects in the order in which to apply them, and the remarks."""
+
+    objects: tuple[Object, ...]
+    remarks: tuple[Remark, ...]
+
+
+def converted_deployment(
+    deployment: DynamoDeployment, graph: GraphConfig, image: DynamoNimSpec, at: Circumstances
+) -> Conversion:
+    """The DynamoGraphDeployment of a DynamoDeployment, with autoscalers, and PVCs that a graph cannot create.
+
+    Raises:
+        ValueError: the graph cannot be generated, or an override has a wrong type; the message says which.
+    """
+    name = f"{deployment.metadata.name}{at.suffix}"
+    remarks = [
+        Remark(Level.DROPPED, f"spec.services.{each}", "the graph has no such service")
+        for each in unknown_services(deployment, graph)
+    ]
+    services: dict[str, Object] = {}
+    claims: dict[str, Object] = {}
+    beside: list[Object] = []
+    for document, entry in zip(components(deployment, graph), graph.services, strict=True):
+        path = f"spec.services.{entry.name}"
+        nim = _nim(document, path)
+        spec, told = _component(nim, image, at)
+        remarks += _at(path, (*told, *_losses(deployment.spec.services.get(entry.name) or {})))
+        services[entry.name] = _without_shared(spec, deployment.spec.envs)
+        if nim.spec.pvc and nim.spec.pvc.mount_point:
+            claim, objects = _claim(nim, nim.spec.pvc)
+            claims.setdefault(claim["name"], claim)
+            beside += (each for each in objects if each not in beside)
+            remarks += _at(path, _claim_remarks(nim))
+        adapter = component_name(name, entry.name)
+        beside += _autoscaler(nim, DynamoGraphDeploymentScalingAdapter.KIND, adapter)
+    metadata = _metadata(deployment.metadata, name, deployment.spec.dynamo_nim)
+    metadata["annotations"] |= {labels.DISCOVERY_BACKEND: "etcd"}
+    body: Object = {
+        "envs": list(deployment.spec.envs),
+        "pvcs": list(claims.values()),
+        "services": services,
+    }
+    converted: Object = {
+        "apiVersion": DynamoGraphDeployment.KIND.api_version,
+        "kind": DynamoGraphDeployment.KIND.name,
+        "metadata": metadata,
+        "spec": {key: each for key, each in body.items() if each},
+    }
+    return Conversion(tuple(_sorted(beside, converted)), tuple(remarks))
+
+
+def converted_component(
+    nim: DynamoNimDeployment, said: Object, image: DynamoNimSpec, at: Circumstances
+) -> Conversion:
+    """The component of a DynamoNimDeployment that no DynamoDeployment made. `said` is its spec."""
+    name = f"{nim.metadata.name}{at.suffix}"
+    spec, told = _component(nim, image, at)
+    spec.pop("scalingAdapter", None)  # of graphs only
+    if nim.spec.service_name:
+        spec["serviceName"] = nim.spec.service_name
+    spec["annotations"] = {**spec.get("annotations", {}), labels.DISCOVERY_BACKEND: "etcd"}
+    remarks = [*_at("spec", (*told, *_losses(said)))]
+    beside: list[Object] = []
+    if nim.spec.pvc and nim.spec.pvc.mount_point:
+        beside += render.claims(nim)
+        remarks += _at("spec", _claim_remarks(nim))
+    kind = DynamoComponentDeployment.KIND
+    beside += _autoscaler(nim, kind, name)
+    converted: Object = {
+        "apiVersion": kind.api_version,
+        "kind": kind.name,
+        "metadata": _metadata(nim.metadata, name, nim.spec.dynamo_nim),
+        "spec": spec,
+    }
+    return Conversion(tuple(_sorted(beside, converted)), tuple(remarks))
+
+
+def _nim(document: Object, path: str) -> DynamoNimDeployment:
+    try:
+        return msgspec.convert(document, DynamoNimDeployment)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def _component(
+    nim: DynamoNimDeployment, image: DynamoNimSpec, at: Circumstances
+) -> tuple[Object, list[Remark]]:
+    """The spec of a component and what is different about it."""
+    spec = as_component(nim, image, at.settings, at.legacy).spec
+    remarks: list[Remark] = []
+    if not command(nim.spec):
+        text = "the image's own command is replaced by a default (set extraPodSpec.mainContainer.command)"
+        remarks.append(Remark(Level.DROPPED, "extraPodSpec.mainContainer.command", text))
+    if not any(each.get("name") == "PORT" for each in spec.envs):
+        port = variable("PORT", str(http_port(spec.envs) or HTTP_PORT))
+        spec = msgspec.structs.replace(spec, envs=(*spec.envs, port))
+    if nim.spec.autoscaling and nim.spec.autoscaling.enabled:
+        spec = msgspec.structs.replace(
+            spec,
+            scaling_adapter=ScalingAdapterSwitch(enabled=True),
+            replicas=nim.spec.autoscaling.min_replicas or 1,
+        )
+    body: Object = pruned(msgspec.to_builtins(spec))
+    body.pop("serviceName", None)
+    if spec.ingress is None:
+        text = f"the Service loses port {HTTP_PORT}; only a component with an ingress keeps one"
+        remarks.append(Remark(Level.NOTE, "ingress", text))
+        return body, remarks
+    return _exposed(nim, spec, body), [*remarks, *_exposed_remarks(nim, body)]
+
+
+def _exposed(nim: DynamoNimDeployment, spec: DynamoComponentDeploymentSpec, body: Object) -> Object:
+    """A service that is reached from outside, as a frontend: the only type with a port for requests."""
+    body = {"componentType": "frontend", **_PROBES, **body}
+    body["ingress"] = {key: each for key, each in body["ingress"].items() if each != ""}
+    if _moves_port(nim):
+        pod: Object = spec.extra_pod_spec or {}
+        ports = [
+            {**each, "containerPort": frontend.HTTP_PORT} if each.get("name") == "http" else each
+            for each in pod["mainContainer"]["ports"]
+        ]
+        body["extraPodSpec"] = merged(body["extraPodSpec"], {"mainContainer": {"ports": ports}})
+    return body
+
+
+def _moves_port(nim: DynamoNimDeployment) -> bool:
+    """Whether today's operator writes its own port into the service's entry of the variable."""
+    return isinstance(config_of(nim.spec.envs).get(nim.spec.service_name or ""), dict)
+
+
+def _exposed_remarks(nim: DynamoNimDeployment, body: Object) -> Iterator[Remark]:
+    text = f"the Service's port {HTTP_PORT} becomes {frontend.HTTP_PORT}"
+    yield Remark(Level.NOTE, "ingress", text)
+    if not body["ingress"].get("ingressControllerClassName") and not body["ingress"].get(
+        "virtualServiceGateway"
+    ):
+        text = "no ingress class and no gateway is known: nothing outside the cluster reaches it"
+        yield Remark(Level.GUESSED, "ingress.ingressControllerClassName", text)
+    if nim.spec.ingress and not nim.spec.ingress.host_suffix:
+        suffix = body["ingress"]["hostSuffix"]
+        yield Remark(Level.GUESSED, "ingress.hostSuffix", f"{suffix}, from the settings")
+    for name, own in (
+        ("livenessProbe", nim.spec.liveness_probe),
+        ("readinessProbe", nim.spec.readiness_probe),
+    ):
+        if own is None:
+            yield Remark(Level.GUESSED, name, "connects to the port; there was no probe")
+    if _moves_port(nim):
+        text = f"the port that {VARIABLE} gives the service becomes {frontend.HTTP_PORT}"
+        yield Remark(Level.GUESSED, "envs", text)
+
+
+def _losses(said: Object) -> Iterator[Remark]:
+    """Fields of the user that nothing of today stands for."""
+    for name in _UNREAD:
+        if said.get(name):
+            yield Remark(Level.NOTE, name, "left out: no process has ever read it")
+    if said.get("monitorExporter"):
+        yield Remark(Level.DROPPED, "monitorExporter", "the image of this side container is gone")
+    for key in ignored_switches(said.get("annotations") or {}):
+        yield Remark(Level.DROPPED, f"annotations[{key}]", "has no counterpart")
+    requests = (said.get("resources") or {}).get("requests") or {}
+    if requests.get("gpu"):
+        yield Remark(Level.NOTE, "resources.requests.gpu", "GPUs are limits only")
+
+
+def _at(path: str, remarks: Sequence[Remark] | Iterator[Remark]) -> Iterator[Remark]:
+    for each in remarks:
+        yield Remark(each.level, f"{path}.{each.path}", each.message)
+
+
+def _without_shared(spec: Object, shared: Sequence[Object]) -> Object:
+    """A service without the variables that the graph has, where both say the same."""
+    if "envs" not in spec:
+        return spec
+    own = [each for each in spec["envs"] if each not in shared]
+    return {**spec, "envs": own}
+
+
+def _claim(nim: DynamoNimDeployment, wanted: Pvc) -> tuple[Object, tuple[Object, ...]]:
+    """The entry of a graph for a PVC; a PVC of its own where a graph could not create it."""
+    entry: Object = {"name": claim_name(nim)}
+    if not wanted.create:
+        return entry, ()
+    if not wanted.storage_class:
+        return entry, render.claims(nim)
+    sizes = {"size": wanted.size, "storageClass": wanted.storage_class}
+    access = {"volumeAccessMode": wanted.volume_access_mode}
+    return {**entry, "create": True, **sizes, **access}, ()
+
+
+def _claim_remarks(nim: DynamoNimDeployment) -> Iterator[Remark]:
+    if nim.spec.pvc and nim.spec.pvc.create:
+        text = f"{claim_name(nim)} is deleted with the old object, unless you take its owner away first"
+        yield Remark(Level.NOTE, "pvc", text)
+
+
+def _autoscaler(nim: DynamoNimDeployment, kind: Kind, name: str) -> Iterator[Object]:
+    """The HorizontalPodAutoscaler of a component, if it wants one; it scales that object."""
+    if nim.spec.autoscaling and nim.spec.autoscaling.enabled:
+        target: Object = {"apiVersion": kind.api_version, "kind": kind.name, "name": name}
+        own = {"name": name, "namespace": nim.metadata.namespace}
+        kept = {key: each for key, each in own.items() if each}
+        yield render.autoscaler_of(nim.spec.autoscaling, target, kept)
+
+
+def _metadata(old: Metadata, name: str, tag: str) -> Object:
+    kept = {key: each for key, each in old.annotations.items() if not key.startswith(_OLD_KEYS)}
+    found: Object = {
+        "name": name,
+        "namespace": old.namespace,
+        "labels": {key: each for key, each in old.labels.items() if not key.startswith(_OLD_KEYS)},
+        "annotations": {**kept, TAG: tag},
+    }
+    return {key: each for key, each in found.items() if each}
+
+
+def _sorted(beside: Sequence[Object], converted: Object) -> Iterator[Object]:
+    """PVCs first, since pods wait for them; autoscalers last, since they scale what is there."""
+
+    def is_claim(each: Mapping[str, object]) -> bool:
+        return each["kind"] == "PersistentVolumeClaim"
+
+    yield from (each for each in beside if is_claim(each))
+    yield converted
+    yield from (each for each in beside if not is_claim(each))

@@ -1,0 +1,262 @@
+"""`dynamoctl convert`: manifests of the older generation as objects of today."""
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import msgspec
+
+from dynamo_graphs.api.component import GROUP
+from dynamo_graphs.api.defaults import filled, whole_schema
+from dynamo_graphs.facts import Facts
+from dynamo_graphs.files.yaml_writer import write_json, write_yaml
+from dynamo_graphs.settings import RenderSettings
+from dynamo_legacy.api.deployment import DynamoDeployment
+from dynamo_legacy.api.nim import DynamoNim, DynamoNimSpec
+from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
+from dynamo_legacy.api.nim_request import DynamoNimRequest
+from dynamo_legacy.convert import (
+    Circumstances,
+    Conversion,
+    Level,
+    converted_component,
+    converted_deployment,
+)
+from dynamo_legacy.generate import services_only
+from dynamo_legacy.graph_config import GraphConfig, parse_graph_config
+from dynamo_legacy.names import DYNAMO_TAG, GRAPH_CONFIG, GRAPH_CONFIG_KEY, nim_name
+from dynamo_legacy.settings import read_legacy_settings
+from dynamo_operator.cli.configuration import text_of
+from dynamoctl.cluster_options import Where
+from dynamoctl.convert_options import Choices
+from dynamoctl.expansion import expanded
+from dynamoctl.installed import rendering_settings
+from dynamoctl.manifests import Manifest, manifests
+from kube_runtime.commandline.errors import ExitCode
+from kube_runtime.decode import decode
+from kube_runtime.errors import ConfigError, DecodeError
+from kube_runtime.kind import Object
+from kube_runtime.types.meta import Resource, condition
+
+R = TypeVar("R", bound=Resource)
+
+_CONVERTED = (DynamoDeployment, DynamoNimDeployment)
+_READ = (DynamoNim, DynamoNimRequest)
+"""Kinds of which nothing becomes an object: they say which image a tag has."""
+_KINDS = {each.KIND.name: each for each in (*_CONVERTED, *_READ)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What the objects are resolved by: images by name of the DynamoNim, configurations by ConfigMap."""
+
+    images: Mapping[tuple[str, str], DynamoNimSpec]
+    configurations: Mapping[tuple[str, str], str]
+    choices: Choices
+    at: Circumstances
+    graph: GraphConfig | None
+
+
+def convert(found: Sequence[Manifest], choices: Choices) -> ExitCode:
+    """Prints what the objects become, and on stderr one line for each remark. Others are printed as they are.
+
+    Nothing is printed on stdout when anything is wrong. With `--strict`, it is a problem if something of an
+    object was dropped or guessed.
+
+    Raises: ExceptionGroup of ConfigError.
+    """
+    known = _known(found, choices)
+    problems: list[ConfigError] = []
+    objects: list[Object] = []
+    lost = 0
+    parents = {_identity(each.value) for each in found if _is(each, DynamoDeployment)}
+    for manifest in found:
+        kind = _legacy_kind(manifest)
+        if kind is None:
+            objects.append(manifest.value)
+            continue
+        if kind in _READ or _parent(manifest.value) in parents:
+            continue
+        try:
+            result = _converted(manifest, known)
+        except ConfigError as error:
+            problems.append(error)
+            continue
+        problems += _refused(manifest, result.objects, known.at.settings)
+        objects += result.objects
+        lost += sum(each.level is not Level.NOTE for each in result.remarks)
+        for each in result.remarks:
+            place = manifest.document.place(_joined(manifest.prefix, each.path))
+            print(f"{each.level}: {place}: {each.path}: {each.message}", file=sys.stderr)
+    if problems:
+        raise ExceptionGroup("manifests", problems)
+    (write_yaml if choices.output == "yaml" else write_json)(objects, sys.stdout)
+    return ExitCode.PROBLEMS if choices.is_strict and lost else ExitCode.OK
+
+
+def convert_files(files: Sequence[str], choices: Choices) -> ExitCode:
+    """Prints what the objects in files become. Raises: ExceptionGroup of ConfigError."""
+    return convert(manifests(files), choices)
+
+
+def convert_cluster(where: Where, choices: Choices) -> ExitCode:
+    """Prints what the objects in a namespace of a cluster become.
+
+    Raises: OperatorError; ExceptionGroup of ConfigError.
+    """
+    import asyncio
+
+    return convert(asyncio.run(_of_cluster(where)), choices)
+
+
+async def _of_cluster(where: Where) -> list[Manifest]:
+    from dynamo_graphs.files.yaml_reader import documents
+    from dynamoctl.target import cluster
+    from kube_runtime.types.core import ConfigMap
+
+    values: list[Object] = []
+    async with cluster(where) as found:
+        for each in _KINDS.values():
+            values += await found.reading.all_raw(each.KIND, found.namespace)
+        values += await found.reading.all_raw(ConfigMap.KIND, found.namespace, labels=GRAPH_CONFIG)
+    return [
+        Manifest(each, document)
+        for each in values
+        for document in documents(
+            f"{each['kind']}/{each['metadata']['name']}", msgspec.json.encode(each).decode()
+        )
+    ]
+
+
+def _known(found: Sequence[Manifest], choices: Choices) -> _Known:
+    graph = None
+    if choices.graph_config is not None:
+        graph = _graph(str(choices.graph_config), text_of(choices.graph_config))
+    images: dict[tuple[str, str], DynamoNimSpec] = {}
+    configurations: dict[tuple[str, str], str] = {}
+    for each in found:
+        place = _identity(each.value)
+        if _is(each, DynamoNimRequest):
+            if image := _built(_decoded(each, DynamoNimRequest)):
+                images.setdefault(place, image)
+        elif _is(each, DynamoNim):
+            images[place] = _decoded(each, DynamoNim).spec
+        elif each.value.get("kind") == "ConfigMap":
+            data = each.value.get("data")
+            text = data.get(GRAPH_CONFIG_KEY) if isinstance(data, dict) else None
+            if isinstance(text, str):
+                configurations[place] = text
+    at = Circumstances(
+        rendering_settings(choices.settings), read_legacy_settings(os.environ), choices.suffix
+    )
+    return _Known(images, configurations, choices, at, graph)
+
+
+def _built(request: DynamoNimRequest) -> DynamoNimSpec | None:
+    """The image that a request names, or has built."""
+    exists = condition(request.status.conditions, "ImageExists")
+    is_there = exists is not None and exists.status == "True"
+    image = request.spec.image or (exists.message if exists and is_there else "")
+    return DynamoNimSpec(tag=request.spec.bento_tag, image=image) if image else None
+
+
+def _converted(manifest: Manifest, known: _Known) -> Conversion:
+    """Raises: ConfigError."""
+    if _is(manifest, DynamoNimDeployment):
+        nim = _decoded(manifest, DynamoNimDeployment)
+        image = _image(manifest, nim.metadata.namespace, nim.spec.dynamo_nim, known)
+        return converted_component(nim, manifest.value.get("spec") or {}, image, known.at)
+    deployment = _decoded(manifest, DynamoDeployment)
+    tag = deployment.spec.dynamo_nim
+    try:
+        name = nim_name(tag)
+        image = _image(manifest, deployment.metadata.namespace, name, known)
+        graph = known.graph or _graph_of(manifest, deployment, name, known)
+        return converted_deployment(deployment, graph, image, known.at)
+    except ValueError as error:
+        raise manifest.problem("spec", str(error)) from error
+
+
+def _image(manifest: Manifest, namespace: str, nim: str, known: _Known) -> DynamoNimSpec:
+    found = known.images.get((namespace, nim))
+    if known.choices.image:
+        tag = found.tag if found else nim.replace("--", ":", 1)
+        secrets = found.image_pull_secrets if found else ()
+        return DynamoNimSpec(tag=tag, image=known.choices.image, image_pull_secrets=secrets)
+    if found is None:
+        text = f"unknown image of {nim} (add its DynamoNim, or name one with --image)"
+        raise manifest.problem("spec.dynamoNim", text)
+    return found
+
+
+def _graph_of(
+    manifest: Manifest, deployment: DynamoDeployment, name: str, known: _Known
+) -> GraphConfig:
+    """The configuration beside the object; else its own services are the graph."""
+    annotations = deployment.metadata.annotations
+    chosen = annotations.get(GRAPH_CONFIG) or name
+    text = known.configurations.get((deployment.metadata.namespace, chosen))
+    if text is not None:
+        return _graph(f"ConfigMap {chosen}", text)
+    if not deployment.spec.services:
+        text = f"unknown services of {name} (add the ConfigMap {chosen}, or name a file with --graph-config)"
+        raise manifest.problem("spec.dynamoNim", text)
+    return services_only(deployment, annotations.get(DYNAMO_TAG, ""))
+
+
+def _graph(place: str, text: str) -> GraphConfig:
+    try:
+        return parse_graph_config(text)
+    except ValueError as error:
+        raise ConfigError(place, str(error)) from error
+
+
+def _decoded(manifest: Manifest, type_: type[R]) -> R:
+    try:
+        return decode(type_, msgspec.json.encode(filled(manifest.value, whole_schema(type_))))
+    except DecodeError as error:
+        raise ConfigError(manifest.document.place(manifest.prefix), error.message) from error
+
+
+def _refused(
+    manifest: Manifest, objects: Iterable[Object], settings: RenderSettings
+) -> Iterator[ConfigError]:
+    """What today's operator would say against the result."""
+    facts = Facts(istio_served=True)
+    for each in objects:
+        if each["apiVersion"].startswith(f"{GROUP}/"):
+            placed = {**each, "metadata": {"namespace": "default", **each["metadata"]}}
+            for problem in expanded(placed, facts, settings).problems:
+                yield manifest.problem("spec", f"what it becomes is invalid: {problem}")
+
+
+def _legacy_kind(manifest: Manifest) -> type[Resource] | None:
+    version = str(manifest.value.get("apiVersion"))
+    kind = _KINDS.get(str(manifest.value.get("kind")))
+    return kind if kind and version == kind.KIND.api_version else None
+
+
+def _is(manifest: Manifest, type_: type[Resource]) -> bool:
+    return _legacy_kind(manifest) is type_
+
+
+def _identity(value: Object) -> tuple[str, str]:
+    metadata = value.get("metadata")
+    own: Object = metadata if isinstance(metadata, dict) else {}
+    return str(own.get("namespace") or ""), str(own.get("name") or "")
+
+
+def _parent(value: Object) -> tuple[str, str] | None:
+    """The DynamoDeployment that made a component, which is converted in its place."""
+    metadata = value.get("metadata")
+    owners = metadata.get("ownerReferences") if isinstance(metadata, dict) else None
+    for each in owners or ():
+        if each.get("kind") == DynamoDeployment.KIND.name:
+            return _identity(value)[0], str(each.get("name"))
+    return None
+
+
+def _joined(prefix: str, path: str) -> str:
+    return f"{prefix}.{path}" if prefix else path

@@ -97,12 +97,14 @@ DECODE = {
 """By length of the context: how full the cache is, and milliseconds for a step, on two H200."""
 
 CACHE_TOKENS = 502_272
-WITHIN = 1.25
 """Source: ai-dynamo/dynamo, `benchmarks/profiler/comparison/results/aic_all/config_with_planner.yaml`."""
+LEAST, MOST = 0.9, 1.8
+"""Of the estimate. AI Configurator itself lies at 0.56 to 0.82 of what was measured for another model, so
+that formulas which agree with measurements lie above it."""
 
 
-def is_near(published: float, found: float) -> bool:
-    return published / WITHIN <= found <= published * WITHIN
+def is_near(estimate: float, found: float) -> bool:
+    return estimate * LEAST <= found <= estimate * MOST
 
 
 @pytest.mark.parametrize(("tokens", "milliseconds"), PREFILL)
@@ -149,12 +151,16 @@ def test_more_answers_at_once_are_slower_each_and_faster_together(
 
 
 @given(engines, st.integers(1, 1000), st.integers(1, 10**6))
-def test_more_gpus_in_an_engine_are_never_slower(
+def test_more_gpus_in_an_engine_cost_no_more_than_what_they_exchange(
     engine: Engine, answers: int, context: int
 ) -> None:
     larger = Engine(engine.shape, engine.gpu, 2 * engine.gpus)
-    assert larger.prefill_seconds(context) < engine.prefill_seconds(context)
-    assert larger.step_seconds(answers, context) < engine.step_seconds(answers, context)
+    exchanged = larger._exchange_seconds(context)
+    assert larger.prefill_seconds(context) <= engine.prefill_seconds(context) + exchanged
+    exchanged = larger._exchange_seconds(answers)
+    assert (
+        larger.step_seconds(answers, context) <= engine.step_seconds(answers, context) + exchanged
+    )
     assert larger.cache_tokens >= engine.cache_tokens
 
 

@@ -210,12 +210,12 @@ def test_the_curves_are_the_formulas_in_milliseconds() -> None:
     prefill, decode = (json.loads(data[f"{x}_raw_data.json"]) for x in ("prefill", "decode"))
     first, last = results.choice.roles[0].engine, results.choice.roles[-1].engine
     for tokens, time in zip(prefill["prefill_isl"], prefill["prefill_ttft"], strict=True):
-        assert time == pytest.approx(1000 * first.prefill_seconds(tokens), rel=1e-4)
+        assert time == pytest.approx(1000 * first.first_token_seconds(tokens), rel=1e-4)
     assert last.cache_tokens == decode["max_kv_tokens"]
     columns = (decode[each] for each in ("x_kv_usage", "y_context_length", "z_itl"))
     for share, context, time in zip(*columns, strict=True):
         answers = share * last.cache_tokens / context
-        assert time == pytest.approx(1000 * last.step_seconds(answers, context), rel=1e-4)
+        assert time == pytest.approx(1000 * last.burst_seconds(answers, context), rel=1e-4)
 
 
 def test_the_files_stay_small_at_the_finest_grain() -> None:

@@ -3,12 +3,12 @@
 How many answers an engine works on at once decides everything: the more, the more requests it
 serves, and the longer each takes. So for each engine the largest number is taken with which the
 targets still hold. With t the time of a prompt's prefill, s(b) that of a step for b answers, and N
-tokens of answer:
+tokens of answer, f the time of a request outside of the engine:
 
     decode apart   itl = s(b)                              rate = b / (N·s(b))
-    prefill apart  ttft = t·(1 + u/(2·(1-u))) + transfer   rate = u / t
+    prefill apart  ttft = f + t·(1 + u/(2·(1-u))) + transfer   rate = u / t
     together       itl = s(b) + b·t/N                      rate = 1 / (N·s(b)/b + t)
-                   ttft = t·(1 + u/(2·(1-u))) + s(b)       u = rate·t
+                   ttft = f + t·(1 + u/(2·(1-u))) + s(b)   u = rate·t
 
 u is the share of time that prompts take; u/(2·(1-u)) is the mean wait in a queue with constant
 service times (Pollaczek-Khinchine). Together, each answer is delayed by the prompts that come while
@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from dynamo_profiler.configuration import Configuration, Hardware, Mode, Targets
 from dynamo_profiler.refusal import Refusal
 from dynamo_profiler.shape import Shape
-from dynamo_profiler.timing import Engine
+from dynamo_profiler.timing import FIRST_TOKEN_SECONDS, Engine
 
 MOST_ANSWERS = 1024
 """What an engine works on at once. Source: vLLM's default of `--max-num-seqs` on such GPUs."""
@@ -172,7 +172,7 @@ def _why_not(found: tuple[Engine, ...], wanted: Configuration) -> str:
     def first(engine: Engine) -> float:
         apart, together = engine.transfer_seconds(targets.isl), steps[engine]
         rest = {Mode.DISAGGREGATED: apart, Mode.AGGREGATED: together, None: min(apart, together)}
-        return engine.prefill_seconds(targets.isl) + rest[wanted.mode]
+        return engine.first_token_seconds(targets.isl) + rest[wanted.mode]
 
     best = min(found, key=first)
     if first(best) >= targets.ttft:
@@ -199,7 +199,8 @@ def _sizes(shape: Shape, hardware: Hardware) -> list[int]:
 def _prefill(engine: Engine, wanted: Configuration) -> Role | None:
     targets = wanted.targets
     alone = engine.prefill_seconds(targets.isl)
-    slack = (targets.ttft - engine.transfer_seconds(targets.isl)) / alone - 1
+    outside = FIRST_TOKEN_SECONDS + engine.transfer_seconds(targets.isl)
+    slack = (targets.ttft - outside) / alone - 1
     load = 2 * slack / (1 + 2 * slack)
     if slack <= 0 or load <= 0:
         return None
@@ -230,7 +231,7 @@ def _worker(engine: Engine, wanted: Configuration) -> Role | None:
     def times(answers: int) -> tuple[float, float]:
         step = engine.step_seconds(answers, targets.context)
         wait = alone**2 / (2 * per_request(answers))  # t·u/(2·(1-u)), with u put in
-        return alone + wait + step, step + answers * alone / targets.osl
+        return FIRST_TOKEN_SECONDS + alone + wait + step, step + answers * alone / targets.osl
 
     def holds(answers: int) -> bool:
         first, between = times(answers)

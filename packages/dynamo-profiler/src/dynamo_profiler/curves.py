@@ -1,5 +1,7 @@
 """What the planner and the simulated engines read: how long prefill and decode take over their whole range.
 
+As sweeps of real engines measure it: one request for the prefill, a burst of requests for the decode.
+
 Units there: milliseconds, tokens per second and GPU.
 """
 
@@ -13,7 +15,7 @@ _LEAST_LOAD, _MOST_LOAD = 0.05, 0.95
 def prefill_curve(engine: Engine, longest: int, points: int) -> Object:
     """Time to the first token by length of the prompt, evenly over the range."""
     lengths = _even(min(_SHORTEST, longest), max(longest, _SHORTEST), points)
-    times = [engine.prefill_seconds(each) for each in lengths]
+    times = [engine.first_token_seconds(each) for each in lengths]
     return {
         "prefill_isl": lengths,
         "prefill_ttft": [_short(1000 * each) for each in times],
@@ -31,7 +33,7 @@ def decode_curve(engine: Engine, longest: int, points: int) -> Object:
         for step in range(points):
             share = _LEAST_LOAD + (_MOST_LOAD - _LEAST_LOAD) * step / (points - 1)
             answers = max(1, round(share * capacity / context))
-            seconds = engine.step_seconds(answers, context)
+            seconds = engine.burst_seconds(answers, context)
             rate = answers / seconds / engine.gpus
             rows.append((answers * context / capacity, context, 1000 * seconds, rate))
     names = ("x_kv_usage", "y_context_length", "z_itl", "z_thpt_per_gpu")

@@ -14,35 +14,40 @@ from dynamo_profiler.refusal import Refusal
 class Gpu:
     """One type of GPU.
 
-    Units: floating point operations per second of dense bfloat16, bytes, bytes per second.
+    Units: floating point operations per second of dense bfloat16, bytes, bytes per second, in both directions
+    together for the link to the other GPUs of a node. `has_fp8` is whether it computes 8 bits twice as fast.
     """
 
     name: str
     flops: float
     memory_bytes: float
     bytes_per_second: float
+    link_bytes_per_second: float
+    has_fp8: bool = True
 
 
-def _gpu(name: str, teraflops: float, gigabytes: float, gigabytes_per_second: float) -> Gpu:
-    return Gpu(name, teraflops * 1e12, gigabytes * 1e9, gigabytes_per_second * 1e9)
+def _gpu(name: str, teraflops: float, gigabytes: float, memory: float, link: float) -> Gpu:
+    """`memory` and `link` are gigabytes per second. Before Hopper and Ada no GPU has FP8."""
+    has_fp8 = not name.startswith("a10")
+    return Gpu(name, teraflops * 1e12, gigabytes * 1e9, memory * 1e9, link * 1e9, has_fp8)
 
 
 GPUS = {
     gpu.name: gpu
     for gpu in (
-        _gpu("gb200_sxm", 2500, 186, 8000),
-        _gpu("b200_sxm", 2250, 180, 7700),
-        _gpu("h200_sxm", 989, 141, 4800),
-        _gpu("h100_sxm", 989, 80, 3350),
-        _gpu("h100_pcie", 756, 80, 2000),
-        _gpu("a100_sxm", 312, 80, 2039),
-        _gpu("a100_pcie", 312, 80, 1935),
-        _gpu("l40s", 362, 48, 864),
-        _gpu("l4", 121, 24, 300),
-        _gpu("a10", 125, 24, 600),
+        _gpu("gb200_sxm", 2500, 186, 8000, 1800),
+        _gpu("b200_sxm", 2250, 180, 7700, 1800),
+        _gpu("h200_sxm", 989, 141, 4800, 900),
+        _gpu("h100_sxm", 989, 80, 3350, 900),
+        _gpu("h100_pcie", 756, 80, 2000, 128),
+        _gpu("a100_sxm", 312, 80, 2039, 600),
+        _gpu("a100_pcie", 312, 80, 1935, 64),
+        _gpu("l40s", 362, 48, 864, 64),
+        _gpu("l4", 121, 24, 300, 64),
+        _gpu("a10", 125, 24, 600, 64),
     )
 }
-"""Peak numbers without sparsity.
+"""Peak numbers without sparsity; of PCIe cards the link is that of their slot.
 
 Source: NVIDIA's data sheets of GB200 NVL72 (per GPU), HGX B200 (per GPU), H200, H100, A100 80GB,
 L40S, L4, A10.

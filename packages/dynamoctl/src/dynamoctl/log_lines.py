@@ -50,3 +50,8 @@ def log_line(raw: bytes) -> LogLine:
     elif not space:
         rest = ""
     return LogLine(time, visible(_COLOUR.sub("", rest)))
+
+
+def visible_lines(text: str) -> str:
+    """The text without control characters but line ends."""
+    return "\n".join(map(visible, text.split("\n")))

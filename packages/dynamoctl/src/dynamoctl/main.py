@@ -13,7 +13,7 @@ from cyclopts import App, Parameter
 
 from dynamo_graphs.product import version
 from dynamo_profiler.main import profiler
-from dynamoctl import change_commands, read_commands
+from dynamoctl import author_commands, change_commands, read_commands, traffic_commands
 from dynamoctl import edit_commands as acting_commands
 from dynamoctl.check_options import UNLIMITED, Options
 from dynamoctl.cluster_options import HERE, Where
@@ -40,6 +40,9 @@ def app(program: str = "dynamoctl") -> App:
     tool.command(read_commands.logs)
     tool.command(read_commands.models)
     tool.command(read_commands.requests)
+    tool.command(traffic_commands.chat)
+    tool.command(traffic_commands.curl)
+    tool.command(traffic_commands.port_forward)
     tool.command(acting_commands.scale)
     tool.command(acting_commands.suspend)
     tool.command(acting_commands.resume)
@@ -54,6 +57,9 @@ def app(program: str = "dynamoctl") -> App:
     tool.command(
         f"{package}.dev:app", name="dev", help=("Run local control planes to try things on.")
     )
+    tool.command(author_commands.explain)
+    tool.command(author_commands.schema)
+    tool.command(author_commands.completion)
     tool.command(install)
     tool.command(acting_commands.uninstall)
     tool.command(images)
@@ -309,5 +315,10 @@ def main() -> None:
     """The entry point. A command that returns a number ends with it as exit code."""
     called = Path(sys.argv[0]).name
     tool = app("kubectl dynamo" if called == _PLUGIN else "dynamoctl")
+    if sys.argv[1:2] == ["__complete"]:
+        from dynamoctl.completion import print_candidates
+
+        print_candidates(tool, sys.argv[2:])
+        return
     result = execute(tool, sys.argv[1:])
     sys.exit(result if isinstance(result, int) else 0)

@@ -21,9 +21,13 @@ _COPIED = (
 _RANGES = {"int32": 1 << 31, "int64": 1 << 63}
 
 
-def closed(schema: Object) -> Object:
-    """A structural schema as a JSON schema that allows no field which is not listed."""
-    result: Object = {keyword: schema[keyword] for keyword in _COPIED if keyword in schema}
+def closed(schema: Object, notes: tuple[str, ...] = ()) -> Object:
+    """A structural schema as a JSON schema that allows no field which is not listed.
+
+    `notes` are further keywords to copy, such as `description`, which validation does not need.
+    """
+    copied = (*_COPIED, *notes)
+    result: Object = {keyword: schema[keyword] for keyword in copied if keyword in schema}
     if schema.get("x-kubernetes-int-or-string"):
         result["type"] = ["integer", "string"]
     if edge := _RANGES.get(schema.get("format", "")):
@@ -32,12 +36,13 @@ def closed(schema: Object) -> Object:
     elif schema.get("format") == "date-time":
         result["format"] = "date-time"
     if schema.get("x-kubernetes-embedded-resource"):
-        result["properties"] = {"metadata": closed(embedded("ObjectMeta"))}
+        result["properties"] = {"metadata": closed(embedded("ObjectMeta"), notes)}
     if "properties" in schema:
-        result["properties"] = {name: closed(each) for name, each in schema["properties"].items()}
+        fields = schema["properties"]
+        result["properties"] = {name: closed(each, notes) for name, each in fields.items()}
         result["additionalProperties"] = bool(schema.get("x-kubernetes-preserve-unknown-fields"))
     if "additionalProperties" in schema:
-        result["additionalProperties"] = closed(schema["additionalProperties"])
+        result["additionalProperties"] = closed(schema["additionalProperties"], notes)
     if "items" in schema:
-        result["items"] = closed(schema["items"])
+        result["items"] = closed(schema["items"], notes)
     return result

@@ -1,0 +1,219 @@
+"""Shell completion: commands, options and their values, and names from the cluster.
+
+A shell asks with every key, so a cluster that does not answer within a moment counts as empty.
+"""
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from cyclopts import App
+
+from dynamo_graphs.api.component import GROUP, VERSION
+from dynamoctl.cluster_options import Where
+from dynamoctl.target import cluster
+from kube_runtime.errors import OperatorError
+
+_SECONDS = 1.5
+"""Longest wait for the cluster."""
+
+_GRAPHS = "dynamographdeployments"
+_COLLECTIONS = {
+    **dict.fromkeys(
+        (
+            "why",
+            "status",
+            "tree",
+            "events",
+            "logs",
+            "scale",
+            "suspend",
+            "resume",
+            "chat",
+            "curl",
+            "port-forward",
+        ),
+        _GRAPHS,
+    ),
+    **dict.fromkeys(
+        ("rollout status", "rollout pause", "rollout resume", "rollout restart"), _GRAPHS
+    ),
+    "models": "dynamomodels",
+    "requests": "dynamographdeploymentrequests",
+}
+"""The objects that the first argument of a command names."""
+
+_WITH_SERVICE = ("logs", "scale")
+_KINDS = ("dgd", "dcd", "dgdsa", "dm", "dgdr")
+
+SCRIPTS = {
+    "bash": """\
+_dynamoctl() {
+    local IFS=$'\\n'
+    COMPREPLY=($(dynamoctl __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null | cut -f1))
+    [[ ${COMPREPLY[0]} == */ ]] && compopt -o nospace
+}
+complete -o default -F _dynamoctl dynamoctl
+""",
+    "zsh": """\
+#compdef dynamoctl
+_dynamoctl() {
+    local -a found
+    found=("${(@f)$(dynamoctl __complete "${(@)words[2,CURRENT]}" 2>/dev/null | cut -f1)}")
+    if [[ -n ${found[1]} ]]; then compadd -- $found; else _files; fi
+}
+compdef _dynamoctl dynamoctl
+""",
+    "fish": """\
+complete -c dynamoctl -a '(dynamoctl __complete (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'
+""",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A word that may stand at the cursor, and what it is for."""
+
+    word: str
+    text: str = ""
+
+
+def print_candidates(app: App, words: Sequence[str]) -> None:
+    """Print the candidates at the cursor, the end of `words`, one per line, each with its text."""
+    for each in candidates(app, words):
+        print(f"{each.word}\t{each.text}" if each.text else each.word)
+
+
+def kubectl() -> None:
+    """The program that kubectl runs to complete `kubectl dynamo`."""
+    from dynamoctl.main import app
+
+    print_candidates(app("kubectl dynamo"), sys.argv[1:])
+    print(":4")  # no file names; Source: ShellCompDirectiveNoFileComp of spf13/cobra
+
+
+def candidates(app: App, words: Sequence[str]) -> list[Candidate]:
+    """The candidates at the cursor, which is at the end of `words`; an empty text begins a new word."""
+    *before, begun = words or ("",)
+    command, path, rest = _command(app, before)
+    if begun.startswith("-"):
+        found = _options(command)
+    elif rest and rest[-1].startswith("-") and _takes_value(command, rest[-1]):
+        found = _values(command, rest[-1], rest)
+    elif not path or _subcommands(command):
+        found = _subcommands(command)
+    elif path == "get" and not _positionals(command, rest):
+        found = [Candidate(each) for each in _KINDS]
+    elif path in _COLLECTIONS and not _positionals(command, rest):
+        found = _names(path, begun, rest)
+    else:
+        found = []
+    return [each for each in found if each.word.startswith(begun)]
+
+
+def _command(app: App, words: Sequence[str]) -> tuple[App, str, list[str]]:
+    """The command that the words name, its name, and the words after it."""
+    path: list[str] = []
+    rest = list(words)
+    while rest and not rest[0].startswith("-") and rest[0] in _visible(app):
+        path.append(rest.pop(0))
+        app = app[path[-1]]
+    return app, " ".join(path), rest
+
+
+def _visible(app: App) -> list[str]:
+    return [each for each in app if not each.startswith("-")]
+
+
+def _subcommands(app: App) -> list[Candidate]:
+    return [Candidate(each, _help(app[each])) for each in sorted(_visible(app))]
+
+
+def _help(app: App) -> str:
+    return app.help.strip().partition("\n")[0]
+
+
+def _arguments(command: App) -> list[Any]:
+    return list(command.assemble_argument_collection()) if command.default_command else []
+
+
+def _options(command: App) -> list[Candidate]:
+    return [
+        Candidate(name)
+        for each in _arguments(command)
+        for name in each.names
+        if name.startswith("--")
+    ] + [Candidate("--help")]
+
+
+def _argument(command: App, option: str) -> Any:
+    return next((each for each in _arguments(command) if option in each.names), None)
+
+
+def _takes_value(command: App, option: str) -> bool:
+    found = _argument(command, option)
+    return found is not None and not found.is_flag()
+
+
+def _values(command: App, option: str, words: Sequence[str]) -> list[Candidate]:
+    if option in ("-n", "--namespace"):
+        return [Candidate(each) for each in _asked("/api/v1/namespaces", words)]
+    choices = _argument(command, option).get_choices() or ()
+    return [Candidate(each) for each in choices]
+
+
+def _positionals(command: App, words: Sequence[str]) -> list[str]:
+    found, is_value = [], False
+    for each in words:
+        if is_value:
+            is_value = False
+        elif each.startswith("-"):
+            is_value = "=" not in each and _takes_value(command, each)
+        else:
+            found.append(each)
+    return found
+
+
+def _names(path: str, begun: str, words: Sequence[str]) -> list[Candidate]:
+    graph, slash, _ = begun.partition("/")
+    if path in _WITH_SERVICE and slash:
+        return [Candidate(f"{graph}/{each}") for each in _asked(_GRAPHS, words, graph)]
+    names = _asked(_COLLECTIONS[path], words)
+    end = "/" if path == "scale" else ""
+    return [Candidate(f"{each}{end}") for each in names]
+
+
+def _asked(collection: str, words: Sequence[str], graph: str = "") -> list[str]:
+    """Names in the cluster that the words are about: of objects, or of the services of a graph."""
+    try:
+        return asyncio.run(asyncio.wait_for(_listed(collection, _where(words), graph), _SECONDS))
+    except (OSError, TimeoutError, OperatorError):
+        return []  # a shell shows nothing then; the command itself reports the cause
+
+
+async def _listed(collection: str, where: Where, graph: str) -> list[str]:
+    async with cluster(where) as at:
+        path = collection
+        if not path.startswith("/"):
+            path = f"/apis/{GROUP}/{VERSION}/namespaces/{at.namespace}/{collection}"
+        items = (await at.reading.client.get_json(path))["items"] or []
+    if graph:
+        named = [each for each in items if each["metadata"]["name"] == graph]
+        return sorted(named[0]["spec"].get("services", {})) if named else []
+    return sorted(each["metadata"]["name"] for each in items)
+
+
+def _where(words: Sequence[str]) -> Where:
+    """The cluster and the namespace that the words name."""
+    given = dict(pairwise(words))
+    given |= dict(each.split("=", 1) for each in words if "=" in each)
+    file = given.get("--kubeconfig")
+    return Where(
+        namespace=given.get("-n") or given.get("--namespace") or "",
+        context=given.get("--context", ""),
+        kubeconfig=Path(file) if file else None,
+    )

@@ -1,0 +1,103 @@
+"""The commands that talk to the frontend of a graph, as they are typed."""
+
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from dynamoctl.cluster_options import HERE, Where
+
+_Name = Annotated[str, Parameter(metavar="NAME", show_default=False)]
+
+
+def chat(
+    name: _Name,
+    prompt: Annotated[str, Parameter(metavar="PROMPT", show_default=False)] = "",
+    /,
+    *,
+    where: Where = HERE,
+    model: Annotated[str, Parameter(metavar="MODEL", show_default=False)] = "",
+    max_tokens: Annotated[int, Parameter(metavar="COUNT")] = 512,
+    output: Annotated[Literal["text", "json"], Parameter(name=["--output", "-o"])] = "text",
+) -> int:
+    """Ask the model of a graph; shows the time to the first token and tokens per second.
+
+    The request goes through the API server to the frontend, so no port has to be forwarded.
+    Example: dynamoctl chat chat "What is a pod?"
+
+    Parameters
+    ----------
+    name
+        Graph: NAME or dgd/NAME.
+    prompt
+        Question. Without it, each line that you type is one, and the answers are remembered.
+    model
+        Model or LoRA to ask (default: the first one that the frontend lists).
+    max_tokens
+        Longest answer, in tokens.
+    output
+        Output format: `text` streams the answer, `json` prints it with its times at the end.
+    """
+    from dynamoctl.chat import print_chat
+
+    return int(print_chat(name, where, prompt, model=model, max_tokens=max_tokens, output=output))
+
+
+def curl(
+    name: _Name,
+    path: Annotated[str, Parameter(metavar="PATH")] = "/v1/models",
+    /,
+    *,
+    where: Where = HERE,
+    request: Annotated[
+        str, Parameter(name=["--request", "-X"], metavar="METHOD", show_default=False)
+    ] = "",
+    data: Annotated[
+        str | None, Parameter(name=["--data", "-d"], metavar="DATA", show_default=False)
+    ] = None,
+) -> int:
+    """Send an HTTP request to the frontend of a graph and print the answer as it comes.
+
+    Exits with 1 if the frontend answers with an error.
+    Example: dynamoctl curl chat /v1/completions -d @request.json
+
+    Parameters
+    ----------
+    name
+        Graph: NAME or dgd/NAME.
+    path
+        Path of the URL, with its query.
+    request
+        HTTP method (default: GET, with --data POST).
+    data
+        Body: text, @FILE or @- for stdin.
+    """
+    from dynamoctl.chat import print_answer
+
+    return int(print_answer(name, where, path, method=request, data=data))
+
+
+def port_forward(
+    name: _Name,
+    /,
+    *,
+    where: Where = HERE,
+    port: Annotated[int, Parameter(name=["--port", "-p"], metavar="PORT")] = 8000,
+    address: Annotated[str, Parameter(metavar="ADDRESS")] = "127.0.0.1",
+) -> int:
+    """Forward HTTP requests to a local port to the frontend of a graph, until Ctrl-C.
+
+    The URL is printed on stdout. It continues while pods are replaced.
+    Example: dynamoctl port-forward chat --port 0
+
+    Parameters
+    ----------
+    name
+        Graph: NAME or dgd/NAME.
+    port
+        Local port; 0 is any free one.
+    address
+        Local address to listen on.
+    """
+    from dynamoctl.forward import forward
+
+    return int(forward(name, where, port=port, address=address))

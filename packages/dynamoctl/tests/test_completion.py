@@ -1,0 +1,111 @@
+"""What a shell offers at the cursor: commands, options, values, and names from the cluster."""
+
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from dynamoctl import target
+from dynamoctl.completion import SCRIPTS, candidates, kubectl
+from dynamoctl.main import app
+from kube_runtime.errors import Unreachable
+from kube_runtime.kind import Object
+from simulated.server import Server
+
+GRAPHS = "/apis/nvidia.com/v1alpha1/dynamographdeployments"
+
+
+class Cluster(Server):
+    """An API server that a command may connect to, and leave."""
+
+    async def __aenter__(self) -> "Cluster":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture(autouse=True)
+def server(monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    """A cluster with one graph, `prod/chat`."""
+    found = Cluster()
+    metadata = {"namespace": "prod", "name": "chat"}
+    services: Object = {"Decode": {}, "Frontend": {}}
+    found.storage.create(GRAPHS, {"metadata": metadata, "spec": {"services": services}})
+
+    async def connected(*_: object, **__: object) -> Cluster:
+        return found
+
+    monkeypatch.setattr(target, "connect", connected)
+    return found
+
+
+def words(*line: str) -> list[str]:
+    return [each.word for each in candidates(app(), line)]
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        (("sta",), ["status"]),
+        (("rollout", "re"), ["restart", "resume"]),
+        (("get", "dg"), ["dgd", "dgdsa", "dgdr"]),
+        (("get", "--all"), ["--all-namespaces"]),
+        (("get", "-o", ""), ["table", "wide", "json", "yaml", "name"]),
+        (("status", "-n", "prod", ""), ["chat"]),
+        (("status", "--namespace=prod", "ch"), ["chat"]),
+        (("rollout", "pause", "-n", "prod", ""), ["chat"]),
+        (("scale", "-n", "prod", ""), ["chat/"]),
+        (("logs", "-n", "prod", "chat/"), ["chat/Decode", "chat/Frontend"]),
+        (("logs", "-n", "prod", "chat/F"), ["chat/Frontend"]),
+        (("status", "-n", "prod", "chat", ""), []),
+        (("nonsense", "x"), []),
+    ],
+)
+def test_what_may_stand_at_the_cursor(line: tuple[str, ...], found: list[str]) -> None:
+    assert found == words(*line)
+
+
+def test_every_command_has_a_text() -> None:
+    found = candidates(app(), [""])
+    assert {"get", "logs", "chat", "dev"} <= {each.word for each in found}
+    assert [] == [each.word for each in found if not each.text]
+
+
+def test_a_cluster_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refused(*_: object, **__: object) -> Cluster:
+        raise Unreachable("nothing listens")
+
+    monkeypatch.setattr(target, "connect", refused)
+    assert [] == words("status", "")
+
+
+@pytest.mark.parametrize("shell", [each for each in SCRIPTS if shutil.which(each)])
+def test_a_shell_accepts_its_script(shell: str) -> None:
+    program = shutil.which(shell)
+    assert program
+    done = subprocess.run(  # noqa: S603 - a shell that checks our own text
+        [program, "-n"], input=SCRIPTS[shell], capture_output=True, text=True, check=False
+    )
+    assert (0, "") == (done.returncode, done.stderr)
+
+
+def test_bash_completes() -> None:
+    script = (
+        f"dynamoctl() {{ {sys.executable} -c 'from dynamoctl.main import main; main()' \"$@\"; }}\n"
+        f"{SCRIPTS['bash']}"
+        "COMP_WORDS=(dynamoctl rollout re) COMP_CWORD=2\n_dynamoctl\necho ${COMPREPLY[@]}\n"
+    )
+    done = subprocess.run(  # noqa: S603
+        ["/bin/bash", "-c", script], capture_output=True, text=True, check=True
+    )
+    assert "restart resume\n" == done.stdout
+
+
+def test_kubectl_asks_its_plugin(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["kubectl_complete-dynamo", "status", "-n", "prod", "c"])
+    kubectl()
+    assert "chat\n:4\n" == capsys.readouterr().out

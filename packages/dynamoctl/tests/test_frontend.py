@@ -1,0 +1,196 @@
+"""The frontend behind the API server's proxy: answers as they stream in, and no way out of the Service."""
+
+import json
+from collections.abc import AsyncIterator
+from itertools import count
+
+import aiohttp
+import msgspec
+import pytest
+from aiohttp import web
+from yarl import URL
+
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamoctl.completions import Completion, completion, served_model
+from dynamoctl.forward import application_of
+from dynamoctl.frontend import Frontend, frontend_of
+from dynamoctl.installation.cluster_reader import Reading
+from dynamoctl.target import Missing, Target
+from kube_runtime.client.transport import Answer, Request
+from kube_runtime.errors import ConfigError, NotFound, ServerFailure
+from kube_runtime.kind import Key, Object
+from simulated.server import Server
+
+PROXY = "/api/v1/namespaces/prod/services/http:chat-frontend:8000/proxy"
+GRAPHS = "/apis/nvidia.com/v1alpha1/dynamographdeployments"
+
+
+async def chunks(*parts: bytes) -> AsyncIterator[bytes]:
+    for part in parts:
+        yield part
+
+
+class Api:
+    """Answers each request with the same body, in pieces, and keeps the requests."""
+
+    def __init__(self, *parts: bytes, status: int = 200) -> None:
+        self.parts, self.status = parts, status
+        self.asked: list[Request] = []
+
+    async def send(self, request: Request) -> Answer:
+        self.asked.append(request)
+        return Answer(self.status, {"content-type": "application/json"}, chunks(*self.parts))
+
+    @property
+    def frontend(self) -> Frontend:
+        return Frontend(self, "chat-frontend", 8000, PROXY)
+
+
+def event(**fields: object) -> bytes:
+    return b"data: " + json.dumps(fields).encode() + b"\n\n"
+
+
+def token(text: str) -> bytes:
+    return event(choices=[{"delta": {"content": text}}])
+
+
+async def asked(api: Api) -> tuple[Completion, list[str]]:
+    written: list[str] = []
+    ticks = count()
+    messages: list[Object] = [{"role": "user", "content": "hi"}]
+    found = await completion(
+        *(api.frontend, "m", messages),
+        max_tokens=8,
+        write=written.append,
+        clock=lambda: float(next(ticks)),
+    )
+    return found, written
+
+
+async def test_an_answer_streams_in_and_is_timed() -> None:
+    usage = event(choices=[], usage={"completion_tokens": 5})
+    api = Api(token("Hel"), token("lo")[:9], token("lo")[9:], usage, b"data: [DONE]\n")
+    found, written = await asked(api)
+    assert ["Hel", "lo"] == written
+    assert Completion("Hello", 5, 1.0, 2.0) == found
+    assert "5 tokens in 2.00 s: first after 1000 ms, 4.0 tokens/s" == found.summary()
+    body = json.loads(api.asked[0].body or b"")
+    assert (True, 8) == (body["stream"], body["max_tokens"])
+    assert f"{PROXY}/v1/chat/completions" == api.asked[0].path
+
+
+async def test_an_answer_without_tokens() -> None:
+    found, _ = await asked(Api(b": comment\n", b"data: [DONE]\n"))
+    assert "no tokens in 0.00 s" == found.summary()
+
+
+async def test_a_frontend_without_workers() -> None:
+    body = b'{"kind":"Status","code":503,"message":"no endpoints available for service"}'
+    with pytest.raises(ServerFailure, match="no endpoints available"):
+        await asked(Api(body, status=503))
+
+
+async def test_an_error_in_the_stream() -> None:
+    with pytest.raises(ServerFailure, match="out of memory"):
+        await asked(Api(event(error="out of memory")))
+
+
+async def test_unreadable_data_in_the_stream() -> None:
+    with pytest.raises(ServerFailure, match="unreadable data"):
+        await asked(Api(b"data: {\n"))
+
+
+async def test_the_model_that_is_asked() -> None:
+    api = Api(b'{"data":[{"id":"base"},{"id":"lora"}]}')
+    assert "base" == await served_model(api.frontend, "")
+    assert "lora" == await served_model(api.frontend, "lora")
+    with pytest.raises(Missing, match="does not serve 'other'"):
+        await served_model(api.frontend, "other")
+    with pytest.raises(Missing, match="serves no model yet"):
+        await served_model(Api(b'{"data":[]}').frontend, "")
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/../secrets", "/v1/%2e%2e/x", "/v1/..%2f..%2fsecrets", "..", "/a/./b", "/v1/%2E%2e%2F.."],
+)
+async def test_no_path_leads_out_of_the_service(path: str) -> None:
+    api = Api(b"")
+    with pytest.raises(ConfigError, match="invalid path"):
+        await api.frontend.send("GET", path)
+    assert [] == api.asked
+
+
+async def test_a_local_port_hands_requests_on() -> None:
+    api = Api(b'{"a":', b"1}", status=201)
+    runner = web.AppRunner(application_of(api.frontend))
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        base = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        async with aiohttp.ClientSession() as session:
+            async with session.post(f"{base}/v1/x?q=1", json={"b": 2}) as answer:
+                assert (201, {"a": 1}) == (answer.status, await answer.json())
+            outside = URL(f"{base}/v1/%2e%2e/secrets", encoded=True)
+            async with session.get(outside) as answer:
+                assert 400 == answer.status
+    finally:
+        await runner.cleanup()
+    (request,) = api.asked
+    assert ("POST", f"{PROXY}/v1/x", {"q": "1"}) == (request.method, request.path, request.query)
+    assert {"b": 2} == msgspec.json.decode(request.body or b"")
+
+
+def a_server(service: str) -> Server:
+    server = Server()
+    kind = DynamoGraphDeployment.KIND
+    server.storage.create(
+        GRAPHS,
+        {
+            "apiVersion": kind.api_version,
+            "kind": kind.name,
+            "metadata": {"namespace": "prod", "name": "chat"},
+            "spec": {"services": {"Front": {"componentType": service}}},
+        },
+    )
+    return server
+
+
+def target(server: Server) -> Target[DynamoGraphDeployment]:
+    return Target(Reading(server), DynamoGraphDeployment, Key("prod", "chat"))
+
+
+async def test_the_service_of_the_frontend_is_found_by_its_labels() -> None:
+    server = a_server("frontend")
+    server.storage.create(
+        "/api/v1/services",
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {
+                "namespace": "prod",
+                "name": "chat-front",
+                "labels": {
+                    "nvidia.com/dynamo-graph-deployment-name": "chat",
+                    "nvidia.com/dynamo-component": "Front",
+                },
+            },
+            "spec": {"ports": [{"name": "system", "port": 9090}, {"name": "http", "port": 8000}]},
+        },
+    )
+    found = await frontend_of(target(server))
+    assert ("chat-front", 8000) == (found.service, found.port)
+
+
+@pytest.mark.parametrize(
+    ("service", "text"),
+    [("frontend", "has no Service yet"), ("worker", "no service of componentType frontend")],
+)
+async def test_a_graph_that_cannot_be_asked(service: str, text: str) -> None:
+    with pytest.raises(Missing, match=text):
+        await frontend_of(target(a_server(service)))
+
+
+async def test_an_http_error_of_the_frontend() -> None:
+    with pytest.raises(NotFound):
+        await Api(b"nothing here", status=404).frontend.json("/v2/models")

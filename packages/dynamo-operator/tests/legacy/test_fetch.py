@@ -6,6 +6,8 @@ import gzip
 import hashlib
 import io
 import json
+import os
+import stat
 import tarfile
 import threading
 from collections.abc import Callable, Iterator
@@ -27,7 +29,9 @@ from dynamo_legacy.api.nim_request import (
 from dynamo_legacy.build.plan import COMPRESSED
 from dynamo_legacy.graph_config import parse_graph_config
 from dynamo_operator.legacy import fetch as program
-from dynamo_operator.legacy.fetch import BadArchive, fetch, graph_message, unpack
+from dynamo_operator.legacy import unpack as unpacking
+from dynamo_operator.legacy.fetch import fetch, graph_message
+from dynamo_operator.legacy.unpack import BadArchive, unpack
 
 CONFIG = "service: graphs.disagg:Frontend\nservices:\n- name: Frontend\n  image: {a: b}\n"
 FILES = {"bento.yaml": CONFIG, "env/docker/Dockerfile": "FROM scratch\n", "src/a.py": "pass\n"}
@@ -50,6 +54,13 @@ def link(name: str, target: str, type_: bytes = tarfile.SYMTYPE) -> tarfile.TarI
     """A link, or a device without a target."""
     member = tarfile.TarInfo(name)
     member.type, member.linkname = type_, target
+    return member
+
+
+def folder(name: str) -> tarfile.TarInfo:
+    """A folder."""
+    member = tarfile.TarInfo(name)
+    member.type, member.mode = tarfile.DIRTYPE, 0o755
     return member
 
 
@@ -243,6 +254,8 @@ def test_a_path_leads_out_of_no_volume(
     "member",
     [
         tarfile.TarInfo("../out"),
+        tarfile.TarInfo("/etc/x"),
+        tarfile.TarInfo("src/../a"),
         link("a", "/etc/passwd"),
         link("a", "../../out"),
         link("a", "../out", tarfile.LNKTYPE),
@@ -255,18 +268,42 @@ def test_what_leads_out_of_the_folder_is_refused(tmp_path: Path, member: tarfile
     assert ["in"] == [each.name for each in tmp_path.iterdir()]
 
 
-def test_an_absolute_name_stays_in_the_folder(tmp_path: Path) -> None:
-    unpack(io.BytesIO(tar({"/etc/x": "a"})), tmp_path / "in")
-    assert (tmp_path / "in/etc/x").is_file()
+def test_links_that_are_harmless_one_by_one_lead_nowhere(tmp_path: Path) -> None:
+    """`a` leads to `b/c/../..`, inside of the folder until `c` becomes a link to the folder itself."""
+    members = (folder("b"), link("a", "b/c/../.."), link("b/c", ".."))
+    with pytest.raises(BadArchive, match="a, through links"):
+        unpack(io.BytesIO(tar(FILES, *members)), tmp_path / "in")
+    with pytest.raises(BadArchive, match="a/out: through a link"):
+        unpack(io.BytesIO(tar(FILES, *members, tarfile.TarInfo("a/out"))), tmp_path / "again")
+    assert {"in", "again"} == {each.name for each in tmp_path.iterdir()}
+
+
+def test_a_loop_of_links_is_kept(tmp_path: Path) -> None:
+    unpack(io.BytesIO(tar(FILES, link("a", "b"), link("b", "a"))), tmp_path / "in")
+    assert (tmp_path / "in/a").is_symlink()
+
+
+def test_links_inside_of_the_folder_stay_and_modes_lose_special_bits(tmp_path: Path) -> None:
+    tool = tarfile.TarInfo("tool")
+    tool.mode, tool.uid = 0o6777, 4242
+    inside = tmp_path / "in"
+    unpack(
+        io.BytesIO(tar(FILES, link("a", "src/a.py"), link("h", "src/a.py", tarfile.LNKTYPE), tool)),
+        inside,
+    )
+    assert "src/a.py" == str((inside / "a").readlink())
+    assert "pass\n" == (inside / "h").read_text()
+    found = (inside / "tool").stat()
+    assert (0o755, os.getuid()) == (stat.S_IMODE(found.st_mode), found.st_uid)
 
 
 def test_too_many_bytes_and_files_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(program, "MOST_FILES", 2)
+    monkeypatch.setattr(unpacking, "MOST_FILES", 2)
     with pytest.raises(BadArchive, match="too large"):
         unpack(io.BytesIO(tar(FILES)), tmp_path / "many")
-    monkeypatch.setattr(program, "MOST_BYTES", 1000)
+    monkeypatch.setattr(unpacking, "MOST_BYTES", 1000)
     with pytest.raises(BadArchive, match="too large"):
         unpack(io.BytesIO(gzip.compress(tar({"zeros": "0" * 100_000}))), tmp_path / "bomb")
 

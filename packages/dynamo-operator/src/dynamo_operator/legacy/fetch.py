@@ -10,11 +10,10 @@ import hashlib
 import os
 import shutil
 import sys
-import tarfile
 import zlib
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, Final, NoReturn
+from typing import Any, Final, NoReturn
 from urllib.parse import urljoin, urlsplit
 
 import aiohttp
@@ -35,11 +34,9 @@ from dynamo_legacy.build.source import (
 )
 from dynamo_legacy.names import GRAPH_CONFIG_KEY
 from dynamo_operator.legacy.registry import Registry, RegistryError, login_of, registry_session
+from dynamo_operator.legacy.unpack import MOST_BYTES, BadArchive, unpack
 from kube_runtime.text import cut
 
-MOST_BYTES: Final = 20 * 1024**3
-"""Of an archive, and of what is in it."""
-MOST_FILES: Final = 200_000
 _MOST_OF_MESSAGE: Final = 4000
 """Of the 4,096 bytes that the kubelet keeps of a termination message."""
 _MOST_OF_CONFIG: Final = 1024**2
@@ -49,10 +46,6 @@ _CHUNK: Final = 1024**2
 _SILENCE_SECONDS: Final = 60.0
 PERMANENT, TEMPORARY = 42, 1
 """Exit codes: what no second try changes, and the rest."""
-
-
-class BadArchive(Exception):
-    """What a second try would not change: the archive, or the request, is wrong."""
 
 
 class NotFetched(Exception):
@@ -75,7 +68,7 @@ def fetch(into: Path, dockerfile: str = "") -> None:
             runner.run(_fetched(source, into))
         _require_dockerfile(into, dockerfile)
         _TERMINATION_LOG.write_text(graph_message(into), encoding="utf-8")
-    except (BadArchive, tarfile.TarError, msgspec.DecodeError) as error:
+    except (BadArchive, msgspec.DecodeError) as error:
         _end(error, PERMANENT)
     except (NotFetched, RegistryError, aiohttp.ClientError, OSError, TimeoutError) as error:
         _end(error, TEMPORARY)
@@ -109,29 +102,6 @@ async def _fetched(source: Source, into: Path) -> None:
             unpack(archive, into)
     finally:
         archive_file.unlink(missing_ok=True)
-
-
-def unpack(archive: BinaryIO, into: Path) -> None:
-    """Unpack a tar, compressed or not, by its first bytes.
-
-    Raises:
-        BadArchive: it is none, it is too large, or something in it leads out of the folder.
-    """
-    into.mkdir(parents=True)
-    size, count = 0, 0
-    try:
-        with tarfile.open(fileobj=archive, mode="r|*") as tar:
-            for member in tar:
-                size, count = size + member.size, count + 1
-                if size > MOST_BYTES or count > MOST_FILES:
-                    raise BadArchive(
-                        f"the archive is too large ({MOST_BYTES} bytes, {MOST_FILES} files at most)"
-                    )
-                tar.extract(member, into, filter="data")
-    except tarfile.FilterError as error:
-        raise BadArchive(f"the archive leads out of its folder: {error}") from error
-    except (tarfile.TarError, EOFError, zlib.error, UnicodeError) as error:
-        raise BadArchive(f"the archive cannot be read: {error}") from error
 
 
 def graph_message(folder: Path) -> str:

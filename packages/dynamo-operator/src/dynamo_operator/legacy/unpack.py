@@ -1,0 +1,92 @@
+"""Unpack an archive that is not trusted: nothing of it may be, or lead, outside of its folder.
+
+Not with the filters of `tarfile`: Python has them since 3.11.4, and Debian 12 has 3.11.2.
+"""
+
+import os
+import tarfile
+import zlib
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO, Final
+
+MOST_BYTES: Final = 20 * 1024**3
+"""Of an archive, and of what is in it."""
+MOST_FILES: Final = 200_000
+_MOST_OF_NAME: Final = 1000
+"""Characters of a name in an archive: with the folder, a path stays below the 4,096 bytes of Linux."""
+_MODE: Final = 0o755
+"""What is kept of a mode: no special bits, and nothing for others to write to."""
+_READABLE, _OPEN = 0o600, 0o700
+
+
+class BadArchive(Exception):
+    """What a second try would not change: the archive, or the request, is wrong."""
+
+
+def unpack(archive: BinaryIO, into: Path) -> None:
+    """Unpack a tar, compressed or not, by its first bytes, into a new folder.
+
+    Raises:
+        BadArchive: it is none, it is too large, or something in it leads out of the folder.
+    """
+    into.mkdir(parents=True)
+    root = into.resolve()
+    size, count = 0, 0
+    try:
+        with tarfile.open(fileobj=archive, mode="r|*") as tar:
+            for member in tar:
+                size, count = size + member.size, count + 1
+                if size > MOST_BYTES or count > MOST_FILES:
+                    raise BadArchive(
+                        f"the archive is too large ({MOST_BYTES} bytes, {MOST_FILES} files at most)"
+                    )
+                _check(member, root)
+                _settle(member)
+                tar.extract(member, root)
+    except (tarfile.TarError, EOFError, zlib.error, UnicodeError, KeyError) as error:
+        raise BadArchive(f"the archive cannot be read: {error}") from error
+    _check_links(root)
+
+
+def _check(member: tarfile.TarInfo, root: Path) -> None:
+    """Refuse a member that is, or leads, outside, given what was unpacked before."""
+    place = PurePosixPath(member.name)
+    if not (member.isreg() or member.isdir() or member.issym() or member.islnk()):
+        raise _refused(member, "neither a file nor a folder nor a link")
+    if place.is_absolute() or ".." in place.parts or len(member.name) > _MOST_OF_NAME:
+        raise _refused(member, "its name")
+    if not _is_inside((root / place).parent, root):
+        raise _refused(member, "through a link")
+    if member.issym() or member.islnk():
+        target = PurePosixPath(member.linkname)
+        start = root if member.islnk() else (root / place).parent
+        if target.is_absolute() or len(member.linkname) > _MOST_OF_NAME:
+            raise _refused(member, f"to {member.linkname[:100]}")
+        if not _is_inside(start / target, root):
+            raise _refused(member, f"to {member.linkname[:100]}")
+
+
+def _settle(member: tarfile.TarInfo) -> None:
+    """Give a member to who unpacks it, without special bits."""
+    member.uid, member.gid, member.uname, member.gname = os.getuid(), os.getgid(), "", ""
+    member.mode = member.mode & _MODE | (_OPEN if member.isdir() else _READABLE)
+
+
+def _check_links(root: Path) -> None:
+    """Refuse links that lead outside now that all is there: a link may have been bent by a later one."""
+    for folder, folders, files in os.walk(root):
+        for name in (*folders, *files):
+            path = Path(folder, name)
+            if path.is_symlink() and not _is_inside(path, root):
+                raise BadArchive(
+                    f"the archive leads out of its folder: {path.relative_to(root)}, through links"
+                )
+
+
+def _is_inside(path: Path, root: Path) -> bool:
+    """Not `Path.resolve`: it raises for a loop of links, which leads nowhere."""
+    return Path(os.path.realpath(path)).is_relative_to(root)
+
+
+def _refused(member: tarfile.TarInfo, why: str) -> BadArchive:
+    return BadArchive(f"the archive leads out of its folder: {member.name[:100]}: {why}")

@@ -26,7 +26,6 @@ from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Informer
 from kube_runtime.client.requests import Client
 from kube_runtime.client.transport import Transport
-from kube_runtime.controller.controller import ControllerOptions
 from kube_runtime.controller.events import EventWriter
 from kube_runtime.controller.manager import Manager
 from kube_runtime.kind import Key, Object
@@ -105,7 +104,7 @@ class Cluster:
         controller = ModelController(
             client, writer, self.cache, recorder, StatusRateLimit(2.0), calls
         )
-        calls.wake = manager.control(controller, ControllerOptions(hears_itself=False)).wake
+        calls.wake = manager.control(controller).wake
         manager.serve(calls)
         async with managed(manager, settle_seconds=5):
             yield

@@ -46,7 +46,7 @@ from kube_runtime.apply.result import Applied
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches
-from kube_runtime.controller.controller import DONE, Result
+from kube_runtime.controller.controller import Result
 from kube_runtime.kind import Key, Object
 from kube_runtime.types.apps import Deployment, StatefulSet
 from kube_runtime.types.core import ConfigMap, Service
@@ -100,8 +100,8 @@ class ComponentController:
             writer=self.writer,
             recorder=self.reporter.recorder,
         )
-        if component is None:
-            return DONE
+        if isinstance(component, Result):
+            return component
         return await self.offload.reconciled(component, self._reconcile, self._too_expensive)
 
     async def _too_expensive(self, component: DynamoComponentDeployment, text: str) -> None:

@@ -55,7 +55,7 @@ from kube_runtime.apply.result import Applied, merge
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches
-from kube_runtime.controller.controller import DONE, Result
+from kube_runtime.controller.controller import Result
 from kube_runtime.kind import Key, Object
 from kube_runtime.types.core import ConfigMap, PersistentVolumeClaim, Service, ServiceAccount
 from kube_runtime.types.meta import Resource
@@ -121,8 +121,8 @@ class GraphController:
             writer=self.writer,
             recorder=self.reporter.recorder,
         )
-        if found is None:
-            return DONE
+        if isinstance(found, Result):
+            return found
         return await self.offload.reconciled(found, self._reconcile, self._too_expensive)
 
     async def _too_expensive(self, found: DynamoGraphDeployment, text: str) -> None:

@@ -7,7 +7,7 @@ state with the recorded one, and calls run concurrently (`calls`).
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from dynamo_graphs.api.model import DynamoModel, DynamoModelSpec
@@ -114,13 +114,13 @@ class ModelController:
             self.calls.start(found.key, known, start)
             if wait:
                 return earliest(Result(wait), *again)
-            await self._write(found, status, known)
+            stored = await self._write(found, status, known)
         elif wait and len(planned.present) > LARGE:
             return earliest(Result(wait), *again)
         else:
-            await self._write(found, status, known)
+            stored = await self._write(found, status, known)
             self.calls.start(found.key, known, start)
-        return earliest(DONE, *again)
+        return replace(earliest(DONE, *again), written=stored)
 
     def _wait(self, found: DynamoModel, status: Object) -> float:
         """Seconds until this status may be written; 0 means now."""
@@ -166,17 +166,20 @@ class ModelController:
         }
         return await self.writer.merge_patch(DynamoModel, found.key, patch, uid=metadata.uid)
 
-    async def _write(self, found: DynamoModel, status: Object, known: KnownEndpoints) -> None:
-        """Write the status if it differs, then record the events."""
+    async def _write(
+        self, found: DynamoModel, status: Object, known: KnownEndpoints
+    ) -> DynamoModel:
+        """The model with this status, once its events are recorded."""
         stored = await patch_status(self.writer, found, status, pace=self._pace(found, status))
         known.written = _written(stored)
         self._report(found, stored)
+        return stored
 
     async def _refuse(self, found: DynamoModel, problems: Sequence[Problem]) -> Result:
         """Report the problems of the spec; loaded LoRAs stay."""
         stored = await patch_status(self.writer, found, invalid_status(found, problems))
         self._report(found, stored)
-        return DONE
+        return Result(written=stored)
 
     def _report(self, before: DynamoModel, after: DynamoModel) -> None:
         for each in model_status_events(before, after) if after is not before else ():

@@ -1,7 +1,7 @@
 """The controllers, each with what it works with."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -58,9 +58,7 @@ class Parts:
     @property
     def pace(self) -> ControllerOptions:
         """For controllers whose own writes give them nothing to do."""
-        return ControllerOptions(
-            resync_seconds=self.settings.resync_period_seconds, hears_itself=False
-        )
+        return ControllerOptions(resync_seconds=self.settings.resync_period_seconds)
 
     def applier(self) -> Applier:
         """What writes the objects of controllers."""
@@ -105,7 +103,7 @@ def control_graphs(parts: Parts) -> PodIndex:
     built.control(scaling, parts.pace)
     if makes_ssh_keys(settings):
         keys = SshKeyController(parts.writer, parts.cache, settings)
-        built.control(keys, replace(parts.pace, hears_itself=True))
+        built.control(keys, parts.pace)
     return pods
 
 
@@ -139,7 +137,7 @@ def control_requests(parts: Parts) -> None:
     acts = RequestActions(parts.writer, facts, parts.applier(), settings, nodes)
     recorder = parts.events.recorder("dynamographdeploymentrequest")
     requests = RequestController(parts.cache, acts, recorder, StatusRateLimit())
-    parts.built.control(requests, replace(parts.pace, hears_itself=True))
+    parts.built.control(requests, parts.pace)
 
 
 def control_legacy_kinds(parts: Parts, pods: PodIndex) -> None:

@@ -6,7 +6,7 @@ from dynamo_graphs.api.model import DynamoModel
 from dynamo_graphs.status.pause import paused_condition
 from kube_runtime.apply.status_patch import patch_status
 from kube_runtime.apply.writer import Writer
-from kube_runtime.controller.controller import DONE, Result
+from kube_runtime.controller.controller import Result
 from kube_runtime.controller.events import Recorder
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import Resource
@@ -31,4 +31,4 @@ async def report_paused(
             reason="Paused",
             message=(f"{labels.PAUSED} is true: the operator writes nothing"),
         )
-    return DONE
+    return Result(written=stored)

@@ -4,7 +4,7 @@ In this order: a reader of an Event finds the status that belongs to it.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dynamo_graphs.api.graph import DynamoGraphDeployment
@@ -54,7 +54,7 @@ class Reporter:
         """
         stored = await patch_status(self.writer, found, stop.status)
         record_events(self.recorder, found, stored, stop=stop)
-        return DONE
+        return Result(written=stored)
 
     async def applied(
         self, found: Resource, status: Object, applied: Applied, *others: float | None
@@ -70,7 +70,7 @@ class Reporter:
         stored = await patch_status(self.writer, found, status, pace=self.limit)
         self.written(found, stored)
         record_events(self.recorder, found, stored, applied=applied)
-        return earliest(result_of(applied), *others)
+        return replace(earliest(result_of(applied), *others), written=stored)
 
 
 def result_of(applied: Applied) -> Result:

@@ -100,7 +100,10 @@ class ScalingController:
         if why is None and graph is not None:
             return await self._act(found, found.spec, graph)
         if why is not None:
-            await patch_status(self.writer, found, held_status(found, found.spec, graph, why))
+            stored = await patch_status(
+                self.writer, found, held_status(found, found.spec, graph, why)
+            )
+            return Result(written=stored)
         return DONE  # a change of the adapter or of the graph wakes us, the coming of a graph too
 
     async def _act(
@@ -127,8 +130,8 @@ class ScalingController:
         status = acting_status(found, spec, graph, utc_now() if is_scaled else None)
         if not is_scaled and (wait := self.pace.wait(found, status)):
             return Result(wait)
-        await patch_status(self.writer, found, status, pace=None if is_scaled else self.pace)
-        return DONE
+        pace = None if is_scaled else self.pace
+        return Result(written=await patch_status(self.writer, found, status, pace=pace))
 
     async def _write(
         self,
@@ -185,4 +188,4 @@ class ScalingController:
         stored = await patch_status(self.writer, found, held_status(found, spec, graph, why))
         if stored is not found:
             self.recorder.event(found, reason="UpdateFailed", message=text, warning=True)
-        return Result(REJECTED_RETRY_SECONDS)
+        return Result(REJECTED_RETRY_SECONDS, stored)

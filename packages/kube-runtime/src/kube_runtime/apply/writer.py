@@ -12,7 +12,6 @@ from http import HTTPStatus
 from typing import Generic
 from weakref import WeakValueDictionary
 
-from kube_runtime.apply.self_writes import record_event, record_patch
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.pending_writes import InFlightWrite
 from kube_runtime.cache.store import FOUND_SECONDS, Store
@@ -101,7 +100,6 @@ class Writer:
                 uid=uid,
                 field_manager=field_manager,
             )
-            record_patch(patch, answer)
             return turn.wrote(answer)
 
     async def ensure_newest(self, owner: Resource) -> None:
@@ -155,7 +153,6 @@ class Writer:
 
     @asynccontextmanager
     async def _turn(self, type_: type[R], key: Key) -> AsyncIterator[_Turn[R]]:
-        record_event()
         async with self._turns.setdefault((type_, key), asyncio.Lock()):
             if self._holds_lease is not None and not self._holds_lease():
                 raise LeadershipLost(f"{type_.KIND} {key}: not written, another process may lead")

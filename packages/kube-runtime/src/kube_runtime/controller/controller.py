@@ -14,7 +14,6 @@ from typing import Any, ClassVar, Protocol
 
 import structlog
 
-from kube_runtime.apply.self_writes import SelfWrites, recording_self_writes
 from kube_runtime.cache.cache import Cache, Change
 from kube_runtime.cache.informer import Watches
 from kube_runtime.client.instrumented import RequestCount, counting_requests
@@ -35,9 +34,16 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How a reconcile ended. With `requeue_after_seconds` the key is reconciled again after that time."""
+    """How a reconcile ended. With `requeue_after_seconds` the key is reconciled again after that time.
+
+    `written` is the reconciled object as the last write of this reconcile left it: events up to it do not
+    requeue. Each write on the object names the version that it was made on, the first that of the state that
+    was read. So another client's change before it makes it fail, and one after it makes another version.
+    None means: every event requeues, as a reconciler needs that continues from its own status.
+    """
 
     requeue_after_seconds: float | None = None
+    written: Resource | None = None
 
 
 DONE = Result()
@@ -68,15 +74,12 @@ class ControllerOptions:
 
     `coalesce_seconds` is how long a change of a child waits for the next one, because a rollout
     changes a child several times a second. A change of the object itself never waits.
-    `hears_itself` is whether a reconcile is woken by what it wrote on its own object. A controller that
-    needs nothing from the result of its own write has no second reconcile.
     """
 
     workers: int = 16
     timeout_seconds: float = 120.0
     resync_seconds: float = 600.0
     coalesce_seconds: float = 0.1
-    hears_itself: bool = True
 
 
 class Controller:
@@ -170,7 +173,7 @@ class Controller:
             about = {"controller": self.kind.name, "namespace": state.key.namespace}
             _log.info("deleted", key=str(state.key), **about)
         heard = self._heard.get(state.key) if state is not None else None
-        if heard is None or self._pace.hears_itself:
+        if heard is None:
             self._wake(_own_key, 0.0, change)
         else:
             heard.append(change)
@@ -235,10 +238,9 @@ class Controller:
     async def _attempt(self, key: Key) -> None:
         """Reconcile once. This is the one place where any exception is caught."""
         started = self._started[key] = loop_time()
-        heard, written = self._heard.setdefault(key, []), SelfWrites()
-        sent = RequestCount()
+        heard, sent, written = self._heard.setdefault(key, []), RequestCount(), DONE.written
         try:
-            with recording_self_writes() as written, counting_requests() as sent:
+            with counting_requests() as sent:
                 async with asyncio.timeout(self._pace.timeout_seconds):
                     outcome = await self._controller.reconcile(key)
         except asyncio.CancelledError as error:
@@ -255,14 +257,13 @@ class Controller:
                 self._failed(key, error)
                 result = "error"
         else:
-            result = self._succeeded(key, outcome)
+            result, written = self._succeeded(key, outcome), outcome.written
         finally:
             del self._started[key], self._heard[key]
-            if not written.is_silent:
+            if sent.requests:
                 self._activity.note()
-            for change in heard:
-                if not written.has(change.new):
-                    self._wake(_own_key, 0.0, change)
+            for change in _since(written, heard):
+                self._wake(_own_key, 0.0, change)
             self._queue.done(key)
         seconds = loop_time() - started
         self._metrics.reconciled(self.kind.name, key.namespace, result, seconds)
@@ -312,6 +313,19 @@ _LEVELS = {"debug": 10, "warning": 30, "exception": 40}
 
 def _own_key(object_: Resource) -> tuple[Key, ...]:
     return (object_.key,)
+
+
+def _since(written: Resource | None, heard: list[Change[Any]]) -> list[Change[Any]]:
+    """The changes after a state that was written, which was made on all that came before it."""
+    states = [each.new and _state(each.new) for each in heard]
+    if written is None or _state(written) not in states:
+        return heard
+    return heard[states.index(_state(written)) + 1 :]
+
+
+def _state(object_: Resource) -> tuple[str, str | None]:
+    """The version, and what the store shows in front of it when we have deleted the object."""
+    return object_.metadata.resource_version, object_.metadata.deletion_timestamp
 
 
 def _is_edit(change: Change[Any]) -> bool:

@@ -35,7 +35,7 @@ from kube_runtime.apply.ownership import Controlled, Shared, shared_watch
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches
-from kube_runtime.controller.controller import DONE, Result
+from kube_runtime.controller.controller import Result
 from kube_runtime.kind import Key, Object
 from kube_runtime.types.meta import Resource
 
@@ -74,8 +74,8 @@ class DeploymentController:
             writer=self.writer,
             recorder=self.reporter.recorder,
         )
-        if deployment is None:
-            return DONE
+        if isinstance(deployment, Result):
+            return deployment
         return await self.offload.reconciled(deployment, self._reconcile, self._too_expensive)
 
     async def _too_expensive(self, deployment: DynamoDeployment, text: str) -> None:

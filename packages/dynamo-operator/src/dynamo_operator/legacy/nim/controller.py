@@ -37,7 +37,7 @@ from kube_runtime.apply.result import Applied
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches
-from kube_runtime.controller.controller import DONE, Result
+from kube_runtime.controller.controller import Result
 from kube_runtime.kind import Key, Object
 from kube_runtime.types.apps import Deployment
 from kube_runtime.types.autoscaling import HorizontalPodAutoscaler
@@ -83,8 +83,8 @@ class NimController:
             writer=self.writer,
             recorder=self.reporter.recorder,
         )
-        if nim is None:
-            return DONE
+        if isinstance(nim, Result):
+            return nim
         return await self.offload.reconciled(nim, self._reconcile, self._too_expensive)
 
     async def _too_expensive(self, nim: DynamoNimDeployment, text: str) -> None:

@@ -1,4 +1,4 @@
-"""Finds each program of the control plane: KUBEBUILDER_ASSETS, then the user's cache, then a build.
+"""Finds each program of the control plane: KUBEBUILDER_ASSETS, the user's cache, a download, a build.
 
 KUBEBUILDER_ASSETS is envtest's convention. Its folders have etcd, kube-apiserver and kubectl only, so
 the search is per program.
@@ -8,7 +8,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from devcluster.build import PROGRAMS, build
+from devcluster import prebuilt
+from devcluster.build import PROGRAMS, build, built_folder
 from devcluster.progress import ProgressReporter
 from kube_runtime.errors import ConfigError
 
@@ -25,7 +26,8 @@ def find(progress: ProgressReporter) -> Binaries:
     """
     found = given()
     if missing := [name for name in PROGRAMS if name not in found]:
-        folder = build(progress)
+        folder = None if built_folder().is_dir() else prebuilt.fetch(missing, progress)
+        folder = folder or build(progress)
         found |= {name: folder / name for name in missing}
     return found
 

@@ -278,6 +278,17 @@ def test_links_that_are_harmless_one_by_one_lead_nowhere(tmp_path: Path) -> None
     assert {"in", "again"} == {each.name for each in tmp_path.iterdir()}
 
 
+def test_an_archive_may_begin_with_the_folder_itself(tmp_path: Path) -> None:
+    """As `tar -C folder .` makes them."""
+    buffer = io.BytesIO()
+    (tmp_path / "source" / "src").mkdir(parents=True)
+    (tmp_path / "source" / "src" / "a.py").write_text("pass\n")
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        archive.add(tmp_path / "source", arcname=".")
+    unpack(io.BytesIO(buffer.getvalue()), tmp_path / "in")
+    assert "pass\n" == (tmp_path / "in" / "src" / "a.py").read_text()
+
+
 def test_a_loop_of_links_is_kept(tmp_path: Path) -> None:
     unpack(io.BytesIO(tar(FILES, link("a", "b"), link("b", "a"))), tmp_path / "in")
     assert (tmp_path / "in/a").is_symlink()

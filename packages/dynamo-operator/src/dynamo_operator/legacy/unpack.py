@@ -55,11 +55,12 @@ def _check(member: tarfile.TarInfo, root: Path) -> None:
         raise _refused(member, "neither a file nor a folder nor a link")
     if place.is_absolute() or ".." in place.parts or len(member.name) > _MOST_OF_NAME:
         raise _refused(member, "its name")
-    if not _is_inside((root / place).parent, root):
+    above = (root / place).parent if place.parts else root  # "." is the folder itself
+    if not _is_inside(above, root):
         raise _refused(member, "through a link")
     if member.issym() or member.islnk():
         target = PurePosixPath(member.linkname)
-        start = root if member.islnk() else (root / place).parent
+        start = root if member.islnk() else above
         if target.is_absolute() or len(member.linkname) > _MOST_OF_NAME:
             raise _refused(member, f"to {member.linkname[:100]}")
         if not _is_inside(start / target, root):

@@ -84,9 +84,10 @@ def run(
     )
 
 
+@pytest.mark.parametrize("word", ["version", "--version"])
 @pytest.mark.parametrize("program", ["dynamoctl", "kubectl-dynamo", "dynamo-operator"])
-def test_the_version_is_printed(program: str) -> None:
-    answer = run([program, "version"])
+def test_the_version_is_printed(program: str, word: str) -> None:
+    answer = run([program, word])
     assert (0, f"{version()}\n", "") == (answer.returncode, answer.stdout, answer.stderr)
 
 

@@ -6,6 +6,8 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Collection
 from datetime import UTC, datetime
 
+from rich.text import Text
+
 from dynamo_graphs.api.crd import RESOURCES
 from dynamo_graphs.api.optional_apis import OPTIONAL_APIS
 from dynamo_graphs.product import user_agent
@@ -19,14 +21,16 @@ from dynamoctl.installation.inventory import Definition, Pod, ResourceQuota, Sto
 from dynamoctl.installation.permissions import MARKER_LEASE
 from dynamoctl.installation.projects import PROJECTS
 from dynamoctl.running import operators, rendering_settings
+from dynamoctl.screen import show
 from kube_runtime.client.connect import connect
-from kube_runtime.commandline.errors import ExitCode
+from kube_runtime.commandline.errors import ExitCode, visible
 from kube_runtime.errors import ConfigError, Forbidden, Unreachable
 from kube_runtime.kind import Key, Kind
 from kube_runtime.types.admission import ValidatingWebhookConfiguration
 from kube_runtime.types.coordination import Lease
 from kube_runtime.types.core import Node
 
+_STYLES = {CheckResult.OK: "green", CheckResult.WARNING: "yellow", CheckResult.FAIL: "red"}
 _ELECTION = Key("kube-system", "dynamo.nvidia.com")
 _OURS = "app.kubernetes.io/created-by=dynamo-operator"
 
@@ -41,10 +45,16 @@ def print_findings(options: Options, output: str) -> ExitCode:
         ]
         sys.stdout.write(json.dumps(rows, indent=2) + "\n")
         return code
+    print(checks.headline(findings))
     for each in findings:
-        print(f"{each.verdict.value:<8} {each.name}: {each.text}")
+        style = _STYLES[each.verdict]
+        show(
+            Text.assemble(
+                (f"{each.verdict.value:<8} ", style), visible(f"{each.name}: {each.text}")
+            )
+        )
         if each.remedy:
-            print(f"{'':<8} → {each.remedy}")
+            show(visible(f"{'':<8} → {each.remedy}"))
     print(checks.summary(findings))
     return code
 

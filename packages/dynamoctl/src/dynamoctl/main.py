@@ -38,6 +38,7 @@ def app(program: str = "dynamoctl") -> App:
     tool.command(tree)
     tool.command(read_commands.events)
     tool.command(read_commands.logs)
+    tool.command(read_commands.report)
     tool.command(read_commands.models)
     tool.command(read_commands.requests)
     tool.command(traffic_commands.chat)

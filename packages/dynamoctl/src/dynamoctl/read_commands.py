@@ -1,5 +1,6 @@
 """The commands that list and follow what graphs are made of, as they are typed."""
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
@@ -163,3 +164,27 @@ def logs(
     from dynamoctl.logs import print_logs
 
     return int(print_logs(name, where, options))
+
+
+def report(
+    name: _Name,
+    /,
+    *,
+    where: Where = HERE,
+    file: Annotated[Path | None, Parameter(metavar="FILE", show_default=False)] = None,
+) -> int:
+    """Write an archive about a graph for others to read: objects, Events, logs, no secrets.
+
+    It never reads Secrets and removes values that look like tokens or passwords.
+    Example: dynamoctl report chat --file chat.tar.gz
+
+    Parameters
+    ----------
+    name
+        Graph: NAME or dgd/NAME.
+    file
+        Archive to create (default: dynamo-NAME-TIME.tar.gz).
+    """
+    from dynamoctl.report import write_report
+
+    return int(write_report(name, where, file))

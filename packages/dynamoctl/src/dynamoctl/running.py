@@ -16,7 +16,7 @@ from kube_runtime.types.meta import Struct
 _RESTRICTED = ("restricted-namespace", "restrictedNamespace")
 """Both spellings of the flag: that of the Go operator stays as it is written."""
 
-_SELECTOR = "control-plane=controller-manager,app.kubernetes.io/part-of=dynamo-operator"
+SELECTOR = "control-plane=controller-manager,app.kubernetes.io/part-of=dynamo-operator"
 
 _MANAGER = "manager"
 """The container of the operator, in both charts."""
@@ -51,7 +51,7 @@ class Running:
 async def operators(reading: Reading) -> list[Running]:
     """The operators whose Deployments are in a cluster. Raises: ApiError, Unreachable."""
     found = []
-    for each in await reading.all(Deployment, labels=_SELECTOR):
+    for each in await reading.all(Deployment, labels=SELECTOR):
         spec = msgspec.json.decode(each.spec, type=_Spec).template.spec
         given = _given(spec)
         account = Key(each.metadata.namespace, spec.service_account_name or "default")
@@ -73,7 +73,7 @@ async def rendering_settings(reading: Reading) -> RenderSettings:
 
     Raises: ConfigError unless there is just one; ApiError; ExceptionGroup of ConfigError for its flags.
     """
-    found = await reading.all(Deployment, labels=_SELECTOR)
+    found = await reading.all(Deployment, labels=SELECTOR)
     if len(found) != 1:
         names = ", ".join(str(each.key) for each in found) or "none"
         raise ConfigError("--before-upgrade", f"expected one running operator, found {names}")

@@ -99,6 +99,7 @@ def test_an_old_api_server_is_refused(version: str, verdict: CheckResult) -> Non
 def test_the_summary_counts_a_warning_as_passed() -> None:
     found = [Finding("a", CheckResult.OK, ""), Finding("b", CheckResult.WARNING, "")]
     assert "Summary: 2 passed, 0 failed" == checks.summary(found)
+    assert checks.headline(found).startswith("No check failed")
     assert "Summary: 2 passed, 1 failed" == checks.summary(
         [*found, Finding("c", CheckResult.FAIL, "")]
     )

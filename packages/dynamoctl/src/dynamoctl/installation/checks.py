@@ -122,6 +122,16 @@ def unreachable(words: str) -> list[Finding]:
     ]
 
 
+def headline(findings: Sequence[Finding]) -> str:
+    """The first line: what failed, or that nothing did."""
+    failed = [each.name for each in findings if each.verdict is CheckResult.FAIL]
+    warned = sum(each.verdict is CheckResult.WARNING for each in findings)
+    warnings = f"; {warned} warning{'' if warned == 1 else 's'}" if warned else ""
+    if not failed:
+        return f"No check failed{warnings}."
+    return f"{len(failed)} of {len(findings)} checks failed: {', '.join(failed)}{warnings}."
+
+
 def summary(findings: Sequence[Finding]) -> str:
     """The last line."""
     failed = sum(each.verdict is CheckResult.FAIL for each in findings)

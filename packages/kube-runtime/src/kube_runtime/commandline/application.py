@@ -24,7 +24,9 @@ def application(
         result_action="return_value",
     )
     if version is not None:
-        app.command(lambda: print(version()), name="version", help="Print the version.")
+        app.command(
+            lambda: print(version()), name=("version", "--version"), help="Print the version."
+        )
     return app
 
 

@@ -1,0 +1,121 @@
+"""The archive about a graph: its objects, Events and logs, without secrets, and what could not be read."""
+
+import json
+import tarfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from dynamoctl import target
+from dynamoctl.cluster_options import Where
+from dynamoctl.report import write_report
+from kube_runtime.client.transport import Answer, Request
+from kube_runtime.errors import ConfigError
+from kube_runtime.kind import Key, Object
+from simulated.server import Server
+
+GRAPHS = "/apis/nvidia.com/v1alpha1/dynamographdeployments"
+FORBIDDEN = {"kind": "Status", "code": 403, "reason": "Forbidden", "message": "not for you"}
+LABELS = {"nvidia.com/dynamo-graph-deployment-name": "chat"}
+LOG = b"2026-11-23T04:00:00Z started with HF_TOKEN=hf_do-not-show\n2026-11-23T04:00:01Z ready\n"
+
+
+class Cluster(Server):
+    """An API server with one graph and its pod, whose nodes may not be listed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.paths: list[str] = []
+        graph = self._create(GRAPHS, "DynamoGraphDeployment", "chat", spec={"services": {}})
+        owner = {"kind": "DynamoGraphDeployment", "name": "chat", "uid": graph}
+        variable = {"name": "HF_TOKEN", "value": "hf_do-not-show"}
+        spec = {"containers": [{"name": "main", "env": [variable]}]}
+        pod = self._create("/api/v1/pods", "Pod", "chat-0", owners=[owner], spec=spec)
+        about = {"kind": "Pod", "name": "chat-0", "uid": pod}
+        self._create(
+            *("/api/v1/events", "Event", "chat-0.1"),
+            involvedObject=about,
+            reason="Pulled",
+            lastTimestamp="2026-11-23T04:00:00Z",
+        )
+
+    def _create(
+        self, collection: str, kind: str, name: str, owners: object = (), **fields: object
+    ) -> str:
+        metadata: Object = {"namespace": "prod", "name": name, "labels": LABELS}
+        metadata["ownerReferences"] = list(owners) if isinstance(owners, list) else []
+        version = collection.removeprefix("/apis/").removeprefix("/api/").rpartition("/")[0]
+        body = {"apiVersion": version, "kind": kind, "metadata": metadata, **fields}
+        self.storage.create(collection, body)
+        uid: str = self.storage.read(collection, Key("prod", name))["metadata"]["uid"]
+        return uid
+
+    async def __aenter__(self) -> "Cluster":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+    async def send(self, request: Request) -> Answer:
+        self.paths.append(request.path)
+        if request.path == "/apis":
+            return _answer({"groups": [{"name": "nvidia.com"}, {"name": "apps"}]})
+        if request.path == "/version":
+            return _answer({"gitVersion": "v1.36.3"})
+        if request.path == "/api/v1/nodes":
+            return _answer(FORBIDDEN, 403)
+        if request.path.endswith("/log"):
+            if "previous" in request.query:
+                return _answer({"kind": "Status", "code": 400, "message": "never restarted"}, 400)
+            return Answer(200, {}, _chunks(LOG))
+        return await super().send(request)
+
+
+def _answer(body: Object, status: int = 200) -> Answer:
+    return Answer(status, {}, _chunks(json.dumps(body).encode()))
+
+
+async def _chunks(body: bytes) -> AsyncIterator[bytes]:
+    yield body
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    found = Cluster()
+
+    async def connected(*_: object, **__: object) -> Cluster:
+        return found
+
+    monkeypatch.setattr(target, "connect", connected)
+    return found
+
+
+def test_the_archive(server: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "chat.tar.gz"
+    assert 0 == write_report("chat", Where(namespace="prod"), file)
+    assert f"{file}\n" == capsys.readouterr().out
+    assert 0o600 == file.stat().st_mode & 0o777
+    with tarfile.open(file) as archive:
+        texts = {
+            each.name.removeprefix("chat/"): member.read().decode()
+            for each in archive.getmembers()
+            if (member := archive.extractfile(each))
+        }
+    assert "started with HF_TOKEN=REDACTED\n" in texts["logs/chat-0.log"]
+    assert "logs/chat-0-previous.log" not in texts
+    assert "value: REDACTED" in texts["objects/Pod-chat-0.yaml"]
+    assert "Pulled" in texts["events.txt"]
+    assert "Kubernetes v1.36.3" in texts["versions.txt"]
+    assert "not for you" in texts["missing.txt"]
+    assert [] == [name for name, text in texts.items() if "do-not-show" in text]
+    assert [] == [each for each in server.paths if "/secrets" in each]
+
+
+@pytest.mark.usefixtures("server")
+def test_a_file_is_not_overwritten(tmp_path: Path) -> None:
+    file = tmp_path / "chat.tar.gz"
+    file.write_text("mine")
+    with pytest.raises(ConfigError, match="cannot create it: File exists"):
+        write_report("chat", Where(namespace="prod"), file)
+    assert "mine" == file.read_text()

@@ -4,8 +4,9 @@ import io
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from dynamo_graphs.api.crd import custom_resource_definitions
+from dynamo_graphs.api.crd import custom_resource_definition, custom_resource_definitions
 from dynamo_graphs.files.yaml_writer import write_yaml
+from dynamo_legacy.api.crd import RESOURCES as LEGACY
 from dynamoctl.installation.delegated_rbac import GRANTED, PROFILING_NODES
 from dynamoctl.installation.permissions import RULES
 from dynamoctl.installation.rule import as_data
@@ -22,11 +23,22 @@ def files() -> dict[Path, str]:
 
 def _definitions() -> Iterable[tuple[Path, str]]:
     for definition in custom_resource_definitions():
-        plural = definition["spec"]["names"]["plural"]
-        text = _yaml(definition)
-        if _TEMPLATE_MARK in text:
-            raise ValueError(f"{plural}: Helm would take a description for a template")
-        yield Path(f"dynamo-crds/templates/{plural}.yaml"), text
+        yield _template(definition), _plain(definition)
+    for definition in map(custom_resource_definition, LEGACY):
+        text = f"{{{{- if .Values.legacyKinds.enabled }}}}\n{_plain(definition)}{{{{- end }}}}\n"
+        yield _template(definition), text
+
+
+def _template(definition: Object) -> Path:
+    return Path(f"dynamo-crds/templates/{definition['spec']['names']['plural']}.yaml")
+
+
+def _plain(definition: Object) -> str:
+    text = _yaml(definition)
+    if _TEMPLATE_MARK in text:
+        name = definition["metadata"]["name"]
+        raise ValueError(f"{name}: Helm would take a description for a template")
+    return text
 
 
 def _permissions() -> str:

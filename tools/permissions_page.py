@@ -20,7 +20,8 @@ A rule with a feature exists only if the feature is enabled: `grove`, `kai`, `le
 `inferencePool` unless `optionalApis` in the values withholds them, `webhooks` by `webhook.enabled`,
 `ownCertificate` if neither cert-manager nor you issue the webhook certificate, `ownBundle` if the operator
 writes the `caBundle`, `metricsCertificate` and `metricsReview` by `metricsService.secure` and
-`metricsService.access`, `sshKeys` unless `dynamo.mpiRun.secretName` is empty.
+`metricsService.access`, `sshKeys` unless `dynamo.mpiRun.secretName` is empty,
+`legacyKinds` by `legacyKinds.enabled`.
 `clusterWide` and `restricted` are the two modes.
 
 Two permissions are wider than their use. To find pull secrets the operator lists and watches Secrets by

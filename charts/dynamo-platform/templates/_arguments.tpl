@@ -15,6 +15,7 @@ leader-elect: no other value
 leader-election-id: controllerManager.leaderElection.id
 leader-election-namespace: controllerManager.leaderElection.namespace
 operator-version: controllerManager.manager.image.tag
+enable-legacy-kinds: legacyKinds.enabled
 restrictedNamespace: namespaceRestriction
 restricted-namespace: namespaceRestriction
 enable-webhooks: webhook.enabled

@@ -36,6 +36,7 @@ put together as values and written by `toYaml`, so that no text of a user can be
   (list "ingress-allowed-host-suffixes" (join "," $dynamo.ingress.allowedHostSuffixes))
   (list "ingress-allowed-annotations" (join "," $dynamo.ingress.allowedAnnotations))
   (list "istio-allowed-gateways" (join "," $dynamo.istio.allowedGateways))
+  (list "enable-legacy-kinds" ($operator.legacyKinds.enabled | ternary "true" ""))
   (list "cluster-domain" $operator.kubernetesClusterDomain)
   (list "mpi-run-ssh-secret-name" $dynamo.mpiRun.secretName)
   (list "mpi-run-ssh-secret-namespace" ($dynamo.mpiRun.secretName | empty | ternary "" .Release.Namespace))

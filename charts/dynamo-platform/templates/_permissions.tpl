@@ -15,6 +15,7 @@ ownBundle: {{ and $makesCertificate (not $isRestricted) }}
 metricsCertificate: {{ and (include "dynamo.servesMetrics" . | not | not) $metrics.secure }}
 metricsReview: {{ include "dynamo.reviewsMetrics" . | not | not }}
 sshKeys: {{ $operator.dynamo.mpiRun.secretName | not | not }}
+legacyKinds: {{ $operator.legacyKinds.enabled }}
 {{- range $key := list "grove" "kai" "leaderWorkerSet" "istio" "inferencePool" }}
 {{ $key }}: {{ include "dynamo.grants" (list $ $key) | not | not }}
 {{- end }}

@@ -6,6 +6,7 @@ import yaml
 
 from dynamo_graphs.api.crd import RESOURCES, custom_resource_definitions
 from dynamo_graphs.api.model import DynamoModel
+from dynamo_legacy.api.deployment import DynamoDeployment
 from dynamoctl.crds import app, selected
 from kube_runtime.errors import ConfigError
 
@@ -35,6 +36,16 @@ def test_a_kind_is_picked_by_any_of_its_names() -> None:
 
 def test_without_a_name_all_kinds_are_meant() -> None:
     assert RESOURCES == selected([])
+
+
+def test_kinds_of_the_older_generation_are_printed_on_demand(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found = list(yaml.safe_load_all(printed(capsys, "dm", "--legacy")))
+    names = [each["spec"]["names"]["plural"] for each in found]
+    legacy = ["dynamodeployments", "dynamonimdeployments", "dynamonimrequests", "dynamonims"]
+    assert names == ["dynamomodels", *legacy]
+    assert (DynamoDeployment,) == selected(["dynamodeployment"])
 
 
 def test_an_unknown_name_is_an_error_that_lists_the_kinds() -> None:

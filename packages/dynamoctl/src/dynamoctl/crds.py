@@ -8,6 +8,7 @@ from cyclopts import Parameter
 
 from dynamo_graphs.api.crd import RESOURCES, custom_resource_definition
 from dynamo_graphs.files.yaml_writer import write_json, write_yaml
+from dynamo_legacy.api.crd import RESOURCES as LEGACY
 from kube_runtime.commandline.application import application
 from kube_runtime.crd.definition import definition_of
 from kube_runtime.errors import ConfigError
@@ -19,6 +20,7 @@ app = application("crds", "Print the CustomResourceDefinitions.")
 @app.default
 def crds(
     *kinds: str,
+    legacy: bool = False,
     output: Annotated[Literal["yaml", "json"], Parameter(name=["--output", "-o"])] = "yaml",
 ) -> None:
     """Print the CustomResourceDefinitions, for `kubectl apply --server-side -f -`.
@@ -26,23 +28,26 @@ def crds(
     Parameters
     ----------
     kinds:
-        Kinds, plurals or short names, for example `dgd` (default: all).
+        Kinds, plurals or short names, for example `dgd` (default: all of today).
+    legacy:
+        Add those of the older generation, such as DynamoDeployment.
     output:
         Output format: `yaml` prints a stream of documents, `json` one List.
     """
-    definitions = [custom_resource_definition(each) for each in selected(kinds)]
+    chosen = dict.fromkeys((*selected(kinds), *(LEGACY if legacy else ())))
+    definitions = [custom_resource_definition(each) for each in chosen]
     write = write_yaml if output == "yaml" else write_json
     write(definitions, sys.stdout)
 
 
 def selected(names: Sequence[str]) -> tuple[type[Resource], ...]:
-    """The kinds with these names, in the order asked for; all kinds if there is no name.
+    """The kinds with these names, in the order asked for; all kinds of today if there is no name.
 
     Raises: ConfigError for a name that no kind has.
     """
     known = {
         name.lower(): resource
-        for resource in RESOURCES
+        for resource in (*RESOURCES, *LEGACY)
         for name in (
             resource.KIND.name,
             resource.KIND.plural,

@@ -9,15 +9,20 @@ from typing import Any
 import yaml
 
 from dynamo_graphs.settings import RenderSettings
+from dynamo_legacy.settings import LegacySettings
 from dynamoctl.installation.images import ETCD, NATS, OPERATOR, images
 
 ROOT = Path(__file__).parents[4]
 IMAGE = re.compile(
     r"(?:[a-z0-9.-]+(?::\d+)?/)?[a-z0-9][a-z0-9._/-]*:(?!\d+$)\w[\w.-]*(?:@sha256:[0-9a-f]{64})?"
 )
-NO_IMAGES = re.compile(r"(?:system|f):[\w:-]+|dynamo(?:_operator|ctl)\.[\w.]+:\w+")
-"""Groups of Kubernetes, fields of managed fields, entry points of Python."""
+NO_IMAGES = re.compile(
+    r"(?:system|f):[\w:-]+|dynamo(?:_operator|ctl)\.[\w.]+:\w+|repository:version"
+)
+"""Groups of Kubernetes, fields of managed fields, entry points of Python, any tag of an older graph."""
 FIXED = re.compile(r":[a-z]?\d+\.\d+\.\d+(?:-[\w.]+)?$|@sha256:[0-9a-f]{64}$")
+BUILDERS = {LegacySettings().buildkit_image, LegacySettings().buildkit_rootless_image}
+"""Only builds of the older generation run them."""
 DEBUGGER = RenderSettings().debugger_image
 """The one that floats; docs/security.md says why."""
 
@@ -66,7 +71,7 @@ def of_code() -> set[str]:
 
 def test_each_default_image_is_ours_or_has_a_whole_version() -> None:
     found = of_charts() | of_code() | {*images("0.1.0")}
-    assert {DEBUGGER, NATS, ETCD, f"{OPERATOR}:0.1.0"} == found
+    assert {DEBUGGER, NATS, ETCD, f"{OPERATOR}:0.1.0", *BUILDERS} == found
     assert {DEBUGGER} == {each for each in found if not FIXED.search(each)}
 
 

@@ -22,6 +22,9 @@ _GRAPH_KINDS = (
     "dynamocomponentdeployments",
     "dynamographdeploymentscalingadapters",
 )
+_LEGACY_KINDS = ("dynamodeployments", "dynamonimdeployments", "dynamonimrequests")
+_LEGACY_SECRETS = ("yatai-regcred", "yatai-api-token")
+"""The login of builds at their registry, and at the store of archives."""
 MARKER_LEASE = "dynamo-operator-namespace-scope"
 
 
@@ -330,6 +333,36 @@ RULES: tuple[Rule, ...] = (
         _MANAGE,
         "Creates the pool of an endpoint picker.",
         feature=Feature.INFERENCE_POOL,
+    ),
+    *_with(
+        Feature.LEGACY_KINDS,
+        Rule(
+            NVIDIA,
+            ("dynamodeployments",),
+            _READ,
+            "Reads what users deploy of the older generation.",
+        ),
+        Rule(
+            NVIDIA,
+            (*_LEGACY_KINDS[1:], "dynamonims"),
+            _MANAGE,
+            "Creates their components, and requests for their images, with what these built.",
+        ),
+        _status(*_LEGACY_KINDS, why="Writes their status."),
+        _finalizers(*_LEGACY_KINDS),
+        Rule(
+            "autoscaling",
+            ("horizontalpodautoscalers",),
+            _MANAGE,
+            "Scales their components.",
+        ),
+        Rule(
+            "",
+            ("secrets",),
+            _MANAGE,
+            "Gives builds their logins at the registry and at the store of archives.",
+            names=_LEGACY_SECRETS,
+        ),
     ),
 )
 """What the operator may do. Each rule says why."""

@@ -37,6 +37,7 @@ class Feature(Enum):
     LEADER_WORKER_SET = "leaderWorkerSet"
     ISTIO = "istio"
     INFERENCE_POOL = "inferencePool"
+    LEGACY_KINDS = "legacyKinds"
 
 
 class Name(Enum):

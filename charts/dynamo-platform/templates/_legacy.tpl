@@ -1,0 +1,16 @@
+{{- /* The variables of the older generation, as a list in YAML. What the chart knows is set unless the values say otherwise. */ -}}
+{{- define "dynamo.legacyVariables" -}}
+{{- $operator := index .Values "dynamo-operator" }}
+{{- $legacy := $operator.legacyKinds }}
+{{- $found := list }}
+{{- if $legacy.enabled }}
+{{- $own := dict "INTERNAL_IMAGES_BENTO_DOWNLOADER" (include "dynamo.operatorImage" .) }}
+{{- if $legacy.buildkitd.enabled }}
+{{- $_ := set $own "BUILDKIT_URL" (printf "tcp://%s.%s.svc:1234" (include "dynamo.named" (list . "-buildkitd")) .Release.Namespace) }}
+{{- end }}
+{{- range $name, $value := merge (dict) $legacy.settings $own }}
+{{- $found = append $found (dict "name" $name "value" (toString $value)) }}
+{{- end }}
+{{- end }}
+{{- toYaml $found }}
+{{- end }}

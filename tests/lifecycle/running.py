@@ -104,14 +104,18 @@ class Running:
 
 
 @asynccontextmanager
-async def running(seed: int = 0, *, installed: Iterable[Kind] = ()) -> AsyncIterator[Running]:
+async def running(
+    seed: int = 0, *, installed: Iterable[Kind] = (), legacy_kinds: bool = False
+) -> AsyncIterator[Running]:
     """An operator, meanwhile; the kinds of other projects that are `installed` are there before it."""
     server, metrics = Server(seed), RuntimeMetrics(prefix=METRICS_PREFIX)
     for kind in installed:
         definition = {"metadata": {"name": str(kind)}}
         server.storage.create(CustomResourceDefinition.KIND.path(), definition)
     settings = Settings(
-        metrics=MetricsSettings(bind_address="0"), health=HealthSettings(bind_address="0")
+        metrics=MetricsSettings(bind_address="0"),
+        health=HealthSettings(bind_address="0"),
+        legacy_kinds=legacy_kinds,
     )
     client = Client(server, field_manager=FIELD_MANAGER)
     manager = operator.manager(client, settings, metrics, scope_of(client, settings))

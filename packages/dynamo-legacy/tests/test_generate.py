@@ -5,10 +5,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from dynamo_graphs.settings import RenderSettings
 from dynamo_legacy.api.deployment import DynamoDeployment
 from dynamo_legacy.generate import MissingDependency, components, services_only, unknown_services
 from dynamo_legacy.graph_config import GraphConfig, parse_graph_config
 from dynamo_legacy.names import nim_name
+from dynamo_legacy.rules import shared_size_problem
 
 TWO_SERVICES = """
 service: dynamonim:MyService1
@@ -163,3 +165,12 @@ def test_a_tag_without_a_name_is_refused(tag: str) -> None:
 def test_the_name_of_a_tag() -> None:
     assert nim_name("frontend:jh2o6dqzpsgfued4") == "frontend--jh2o6dqzpsgfued4"
     assert nim_name("My_Graph:V1") == "my-graph--v1"
+
+
+def test_variables_of_all_services_have_a_limit_together() -> None:
+    graph = parse_graph_config(TWO_SERVICES)
+    made = deployment(envs=[{"name": "A", "value": "x" * 600}])
+    assert shared_size_problem(made, graph, RenderSettings()) == ""
+    found = shared_size_problem(made, graph, RenderSettings(largest_object_bytes=1000))
+    assert found.startswith("spec.envs: ")
+    assert "for each of 2 services" in found

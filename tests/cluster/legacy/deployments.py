@@ -79,16 +79,26 @@ def worker() -> Object:
     return {"metadata": {"name": "test-41fa991-vllmworker"}, "spec": spec}
 
 
-def with_graph(world: World, text: str = GRAPH, tag: str = TAG) -> None:
-    """Write the ConfigMap with the graph of a tag."""
+def graph_config(text: str = GRAPH, tag: str = TAG) -> Object:
+    """The ConfigMap with the graph of a tag."""
     metadata = {"name": nim_name(tag), "labels": {GRAPH_CONFIG: "true"}}
-    world.create(CONFIG, {"metadata": metadata, "data": {GRAPH_CONFIG_KEY: text}})
+    return {"metadata": metadata, "data": {GRAPH_CONFIG_KEY: text}}
 
 
-def with_image(world: World, tag: str = TAG) -> None:
-    """Write the image of a tag by hand."""
+def image(tag: str = TAG) -> Object:
+    """The image of a tag, written by hand."""
     spec = {"tag": tag, "image": IMAGE, "imagePullSecrets": [{"name": "yatai-regcred"}]}
-    world.create(NIM, {"metadata": {"name": nim_name(tag)}, "spec": spec})
+    return {"metadata": {"name": nim_name(tag)}, "spec": spec}
+
+
+def with_graph(world: World, text: str = GRAPH) -> None:
+    """Write the ConfigMap with the graph of the tag."""
+    world.create(CONFIG, graph_config(text))
+
+
+def with_image(world: World) -> None:
+    """Write the image of the tag by hand."""
+    world.create(NIM, image())
 
 
 def is_successful(deployment: Object) -> bool:

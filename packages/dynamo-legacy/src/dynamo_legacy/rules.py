@@ -3,17 +3,21 @@
 from collections.abc import Iterator
 from itertools import chain
 
+import msgspec
+
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.validation import Problem, ProblemKind
 from dynamo_graphs.validation.bounds import MOST_PROBLEMS, first_problems
 from dynamo_graphs.validation.component import component_problems
+from dynamo_legacy.api.deployment import DynamoDeployment
 from dynamo_legacy.api.nim import DynamoNimSpec
 from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
+from dynamo_legacy.graph_config import GraphConfig
 from dynamo_legacy.settings import LegacySettings
 from dynamo_legacy.translate import as_component, http_port
 from kube_runtime.kind import Object
 
-_SOME_IMAGE = DynamoNimSpec(tag="repository:version", image="image")
+_SOME_IMAGE = DynamoNimSpec(image="image")
 """No rule depends on the image."""
 _EXAMPLES = {"mountPoint": "/data", "size": "10Gi", "volumeAccessMode": "ReadWriteOnce"}
 
@@ -25,6 +29,18 @@ def component_rules(
     component = as_component(nim, _SOME_IMAGE, settings, legacy)
     found = component_problems(component, settings)
     return first_problems(chain(found, _port_problems(nim), _claim_problems(nim)), MOST_PROBLEMS)
+
+
+def shared_size_problem(
+    deployment: DynamoDeployment, graph: GraphConfig, settings: RenderSettings
+) -> str:
+    """That the variables of all services are too large together, as each component has them; "" if not."""
+    most, services = settings.largest_object_bytes, len(graph.services)
+    size = len(msgspec.json.encode(deployment.spec.envs)) if deployment.spec.envs else 0
+    if not most or size * services <= most:
+        return ""
+    total = size * services
+    return f"spec.envs: {size} bytes for each of {services} services make {total} (limit {most})"
 
 
 def _port_problems(nim: DynamoNimDeployment) -> Iterator[Problem]:

@@ -1,7 +1,6 @@
 """The older generation in a running operator: what is read, and its controllers. Imported by its switch."""
 
 import os
-from functools import partial
 from typing import Any
 
 from dynamo_graphs.api import labels
@@ -17,6 +16,8 @@ from dynamo_legacy.types import GraphConfigMap, ServicePodAccount
 from dynamo_operator.legacy.deployment.controller import DeploymentController
 from dynamo_operator.legacy.deployment.resolve import Resolver
 from dynamo_operator.legacy.nim.controller import NimController
+from dynamo_operator.legacy.request.controller import ImageRequestController
+from dynamo_operator.legacy.request.read import request_informers
 from dynamo_operator.legacy.store import ArchiveStore
 from dynamo_operator.process.controllers import Parts
 from dynamo_operator.reconcile.pods import PodIndex
@@ -40,11 +41,16 @@ _WORDS: dict[type[Resource], Words] = {
 
 
 def legacy_informers(settings: RenderSettings) -> list[Informer[Any]]:
-    """What is read beside what today's kinds need; Deployments and the like come with their watches."""
-    reconciled = (DynamoDeployment, DynamoNimDeployment, DynamoNimRequest, DynamoNim)
+    """What is read beside what today's kinds need; Deployments and the like come with their watches.
+
+    Raises: ExceptionGroup of ConfigError, if the settings of these kinds cannot be used.
+    """
     namespace, most = settings.restricted_namespace, settings.largest_object_bytes
+    written = (DynamoDeployment, DynamoNimRequest, DynamoNim)
     return [
-        *(Informer(each, namespace=namespace, most_bytes=most) for each in reconciled),
+        *(Informer(each, namespace=namespace, most_bytes=most) for each in written),
+        # A component has what the deployment says of all, as those of graphs do.
+        Informer(DynamoNimDeployment, namespace=namespace, most_bytes=most + most // 8),
         Informer(
             HorizontalPodAutoscaler,
             namespace=namespace,
@@ -58,27 +64,22 @@ def legacy_informers(settings: RenderSettings) -> list[Informer[Any]]:
             labels=f"{names.COMPONENT_POD}=true",
             transform=strip_unowned,
         ),
+        *request_informers(namespace, read_legacy_settings(os.environ)),
     ]
 
 
 def control(parts: Parts, pods: PodIndex) -> None:
-    """Reconcile the objects of these kinds.
-
-    Raises: ExceptionGroup of ConfigError, if their settings cannot be used.
-    """
+    """Reconcile the objects of these kinds."""
     legacy = read_legacy_settings(os.environ)
     WORDS.update(_WORDS)
     applier, settings = parts.applier(), parts.settings.render
     applier.take_over = ManagedFieldsUpgrade(parts.client, parts.writer, _EARLIER_OPERATOR)
     writer, cache, offload = parts.writer, parts.cache, parts.offload
-    reporter = partial(Reporter, writer)
-    of_nims = parts.events.recorder("dynamonimdeployment")
-    of_deployments = parts.events.recorder("dynamodeployment")
     nims = NimController(
         writer,
         cache,
         applier,
-        reporter(of_nims, StatusRateLimit(goal=AVAILABLE)),
+        _reporter(parts, "dynamonimdeployment", AVAILABLE),
         pods,
         settings,
         legacy,
@@ -89,15 +90,33 @@ def control(parts: Parts, pods: PodIndex) -> None:
         writer,
         cache,
         applier,
-        reporter(of_deployments, StatusRateLimit(goal=READY)),
+        _reporter(parts, "dynamodeployment", READY),
         Resolver(store, offload),
         settings,
         legacy,
         offload,
     )
+    images = ImageRequestController(
+        writer,
+        cache,
+        applier,
+        _reporter(parts, "dynamonimrequest"),
+        legacy,
+    )
     parts.built.control(nims, parts.pace)
     parts.built.control(deployments, parts.pace)
+    parts.built.control(images, parts.pace)
     memories = (applier.forget, parts.events.forget, nims.validated.forget)
-    types: tuple[type[Resource], ...] = (*nims.owns, *deployments.owns, DynamoDeployment)
+    types: tuple[type[Resource], ...] = (
+        *nims.owns,
+        *deployments.owns,
+        *images.owns,
+        DynamoDeployment,
+        DynamoNimRequest,
+    )
     for type_ in types:
         cache.subscribe_deleted(type_, *memories)
+
+
+def _reporter(parts: Parts, component: str, goal: str = "") -> Reporter:
+    return Reporter(parts.writer, parts.events.recorder(component), StatusRateLimit(goal=goal))

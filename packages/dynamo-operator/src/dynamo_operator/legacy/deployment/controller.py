@@ -16,6 +16,7 @@ from dynamo_legacy.api.nim import DynamoNim, DynamoNimSpec
 from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
 from dynamo_legacy.api.nim_request import DynamoNimRequest
 from dynamo_legacy.generate import components, unknown_services
+from dynamo_legacy.rules import shared_size_problem
 from dynamo_legacy.settings import LegacySettings
 from dynamo_legacy.status.conditions import DeploymentReason, State
 from dynamo_legacy.status.deployment import deployment_status, unresolved_status
@@ -90,6 +91,8 @@ class DeploymentController:
         found = await self.resolver.resolve(deployment, inputs)
         if found.graph is None:
             return await self._unresolved(deployment, inputs, found)
+        if text := shared_size_problem(deployment, found.graph, self.settings):
+            return await self._stopped(deployment, DeploymentReason.NOT_GENERATED, text)
         try:
             generate = (deployment, components, deployment, found.graph)
             wanted = await self.offload.do(*generate, more_bytes=len(found.text))

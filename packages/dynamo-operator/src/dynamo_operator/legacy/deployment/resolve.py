@@ -84,7 +84,7 @@ def _waiting(inputs: DeploymentInputs) -> Resolution:
     built = condition(inputs.request.status.conditions, NIM_AVAILABLE) if inputs.request else None
     if built is not None and built.status == "False":
         text = f"DynamoNimRequest {inputs.nim_name}: {built.message}"
-        return Resolution(problem=text)
+        return Resolution(problem=f"{_no_config_map(inputs)}; {text}")
     text = (
         f"{_no_config_map(inputs)}; no store of archives is configured (YATAI_ENDPOINT); waiting for "
         f"DynamoNimRequest {inputs.nim_name}"

@@ -7,6 +7,7 @@ import msgspec
 
 from dynamo_graphs.api import labels, names
 from dynamo_graphs.facts import Facts
+from dynamo_graphs.types.selected import PodServiceAccount
 from dynamo_legacy.api.nim import DynamoNim
 from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
 from dynamo_legacy.api.nim_request import DynamoNimRequest
@@ -89,6 +90,7 @@ def nim_watches(cache: Cache) -> tuple[Watches, ...]:
         Watches(DynamoNim, of_image),
         Watches(DynamoNimRequest, of_image),
         Watches(PersistentVolumeClaim, of_claim),
+        Watches(PodServiceAccount, of_namespace),
         Watches(ServicePodAccount, of_namespace),
         Watches(Pod, of_pod),
     )

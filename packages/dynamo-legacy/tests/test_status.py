@@ -1,0 +1,95 @@
+"""What the statuses of the older generation say in each situation."""
+
+import msgspec
+import pytest
+
+from dynamo_graphs.status.diagnosis import UNKNOWN
+from dynamo_graphs.status.reasons import ComponentReason
+from dynamo_graphs.status.workload import NO_DEPLOYMENT, Readiness
+from dynamo_legacy.api.deployment import DynamoDeployment
+from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
+from dynamo_legacy.api.nim_request import DynamoNimRequest
+from dynamo_legacy.status.deployment import deployment_status
+from dynamo_legacy.status.nim import imageless_status, nim_status
+from kube_runtime.apply.result import Blocked, Obstacle
+from kube_runtime.kind import Object
+
+READY = Readiness(True, ComponentReason.DEPLOYMENT_READY, "Deployment is ready")  # noqa: FBT003
+BLOCKED = (Blocked(Obstacle.REJECTED, "Deployment", "a", "Deployment a: is invalid"),)
+
+
+def component(name: str = "a", observed: int = 2, status: str = "True") -> DynamoNimDeployment:
+    """A component of generation 2, with the status of an observed one."""
+    condition = {"type": "Available", "status": status}
+    body = {
+        "metadata": {"name": name, "generation": 2},
+        "status": {"observedGeneration": observed, "conditions": [condition]},
+    }
+    return msgspec.convert(body, DynamoNimDeployment)
+
+
+def deployment(*conditions: Object) -> DynamoDeployment:
+    body = {"metadata": {"generation": 3}, "status": {"conditions": conditions}}
+    return msgspec.convert(body, DynamoDeployment)
+
+
+def reported(status: Object) -> dict[str, tuple[str, str, str]]:
+    return {each.type: (each.status, each.reason, each.message) for each in status["conditions"]}
+
+
+def test_all_components_are_ready() -> None:
+    status = deployment_status(deployment(), [component("a"), component("b")], (), (), ())
+    assert (status["state"], status["observedGeneration"]) == ("successful", 3)
+    assert reported(status) == {
+        "Ready": ("True", "all_deployments_are_ready", "All deployments are ready")
+    }
+
+
+@pytest.mark.parametrize("late", [component("b", observed=1), component("b", status="Unknown")])
+def test_a_component_counts_once_its_newest_spec_runs(late: DynamoNimDeployment) -> None:
+    status = deployment_status(deployment(), [late, component("a")], (), (), ())
+    assert status["state"] == "pending"
+    text = "The following deployments are not ready: [b]"
+    assert reported(status)["Ready"] == ("False", "some_deployments_are_not_ready", text)
+
+
+def test_what_is_refused_is_a_failure_with_the_answer() -> None:
+    status = deployment_status(deployment(), [], BLOCKED, (), ())
+    assert status["state"] == "failed"
+    assert "observedGeneration" not in status
+    reason = "failed_to_sync_the_DynamoNimRequest"
+    assert reported(status)["Ready"] == ("False", reason, "Deployment a: is invalid")
+
+
+def test_an_address_comes_and_goes() -> None:
+    came = reported(deployment_status(deployment(), [], (), ("http://a.local",), ()))
+    assert came["EndpointExposed"] == ("True", "EndpointExposed", "http://a.local")
+    before = deployment({"type": "EndpointExposed", "status": "True"})
+    gone = reported(deployment_status(before, [], (), (), ()))
+    assert gone["EndpointExposed"][:2] == ("False", "EndpointNotExposed")
+
+
+def test_a_component_without_image_says_who_builds_it() -> None:
+    nim = msgspec.convert({"spec": {"dynamoNim": "a--b"}}, DynamoNimDeployment)
+    alone = reported(imageless_status(nim, None))
+    assert alone["Available"] == ("Unknown", "Reconciling", "Waiting for DynamoNim a--b")
+    assert alone["DynamoNimRequestFound"][0] == "False"
+    failed = {"type": "DynamoNimAvailable", "status": "False", "message": "the build failed"}
+    request = msgspec.convert({"status": {"conditions": [failed]}}, DynamoNimRequest)
+    built = reported(imageless_status(nim, request))
+    text = "DynamoNimRequest a--b: the build failed"
+    assert built["Available"] == ("False", "Reconciling", text)
+    assert built["DynamoNimRequestFound"][0] == "True"
+
+
+def test_a_component_after_an_apply() -> None:
+    nim = component()
+    ready = nim_status(nim, None, READY, (), UNKNOWN)
+    assert reported(ready)["Available"] == ("True", "DeploymentReady", "Deployment is ready")
+    assert ready["observedGeneration"] == 2
+    refused = nim_status(nim, None, NO_DEPLOYMENT, BLOCKED, UNKNOWN)
+    assert reported(refused)["Available"] == (
+        *("False", "Reconciling"),
+        "Failed to reconcile DynamoNimDeployment: Deployment a: is invalid",
+    )
+    assert "observedGeneration" not in refused

@@ -1,0 +1,73 @@
+"""What is read for the older generation: nothing while it is off, all that its controllers use when on."""
+
+import msgspec
+import pytest
+
+from dynamo_graphs.api import labels
+from dynamo_graphs.facts import Facts
+from dynamo_graphs.settings import RenderSettings
+from dynamo_legacy.api.nim import DynamoNimSpec
+from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
+from dynamo_legacy.build.types import BuilderConfig
+from dynamo_legacy.render import claims, nim_parts, nim_plan
+from dynamo_legacy.settings import LegacySettings
+from dynamo_operator.legacy.deployment.controller import DeploymentController
+from dynamo_operator.legacy.deployment.read import deployment_watches
+from dynamo_operator.legacy.nim.controller import NimController
+from dynamo_operator.legacy.nim.read import nim_watches
+from dynamo_operator.legacy.request.controller import ImageRequestController
+from dynamo_operator.legacy.request.read import pod_watch
+from dynamo_operator.process.informers import informers
+from kube_runtime.cache.cache import Cache
+from kube_runtime.types.meta import Metadata, Resource
+
+SETTINGS = RenderSettings(ingress_class_name="nginx", virtual_service_gateway="gateway")
+
+
+def test_off_it_reads_nothing() -> None:
+    on = {each.type_ for each in informers(SETTINGS, with_legacy_kinds=True)}
+    off = {each.type_ for each in informers(SETTINGS)}
+    assert off < on
+    assert not [each for each in off if each.__module__.startswith("dynamo_legacy")]
+
+
+def test_every_kind_that_a_controller_uses_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("YATAI_IMAGE_BUILDER_NAMESPACE", "dynamo-system")
+    read = {each.type_ for each in informers(SETTINGS, with_legacy_kinds=True)}
+    cache = Cache()
+    watches = (*deployment_watches(cache), *nim_watches(cache), pod_watch(cache))
+    controllers = (DeploymentController, NimController, ImageRequestController)
+    used = {each.type_ for each in watches}
+    used |= {type_ for each in controllers for type_ in (*each.owns, each.reconciles)}
+    assert used <= read
+    assert BuilderConfig in read
+
+
+def test_all_that_is_written_is_watched_once_whatever_labels_users_set() -> None:
+    mine = dict.fromkeys((*labels.SELECTING, labels.APP_MANAGED_BY, "yatai.ai/selector"), "mine")
+    spec = {
+        "labels": mine,
+        "extraPodMetadata": {"labels": mine},
+        "ingress": {"enabled": True, "labels": mine},
+        "autoscaling": {"enabled": True, "maxReplicas": 2},
+        "pvc": {"create": True, "size": "1Gi", "volumeAccessMode": "x", "mountPoint": "/d"},
+    }
+    body = {"metadata": {"name": "a", "namespace": "n", "uid": "u"}, "spec": spec}
+    nim = msgspec.convert(body, DynamoNimDeployment)
+    image = DynamoNimSpec(tag="a:b", image="c")
+    plan = nim_plan(nim, image, Facts(istio_served=True), SETTINGS, LegacySettings())
+    around, workloads = nim_parts(plan, nim, None)
+    read = informers(SETTINGS, with_legacy_kinds=True)
+    written = [*around, *workloads, *claims(nim)]
+    template = workloads[0]["spec"]["template"]
+    written.append({"kind": "Pod", "metadata": template["metadata"]})
+    assert len(written) == 7
+    for each in written:
+        metadata = msgspec.convert({"labels": each["metadata"].get("labels", {})}, Metadata)
+        covering = [
+            informer.type_
+            for informer in read
+            if informer.type_.KIND.name == each["kind"]
+            and informer.selection.covers(Resource(metadata), is_watched=True)
+        ]
+        assert len(covering) == 1, (each["kind"], covering)

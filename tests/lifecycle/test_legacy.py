@@ -1,0 +1,93 @@
+"""The whole operator with the kinds of the older generation: it acts once, and then it is quiet."""
+
+import asyncio
+
+from cluster.legacy.deployments import (
+    COMPONENT,
+    CONFIG,
+    DEPLOYMENT,
+    NIM,
+    REQUEST,
+    condition_of,
+    disagg,
+    graph_config,
+    image,
+)
+from kube_runtime.types.apps import Deployment
+from kube_runtime.types.core import Service
+from lifecycle.running import REST_SECONDS, Running, running
+from simulated.clock import on_simulated_clock
+
+NAMES = [
+    f"disagg-{each}" for each in ("frontend", "prefillworker", "processor", "router", "vllmworker")
+]
+
+
+async def a_deployment(operator: Running) -> None:
+    """Have a user create a deployment with its graph and image, and all of it run."""
+    operator.create(CONFIG, graph_config())
+    operator.create(NIM, image())
+    operator.create(DEPLOYMENT, disagg())
+    await asyncio.sleep(REST_SECONDS)
+    await operator.deployments_run()
+
+
+@on_simulated_clock
+async def test_a_deployment_becomes_ready_and_costs_nothing_then() -> None:
+    async with running(legacy_kinds=True) as operator:
+        await a_deployment(operator)
+        assert operator.names(COMPONENT) == NAMES
+        assert operator.names(Deployment.KIND) == operator.names(Service.KIND) == NAMES
+        assert operator.read(DEPLOYMENT, "disagg")["status"]["state"] == "successful"
+        before = operator.writes()
+        await asyncio.sleep(10 * REST_SECONDS)
+        assert operator.writes() == before
+
+
+@on_simulated_clock
+async def test_an_edit_of_one_service_writes_that_service_only() -> None:
+    async with running(legacy_kinds=True) as operator:
+        await a_deployment(operator)
+        patch = {"spec": {"services": {"Processor": {"replicas": 2}}}}
+        _, _, written = await operator.happens((DEPLOYMENT, "disagg", patch, ""))
+        others = [each for each in NAMES if each != "disagg-processor"]
+        assert written
+        assert not [each for each in written if each.endswith(tuple(others))]
+        assert operator.read(Deployment.KIND, "disagg-processor")["spec"]["replicas"] == 2
+
+
+@on_simulated_clock
+async def test_without_a_registry_the_build_says_so() -> None:
+    async with running(legacy_kinds=True) as operator:
+        operator.create(CONFIG, graph_config())
+        operator.create(DEPLOYMENT, disagg())
+        await asyncio.sleep(REST_SECONDS)
+        assert operator.names(REQUEST) == ["frontend--jh2o6dqzpsgfued4"]
+        found = condition_of(operator.read(COMPONENT, "disagg-frontend"), "Available")
+        assert found[0] == "False"
+        assert "no registry" in found[2]
+
+
+@on_simulated_clock
+async def test_two_deployments_of_a_tag_own_its_build_together() -> None:
+    async with running(legacy_kinds=True) as operator:
+        operator.create(CONFIG, graph_config())
+        for name in ("one", "two"):
+            operator.create(DEPLOYMENT, disagg(name))
+        await asyncio.sleep(REST_SECONDS)
+        owners = operator.read(REQUEST, "frontend--jh2o6dqzpsgfued4")["metadata"]["ownerReferences"]
+        assert {each["name"] for each in owners} == {"one", "two"}
+        operator.change(DEPLOYMENT, "one", {"spec": {"dynamoNim": "frontend:v2"}})
+        await asyncio.sleep(REST_SECONDS)
+        assert operator.names(REQUEST) == ["frontend--jh2o6dqzpsgfued4", "frontend--v2"]
+        owners = operator.read(REQUEST, "frontend--jh2o6dqzpsgfued4")["metadata"]["ownerReferences"]
+        assert {each["name"] for each in owners} == {"two"}
+
+
+@on_simulated_clock
+async def test_off_none_of_its_kinds_is_asked_for() -> None:
+    async with running() as operator:
+        operator.create(DEPLOYMENT, disagg())
+        await asyncio.sleep(REST_SECONDS)
+        paths = [each.path for each in operator.server.requests]
+        assert not [each for each in paths if "dynamonim" in each or "dynamodeployments" in each]

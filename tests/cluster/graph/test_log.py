@@ -53,6 +53,11 @@ def told(line: Object) -> str:
     return f"{line['level']} {line['controller']} {name}: {line['message']}{cause}"
 
 
+def is_failed(graph: Object) -> bool:
+    """Whether that is its state."""
+    return bool(graph.get("status", {}).get("state") == "failed")
+
+
 class Log:
     """What the operator has logged about one namespace."""
 
@@ -99,7 +104,7 @@ def test_a_graph_from_its_start_to_its_end(
         world.patch(GRAPH, "chat", {"spec": {"services": {"Frontend": None}}})
         world.gone(COMPONENT, "chat-frontend")
         world.create(GRAPH, graph("wrong", Main=service("frontend", ingress={"enabled": True})))
-        world.eventually(GRAPH, "wrong", lambda found: found["status"]["state"] == "failed")
+        world.eventually(GRAPH, "wrong", is_failed)
         world.delete(GRAPH, "wrong")
         world.delete(GRAPH, "chat")
         world.until(lambda: log.decisions().count(": deleted") == 4, what=log.decisions)

@@ -3,12 +3,12 @@
 import msgspec
 import pytest
 import yaml
+from cyclopts import CycloptsError
 
 from dynamo_graphs.api.crd import RESOURCES, custom_resource_definitions
 from dynamo_graphs.api.model import DynamoModel
 from dynamo_legacy.api.deployment import DynamoDeployment
 from dynamoctl.crds import app, selected
-from kube_runtime.errors import ConfigError
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -49,5 +49,5 @@ def test_kinds_of_the_older_generation_are_printed_on_demand(
 
 
 def test_an_unknown_name_is_an_error_that_lists_the_kinds() -> None:
-    with pytest.raises(ConfigError, match=r'unknown kind "pods" \(expected one of DynamoGraph'):
+    with pytest.raises(CycloptsError, match=r'unknown kind "pods" \(expected one of DynamoGraph'):
         selected(["dm", "pods"])

@@ -126,3 +126,11 @@ def test_a_namespace_that_does_not_exist(
 def test_another_kind_is_wrong_usage(server: Cluster) -> None:
     with pytest.raises(CycloptsError, match="unsupported kind 'pods'"):
         listed("pods")
+
+
+@pytest.mark.parametrize("namespace", ["a/../b", "-x", "A", "\x1b[2J"])
+def test_a_namespace_that_would_be_another_path(server: Cluster, namespace: str) -> None:
+    where = Where(namespace=namespace)
+    with pytest.raises(CycloptsError, match="invalid namespace"):
+        print_list("dgd", where, "table", everywhere=False, selector="", watch=False)
+    assert [] == server.requests

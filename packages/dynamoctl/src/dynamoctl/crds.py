@@ -4,14 +4,13 @@ import sys
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from cyclopts import Parameter
+from cyclopts import CycloptsError, Parameter
 
 from dynamo_graphs.api.crd import RESOURCES, custom_resource_definition
 from dynamo_graphs.files.yaml_writer import write_json, write_yaml
 from dynamo_legacy.api.crd import RESOURCES as LEGACY
 from kube_runtime.commandline.application import application
 from kube_runtime.crd.definition import definition_of
-from kube_runtime.errors import ConfigError
 from kube_runtime.types.meta import Resource
 
 app = application("crds", "Print the CustomResourceDefinitions.")
@@ -43,7 +42,7 @@ def crds(
 def selected(names: Sequence[str]) -> tuple[type[Resource], ...]:
     """The kinds with these names, in the order asked for; all kinds of today if there is no name.
 
-    Raises: ConfigError for a name that no kind has.
+    Raises: CycloptsError for a name that no kind has.
     """
     known = {
         name.lower(): resource
@@ -58,5 +57,5 @@ def selected(names: Sequence[str]) -> tuple[type[Resource], ...]:
     for name in names:
         if name.lower() not in known:
             kinds = ", ".join(resource.KIND.name for resource in RESOURCES)
-            raise ConfigError("dynamoctl crds", f'unknown kind "{name}" (expected one of {kinds})')
+            raise CycloptsError(f'unknown kind "{name}" (expected one of {kinds})')
     return tuple(dict.fromkeys(known[name.lower()] for name in names)) or RESOURCES

@@ -58,7 +58,7 @@ def print_field(path: str, output: str) -> None:
 def print_schema(kinds: Sequence[str]) -> None:
     """Print a JSON schema of these kinds, or of all kinds, for editors.
 
-    Raises: ConfigError for a kind that we do not have.
+    Raises: CycloptsError for an unknown kind.
     """
     show_json(editor_schema(selected(kinds)))
 

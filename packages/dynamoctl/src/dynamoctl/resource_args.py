@@ -16,7 +16,7 @@ from kube_runtime.types.meta import Resource
 
 S = TypeVar("S", bound=Stated)
 
-_NAME = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?")
+NAME = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?")
 """What the API server takes as a name. Anything else would be another path of its URL."""
 
 GRAPHS = (DynamoGraphDeployment,)
@@ -44,7 +44,7 @@ def named(text: str, types: tuple[type[S], ...]) -> tuple[type[S], str]:
         CycloptsError: it is another kind, or no name.
     """
     kind, slash, name = text.rpartition("/")
-    if not _NAME.fullmatch(name) or "/" in kind or (slash and not kind):
+    if not NAME.fullmatch(name) or "/" in kind or (slash and not kind):
         raise CycloptsError(
             f"invalid name {text!r} (expected NAME or KIND/NAME, for example dgd/chat)"
         )

@@ -5,10 +5,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Generic
 
+from cyclopts import CycloptsError
+
 from dynamo_graphs.product import user_agent
 from dynamoctl.cluster_options import Where
 from dynamoctl.installation.cluster_reader import Reading
-from dynamoctl.resource_args import NOUNS, S, named
+from dynamoctl.resource_args import NAME, NOUNS, S, named
 from kube_runtime.client.connect import connect, default_namespace
 from kube_runtime.errors import ApiError, Forbidden, NotFound, OperatorError
 from kube_runtime.kind import Key, Kind
@@ -100,8 +102,14 @@ async def absent_namespace(reading: Reading, namespace: str) -> str:
 async def cluster(where: Where) -> AsyncIterator[Cluster]:
     """The cluster of a command line, with a connection that is closed afterwards.
 
-    Raises: OperatorError.
+    Raises:
+        CycloptsError: the namespace cannot be one; it would be another path of the API server's URL.
+        OperatorError: there are no usable credentials.
     """
+    if where.namespace and not NAME.fullmatch(where.namespace):
+        raise CycloptsError(
+            f"invalid namespace {where.namespace!r} (expected a name, for example prod)"
+        )
     async with await connect(
         where.kubeconfig, where.context or None, user_agent=user_agent()
     ) as transport:

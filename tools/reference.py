@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 import msgspec
+import yaml
 
 from dynamo_graphs.api.crd import RESOURCES
+from dynamo_legacy.api.crd import RESOURCES as LEGACY
+from dynamo_legacy.settings import IGNORED, variables
 from kube_runtime.crd.declare import Definition, Field
 from kube_runtime.crd.definition import definition_of
 from kube_runtime.crd.int_or_string import IntOrText
@@ -29,13 +32,15 @@ from kube_runtime.types.meta import Resource
 FOLDER = Path(__file__).parents[1] / "docs/reference"
 KUBERNETES = "https://kubernetes.io/docs/reference/kubernetes-api/"
 HEAD = "<!-- Written by `make docs` from packages/dynamo-graphs/src/dynamo_graphs/api. Do not edit. -->\n"
+ROWS = Path(__file__).with_name("legacy_rows.yaml")
+LEGACY_HEAD = Path(__file__).with_name("legacy_head.md")
 OUR_OWN = {"ExtraPodSpec": "PodSpec with `mainContainer`"}
 
 
 def pages() -> dict[str, str]:
     """The content of every page by its file name."""
     found = {f"{resource.KIND.name.lower()}.md": page(resource) for resource in RESOURCES}
-    return {"README.md": index(), **found}
+    return {"README.md": index(), **found, "legacy.md": legacy()}
 
 
 def index() -> str:
@@ -61,6 +66,36 @@ def index() -> str:
             "",
         ]
     )
+
+
+def legacy() -> str:
+    """The page of the older generation: its kinds, its settings, and the tables of its documentation."""
+    lines = [
+        LEGACY_HEAD.read_text(encoding="utf-8"),
+        "## Settings",
+        "",
+        "| Variable | Default | Effect |",
+        "| --- | --- | --- |",
+    ]
+    for each in variables():
+        names = " or ".join(f"`{name}`" for name in each.variable.names)
+        text = each.default if isinstance(each.default, str) else str(each.default).lower()
+        default = f"`{text}`" if text and "Secret" not in str(each.type_) else ""
+        lines.append(f"| {names} | {default} | {each.variable.text} |")
+    ignored = ", ".join(f"`{name}`" for name in IGNORED)
+    lines += ["", f"Accepted, without effect: {ignored}.", ""]
+    types = dict.fromkeys(each for resource in LEGACY for each in reachable(resource))
+    for struct in types:
+        lines += section(struct, title=name_of(struct))
+    rows = yaml.safe_load(ROWS.read_text(encoding="utf-8"))
+    lines += ["## Rows of the documentation of April 2025", ""]
+    for title, table in rows["tables"].items():
+        lines += [f"{title}:", "", "| Row | Effect | Test |", "| --- | --- | --- |"]
+        for name, (effect, file, test) in table.items():
+            path = rows["tests"][file]
+            lines.append(f"| `{name}` | {effect} | [{test}](../../{path}) |")
+        lines.append("")
+    return "\n".join(lines)
 
 
 def page(resource: type[Resource]) -> str:

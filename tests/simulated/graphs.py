@@ -20,8 +20,9 @@ from dynamo_graphs.plan.replicas import effective_replicas
 from dynamo_graphs.product import FIELD_MANAGER
 from dynamo_operator.graph.read import service_snapshot
 from dynamo_operator.reconcile.report import record_events, result_of
-from dynamo_operator.scaling.adapters import adapter_watch, apply_adapters, read_adapters
+from dynamo_operator.scaling.adapters import apply_adapters
 from dynamo_operator.scaling.controller import ScalingController
+from dynamo_operator.scaling.read import adapter_watch, read_adapters
 from kube_runtime.apply.status_patch import StatusRateLimit, patch_status
 from kube_runtime.apply.suppression import WriteSuppression
 from kube_runtime.apply.writer import Writer

@@ -8,7 +8,7 @@ from dynamo_graphs.api.scaling import (
     DynamoGraphDeploymentScalingAdapterSpec,
     ServiceReference,
 )
-from dynamo_operator.scaling.adapters import adapter_watch
+from dynamo_operator.scaling.read import adapter_watch
 from kube_runtime.kind import Key
 from kube_runtime.types.meta import OwnerReference
 from kube_runtime.types.scaled import ScaledMetadata

@@ -20,7 +20,7 @@ from dynamo_operator.requests.actions import RequestActions
 from dynamo_operator.requests.controller import RequestController
 from dynamo_operator.requests.cross_namespace import Grants
 from dynamo_operator.requests.gpu_discovery_rbac import GpuDiscoveryRbac
-from dynamo_operator.requests.inputs import RequestInputs
+from dynamo_operator.requests.read import RequestReader
 from kube_runtime.apply.applier import Applier
 from kube_runtime.apply.status_patch import StatusRateLimit
 from kube_runtime.apply.writer import Writer
@@ -62,7 +62,7 @@ async def test_the_rules_of_a_large_request_are_checked_in_another_process(
     client = Client(Server())
     cache = Cache([Informer(DynamoGraphDeployment).store])
     grants = Grants(client, accepts_all=False)
-    facts = RequestInputs(client, cache, RenderSettings(), grants, Offload(workers))
+    facts = RequestReader(client, cache, RenderSettings(), grants, Offload(workers))
     assert () == await facts.problems(a_request(wide(10)))
     assert workers.processes == 0
     large = a_request({**wide(3_000), "sla": "wrong"})
@@ -114,7 +114,7 @@ async def test_a_request_that_is_too_expensive_says_so_and_is_left_alone() -> No
     found = await client.get(DynamoGraphDeploymentRequest, Key("n", "r"))
     cache.store(DynamoGraphDeploymentRequest).on_watch_event(Changed(found))
     writer, settings = Writer(client, cache), RenderSettings()
-    facts = RequestInputs(client, cache, settings, Grants(client, accepts_all=False), Ends())
+    facts = RequestReader(client, cache, settings, Grants(client, accepts_all=False), Ends())
     nodes = GpuDiscoveryRbac(client, writer, cache, "")
     acts = RequestActions(
         writer, facts, Applier(client, writer, cache, "hash", "generation"), settings, nodes

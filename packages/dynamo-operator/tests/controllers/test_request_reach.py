@@ -17,7 +17,7 @@ from dynamo_graphs.settings import RenderSettings
 from dynamo_operator.requests.actions import ActionBlocked, RequestActions
 from dynamo_operator.requests.cross_namespace import Grants
 from dynamo_operator.requests.gpu_discovery_rbac import GpuDiscoveryRbac
-from dynamo_operator.requests.inputs import RequestInputs
+from dynamo_operator.requests.read import RequestReader
 from kube_runtime.apply.applier import Applier
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
@@ -63,9 +63,9 @@ def a_request(namespace: str | None) -> DynamoGraphDeploymentRequest:
     return DynamoGraphDeploymentRequest(Metadata(name="r", namespace="lab", uid="u"), spec)
 
 
-def some_facts(reviews: Reviews, *, accepts_all: bool = False) -> RequestInputs:
+def some_facts(reviews: Reviews, *, accepts_all: bool = False) -> RequestReader:
     cache, client = Cache([Informer(DynamoGraphDeployment).store]), Client(reviews)
-    return RequestInputs(client, cache, RenderSettings(), Grants(client, accepts_all))
+    return RequestReader(client, cache, RenderSettings(), Grants(client, accepts_all))
 
 
 async def test_a_namespace_that_does_not_accept_requests_is_refused_with_what_to_do() -> None:

@@ -22,7 +22,7 @@ from dynamo_graphs.api.request import (
 )
 from dynamo_graphs.plan.request_graph import tracking
 from kube_runtime.apply.result import controls
-from kube_runtime.types.batch import Job, Output
+from kube_runtime.types.batch import Job, JobInFull, JobPod, JobPodInFull, Output
 from kube_runtime.types.meta import Condition, Resource, condition
 
 
@@ -135,13 +135,16 @@ class RequestFacts:
     """What there is, as far as the stage asks for it.
 
     `problems` are of the spec, or of what it names. `pods_left` are the names of pods of an earlier
-    Job that have not ended. None means: there is no such object.
+    Job that have not ended, `pods` those of a Job that runs or has failed. `witnesses` are the Job that has
+    ended and its pods, with their specs, where there are results. None means: there is no such object.
     """
 
     problems: tuple[str, ...] = ()
     job: Job | None = None
     pods_left: tuple[str, ...] = ()
+    pods: tuple[JobPod, ...] = ()
     output: Output | None = None
+    witnesses: tuple[JobInFull | None, tuple[JobPodInFull, ...]] = (None, ())
     graph: DynamoGraphDeployment | None = None
 
 

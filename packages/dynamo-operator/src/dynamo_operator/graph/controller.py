@@ -48,7 +48,8 @@ from dynamo_operator.reconcile.report import Reporter
 from dynamo_operator.reconcile.ssh_keys import ssh_key_watches
 from dynamo_operator.reconcile.validation_cache import ValidationCache
 from dynamo_operator.rollout.revisions import carry_out, leaving_pod_watch
-from dynamo_operator.scaling.adapters import adapter_watch, apply_adapters
+from dynamo_operator.scaling.adapters import apply_adapters
+from dynamo_operator.scaling.read import adapter_watch
 from kube_runtime.apply.applier import Applier
 from kube_runtime.apply.ownership import Controlled, CreateOnly, Shared, shared_watch
 from kube_runtime.apply.result import Applied, merge

@@ -24,7 +24,7 @@ from dynamo_operator.reconcile.grove import members
 from dynamo_operator.reconcile.pods import PodIndex
 from dynamo_operator.reconcile.read import LiveObjects, live_objects, read_facts_for_graph
 from dynamo_operator.reconcile.ssh_keys import ssh_key_copies, ssh_key_types
-from dynamo_operator.scaling.adapters import AdapterInputs, read_adapters
+from dynamo_operator.scaling.read import AdapterInputs, read_adapters
 from kube_runtime.apply.result import controls
 from kube_runtime.apply.suppression import WriteSuppression
 from kube_runtime.cache.cache import Cache

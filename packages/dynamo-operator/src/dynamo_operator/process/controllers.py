@@ -26,7 +26,7 @@ from dynamo_operator.requests.actions import RequestActions
 from dynamo_operator.requests.controller import RequestController
 from dynamo_operator.requests.cross_namespace import Grants
 from dynamo_operator.requests.gpu_discovery_rbac import GpuDiscoveryRbac
-from dynamo_operator.requests.inputs import RequestInputs
+from dynamo_operator.requests.read import RequestReader
 from dynamo_operator.scaling.controller import ScalingController
 from kube_runtime.apply.applier import Applier
 from kube_runtime.apply.managed_fields import ManagedFieldsUpgrade
@@ -131,7 +131,7 @@ def control_requests(parts: Parts) -> None:
     settings = parts.settings.render
     accepts_all = parts.settings.webhooks.graphs_elsewhere
     grants = Grants(parts.client, accepts_all, bool(settings.restricted_namespace))
-    facts = RequestInputs(parts.client, parts.cache, settings, grants, parts.offload)
+    facts = RequestReader(parts.client, parts.cache, settings, grants, parts.offload)
     role = settings.dgdr_profiling_nodes_cluster_role_name
     nodes = GpuDiscoveryRbac(parts.client, parts.writer, parts.cache, role)
     acts = RequestActions(parts.writer, facts, parts.applier(), settings, nodes)

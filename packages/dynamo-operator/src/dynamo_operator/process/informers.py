@@ -25,7 +25,7 @@ from dynamo_operator.reconcile.pods import reduced as reduced_pod
 from dynamo_operator.reconcile.read import registries_only
 from dynamo_operator.reconcile.ssh_keys import ssh_key_informers
 from dynamo_operator.reconcile.transforms import strip_unowned
-from dynamo_operator.requests.inputs import request_informers
+from dynamo_operator.requests.read import request_informers
 from kube_runtime.apply.unselected import complement
 from kube_runtime.cache.crd_informer import CrdInformer, OptionalInformer
 from kube_runtime.cache.informer import Informer

@@ -26,7 +26,7 @@ from dynamo_graphs.render.profiling import (
 from dynamo_graphs.render.profiling_config import BASE_FILE
 from dynamo_graphs.settings import RenderSettings
 from dynamo_operator.requests.gpu_discovery_rbac import GpuDiscoveryRbac
-from dynamo_operator.requests.inputs import RequestInputs, job_key, output_key
+from dynamo_operator.requests.read import RequestReader, job_key, output_key
 from kube_runtime.apply.applier import Applier
 from kube_runtime.apply.ownership import Shared, controller_reference
 from kube_runtime.apply.result import Obstructed, controls
@@ -57,7 +57,7 @@ class RequestActions:
     """Runs the actions of requests."""
 
     writer: Writer
-    facts: RequestInputs
+    facts: RequestReader
     applier: Applier
     settings: RenderSettings
     nodes: GpuDiscoveryRbac

@@ -40,7 +40,7 @@ from dynamo_operator.reconcile.report import CONFLICT_RETRY_SECONDS, REJECTED_RE
 from dynamo_operator.reconcile.unreadable import report_unreadable
 from dynamo_operator.requests.actions import ActionBlocked, RequestActions
 from dynamo_operator.requests.gpu_discovery_rbac import may_search
-from dynamo_operator.requests.inputs import RequestInputs, request_watches, taken_graph, target_of
+from dynamo_operator.requests.read import RequestReader, request_watches, taken_graph, target_of
 from kube_runtime.apply.ownership import shared_watch
 from kube_runtime.apply.result import name_conflict
 from kube_runtime.apply.status_patch import StatusRateLimit, patch_status
@@ -56,6 +56,11 @@ from kube_runtime.types.batch import Job
 from kube_runtime.types.core import ServiceAccount
 from kube_runtime.types.meta import Condition, Resource
 from kube_runtime.types.rbac import RoleBinding
+
+_UNSIGNED = (
+    "no pod of the profiling Job that runs the Job's template reports the digests of the results, which are "
+    "required to create objects in namespace {}"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +84,7 @@ class RequestController:
         return (*request_watches(self.cache), *shared)
 
     @property
-    def facts(self) -> RequestInputs:
+    def reader(self) -> RequestReader:
         """The reader of the inputs."""
         return self.acts.facts
 
@@ -88,7 +93,7 @@ class RequestController:
         if error := self.cache.broken(DynamoGraphDeploymentRequest, key):
             return await report_unreadable(
                 *(DynamoGraphDeploymentRequest, key, error),
-                client=self.facts.client,
+                client=self.reader.client,
                 writer=self.acts.writer,
                 recorder=self.recorder,
             )
@@ -105,7 +110,7 @@ class RequestController:
         if request.spec is None:
             await self._tell(request, status.refused(request, ("spec is required",)))
             return DONE
-        return await self.facts.heavy.reconciled(request, self._reconcile, self._too_expensive)
+        return await self.reader.heavy.reconciled(request, self._reconcile, self._too_expensive)
 
     async def _too_expensive(self, request: DynamoGraphDeploymentRequest, text: str) -> None:
         await self._tell(request, status.too_expensive(request, text))
@@ -114,7 +119,7 @@ class RequestController:
         at = stage(request)
         if accepted_spec(request).enable_gpu_discovery and not may_search(request):
             await self.acts.nodes.withdraw()
-        facts = await self.facts.at(request, at)
+        facts = await self.reader.at(request, at)
         return await self._do(request, next_step(request, facts), facts)
 
     async def _do(  # noqa: C901, PLR0911, PLR0912  one line for each act
@@ -205,7 +210,7 @@ class RequestController:
         return Result(REJECTED_RETRY_SECONDS)
 
     async def _watch(self, request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Result:
-        text, again = obstacle(self.facts.pods(request), datetime.now(UTC))
+        text, again = obstacle(facts.pods, datetime.now(UTC))
         told = status.watched(request, _said(facts), text)
         if wait := self.pace.wait(request, told.status):
             return Result(wait)
@@ -216,7 +221,7 @@ class RequestController:
         self, request: DynamoGraphDeploymentRequest, facts: RequestFacts, job: Job
     ) -> Result:
         end, said = end_of(job) or Condition("Failed", "True"), _said(facts)
-        text = failure(end, await self.facts.live_pods(request), said)
+        text = failure(end, facts.pods, said)
         return await self._tell(request, status.profiling_failed(request, text, said, utc_now()))
 
     async def _vanished(self, request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Result:
@@ -248,8 +253,12 @@ class RequestController:
             text = f"output ConfigMap {name} not found - profiling may not have completed yet"
             raise BadOutput(text)
         at = target(request, spec)
-        await self._check_origin(request, facts, at.namespace)
-        data, heavy = facts.output.data, self.facts.heavy
+        data, heavy = facts.output.data, self.reader.heavy
+        is_signed_here = is_signed(
+            *facts.witnesses, data
+        )  # raises if another wrote them, wherever they lead
+        if not is_signed_here and at.namespace != request.metadata.namespace:
+            raise BadOutput(_UNSIGNED.format(at.namespace))
         size = sum(map(len, data.values()))
         placed = placement(spec.profiling_config)
         output = await heavy.one(request, read_output, request, spec, data, placed, more_bytes=size)
@@ -268,22 +277,6 @@ class RequestController:
             now=utc_now(),
         )
         return await self._tell(request, told)
-
-    async def _check_origin(
-        self, request: DynamoGraphDeploymentRequest, facts: RequestFacts, namespace: str
-    ) -> None:
-        """Return if the results may be used there.
-
-        Raises:
-            BadOutput: another than the Job wrote them, or nothing shows who did and they lead elsewhere.
-        """
-        data = facts.output.data if facts.output is not None else {}
-        job, pods = await self.facts.witnesses(request, facts.job)
-        if not is_signed(job, pods, data) and namespace != request.metadata.namespace:
-            raise BadOutput(
-                "no pod of the profiling Job that runs the Job's template reports the digests of the "
-                f"results, which are required to create objects in namespace {namespace}"
-            )
 
     async def _create(self, request: DynamoGraphDeploymentRequest) -> Result:
         at = target_of(request)

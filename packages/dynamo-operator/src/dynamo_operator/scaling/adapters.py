@@ -3,7 +3,7 @@
 `spec.replicas` belongs to the client that scales: nothing here writes it after the adapter was created.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -11,7 +11,8 @@ import msgspec
 
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter as Adapter
-from dynamo_graphs.plan.adapters import AdapterPlan, Adapters, adapter_names
+from dynamo_graphs.plan.adapters import AdapterPlan
+from dynamo_operator.scaling.read import AdapterInputs
 from kube_runtime.apply.ownership import controller_reference
 from kube_runtime.apply.result import (
     Applied,
@@ -30,42 +31,8 @@ from kube_runtime.apply.result import (
 )
 from kube_runtime.apply.suppression import Target, WriteSuppression, digest_of
 from kube_runtime.apply.writer import Writer
-from kube_runtime.cache.cache import Cache
-from kube_runtime.cache.informer import Watches
-from kube_runtime.errors import DecodeError, Forbidden, Invalid
-from kube_runtime.kind import Key, Object, key_of
-
-
-@dataclass(frozen=True, slots=True)
-class AdapterInputs:
-    """`present` are the adapters that a graph controls or whose names it needs.
-
-    `unreadable` cannot be decoded, `refused` were refused by the API server a moment ago; both by name.
-    """
-
-    present: Adapters
-    unreadable: Mapping[str, DecodeError]
-    refused: frozenset[str] = frozenset()
-
-
-def read_adapters(
-    graph: DynamoGraphDeployment, cache: Cache, suppression: WriteSuppression
-) -> AdapterInputs:
-    """The adapters of a graph as they are now."""
-    type_, namespace, uid = Adapter, graph.metadata.namespace, graph.metadata.uid
-    owned = cache.owned_by(uid, (type_,), namespace)
-    present = {adapter.metadata.name: adapter for adapter in owned if isinstance(adapter, type_)}
-    unreadable: dict[str, DecodeError] = {}
-    refused: set[str] = set()
-    for name in adapter_names(graph):
-        key = Key(namespace, name)
-        if adapter := cache.get(type_, key):
-            present[name] = adapter
-        elif error := cache.broken(type_, key):
-            unreadable[name] = error
-        elif suppression.is_refused(Target(uid, type_.KIND.name, key)):
-            refused.add(name)
-    return AdapterInputs(present, unreadable, frozenset(refused))
+from kube_runtime.errors import Forbidden, Invalid
+from kube_runtime.kind import Object, key_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,19 +78,6 @@ async def apply_adapters(
         else:
             changes.append(_deletion(graph, adapter))
     return merge((created, Applied((), tuple(changes), tuple(blocked))))
-
-
-def adapter_watch() -> Watches:
-    """What wakes a graph when one of its adapters, or one in the way, is changed or deleted."""
-
-    def keys(changed: Adapter) -> Iterator[Key]:
-        namespace, controller = changed.metadata.namespace, changed.metadata.controller
-        if changed.spec is not None:
-            yield Key(namespace, changed.spec.dgd_ref.name)
-        if controller is not None and controller.kind == DynamoGraphDeployment.KIND.name:
-            yield Key(namespace, controller.name)
-
-    return Watches(Adapter, keys)
 
 
 async def _attempt(

@@ -8,7 +8,6 @@ time, and what one manager has applied stays when another takes the service arou
 changed is taken from its former manager, so that an apply without it keeps it, and it goes with its service.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -29,6 +28,7 @@ from dynamo_graphs.status.scaling import (
 )
 from dynamo_operator.reconcile.report import REJECTED_RETRY_SECONDS
 from dynamo_operator.reconcile.unreadable import report_unreadable
+from dynamo_operator.scaling.read import read_scaling, scaling_watch
 from kube_runtime.apply.result import Blocked, Obstructed
 from kube_runtime.apply.status_patch import StatusRateLimit, patch_status
 from kube_runtime.apply.suppression import Target, WriteSuppression, digest_of
@@ -66,16 +66,7 @@ class ScalingController:
     @property
     def watches(self) -> tuple[Watches, ...]:
         """The graphs that adapters name: their coming wakes, as any change of them."""
-
-        def keys(graph: Resource) -> Iterator[Key]:
-            adapters = self.cache.list(
-                DynamoGraphDeploymentScalingAdapter, graph.metadata.namespace
-            )
-            for each in adapters:
-                if each.spec is not None and each.spec.dgd_ref.name == graph.metadata.name:
-                    yield each.key
-
-        return (Watches(DynamoGraphDeployment, keys),)
+        return (scaling_watch(self.cache),)
 
     async def reconcile(self, key: Key) -> Result:
         """Bring the graph to the adapter's number, and the adapter's status to what the graph is."""
@@ -87,22 +78,16 @@ class ScalingController:
                 writer=self.writer,
                 recorder=self.recorder,
             )
-        found = self.cache.get(type_, key)
-        if found is None or found.spec is None or found.metadata.deletion_timestamp:
+        inputs = read_scaling(key, self.cache)
+        if inputs is None:
             return DONE
-        bind_contextvars(graph=found.spec.dgd_ref.name)
-        at = Key(key.namespace, found.spec.dgd_ref.name)
-        graph = self.cache.get(DynamoGraphDeployment, at)
-        is_going = graph is not None and graph.metadata.deletion_timestamp is not None
-        if is_going or self.cache.broken(DynamoGraphDeployment, at):
-            return DONE  # the last readable spec of a graph is not what its owner wants any more
-        why = hold(found, found.spec, graph)
+        found, spec, graph = inputs.adapter, inputs.spec, inputs.graph
+        bind_contextvars(graph=spec.dgd_ref.name)
+        why = hold(found, spec, graph)
         if why is None and graph is not None:
-            return await self._act(found, found.spec, graph)
+            return await self._act(found, spec, graph)
         if why is not None:
-            stored = await patch_status(
-                self.writer, found, held_status(found, found.spec, graph, why)
-            )
+            stored = await patch_status(self.writer, found, held_status(found, spec, graph, why))
             return Result(written=stored)
         return DONE  # a change of the adapter or of the graph wakes us, the coming of a graph too
 

@@ -21,6 +21,7 @@ from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.validation.request import request_problems
 from dynamo_operator.reconcile.offload import Offload
 from dynamo_operator.requests.cross_namespace import Grants, not_granted
+from kube_runtime.apply.result import controls
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Informer, Watches
 from kube_runtime.client.requests import Client
@@ -54,7 +55,7 @@ def _reduced(output: Output) -> Output:
 
 
 @dataclass(frozen=True, slots=True)
-class RequestInputs:
+class RequestReader:
     """Reads the inputs of requests."""
 
     client: Client
@@ -122,13 +123,13 @@ class RequestInputs:
         except NotFound:
             return None
 
-    def pods(self, request: DynamoGraphDeploymentRequest) -> tuple[JobPod, ...]:
+    def _pods(self, request: DynamoGraphDeploymentRequest) -> tuple[JobPod, ...]:
         """The pods that profile for the request, as far as the cache knows."""
         name = names.label_value(request.metadata.name)
         every = self.cache.list(JobPod, request.metadata.namespace)
         return tuple(each for each in every if each.metadata.labels.get(labels.REQUEST) == name)
 
-    async def live_pods(self, request: DynamoGraphDeploymentRequest) -> tuple[JobPod, ...]:
+    async def _live_pods(self, request: DynamoGraphDeploymentRequest) -> tuple[JobPod, ...]:
         """The pods of the Job as the API server has them now, of an earlier operator's Job too."""
         job = names.profiling_job(request.metadata.name)
         pages = self.client.pages(
@@ -136,7 +137,7 @@ class RequestInputs:
         )
         return tuple([each async for page in pages for each in page.items])
 
-    async def witnesses(
+    async def _witnesses(
         self, request: DynamoGraphDeploymentRequest, job: Job | None
     ) -> tuple[JobInFull | None, tuple[JobPodInFull, ...]]:
         """The same Job and its pods with their specs, as the API server has them now."""
@@ -153,14 +154,21 @@ class RequestInputs:
         job = await self.live(Job, job_key(request))
         is_edited = request.metadata.generation != request.status.observed_generation
         problems = await self.problems(request) if job is None and is_edited else ()
-        left = sorted(each.metadata.name for each in self.pods(request) if _is_alive(each))
+        left = sorted(each.metadata.name for each in self._pods(request) if _is_alive(each))
         return RequestFacts(problems=problems, job=job, pods_left=tuple(left))
 
     async def _to_profile(self, request: DynamoGraphDeploymentRequest) -> RequestFacts:
         job, key = await self.surely(Job, job_key(request)), output_key(request)
-        if job is not None and end_of(job) is None:
-            return RequestFacts(job=job, output=self.cache.get(Output, key))
-        return RequestFacts(job=job, output=await self.live(Output, key))
+        end = end_of(job) if job is not None else None
+        if job is not None and end is None:
+            output = self.cache.get(Output, key)
+            return RequestFacts(job=job, pods=self._pods(request), output=output)
+        output = await self.live(Output, key)
+        if job is not None and controls(request, job) and end is not None and end.type == "Failed":
+            return RequestFacts(job=job, pods=await self._live_pods(request), output=output)
+        if output is None:
+            return RequestFacts(job=job)
+        return RequestFacts(job=job, output=output, witnesses=await self._witnesses(request, job))
 
     async def _missing(
         self, request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec

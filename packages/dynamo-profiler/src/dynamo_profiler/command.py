@@ -30,7 +30,7 @@ from kube_runtime.client.connect import connect
 from kube_runtime.client.requests import Client
 from kube_runtime.commandline.errors import one_line
 from kube_runtime.errors import ConfigError, OperatorError
-from kube_runtime.kind import Object
+from kube_runtime.kind import Fields, Object
 from kube_runtime.text import fitted
 from kube_runtime.types.core import Node
 
@@ -116,7 +116,7 @@ def _inputs(known: Configuration, name: str) -> Inputs:
     return Inputs(base, _model_config(known.model_folder), name)
 
 
-def _model_config(folder: str) -> Mapping[str, Any] | None:
+def _model_config(folder: str) -> Fields | None:
     """The model's `config.json`. None means: there is none, and its name must do."""
     file = Path(folder) / "config.json"
     if not folder or not file.is_file():
@@ -146,7 +146,7 @@ async def _nodes() -> list[NodeGpus]:
         ]
 
 
-def _configuration(text: str) -> Any:
+def _configuration(text: str) -> object:
     """The document, read as Dynamo's profiler reads it and as the operator writes it: by PyYAML's rules."""
     try:
         return yaml.load(text, Loader=ShallowLoader)  # noqa: S506  a safe loader

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from kube_runtime.kind import Fields
+
 _HUMP = re.compile(r"(?<!^)([A-Z])")
 
 
@@ -18,7 +20,7 @@ _HUMP = re.compile(r"(?<!^)([A-Z])")
 class Section:
     """One mapping, where it stands, and what is wrong in it and in the sections inside of it."""
 
-    fields: Mapping[str, Any]
+    fields: Fields
     path: str = ""
     mistakes: list[str] = field(default_factory=list)
 

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from dynamoctl.ages import short_age
 from dynamoctl.cluster_options import Where
@@ -13,7 +12,7 @@ from dynamoctl.resource_args import GRAPHS
 from dynamoctl.screen import Styled, show, show_json, table, warn
 from dynamoctl.target import place
 from kube_runtime.commandline.errors import ExitCode
-from kube_runtime.kind import Object
+from kube_runtime.kind import Fields, Object
 from kube_runtime.types.core import Event
 from kube_runtime.types.meta import Resource
 
@@ -102,7 +101,7 @@ async def _events(name: str, where: Where, output: str, only_warnings: bool) -> 
     return ExitCode.OK
 
 
-def _happening(event: Mapping[str, Any]) -> Happening:
+def _happening(event: Fields) -> Happening:
     series = event.get("series") or {}
     times = (
         series.get("lastObservedTime"),

@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -136,7 +135,7 @@ def _beside(objects: Sequence[Object]) -> Beside:
     return Beside(dict(adapters), config_maps)
 
 
-def _texts(value: Any) -> dict[str, str]:
+def _texts(value: object) -> dict[str, str]:
     """The entries of a map of texts; a value that is none is left out."""
     entries = value.items() if isinstance(value, dict) else ()
     return {name: text for name, text in entries if isinstance(text, str)}

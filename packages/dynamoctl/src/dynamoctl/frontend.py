@@ -7,7 +7,6 @@ import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import unquote
 
 import msgspec
@@ -74,7 +73,7 @@ class Frontend:
         )
         return await self.transport.send(request)
 
-    async def json(self, path: str) -> Any:
+    async def json(self, path: str) -> object:
         """The JSON that the frontend has at a path.
 
         Raises:

@@ -30,8 +30,8 @@ _STEP = re.compile(r"""\.(\w+)(?:\[\?\(@\.type==["'](\w+)["']\)\])?""")
 class _Listed(Resource):
     """An object of any kind of ours: metadata, and the rest as JSON values."""
 
-    spec: dict[str, Any] = {}
-    status: dict[str, Any] = {}
+    spec: Object = {}
+    status: Object = {}
 
 
 def print_list(

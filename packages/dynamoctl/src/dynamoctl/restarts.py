@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from dynamo_graphs.api import labels
 from dynamo_graphs.facts import Facts
@@ -10,7 +9,7 @@ from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.types.grove import PodCliqueSet
 from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
 from dynamoctl.expansion import expanded
-from kube_runtime.kind import Object
+from kube_runtime.kind import Fields, Object
 from kube_runtime.types.apps import Deployment
 
 _MOST_PATHS = 3
@@ -62,7 +61,7 @@ def effects(before: Mapping[str, Workload], after: Mapping[str, Workload]) -> li
     ]
 
 
-def differences(before: Any, after: Any, path: str = "") -> Iterator[str]:
+def differences(before: object, after: object, path: str = "") -> Iterator[str]:
     """The paths that differ, each with both values. Entries of lists are told apart by their names."""
     if before == after:
         return
@@ -101,7 +100,7 @@ def _workloads(objects: tuple[Object, ...]) -> Iterator[tuple[str, Workload]]:
                 yield clique["name"], Workload(template, body.get("replicas"))
 
 
-def _by_name(value: Any) -> Mapping[str, Any] | None:
+def _by_name(value: object) -> Fields | None:
     """The entries of a map, or of a list whose entries have names; None for any other value."""
     if isinstance(value, dict):
         return value

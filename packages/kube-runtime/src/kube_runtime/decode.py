@@ -6,13 +6,12 @@ So every Raw inside a decoded object is replaced by its own copy.
 
 from collections.abc import Iterable
 from functools import cache
-from typing import Any
 
 import msgspec
 from msgspec import Raw, inspect, structs
 
 from kube_runtime.errors import DecodeError, TooLarge
-from kube_runtime.kind import Key, Kind
+from kube_runtime.kind import Key, Kind, Object
 from kube_runtime.size import UNLIMITED, bytes_over, key_in, too_large
 from kube_runtime.types.meta import R, Struct
 
@@ -80,7 +79,7 @@ def decode_list(kind: Kind, raw: bytes) -> ObjectList:
 class _Broken(Struct, frozen=True):
     """The fields that identify an object which does not fit its type."""
 
-    metadata: dict[str, Any] = {}
+    metadata: Object = {}
 
 
 _LIST = msgspec.json.Decoder(ObjectList)
@@ -101,7 +100,7 @@ def _key_of_broken(raw: bytes | Raw) -> Key | None:
     return Key(str(metadata.get("namespace") or ""), str(name)) if name else None
 
 
-def _detach(value: Any) -> Any:
+def _detach(value: object) -> object:
     """The same value, with every Raw in it owning its bytes."""
     match value:
         case Raw():

@@ -12,9 +12,8 @@ OperatorError
 """
 
 from dataclasses import dataclass
-from typing import Any
 
-from kube_runtime.kind import Key, Kind
+from kube_runtime.kind import Key, Kind, Object
 
 
 class OperatorError(Exception):
@@ -58,7 +57,7 @@ class ApiError(OperatorError):
     message: str
     kind: Kind | None = None
     key: Key | None = None
-    details: dict[str, Any] | None = None
+    details: Object | None = None
     retry_after_seconds: float | None = None
 
     def __str__(self) -> str:

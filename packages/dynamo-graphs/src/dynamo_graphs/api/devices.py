@@ -4,11 +4,12 @@ Launches on several nodes are computed from this number. Users set it in four pl
 container's own resources, as a limit or as a request.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from dynamo_graphs.api.component import ComponentSpec
 from dynamo_graphs.api.resources import ResourceItem, Resources
+from kube_runtime.kind import Fields
 from kube_runtime.quantity import amount
 
 GPU = "nvidia.com/gpu"
@@ -30,6 +31,6 @@ def _said(spec: ComponentSpec) -> Iterator[Any]:
     name = limits.gpu_type or requests.gpu_type or GPU
     yield from (limits.custom.get(name), requests.custom.get(name), limits.gpu, requests.gpu)
     main = (spec.extra_pod_spec or {}).get("mainContainer") or {}
-    resources: Mapping[str, Any] = main.get("resources") or {}
+    resources: Fields = main.get("resources") or {}
     for side in ("limits", "requests"):
         yield (resources.get(side) or {}).get(name)

@@ -5,11 +5,11 @@ text that holds several flags. The functions here distinguish them, in time line
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from dynamo_graphs.api.backends import NOOP
 from dynamo_graphs.api.roles import WORKER_TYPES
+from kube_runtime.kind import Fields, Object
 
 FRONTEND = ("-m", "dynamo.frontend")
 """What a frontend's Python runs when the user gives no arguments."""
@@ -67,7 +67,7 @@ def several_flags(text: str) -> str:
     return script if is_several and _WORDS.fullmatch(script) else ""
 
 
-def started(component_type: str | None, framework: str, main: Mapping[str, Any]) -> dict[str, Any]:
+def started(component_type: str | None, framework: str, main: Fields) -> Object:
     """The main container with the program that its flags are for, where the default would not take them.
 
     Without a command, `/bin/sh -c` gets a worker's arguments and `python3` a frontend's. Neither starts with

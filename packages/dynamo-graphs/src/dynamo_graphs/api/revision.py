@@ -8,7 +8,6 @@ workers. What a version hashes is fixed forever.
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import msgspec
 
@@ -17,6 +16,7 @@ from dynamo_graphs.api.component import ComponentSpec
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.provider import is_on_grove
 from dynamo_graphs.api.roles import is_worker
+from kube_runtime.kind import Object
 
 MANAGED, NATIVE = "managed", "native"
 MODES = (MANAGED, NATIVE)
@@ -146,7 +146,7 @@ def digits(content: str) -> str:
     return content.rpartition(":")[2]
 
 
-def _said_1(graph: DynamoGraphDeployment) -> dict[str, Any]:
+def _said_1(graph: DynamoGraphDeployment) -> Object:
     spec = graph.spec
     annotations = graph.metadata.annotations
     return {
@@ -159,8 +159,8 @@ def _said_1(graph: DynamoGraphDeployment) -> dict[str, Any]:
     }
 
 
-def _service_1(service: ComponentSpec) -> Any:
-    said: dict[str, Any] = msgspec.to_builtins(service)
+def _service_1(service: ComponentSpec) -> object:
+    said: Object = msgspec.to_builtins(service)
     kept = {name: each for name, each in said.items() if name not in _BESIDE_PODS_1}
     if "annotations" in kept:
         kept["annotations"] = _loud_1(kept["annotations"])
@@ -171,7 +171,7 @@ def _loud_1(annotations: Mapping[str, str]) -> dict[str, str]:
     return {key: text for key, text in annotations.items() if key not in _SILENT_1}
 
 
-def _without_nothing(value: Any) -> Any:
+def _without_nothing(value: object) -> object:
     """The value without nulls, empty lists and empty maps: what a typed client writes for "not given".
 
     Empty maps go too, although a few of them mean something, such as `emptyDir: {}`: there the rest of

@@ -1,11 +1,12 @@
 """How a vLLM command spreads a model over GPUs, from its parallelism flags."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
-from typing import Any
+
+from kube_runtime.kind import Fields
 
 _TENSOR = ("--tensor-parallel-size", "-tp")
 _PIPELINE = ("--pipeline-parallel-size", "-pp")
@@ -37,19 +38,19 @@ def mode(gpus: int, wanted: Parallelism) -> Mode:
     return Mode.DATA_PARALLEL if is_spread else Mode.ALONE
 
 
-def parallelism(container: Mapping[str, Any]) -> Parallelism:
+def parallelism(container: Fields) -> Parallelism:
     """The sizes in a container's command and arguments."""
     flags = _flags(container)
     return Parallelism(_size(flags, _TENSOR) * _size(flags, _PIPELINE), _size(flags, _DATA))
 
 
-def _words(container: Mapping[str, Any]) -> list[str]:
+def _words(container: Fields) -> list[str]:
     """The words of command and arguments, whether they stand alone or inside a script."""
     texts = [*(container.get("command") or ()), *(container.get("args") or ())]
     return [word.strip("'\"") for text in texts for word in text.split()]
 
 
-def _flags(container: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _flags(container: Fields) -> list[tuple[str, str]]:
     """The words that may be flags, each with the word that follows it."""
     pairs = pairwise([*_words(container), ""])
     return [pair for pair in pairs if pair[0].startswith(("-", "_"))]

@@ -17,8 +17,9 @@ import yaml
 
 from dynamo_graphs.files.yaml_depth import DEPTH_LIMIT, ShallowLoader
 from kube_runtime.errors import ConfigError
+from kube_runtime.kind import Object
 
-_WORDS: dict[str, Any] = {
+_WORDS: Object = {
     **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "on", "On", "ON"), True),
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("n", "N", "no", "No", "NO", "off", "Off", "OFF"), False),
@@ -179,9 +180,9 @@ class _Reading:
             return self._mistake(node, f"invalid number {text} (outside the range of Kubernetes)")
         return value
 
-    def _mapping(self, node: yaml.MappingNode) -> dict[str, Any]:
-        merged: dict[str, Any] = {}
-        own: dict[str, Any] = {}
+    def _mapping(self, node: yaml.MappingNode) -> Object:
+        merged: Object = {}
+        own: Object = {}
         for key_node, value_node in node.value:
             if _is_merge_key(key_node):
                 merged = {**self._merged(value_node), **merged}
@@ -192,7 +193,7 @@ class _Reading:
             own[key] = self.value(value_node)
         return {**merged, **own}
 
-    def _merged(self, node: yaml.Node) -> dict[str, Any]:
+    def _merged(self, node: yaml.Node) -> Object:
         """What a `<<` key brings: a mapping, or a list of mappings, the first the strongest."""
         value = self.value(node)
         parts = value if isinstance(value, list) else [value]

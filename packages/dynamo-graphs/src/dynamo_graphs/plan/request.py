@@ -8,7 +8,6 @@ action is safe to repeat, and the next one follows from the actual state, never 
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, StrEnum
-from typing import Any
 
 import msgspec
 
@@ -22,6 +21,7 @@ from dynamo_graphs.api.request import (
 )
 from dynamo_graphs.plan.request_graph import tracking
 from kube_runtime.apply.result import controls
+from kube_runtime.kind import Object
 from kube_runtime.types.batch import Job, JobInFull, JobPod, JobPodInFull, Output
 from kube_runtime.types.meta import Condition, Resource, condition
 
@@ -163,9 +163,9 @@ def accepted_spec(request: DynamoGraphDeploymentRequest) -> DynamoGraphDeploymen
     return request.spec
 
 
-def as_accepted(spec: DynamoGraphDeploymentRequestSpec) -> dict[str, Any]:
+def as_accepted(spec: DynamoGraphDeploymentRequestSpec) -> Object:
     """The spec as it is kept in the status."""
-    kept: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(spec))
+    kept: Object = msgspec.json.decode(msgspec.json.encode(spec))
     return kept
 
 

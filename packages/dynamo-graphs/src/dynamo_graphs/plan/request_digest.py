@@ -79,7 +79,7 @@ def _runs(container: Object, running: Object | None) -> bool:
     )
 
 
-def _named(spec: Object, field: str) -> dict[str, Any]:
+def _named(spec: Object, field: str) -> Object:
     return {item["name"]: item for item in spec.get(field) or ()}
 
 

@@ -5,7 +5,7 @@ profiling pods applies where nothing else is set.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -187,7 +187,7 @@ def _only(placed: Object, name: str) -> Object:
     return {name: placed[name]} if name in placed else {}
 
 
-def _with_names(value: object, renamed: Mapping[str, str]) -> Any:
+def _with_names(value: object, renamed: Mapping[str, str]) -> object:
     match value:
         case dict():
             return {
@@ -200,7 +200,7 @@ def _with_names(value: object, renamed: Mapping[str, str]) -> Any:
             return value
 
 
-def _renamed(reference: object, renamed: Mapping[str, str]) -> Any:
+def _renamed(reference: object, renamed: Mapping[str, str]) -> object:
     if not isinstance(reference, dict) or reference.get("name") not in renamed:
         return reference
     return {**reference, "name": renamed[reference["name"]]}

@@ -8,7 +8,7 @@ it asks "is this set?".
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from dynamo_graphs.api.component import IngressSpec
 from dynamo_graphs.render.group import GroupNode
@@ -167,7 +167,7 @@ def metadata(
     annotations: dict[str, str] | None = None,
 ) -> Object:
     """Metadata of a component's child, without empty maps."""
-    found: dict[str, Any] = {"name": name, "namespace": plan.namespace}
+    found: Object = {"name": name, "namespace": plan.namespace}
     if labels:
         found["labels"] = labels
     if annotations:

@@ -45,7 +45,6 @@ recognises them (`lifecycle/request_digest.py`).
 """
 
 from functools import cache
-from typing import Any
 
 import msgspec
 
@@ -346,6 +345,6 @@ def script() -> str:
     return files("dynamo_graphs.render").joinpath(f"scripts/{_SCRIPT}").read_text("utf-8")
 
 
-def _present(**fields: Any) -> Object:
+def _present(**fields: object) -> Object:
     """The fields that say something."""
     return {name: value for name, value in fields.items() if value}

@@ -104,7 +104,7 @@ def _section(config: Object, name: str) -> Object:
     return dict(found)
 
 
-def _whole_numbers(value: Any) -> Any:
+def _whole_numbers(value: object) -> object:
     """The value with `250.0` as `250`, at every depth."""
     match value:
         case dict():
@@ -120,7 +120,7 @@ def _whole_numbers(value: Any) -> Any:
 class _Dumper(yaml.CSafeDumper):
     """PyYAML's emitter without aliases; what would be read as no text is put in double quotes."""
 
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002  the signature is PyYAML's
+    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002  the signature is PyYAML's
         return True
 
 

@@ -5,9 +5,8 @@ has more rules than these, for pods above all; what it refuses is reported with 
 (`Obstacle.REJECTED`).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import chain
-from typing import Any
 
 from dynamo_graphs.api.component import (
     DynamoComponentDeployment,
@@ -37,6 +36,7 @@ from dynamo_graphs.validation.syntax import (
     name_problems,
 )
 from dynamo_graphs.validation.volumes import volume_problems
+from kube_runtime.kind import Fields, Object
 
 _MAX_REPLICAS = 2**31 - 1
 
@@ -83,7 +83,7 @@ def spec_problems(
         yield from probe_problems(probe, f"{path}.{field}")
 
 
-def _own_probes(spec: DynamoComponentDeploymentSpec) -> dict[str, Any]:
+def _own_probes(spec: DynamoComponentDeploymentSpec) -> Object:
     both = {"livenessProbe": spec.liveness_probe, "readinessProbe": spec.readiness_probe}
     return {name: probe for name, probe in both.items() if probe is not None}
 
@@ -132,7 +132,7 @@ def host_problems(wanted: IngressSpec, path: str) -> Iterator[Problem]:
 
 
 def _claim_problems(
-    spec: DynamoComponentDeploymentSpec, pod: Mapping[str, Any], path: str
+    spec: DynamoComponentDeploymentSpec, pod: Fields, path: str
 ) -> Iterator[Problem]:
     """Report resource claims of the container that the pod lacks."""
     known = {claim.get("name") for claim in pod.get("resourceClaims") or ()}

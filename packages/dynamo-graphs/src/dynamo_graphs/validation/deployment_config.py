@@ -4,11 +4,12 @@ Only what is read from it is checked; the rest belongs to the process.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from dynamo_graphs.validation import Problem
 from dynamo_graphs.validation.quantities import quantity_problems
+from kube_runtime.kind import Fields, Object
 
 _VARIABLE = "DYN_DEPLOYMENT_CONFIG"
 _MAX_REPLICAS = 2**31 - 1
@@ -36,7 +37,7 @@ def deployment_config_problems(envs: Iterable[Any], path: str) -> Iterator[Probl
                 yield from _entry_problems(_folded(sizes).get("serviceargs"), f"{at}[{service}]")
 
 
-def _entry_problems(arguments: Any, path: str) -> Iterator[Problem]:
+def _entry_problems(arguments: object, path: str) -> Iterator[Problem]:
     if arguments is None:
         return
     at = f"{path}.ServiceArgs"
@@ -60,7 +61,7 @@ def _entry_problems(arguments: Any, path: str) -> Iterator[Problem]:
             yield Problem(name, "expected a string, for example a quoted number")
 
 
-def _amounts(resources: Mapping[str, Any], path: str) -> Iterator[tuple[str, Any]]:
+def _amounts(resources: Fields, path: str) -> Iterator[tuple[str, Any]]:
     """Every amount with its place; an unset one counts as not given."""
     custom = resources.get("custom")
     if isinstance(custom, dict):
@@ -72,6 +73,6 @@ def _amounts(resources: Mapping[str, Any], path: str) -> Iterator[tuple[str, Any
             yield f"{path}.{name}", resources[name]
 
 
-def _folded(value: Mapping[str, Any]) -> dict[str, Any]:
+def _folded(value: Fields) -> Object:
     """The entries under lower-case names: below a service's entry, case does not count."""
     return {name.lower(): each for name, each in value.items()}

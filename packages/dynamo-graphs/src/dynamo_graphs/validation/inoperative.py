@@ -5,8 +5,8 @@ The Go operator accepts all of it, so nothing is refused. Each rule reports only
 warnings are also in the status, for as long as the spec has the cause (`status/configuration.py`).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from dynamo_graphs.api.component import DynamoComponentDeployment, DynamoComponentDeploymentSpec
 from dynamo_graphs.api.devices import gpus
@@ -23,6 +23,7 @@ from dynamo_graphs.api.roles import WORKER_TYPES
 from dynamo_graphs.api.vllm_sizes import Mode, mode, parallelism
 from dynamo_graphs.validation import Problem
 from dynamo_graphs.validation.graph import service_path
+from kube_runtime.kind import Fields
 
 _OWN_ENTRY_POINT: Final = frozenset(("frontend", "epp"))
 """Component types that start something without a command and arguments."""
@@ -47,7 +48,7 @@ def component_inoperative(component: DynamoComponentDeployment) -> Iterator[Prob
 
 def inoperative(spec: DynamoComponentDeploymentSpec, path: str) -> Iterator[Problem]:
     """What cannot work in one component, whose spec is at `path` and has no problems."""
-    users: Mapping[str, Any] = (spec.extra_pod_spec or {}).get("mainContainer") or {}
+    users: Fields = (spec.extra_pod_spec or {}).get("mainContainer") or {}
     at = f"{path}.extraPodSpec.mainContainer"
     name = framework(spec).name
     main = started(spec.component_type, name, users)
@@ -58,9 +59,7 @@ def inoperative(spec: DynamoComponentDeploymentSpec, path: str) -> Iterator[Prob
     yield from _way_in(spec, f"{path}.ingress")
 
 
-def _entry_point(
-    spec: DynamoComponentDeploymentSpec, main: Mapping[str, Any], path: str
-) -> Iterator[Problem]:
+def _entry_point(spec: DynamoComponentDeploymentSpec, main: Fields, path: str) -> Iterator[Problem]:
     """Commands that end before anything is served."""
     command, args = list(main.get("command") or ()), list(main.get("args") or ())
     has_own = spec.component_type in _OWN_ENTRY_POINT
@@ -105,9 +104,7 @@ def _is_script(text: str) -> bool:
     return not text.startswith("-") and (" " in text or not ("/" in text or "." in text))
 
 
-def _ports(
-    spec: DynamoComponentDeploymentSpec, main: Mapping[str, Any], path: str
-) -> Iterator[Problem]:
+def _ports(spec: DynamoComponentDeploymentSpec, main: Fields, path: str) -> Iterator[Problem]:
     """Ports that take the place of the default's, without the one that probes and Services name."""
     name = _PORTS.get(spec.component_type or "")
     ports = main.get("ports") or ()
@@ -120,7 +117,7 @@ def _ports(
     yield Problem(f"{path}.ports", f"{message} (add {entry})")
 
 
-def _has_own_probes(spec: DynamoComponentDeploymentSpec, main: Mapping[str, Any]) -> bool:
+def _has_own_probes(spec: DynamoComponentDeploymentSpec, main: Fields) -> bool:
     """Whether no default probe of a worker is left."""
     whole = {"livenessProbe": spec.liveness_probe, "readinessProbe": spec.readiness_probe}
     return all(
@@ -131,7 +128,7 @@ def _has_own_probes(spec: DynamoComponentDeploymentSpec, main: Mapping[str, Any]
 
 
 def _several_nodes(
-    spec: DynamoComponentDeploymentSpec, name: str, main: Mapping[str, Any], path: str
+    spec: DynamoComponentDeploymentSpec, name: str, main: Fields, path: str
 ) -> Iterator[Problem]:
     """Launches on several nodes that come to nothing."""
     command = list(main.get("command") or ())

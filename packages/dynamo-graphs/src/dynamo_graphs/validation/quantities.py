@@ -8,6 +8,7 @@ from dynamo_graphs.api.component import ResourceItem, Resources
 from dynamo_graphs.api.devices import GPU
 from dynamo_graphs.validation import Problem, ProblemKind
 from dynamo_graphs.validation.syntax import is_qualified_name
+from kube_runtime.kind import Fields
 from kube_runtime.quantity import amount, is_whole
 
 _NATIVE = frozenset(("cpu", "memory", "ephemeral-storage"))
@@ -30,7 +31,7 @@ def quantity_problems(text: Any, path: str) -> Iterator[Problem]:
 
 
 def resource_problems(
-    container: Mapping[str, Any], container_path: str, component: Resources | None, path: str
+    container: Fields, container_path: str, component: Resources | None, path: str
 ) -> Iterator[Problem]:
     """What the API server would refuse once the component's resources lie over the container's."""
     short = component or Resources()

@@ -96,9 +96,7 @@ def request_warnings(request: DynamoGraphDeploymentRequest) -> Iterator[Problem]
             )
 
 
-def _is_accepted(
-    spec: DynamoGraphDeploymentRequestSpec | None, accepted: dict[str, Any] | None
-) -> bool:
+def _is_accepted(spec: DynamoGraphDeploymentRequestSpec | None, accepted: Object | None) -> bool:
     try:
         return msgspec.convert(accepted, DynamoGraphDeploymentRequestSpec) == spec
     except msgspec.ValidationError:  # there is none yet, or a user changed it
@@ -135,7 +133,7 @@ def _sections(config: Object) -> Iterator[Problem]:
             yield from _is_of(str, f"{CONFIG}.deployment.modelCache.{name}", cache.get(name))
 
 
-def _is_of(form: type, path: str, found: Any) -> Iterator[Problem]:
+def _is_of(form: type, path: str, found: object) -> Iterator[Problem]:
     if found is not None and not isinstance(found, form):
         wanted = "an object" if form is dict else f"a {_kind(form())}"
         yield Problem(path, f"{path} must be {wanted}, got {_kind(found)}")
@@ -198,7 +196,7 @@ def _overwritten(field: str, found: str, winner: str) -> Problem:
     return Problem(path, f"{path} ({found}) will be overwritten by {winner}")
 
 
-def _kind(value: Any) -> str:
+def _kind(value: object) -> str:
     names = {
         bool: "boolean",
         int: "number",
@@ -210,6 +208,6 @@ def _kind(value: Any) -> str:
     return names.get(type(value), type(value).__name__)
 
 
-def _text(section: Any, field: str) -> str:
+def _text(section: object, field: str) -> str:
     value: Any = section.get(field) if isinstance(section, dict) else None
     return value if isinstance(value, str) else ""

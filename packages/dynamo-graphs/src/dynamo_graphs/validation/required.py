@@ -5,19 +5,18 @@ would then miss a field that the user did write, so that is reported here.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from dynamo_graphs.validation import Problem, ProblemKind
 from kube_runtime.crd.embedded import embedded
-from kube_runtime.kind import Object
+from kube_runtime.kind import Fields, Object
 
 
-def required_list_problems(pod: Mapping[str, Any], path: str) -> Iterator[Problem]:
+def required_list_problems(pod: Fields, path: str) -> Iterator[Problem]:
     """One problem for each empty list of which Kubernetes wants at least one entry."""
     yield from _problems(pod, embedded("ExtraPodSpec"), path)
 
 
-def _problems(value: Any, schema: Object, path: str) -> Iterator[Problem]:
+def _problems(value: object, schema: Object, path: str) -> Iterator[Problem]:
     if not schema:
         return  # below a key of the user's own nothing is required, and such a key may be as long as it likes
     if isinstance(value, list | tuple):

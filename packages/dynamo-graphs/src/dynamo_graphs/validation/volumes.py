@@ -1,7 +1,6 @@
 """PVCs, shared memory and mounts: every path once, every mount with a volume behind it."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from dynamo_graphs.api.backends import NOOP
 from dynamo_graphs.api.component import DynamoComponentDeploymentSpec, SharedMemory, VolumeMount
@@ -11,6 +10,7 @@ from dynamo_graphs.validation import Problem, ProblemKind
 from dynamo_graphs.validation.paths import component_path
 from dynamo_graphs.validation.quantities import quantity_problems
 from dynamo_graphs.validation.syntax import is_dns_label, name_problems
+from kube_runtime.kind import Fields, Object
 from kube_runtime.quantity import amount
 
 _SHARED_MEMORY = "shared-memory"
@@ -18,7 +18,7 @@ _SHARED_MEMORY_PATH = "/dev/shm"  # noqa: S108  # the mount path that POSIX shar
 
 
 def volume_problems(
-    spec: DynamoComponentDeploymentSpec, pod: Mapping[str, Any], path: str, framework: str
+    spec: DynamoComponentDeploymentSpec, pod: Fields, path: str, framework: str
 ) -> Iterator[Problem]:
     """Problems of the volumes of a component and with the mounts of all its containers."""
     yield from _shared_memory_problems(spec.shared_memory, path)
@@ -26,7 +26,7 @@ def volume_problems(
     for index, mount in enumerate(spec.volume_mounts):
         yield from _mount_problems(mount, (path, index), framework, claims)
     main = pod.get("mainContainer") or {}
-    users: dict[str, Any] = {}
+    users: Object = {}
     for index, mount in enumerate(main.get("volumeMounts") or ()):
         at = f"{path}.extraPodSpec.mainContainer.volumeMounts[{index}].mountPath"
         where, name = mount.get("mountPath") or "", mount.get("name")
@@ -91,7 +91,7 @@ def _path_taken(path: str, where: str, claim: str) -> Problem:
 
 
 def _pod_volume_problems(
-    spec: DynamoComponentDeploymentSpec, pod: Mapping[str, Any], path: str, *, has_memory: bool
+    spec: DynamoComponentDeploymentSpec, pod: Fields, path: str, *, has_memory: bool
 ) -> Iterator[Problem]:
     own = {volume_name(mount.name): mount.name for mount in spec.volume_mounts if mount.name}
     names: set[str] = set()
@@ -117,9 +117,7 @@ def _pod_volume_problems(
         yield from _container_mount_problems(container, at, known)
 
 
-def _container_mount_problems(
-    container: Mapping[str, Any], path: str, known: set[str]
-) -> Iterator[Problem]:
+def _container_mount_problems(container: Fields, path: str, known: set[str]) -> Iterator[Problem]:
     seen: set[str] = set()
     for index, mount in enumerate(container.get("volumeMounts") or ()):
         at, name, where = f"{path}.volumeMounts[{index}]", mount.get("name"), mount.get("mountPath")
@@ -132,7 +130,7 @@ def _container_mount_problems(
         seen.add(where or "")
 
 
-def containers_of(pod: Mapping[str, Any], path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def containers_of(pod: Fields, path: str) -> Iterator[tuple[str, Fields]]:
     """Every container that the user writes, with its path; the main container first."""
     if pod.get("mainContainer"):
         yield f"{path}.mainContainer", pod["mainContainer"]

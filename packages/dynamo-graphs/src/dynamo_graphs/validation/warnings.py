@@ -5,7 +5,6 @@ about a default of ours.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from dynamo_graphs.api import names
 from dynamo_graphs.api.component import ComponentSpec, DynamoComponentDeployment
@@ -20,6 +19,7 @@ from dynamo_graphs.validation.graph import service_path
 from dynamo_graphs.validation.inoperative import component_inoperative, graph_inoperative
 from dynamo_graphs.validation.syntax import nearest
 from dynamo_graphs.validation.volumes import containers_of
+from kube_runtime.kind import Fields
 
 _LEAST_LIVENESS_SECONDS = 15
 _ONE_NODE = ("ReadWriteOnce", "ReadWriteOncePod")
@@ -103,7 +103,7 @@ def _type_warnings(kind: str | None, path: str) -> Iterator[Problem]:
 def _spec_warnings(
     spec: ComponentSpec, path: str, surroundings: ClusterContext
 ) -> Iterator[Problem]:
-    pod: Mapping[str, Any] = spec.extra_pod_spec or {}
+    pod: Fields = spec.extra_pod_spec or {}
     yield from _type_warnings(spec.component_type, f"{path}.componentType")
     short = spec.resources or Resources()
     limits, requests = short.limits or ResourceItem(), short.requests or ResourceItem()
@@ -113,7 +113,7 @@ def _spec_warnings(
     for at, container in containers_of(pod, f"{path}.extraPodSpec"):
         yield from _image_warnings(container.get("image"), f"{at}.image")
     if gpus(spec):
-        main: Mapping[str, Any] = pod.get("mainContainer") or {}
+        main: Fields = pod.get("mainContainer") or {}
         yield from _probe_warnings(spec.liveness_probe, f"{path}.livenessProbe")
         at = f"{path}.extraPodSpec.mainContainer.livenessProbe"
         yield from _probe_warnings(main.get("livenessProbe"), at)
@@ -131,7 +131,7 @@ def _spec_warnings(
         yield Problem(f"{path}.modelRef.name", message)
 
 
-def _image_warnings(image: Any, path: str) -> Iterator[Problem]:
+def _image_warnings(image: object, path: str) -> Iterator[Problem]:
     """An image that may be another one tomorrow.
 
     Manifests are often checked before a tool such as envsubst fills them in: the value of
@@ -149,7 +149,7 @@ def _image_warnings(image: Any, path: str) -> Iterator[Problem]:
         )
 
 
-def _probe_warnings(probe: Any, path: str) -> Iterator[Problem]:
+def _probe_warnings(probe: object, path: str) -> Iterator[Problem]:
     """A liveness probe that restarts a model server after one slow answer."""
     if not isinstance(probe, Mapping):
         return

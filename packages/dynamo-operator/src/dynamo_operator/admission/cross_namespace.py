@@ -91,7 +91,7 @@ def _namespace(text: Raw | None) -> str:
     return (overrides.namespace if overrides else None) or ""
 
 
-def _spec(text: Raw | None) -> Any:
+def _spec(text: Raw | None) -> object:
     if text is None:
         return None
     try:

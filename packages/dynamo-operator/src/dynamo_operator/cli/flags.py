@@ -9,7 +9,7 @@ commands and unknown flags stay with cyclopts.
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Literal, get_args, get_origin
 
 from cyclopts import Group, Parameter
 
@@ -138,7 +138,7 @@ def _is_long_flag(word: str) -> bool:
     return word[:1] == "-" and word[1:2] != "-" and word[2:3] not in {"", "="}
 
 
-def _parameter(flag: Flag, formatter: Any) -> inspect.Parameter:
+def _parameter(flag: Flag, formatter: object) -> inspect.Parameter:
     text = " ".join([flag.text, f"No effect: {flag.unused}." if flag.unused else ""]).strip()
     default = default_text(flag.field) if flag.field else ""
     group, order = _group(flag), [_GENERAL, *_GROUPS.values(), _NO_EFFECT]

@@ -56,7 +56,7 @@ def manifests(choices: Choices) -> Iterator[Object]:
             yield _chosen(_named(each, choices.namespace), choices)
 
 
-def _named(value: Any, namespace: str) -> Any:
+def _named(value: object, namespace: str) -> Any:
     """The value with the namespace in place of the placeholder."""
     if isinstance(value, dict):
         return {key: _named(each, namespace) for key, each in value.items()}

@@ -24,7 +24,7 @@ def has_no_drift(wanted: Object, live: Object) -> bool:
     return _holds(wanted, live, field_of(wanted), is_whole=False)
 
 
-def _holds(wanted: Any, live: Any, field: FieldSchema, *, is_whole: bool) -> bool:
+def _holds(wanted: object, live: object, field: FieldSchema, *, is_whole: bool) -> bool:
     """Whether a value still says what is wanted. `is_whole` means: it is part of one that is one value."""
     is_whole = is_whole or field.is_whole
     if isinstance(wanted, dict):
@@ -40,7 +40,7 @@ def _holds(wanted: Any, live: Any, field: FieldSchema, *, is_whole: bool) -> boo
     return field.is_quantity and is_same_amount(wanted, live)
 
 
-def _map_holds(wanted: Object, live: Any, field: FieldSchema, *, is_whole: bool) -> bool:
+def _map_holds(wanted: Object, live: object, field: FieldSchema, *, is_whole: bool) -> bool:
     if not isinstance(live, dict):
         return not wanted and not live
     if is_whole and not all(
@@ -60,7 +60,7 @@ def _map_holds(wanted: Object, live: Any, field: FieldSchema, *, is_whole: bool)
     return True
 
 
-def _list_holds(wanted: list[Any], live: Any, field: FieldSchema, *, is_whole: bool) -> bool:
+def _list_holds(wanted: list[Any], live: object, field: FieldSchema, *, is_whole: bool) -> bool:
     if not isinstance(live, list):
         return not wanted and not live
     items, keys = field.items, field.keys
@@ -80,7 +80,7 @@ def _list_holds(wanted: list[Any], live: Any, field: FieldSchema, *, is_whole: b
     )
 
 
-def _means_nothing(name: str, value: Any) -> bool:
+def _means_nothing(name: str, value: object) -> bool:
     """Whether the API server leaves a field out that is applied with this value.
 
     Not every zero: `false` for a field that is true when it is absent must be there.
@@ -131,7 +131,7 @@ def _content_fields(type_: type[Resource]) -> tuple[str, ...]:
     return tuple(name for name in type_.__struct_fields__ if name not in ("metadata", "status"))
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """A decoded value as JSON: defaults of structs are written out, so that they can be compared."""
     if isinstance(value, msgspec.Raw):
         return msgspec.json.decode(value)

@@ -20,7 +20,7 @@ def without_emptied(wanted: Object, live: Object) -> Object:
     return found
 
 
-def _without(wanted: Any, live: Any, field: FieldSchema) -> Any:
+def _without(wanted: object, live: object, field: FieldSchema) -> Any:
     if isinstance(wanted, dict) and isinstance(live, dict):
         return {
             name: _without(value, live.get(name), field.child(name))

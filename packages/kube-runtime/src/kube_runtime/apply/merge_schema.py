@@ -51,7 +51,7 @@ class FieldSchema:
         properties = self.schema.get("properties", {})
         return _field(properties.get(name) or self._values() or _EMBEDDED.get(name, {}))
 
-    def default(self, name: str) -> Any:
+    def default(self, name: str) -> object:
         """What the API server writes into that field when it is left out. None means: nothing."""
         written = _WRITTEN.get((self.type, name))
         return written or self.schema.get("properties", {}).get(name, {}).get("default")

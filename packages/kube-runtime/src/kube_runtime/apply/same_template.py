@@ -23,7 +23,7 @@ def is_same_template(one: Object, other: Object, *, by_amount: bool) -> bool:
     return _same(one, other, type_field("PodTemplateSpec"), by_amount=by_amount)
 
 
-def _same(one: Any, other: Any, field: FieldSchema, *, by_amount: bool) -> bool:
+def _same(one: object, other: object, field: FieldSchema, *, by_amount: bool) -> bool:
     if one in _EMPTY and other in _EMPTY:
         return True
     if isinstance(one, dict) and isinstance(other, dict):
@@ -46,7 +46,7 @@ def _same(one: Any, other: Any, field: FieldSchema, *, by_amount: bool) -> bool:
     return by_amount and field.is_quantity and is_same_amount(one, other)
 
 
-def _filled(name: str, parent: Object, field: FieldSchema) -> Any:
+def _filled(name: str, parent: Object, field: FieldSchema) -> object:
     """The value of a field, or what the API server writes there. None means: nothing."""
     value = parent.get(name)
     if value in _EMPTY or (not value and field.is_known and is_left_out_when_zero(name)):
@@ -54,7 +54,7 @@ def _filled(name: str, parent: Object, field: FieldSchema) -> Any:
     return value
 
 
-def _default(name: str, parent: Object, field: FieldSchema) -> Any:
+def _default(name: str, parent: Object, field: FieldSchema) -> object:
     match field.type, name:
         case "Container", "imagePullPolicy":
             return "Always" if _tag(str(parent.get("image", ""))) in _LATEST else "IfNotPresent"

@@ -4,14 +4,14 @@ A transition time is the moment when a condition's status flipped, so it is take
 condition unless the status really changed.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from typing import Any, TypeVar
 
 import msgspec
 import structlog
 
 from kube_runtime.apply.writer import Writer
-from kube_runtime.kind import Object
+from kube_runtime.kind import Fields, Object
 from kube_runtime.rate_limits import Debounce, WriteActivity, WriteRate
 from kube_runtime.times import utc_now
 from kube_runtime.types.meta import Condition, Resource
@@ -31,7 +31,7 @@ the first of their three services."""
 
 
 async def patch_status(
-    writer: Writer, resource: R, wanted: Mapping[str, Any], *, pace: "StatusRateLimit | None" = None
+    writer: Writer, resource: R, wanted: Fields, *, pace: "StatusRateLimit | None" = None
 ) -> R:
     """The resource with this status; one request, or none when the stored status says the same.
 
@@ -62,7 +62,7 @@ async def patch_status(
     return stored
 
 
-def _news(resource: Resource, wanted: Mapping[str, Any]) -> dict[str, Any]:
+def _news(resource: Resource, wanted: Fields) -> Object:
     """What the log says of a new status: its state and the conditions that flipped or have another reason."""
     known = {(each.type, each.status, each.reason) for each in _conditions(resource)}
     flipped = [
@@ -119,7 +119,7 @@ class StatusRateLimit:
         """Of how many objects something is remembered."""
         return self._pace.remembered + self._settling.remembered + self._progress.remembered
 
-    def wait(self, resource: Resource, wanted: Mapping[str, Any]) -> float:
+    def wait(self, resource: Resource, wanted: Fields) -> float:
         """Seconds to wait before this status is to be written; 0 means at once."""
         uid = resource.metadata.uid
         patch = difference(resource, wanted)
@@ -147,7 +147,7 @@ class StatusRateLimit:
     def _patience(self) -> float:
         return BUSY_SECONDS if self._activity.is_high else SETTLE_SECONDS
 
-    def _decides(self, resource: Resource, wanted: Mapping[str, Any]) -> bool:
+    def _decides(self, resource: Resource, wanted: Fields) -> bool:
         """Whether a status says more than that counts or texts have moved."""
         stored = _status(resource)
         moved = {name: (stored.get(name), wanted[name]) for name in _WORDS if name in wanted}
@@ -157,14 +157,14 @@ class StatusRateLimit:
         known = {_reported(each) for each in _conditions(resource)}
         return any(_reported(each) not in known for each in wanted.get("conditions", ()))
 
-    def _is_record(self, resource: Resource, wanted: Mapping[str, Any], patch: Object) -> bool:
+    def _is_record(self, resource: Resource, wanted: Fields, patch: Object) -> bool:
         if self._records & patch.keys():
             return True
         stored = {(each.type, each.status) for each in _conditions(resource)}
         said = {(each.type, each.status) for each in wanted.get("conditions", ())}
         return any(type_ in self._records for type_, _ in said - stored)
 
-    def _may_settle(self, resource: Resource, wanted: Mapping[str, Any]) -> bool:
+    def _may_settle(self, resource: Resource, wanted: Fields) -> bool:
         """Whether the stored status is of an older spec, and this one is not final for the newest."""
         observed = _status(resource).get("observedGeneration", 0)
         if not self._goal or observed == resource.metadata.generation:
@@ -180,7 +180,7 @@ def _reported(condition: Condition) -> tuple[str, str, str, int | None]:
     return condition.type, condition.status, condition.reason, condition.observed_generation
 
 
-def difference(resource: Resource, wanted: Mapping[str, Any]) -> Object:
+def difference(resource: Resource, wanted: Fields) -> Object:
     """The merge patch from the stored status to the wanted one, as far as it is ours."""
     stored, status = _status(resource), _as_json(wanted)
     if "conditions" in wanted:
@@ -195,7 +195,7 @@ def _conditions(resource: Resource) -> tuple[Condition, ...]:
     return msgspec.convert(_status(resource).get("conditions", ()), tuple[Condition, ...])
 
 
-def _as_json(wanted: Mapping[str, Any]) -> Object:
+def _as_json(wanted: Fields) -> Object:
     """What a status is on the wire; a tuple, for one, is a list there."""
     plain = {name: each for name, each in wanted.items() if name != "conditions"}
     status: Object = msgspec.json.decode(msgspec.json.encode(plain))
@@ -224,7 +224,7 @@ def with_transition_times(
     return [_complete(each) for each in (*conditions, *rest.values())]
 
 
-def merge_patch(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> Object:
+def merge_patch(stored: Fields, wanted: Fields) -> Object:
     """The JSON merge patch (RFC 7386) that turns `stored` into `wanted`; empty when they are equal."""
     patch: Object = {}
     for name in {**stored, **wanted}:

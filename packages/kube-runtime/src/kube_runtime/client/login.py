@@ -13,7 +13,6 @@ from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import msgspec
 import yaml
@@ -21,6 +20,7 @@ import yaml
 from kube_runtime.client.auth import bearer
 from kube_runtime.client.kubeconfig_file import AuthProvider, Cluster, ExecPlugin, Named, User
 from kube_runtime.errors import ConfigError
+from kube_runtime.kind import Object
 
 REREAD_SECONDS = 60.0
 EXEC_SECONDS = 60.0
@@ -77,7 +77,7 @@ class _ExecStatus(msgspec.Struct, frozen=True, rename="camel"):
 def _executed(cluster: Named[Cluster], user: Named[User], plugin: ExecPlugin) -> Login:
     source = str(user.path)
     library = _library(source, "exec plugins")
-    options: dict[str, Any] = msgspec.to_builtins(plugin)
+    options: Object = msgspec.to_builtins(plugin)
     options["command"] = _command(user.path, plugin.command)
     node = library.ConfigNode("exec", options)
     about = library.ConfigNode("cluster", _cluster_info(cluster))
@@ -104,10 +104,10 @@ def _command(kubeconfig: Path, command: str) -> str:
     return str(kubeconfig.parent / command) if "/" in command else command
 
 
-def _cluster_info(cluster: Named[Cluster]) -> dict[str, Any]:
+def _cluster_info(cluster: Named[Cluster]) -> Object:
     """The cluster's data for a plugin, if it asks for them."""
     value = cluster.value
-    info: dict[str, Any] = {
+    info: Object = {
         "server": value.server,
         "tls-server-name": value.tls_server_name,
         "insecure-skip-tls-verify": value.insecure_skip_tls_verify or None,

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from typing import Any
 
 import certifi
 from kubernetes.client import Configuration
@@ -25,7 +24,7 @@ _CONFIG = "client.authentication.k8s.io/exec"
 class TimedExecProvider(ExecProvider):
     """Runs a plugin for a limited time: every request waits for it, and one that hangs never ends."""
 
-    def run_within(self, seconds: float, interactive_seconds: float) -> Any:
+    def run_within(self, seconds: float, interactive_seconds: float) -> object:
         """The status that the plugin answers. A person at a terminal has longer to log in.
 
         Raises:
@@ -64,7 +63,7 @@ class TimedExecProvider(ExecProvider):
                 cluster["config"] = each["extension"]
         return {"cluster": cluster}
 
-    def _status(self, output: str) -> Any:
+    def _status(self, output: str) -> object:
         try:
             answer = json.loads(output)
         except ValueError as error:

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from cyclopts import App, CycloptsError, Parameter
 
@@ -30,12 +29,12 @@ def application(
     return app
 
 
-def _shown_default(value: Any) -> Any:
+def _shown_default(value: object) -> object:
     """The default as a help text shows it; None hides one that says nothing, such as that a flag is off."""
     return str(value) if value or (value == 0 and value is not False) else None
 
 
-def execute(app: App, arguments: Sequence[str]) -> Any:
+def execute(app: App, arguments: Sequence[str]) -> object:
     """Runs a command line and returns what its command returned.
 
     Raises: SystemExit, after the lines that say why.

@@ -64,7 +64,7 @@ def definitions() -> dict[str, Object]:
     return msgspec.json.decode(_DATA.read_bytes(), type=dict[str, Object])
 
 
-def _inlined(schema: Any) -> Any:
+def _inlined(schema: object) -> Any:
     """The schema with every reference replaced by what it refers to."""
     if isinstance(schema, list):
         return [_inlined(each) for each in schema]

@@ -1,7 +1,6 @@
 """A component on single nodes: one Deployment, and a second one to debug if the user wants it."""
 
 import re
-from typing import Any
 
 from dynamo_graphs.api import labels, names
 from dynamo_graphs.render.canonical import canonical
@@ -51,7 +50,7 @@ def _strategy(plan: ComponentPlan) -> Object:
     return {"type": "RollingUpdate", "rollingUpdate": bounds}
 
 
-def _bound(text: str | None) -> Any:
+def _bound(text: str | None) -> object:
     """A number of pods if the text is one, else the text: a percentage."""
     if not text:
         return _DEFAULT_BOUND

@@ -21,13 +21,13 @@ def without(document: Object, problems: Iterable[Problem]) -> Object:
     return copy
 
 
-def _copied(value: Any) -> Any:
+def _copied(value: object) -> Any:
     if isinstance(value, dict):
         return {key: _copied(each) for key, each in value.items()}
     return [_copied(each) for each in value] if isinstance(value, list) else value
 
 
-def _remove(document: Any, path: str) -> None:
+def _remove(document: object, path: str) -> None:
     """Removes a key, or empties a list item; a path that leads nowhere changes nothing."""
     value, rest = document, path
     while rest:

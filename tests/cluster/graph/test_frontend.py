@@ -1,0 +1,116 @@
+"""`dynamoctl chat`, `curl` and `port-forward` through the proxy of a real API server."""
+
+import json
+import socket
+import threading
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from cluster.conftest import ControlPlane
+from cluster.graph.graphs import graph, service
+from cluster.person import Person
+from cluster.world import World
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from kube_runtime.kind import Kind
+from kube_runtime.types.core import Pod, Service
+
+pytestmark = pytest.mark.cluster
+
+GRAPH = DynamoGraphDeployment.KIND
+ENDPOINTS = Kind("", "v1", "Endpoints", "endpoints")
+LABELS = {
+    "nvidia.com/dynamo-graph-deployment-name": "chat",
+    "nvidia.com/dynamo-component": "Frontend",
+}
+
+
+class Model(BaseHTTPRequestHandler):
+    """A model that answers `Hello there` in two tokens."""
+
+    def do_GET(self) -> None:
+        self._send("application/json", json.dumps({"data": [{"id": "qwen"}]}).encode())
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        tokens = [{"choices": [{"delta": {"content": each}}]} for each in ("Hello ", "there")]
+        lines = [f"data: {json.dumps(each)}\n\n" for each in tokens]
+        self._send("text/event-stream", "".join([*lines, "data: [DONE]\n\n"]).encode())
+
+    def _send(self, kind: str, body: bytes) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Nothing on stderr."""
+
+
+def own_address() -> str:
+    """An address of this machine that the API server accepts as an endpoint: not a loopback one."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(("192.0.2.1", 9))  # sends nothing
+        return str(probe.getsockname()[0])
+
+
+@contextmanager
+def serving() -> Iterator[tuple[str, int]]:
+    address = own_address()
+    with ThreadingHTTPServer((address, 0), Model) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield address, server.server_address[1]
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.fixture
+def admin(
+    kinds: ControlPlane, namespace: str, world: World, kubectl: Callable[..., str]
+) -> Iterator[Person]:
+    """A user with all permissions, and a graph whose frontend is a server of this test."""
+    world.create(GRAPH, graph(Frontend=service("frontend")))
+    with serving() as (address, port):
+        metadata = {"name": "chat-frontend", "labels": LABELS}
+        ports = [{"name": "http", "port": 8000, "targetPort": port}]
+        world.create(Service.KIND, {"metadata": metadata, "spec": {"ports": ports}})
+        # The API server proxies only to addresses of pods, which it reads from their status.
+        spec = {"schedulerName": "none", "containers": [{"name": "main", "image": "none"}]}
+        world.create(Pod.KIND, {"metadata": {"name": "frontend-0"}, "spec": spec})
+        status = json.dumps({"status": {"podIP": address, "podIPs": [{"ip": address}]}})
+        kubectl("patch", "pod", "frontend-0", "--subresource=status", f"--patch={status}")
+        target = {"kind": "Pod", "namespace": namespace, "name": "frontend-0"}
+        ports = [{"name": "http", "port": port}]
+        subset = {"addresses": [{"ip": address, "targetRef": target}], "ports": ports}
+        world.create(ENDPOINTS, {"metadata": {"name": "chat-frontend"}, "subsets": [subset]})
+        yield Person(kinds.kubeconfig, namespace)
+
+
+def test_a_user_asks_the_model(admin: Person) -> None:
+    code, text, said = admin.run("chat", "chat", "hi")
+    assert (0, "Hello there\n") == (code, text)
+    assert said.startswith("2 tokens in ")
+    code, found = admin.json("chat", "chat", "hi")
+    assert (0, "qwen", "Hello there", 2) == (code, found["model"], found["text"], found["tokens"])
+    code, _, said = admin.run("chat", "chat", "hi", "--model", "other")
+    assert (1, True) == (code, "does not serve 'other'" in said)
+    code, text, _ = admin.run("curl", "chat")
+    assert (0, {"data": [{"id": "qwen"}]}) == (code, json.loads(text))
+
+
+def test_a_local_port(admin: Person) -> None:
+    with admin.running("port-forward", "chat", "--port", "0") as process:
+        assert process.stdout
+        url = process.stdout.readline().strip()
+        with urllib.request.urlopen(f"{url}/v1/models", timeout=10) as answer:  # noqa: S310 - ours
+            assert {"data": [{"id": "qwen"}]} == json.load(answer)
+        process.terminate()
+        process.communicate(timeout=10)
+    assert 0 == process.returncode

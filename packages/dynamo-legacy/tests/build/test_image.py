@@ -96,6 +96,7 @@ def test_an_image_of_the_request_is_pushed_to_with_its_own_login() -> None:
         ({"docker_config_json_secret_name": "mine"}, {}, "dockerConfigJsonSecretName needs image"),
         ({"image": "quay.io/a,type=local:1"}, {}, "invalid image"),
         ({"image": "Q" * 10_000}, {}, "invalid image"),
+        ({"image": "Team/chat:1"}, {}, "invalid image"),
         ({}, {}, "no registry"),
         ({"bento_tag": "no-version"}, {"registry_server": SERVER}, "invalid tag"),
     ],

@@ -67,13 +67,13 @@ def parse_reference(text: str) -> Reference:
         ValueError: it is not the name of an image.
     """
     found = _REFERENCE.fullmatch(text) if len(text) <= _MOST_OF_REFERENCE else None
-    if found is None:
+    host, path = (found["host"] or "", found["path"]) if found else ("", "")
+    if host and "." not in host and ":" not in host and host != "localhost":
+        host, path = "", f"{host}/{path}"
+    if found is None or path != path.lower():
         raise ValueError(
             f'invalid image "{text[:_MOST_OF_TAG]}" (for example registry.example.com/team/chat:1)'
         )
-    host, path = found["host"] or "", found["path"]
-    if host and "." not in host and ":" not in host and host != "localhost":
-        host, path = "", f"{host}/{path}"
     if not host:
         host, path = _HUB, path if "/" in path else f"library/{path}"
     return Reference(host, path, found["digest"] or found["tag"] or "latest")

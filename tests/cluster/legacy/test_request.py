@@ -1,0 +1,243 @@
+"""DynamoNimRequests on the real control plane, with a registry of this test."""
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from cluster.conftest import ControlPlane
+from cluster.legacy.deployments import (
+    DEPLOYMENT,
+    NIM,
+    REQUEST,
+    TAG,
+    condition_of,
+    disagg,
+    is_successful,
+    with_graph,
+)
+from cluster.operator_process import OFF, OperatorProcess
+from cluster.world import PODS, World
+from dynamo_legacy.names import nim_name
+from kube_runtime.kind import Object
+from kube_runtime.types.batch import Job
+from kube_runtime.types.core import PullSecret
+
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
+
+JOB, SECRET = Job.KIND, PullSecret.KIND
+NAME = nim_name(TAG)
+
+
+@dataclass
+class StandIn:
+    """A registry that knows some tags, and answers others with a status."""
+
+    host: str = ""
+    tags: set[str] = field(default_factory=set[str])
+    statuses: dict[str, int] = field(default_factory=dict[str, int])
+    asked: list[str] = field(default_factory=list[str])
+
+
+@pytest.fixture(scope="module")
+def registry() -> Iterator[StandIn]:
+    """The administrator's registry."""
+    found = StandIn()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_HEAD(self) -> None:
+            tag = self.path.rpartition("/")[2]
+            found.asked.append(tag)
+            self.send_response(found.statuses.get(tag, 200 if tag in found.tags else 404))
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    found.host = f"127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield found
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture(scope="module")
+def shared_operator(
+    operated: ControlPlane, registry: StandIn, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[OperatorProcess]:
+    """An operator that builds."""
+    log = tmp_path_factory.mktemp("operator") / "operator.log"
+    variables = {
+        "DOCKER_REGISTRY_SERVER": f"{registry.host}/nvidian",
+        "DOCKER_REGISTRY_USERNAME": "me",
+        "DOCKER_REGISTRY_PASSWORD": "s3cret-of-the-registry",
+        "BUILDKIT_URL": "tcp://buildkitd:1234",
+        "INTERNAL_IMAGES_BENTO_DOWNLOADER": "operator:1",
+    }
+    flags = (*OFF, "--enable-legacy-kinds")
+    with OperatorProcess(operated.kubeconfig, log, flags, variables=variables) as process:
+        process.ready()
+        yield process
+    assert "s3cret-of-the-registry" not in log.read_text()
+
+
+def request(tag: str = TAG, annotations: dict[str, str] | None = None, **spec: object) -> Object:
+    """A request with an archive."""
+    source = {"downloadUrl": "https://archives.example.com/a.tar"}
+    return {
+        "metadata": {"name": nim_name(tag), "annotations": annotations or {}},
+        "spec": {"bentoTag": tag, **source, **spec},
+    }
+
+
+def says(type_: str, status: str, text: str = "") -> Callable[[Object], bool]:
+    """Whether a condition has that status, and the text in its message."""
+
+    def holds(found: Object) -> bool:
+        said = condition_of(found, type_)
+        return bool(said) and said[0] == status and text in said[2]
+
+    return holds
+
+
+def owned_jobs(world: World) -> list[Object]:
+    """The Jobs of the namespace that are not on their way out."""
+    return [each for each in world.list(JOB) if "deletionTimestamp" not in each["metadata"]]
+
+
+def unplaceable() -> Object:
+    """What keeps the pods of a build from running, so that the test can be their kubelet."""
+    return {"imageBuilderExtraPodSpec": {"nodeSelector": {"no": "such-node"}}}
+
+
+def image_tag(world: World, tag: str) -> str:
+    """The tag of the image that a request is for."""
+    return f"yatai.{tag.replace(':', '.')}"
+
+
+def test_an_image_that_exists_is_not_built(world: World, registry: StandIn) -> None:
+    tag = "exists:1"
+    registry.tags.add(image_tag(world, tag))
+    world.create(REQUEST, request(tag))
+    found = world.eventually(REQUEST, nim_name(tag), says("DynamoNimAvailable", "True"))
+    image = f"{registry.host}/nvidian/yatai-bentos:yatai.exists.1"
+    assert condition_of(found, "ImageExists") == ("True", "Succeeded", image)
+    nim = world.get(NIM, nim_name(tag))
+    assert nim is not None
+    assert nim["spec"] == {
+        "tag": tag,
+        "image": image,
+        "imagePullSecrets": [{"name": "yatai-regcred"}],
+    }
+    assert [] == world.list(JOB)
+    secret = world.get(SECRET, "yatai-regcred")
+    assert secret is not None
+    assert "kubernetes.io/dockerconfigjson" == secret["type"]
+    assert [tag.replace(":", ".")] == [
+        each.removeprefix("yatai.") for each in registry.asked if "exists" in each
+    ]
+
+
+def test_an_image_that_is_missing_is_built_and_then_there(world: World) -> None:
+    world.create(REQUEST, request())
+    found = world.eventually(REQUEST, NAME, says("DynamoNimAvailable", "True"))
+    assert condition_of(found, "ImageBuilding")[:2] == ("False", "Succeeded")
+    assert condition_of(found, "ImageExistsChecked")[0] == "False"
+    (job,) = owned_jobs(world)
+    assert [("DynamoNimRequest", NAME, True)] == [
+        (each["kind"], each["name"], each["controller"])
+        for each in job["metadata"]["ownerReferences"]
+    ]
+    assert world.get(NIM, NAME)
+
+
+def test_a_new_value_of_the_annotation_builds_once_more(world: World) -> None:
+    world.create(REQUEST, request())
+    world.eventually(REQUEST, NAME, says("DynamoNimAvailable", "True"))
+    (first,) = owned_jobs(world)
+    world.patch(REQUEST, NAME, {"metadata": {"annotations": {"nvidia.com/rebuild": "2"}}})
+
+    def is_rebuilt() -> bool:
+        names = [each["metadata"]["name"] for each in owned_jobs(world)]
+        return len(names) == 1 and names != [first["metadata"]["name"]]
+
+    world.until(is_rebuilt)
+    world.eventually(REQUEST, NAME, says("DynamoNimAvailable", "True"))
+
+
+def test_a_failed_build_says_the_last_line_of_its_log(world: World) -> None:
+    world.create(REQUEST, request(**unplaceable()))
+    world.until(lambda: bool(world.list(PODS)))
+    (pod,) = world.list(PODS)
+    log = "#7 RUN uv sync\nerror: failed to solve: exit code: 1"
+    ended = {"terminated": {"exitCode": 1, "message": log}}
+    status = {
+        "name": "builder",
+        "ready": False,
+        "restartCount": 0,
+        "image": "b",
+        "imageID": "b",
+        "state": ended,
+    }
+    report = {"phase": "Failed", "containerStatuses": [status]}
+    world.patch(PODS, pod["metadata"]["name"], {"status": report}, "status")
+    found = world.eventually(REQUEST, NAME, says("DynamoNimAvailable", "False", "failed to solve"))
+    assert condition_of(found, "DynamoNimAvailable")[1] == "BuildFailed"
+    assert None is world.get(NIM, NAME)
+
+
+def test_without_an_archive_the_condition_names_the_ways_to_one(world: World) -> None:
+    made = request()
+    del made["spec"]["downloadUrl"]
+    world.create(REQUEST, made)
+    found = world.eventually(REQUEST, NAME, says("DynamoNimAvailable", "False", "spec.source"))
+    assert condition_of(found, "DynamoNimAvailable")[1] == "SourceUnavailable"
+    assert [] == world.list(JOB)
+
+
+@pytest.mark.parametrize(("status", "text"), [(500, "status 500"), (429, "too many requests")])
+def test_a_registry_that_does_not_answer_is_waited_for(
+    world: World, registry: StandIn, status: int, text: str
+) -> None:
+    tag = f"busy:{status}"
+    registry.statuses[image_tag(world, tag)] = status
+    world.create(REQUEST, request(tag))
+    found = world.eventually(REQUEST, nim_name(tag), says("DynamoNimAvailable", "Unknown", text))
+    assert condition_of(found, "DynamoNimAvailable")[1] == "RegistryUnreachable"
+    assert [] == world.list(JOB)
+
+
+@pytest.mark.parametrize(
+    ("spec", "text"),
+    [
+        ({"bentoTag": "no-version"}, "invalid tag"),
+        ({"image": "UPPER/case"}, "invalid image"),
+        ({"dockerConfigJsonSecretName": "mine"}, "needs image"),
+        ({"imageBuildTimeout": "soon"}, "invalid duration"),
+        ({"source": {}, "downloadUrl": None}, "expected one of oci"),
+    ],
+)
+def test_what_cannot_be_built_is_said_and_no_job_is_made(
+    world: World, spec: Object, text: str
+) -> None:
+    made = request()
+    made["spec"] = {key: value for key, value in (made["spec"] | spec).items() if value is not None}
+    world.create(REQUEST, made)
+    world.eventually(REQUEST, NAME, says("DynamoNimAvailable", "False", text))
+    assert [] == world.list(JOB)
+
+
+def test_a_deployment_runs_from_the_image_that_its_request_built(world: World) -> None:
+    with_graph(world)
+    world.create(DEPLOYMENT, disagg())
+    world.eventually(REQUEST, NAME, says("DynamoNimAvailable", "False", "no archive"))
+    source = {"http": {"url": "https://archives.example.com/a.tar"}}
+    world.patch(REQUEST, NAME, {"spec": {"source": source}})
+    world.eventually(DEPLOYMENT, "disagg", is_successful)
+    (job,) = owned_jobs(world)
+    assert "builder" == job["spec"]["template"]["spec"]["containers"][0]["name"]

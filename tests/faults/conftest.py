@@ -34,12 +34,21 @@ def compared() -> tuple[Kind, ...]:
 
 
 @pytest.fixture(scope="module")
+def operator_flags() -> tuple[str, ...]:
+    """Additional flags of each operator."""
+    return ()
+
+
+@pytest.fixture(scope="module")
 def stage(
-    operated: ControlPlane, compared: tuple[Kind, ...], tmp_path_factory: pytest.TempPathFactory
+    operated: ControlPlane,
+    compared: tuple[Kind, ...],
+    operator_flags: tuple[str, ...],
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Stage]:
     """A stage on the control plane of a module."""
     folder = tmp_path_factory.mktemp("stage")
-    with stage_on(operated, folder, *compared) as found:
+    with stage_on(operated, folder, *compared, flags=operator_flags) as found:
         yield found
 
 

@@ -9,7 +9,7 @@ from cluster.graph.test_graph import COMPONENT, DEPLOYMENT, GRAPH, SERVICE
 from cluster.world import World
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
-from kube_runtime.kind import Object
+from kube_runtime.kind import Kind, Object
 
 ADAPTER = DynamoGraphDeploymentScalingAdapter.KIND
 NEWER = "nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.9.1"
@@ -69,13 +69,25 @@ def is_rolled_out(world: World) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Scenario:
-    """`before` is the graph that is there and settled. None means: no graph."""
+    """`before` is the object of that kind that is there and settled. None means: none.
+
+    `beside` are the kinds and objects of the user that are there as well, from the beginning.
+    """
 
     name: str
     before: Object | None
     act: Callable[[World], object]
     is_over: Callable[[World], bool] = is_quite_ready
     is_prepared: Callable[[World], bool] = is_quite_ready
+    kind: Kind = GRAPH
+    beside: tuple[tuple[Kind, Object], ...] = ()
+
+    def set_up(self, world: World) -> None:
+        """Have the user create what is there before the scenario."""
+        for kind, body in self.beside:
+            world.create(kind, body)
+        if self.before is not None:
+            world.create(self.kind, self.before)
 
     def __str__(self) -> str:
         return self.name

@@ -16,7 +16,6 @@ from enum import Enum
 from pathlib import Path
 
 from cluster.conftest import ControlPlane
-from cluster.graph.test_graph import GRAPH
 from cluster.world import NAMESPACES, PATIENCE_SECONDS, World
 from faults.crash import ABSENT, Executioner, Moment, Point, Sentence
 from faults.ending import Ending, ending
@@ -65,17 +64,21 @@ class Calm:
 
 @dataclass(frozen=True)
 class Stage:
-    """A control plane behind a proxy that kills. `more` are kinds of other projects that are compared too."""
+    """A control plane behind a proxy that kills.
+
+    `more` are kinds of other projects that are compared too, `flags` those of each operator.
+    """
 
     proxy: Executioner
     nursery: Nursery
     more: tuple[Kind, ...] = ()
+    flags: tuple[str, ...] = ()
 
     def calm(self, scenario: Scenario) -> Calm:
         """The scenario without any fault."""
-        with namespace(self.proxy) as world, self.nursery.operator(world.namespace):
+        with namespace(self.proxy) as world, self.nursery.operator(world.namespace, *self.flags):
+            scenario.set_up(world)
             if scenario.before is not None:
-                world.create(GRAPH, scenario.before)
                 at_rest(world, self.proxy, scenario.is_prepared)
             prepared = ending(world, more=self.more)
             first = len(self.proxy.writes_in(world.namespace))
@@ -100,9 +103,9 @@ class Stage:
                 self.proxy.sentences.pop(world.namespace, None)
 
     def _crash(self, world: World, scenario: Scenario, calm: Calm, point: Point) -> Outcome:
-        with self.nursery.operator(world.namespace) as first:
+        with self.nursery.operator(world.namespace, *self.flags) as first:
+            scenario.set_up(world)
             if scenario.before is not None:
-                world.create(GRAPH, scenario.before)
                 at_end(world, calm.prepared, scenario.is_prepared, more=self.more)
             before = ending(world, more=self.more)
             begun = len(self.proxy.writes_in(world.namespace))
@@ -123,7 +126,7 @@ class Stage:
                     return Outcome.NOT_REACHED
             first.ended()
         del self.proxy.sentences[world.namespace]
-        with self.nursery.operator(world.namespace) as second:
+        with self.nursery.operator(world.namespace, *self.flags) as second:
             after = at_end(world, calm.end, scenario.is_over, more=self.more)
             assert not second.has_ended, second.log.read_text()
             assert '"level": "error"' not in second.log.read_text()
@@ -136,12 +139,14 @@ class Stage:
 
 
 @contextmanager
-def stage_on(plane: ControlPlane, folder: Path, *more: Kind) -> Iterator[Stage]:
+def stage_on(
+    plane: ControlPlane, folder: Path, *more: Kind, flags: tuple[str, ...] = ()
+) -> Iterator[Stage]:
     """A stage on that control plane."""
     with Executioner(plane.server, plane.tls).running() as proxy:
         config = kubeconfig(proxy, folder / "config")
         with nursery(config, folder) as running:
-            yield Stage(proxy, running, more)
+            yield Stage(proxy, running, more, flags)
 
 
 @contextmanager

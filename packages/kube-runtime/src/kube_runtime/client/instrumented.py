@@ -1,9 +1,6 @@
 """A transport that counts what goes through it."""
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 
 from kube_runtime.client.transport import Answer, Request, Transport
@@ -15,27 +12,6 @@ _CONTENT_VERBS = {
     "application/merge-patch+json": "patch",
 }
 _METHOD_VERBS = {"POST": "create", "PUT": "update", "DELETE": "delete"}
-
-
-@dataclass(slots=True)
-class RequestCount:
-    """How many requests were sent inside a block."""
-
-    requests: int = 0
-
-
-_count: ContextVar[RequestCount | None] = ContextVar("_count", default=None)
-
-
-@contextmanager
-def counting_requests() -> Iterator[RequestCount]:
-    """Count the requests that are sent inside the block, by it and by tasks that it starts."""
-    found = RequestCount()
-    token = _count.set(found)
-    try:
-        yield found
-    finally:
-        _count.reset(token)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +28,6 @@ class InstrumentedTransport:
             Unreachable: no answer; it is counted as code 0.
         """
         verb, resource = described(request)
-        if count := _count.get():
-            count.requests += 1
         loop = asyncio.get_running_loop()
         started = loop.time()
         code = 0

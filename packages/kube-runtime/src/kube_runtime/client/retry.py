@@ -8,6 +8,7 @@ import asyncio
 import random
 
 from kube_runtime.client.api_errors import causes, error_of_answer
+from kube_runtime.client.count import count_request
 from kube_runtime.client.transport import Request, Transport
 from kube_runtime.errors import ApiError, ServerFailure, Throttled, Unreachable
 from kube_runtime.kind import Key, Kind
@@ -64,6 +65,7 @@ async def once(transport: Transport, request: Request, kind: Kind | None, key: K
         ApiError: the API server refused.
         Unreachable: no answer.
     """
+    count_request()
     answer = await transport.send(request)
     body = await answer.read()
     if answer.status in _OK:

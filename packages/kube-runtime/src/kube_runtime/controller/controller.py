@@ -16,7 +16,7 @@ import structlog
 
 from kube_runtime.cache.cache import Cache, Change
 from kube_runtime.cache.informer import Watches
-from kube_runtime.client.instrumented import RequestCount, counting_requests
+from kube_runtime.client.count import RequestCount, counting_requests
 from kube_runtime.clock import loop_time
 from kube_runtime.controller.places import WORKER_SLOTS, WorkerSlots
 from kube_runtime.controller.requeue import retry

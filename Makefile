@@ -11,7 +11,7 @@ IMAGE ?= dynamo-operator
 SBOM ?= dist/sbom.cdx.json
 
 .DEFAULT_GOAL := help
-.PHONY: $(PARTS) e2e help demo test real fmt lint types unit cluster permitted crash long properties conformance golden crds docs charts bench image uv-hashes
+.PHONY: $(PARTS) e2e help demo test real fmt lint types unit cluster permitted crash long builds properties conformance golden crds docs charts bench image uv-hashes
 
 help: ## List the recipes
 	@grep -E '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /  \1|/' | column -t -s '|'
@@ -87,7 +87,12 @@ real: .venv/.synced ## The tests on real pods, or the reason why this machine ca
 e2e: .venv/.synced ## Real pods on a real node; needs root on Linux (ARGS="-k rollout")
 	@$(RUN) dynamoctl dev support
 	@$(RUN) dynamoctl dev build
-	@$(RUN) pytest tests/e2e $(ARGS)
+	@$(RUN) pytest tests/e2e -m 'not builds' $(ARGS)
+
+builds: .venv/.synced ## An image from an archive to an answer, with a registry and BuildKit, which is built first (minutes)
+	@$(RUN) dynamoctl dev support
+	@$(RUN) dynamoctl dev build
+	@$(RUN) pytest tests/e2e -m builds $(ARGS)
 
 conformance: .venv/.synced ## Compare with the recorded Go operator, in all modes (ARGS="grove --case agg-vllm")
 	@$(RUN) dynamoctl dev build

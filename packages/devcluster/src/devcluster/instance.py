@@ -258,6 +258,13 @@ class Instance:
         """
         self._real_node(progress or Silent()).import_image(file)
 
+    def push_image(self, name: str, target: str, login: str) -> None:
+        """Pushes an image that the real node has to a registry in its network.
+
+        Raises: ConfigError if there is no real node, ProcessError.
+        """
+        self._real_node(Silent()).push_image(name, target, login)
+
     def restart_kubelet(self) -> None:
         """Ends and starts the kubelet of the real node. Containers keep running.
 

@@ -85,6 +85,19 @@ class RealNode:
         if done.returncode:
             raise ProcessError(f"ctr images import {file}: {done.stderr.strip()}")
 
+    def push_image(self, name: str, target: str, login: str) -> None:
+        """Pushes an image of the node to a registry without TLS; `login` is `<user>:<password>`.
+
+        Raises: ProcessError.
+        """
+        for words in (
+            ("tag", "--force", name, target),
+            ("push", "--plain-http", "--user", login, target),
+        ):
+            done = self._ctr("images", *words)
+            if done.returncode:
+                raise ProcessError(f"ctr images {words[0]} {target}: {done.stderr.strip()}")
+
     def start(self, name: str) -> None:
         """Starts a program of the node unless it runs."""
         process = self._process(name)

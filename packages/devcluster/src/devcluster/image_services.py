@@ -1,0 +1,132 @@
+"""A registry and a BuildKit daemon, for tests of builds; their programs are built when first asked for.
+
+A first build of BuildKit takes minutes. Both keep their files in a folder and end when their user is done.
+They run on this machine, or on a real node, behind the command that enters it.
+"""
+
+import json
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from devcluster.build import Pinned, build
+from devcluster.machine import PATH
+from devcluster.processes import ProcessError
+from devcluster.progress import ProgressReporter, Silent
+from devcluster.toolchain import GO_MODULE
+
+REGISTRY = Pinned(
+    folder=GO_MODULE.with_name("gomodule-registry"),
+    title="the image registry",
+    package="github.com/distribution/distribution/v3",
+    named={},
+)
+BUILDKIT = Pinned(
+    folder=GO_MODULE.with_name("gomodule-buildkit"),
+    title="BuildKit",
+    package="github.com/moby/buildkit",
+    named={},
+)
+"""The programs `buildkitd` and `buildctl`."""
+
+USER, PASSWORD = "builder", "word"
+_HASHED = "$2b$04$SSSzGydKCxGJOhvNLwg00.kQeLT7IhDxXSaVpPiScZpJQcOyUS3kq"
+_READY_SECONDS = 60.0
+_STOP_SECONDS = 20.0
+_PAUSE_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A program that is to serve. `ready` is what it prints once it does."""
+
+    name: str
+    command: Sequence[str | Path]
+    folder: Path
+    ready: str
+
+
+@contextmanager
+def registry(
+    address: str,
+    folder: Path,
+    *,
+    entering: Sequence[str] = (),
+    is_open: bool = False,
+    progress: ProgressReporter | None = None,
+) -> Iterator[None]:
+    """A registry at this address, without TLS. It asks for `USER` and `PASSWORD` unless it is open.
+
+    Raises: ConfigError if it cannot be built; ProcessError if it does not start.
+    """
+    program = build(progress or Silent(), REGISTRY) / "registry"
+    folder.mkdir(parents=True, exist_ok=True)
+    settings = {
+        "version": 0.1,
+        "storage": {"filesystem": {"rootdirectory": str(folder / "data")}},
+        "http": {"addr": address},
+    }
+    if not is_open:
+        users = folder / "users"
+        users.write_text(f"{USER}:{_HASHED}\n")
+        settings["auth"] = {"htpasswd": {"realm": "tests", "path": str(users)}}
+    file = folder / "registry.yaml"
+    file.write_text(json.dumps(settings))
+    with _running(Server("registry", [*entering, program, "serve", file], folder, "listening on")):
+        yield
+
+
+@contextmanager
+def build_daemon(
+    address: str,
+    folder: Path,
+    *,
+    entering: Sequence[str] = (),
+    registries: Sequence[str] = (),
+    progress: ProgressReporter | None = None,
+) -> Iterator[None]:
+    """BuildKit's daemon at this address. It speaks no TLS with `registries`. Needs root, and runc.
+
+    Raises: ConfigError if it cannot be built; ProcessError if it does not start.
+    """
+    program = build(progress or Silent(), BUILDKIT) / "buildkitd"
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "buildkitd.toml"
+    file.write_text("".join(f'[registry."{each}"]\nhttp = true\n' for each in registries))
+    arguments = [
+        f"--addr=tcp://{address}",
+        f"--config={file}",
+        f"--root={folder / 'data'}",
+        "--containerd-worker=false",
+        "--oci-worker-snapshotter=overlayfs",
+    ]
+    with _running(Server("buildkitd", [*entering, program, *arguments], folder, "running server")):
+        yield
+
+
+@contextmanager
+def _running(server: Server) -> Iterator[None]:
+    log = server.folder / f"{server.name}.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(  # noqa: S603  # a program that we built
+            server.command, env={"PATH": PATH}, stdout=output, stderr=output
+        )
+    try:
+        _await_start(process, log, server)
+        yield
+    finally:
+        process.terminate()
+        process.wait(_STOP_SECONDS)
+
+
+def _await_start(process: subprocess.Popen[bytes], log: Path, server: Server) -> None:
+    deadline = time.monotonic() + _READY_SECONDS
+    while server.ready not in (text := log.read_text(errors="replace")):
+        if process.poll() is not None:
+            raise ProcessError(f"{server.name} ended: {text[-2000:]}")
+        if time.monotonic() > deadline:
+            raise ProcessError(f"{server.name}: not ready after {_READY_SECONDS:.0f} s; log: {log}")
+        time.sleep(_PAUSE_SECONDS)

@@ -1,0 +1,98 @@
+"""What builds need in the cluster: a registry, BuildKit, an archive to fetch, and images to start from."""
+
+import base64
+import io
+import sys
+import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from cluster.world import PODS, World
+from devcluster.build import build
+from devcluster.image_services import BUILDKIT, PASSWORD, USER, build_daemon, registry
+from devcluster.network_namespace import NODE_ADDRESS
+from devcluster.node_images import architecture, program_image
+from devcluster.oci import Settings, write_image
+from devcluster.progress import Lines
+from devcluster.root_file_system import base_layer
+from e2e.cluster import RealCluster
+from kube_runtime.kind import Kind
+
+ARCHIVE = Path(__file__).parent / "archive"
+REGISTRY_OF_NODES = "localhost:5000"
+"""Under this name the container runtime pulls: with loopback addresses it speaks no TLS by default."""
+REGISTRY_OF_PODS = f"{NODE_ADDRESS}:5000"
+BUILDKIT_URL = f"tcp://{NODE_ADDRESS}:1234"
+BASE = "localhost/base:1"
+CONFIG_MAPS = Kind("", "v1", "ConfigMap", "configmaps")
+_PORT = 8000
+
+
+@dataclass(frozen=True, slots=True)
+class ImageServices:
+    """The images in the registry: `base` for builds to start from, `client` with BuildKit's client."""
+
+    base: str
+    client: str
+
+
+@contextmanager
+def image_services(cluster: RealCluster, folder: Path) -> Iterator[ImageServices]:
+    """A registry that asks for a login, and BuildKit's daemon, on the node; built if need be."""
+    progress, instance = Lines(sys.stderr), cluster.instance
+    client = build(progress, BUILDKIT) / "buildctl"
+    base = folder / "base.tar"
+    write_image(base, BASE, [base_layer(progress)], Settings(), architecture=architecture())
+    images = {
+        BASE: base,
+        "localhost/buildctl:1": program_image(
+            "localhost/buildctl:1", client, Settings(environment={"PATH": "/"})
+        ),
+    }
+    with (
+        registry(":5000", folder / "registry", entering=instance.entering, progress=progress),
+        build_daemon(
+            f"{NODE_ADDRESS}:1234",
+            folder / "buildkit",
+            entering=instance.entering,
+            registries=[REGISTRY_OF_PODS],
+            progress=progress,
+        ),
+    ):
+        for name, file in images.items():
+            instance.load_image(file)
+            target = name.replace("localhost", REGISTRY_OF_NODES)
+            instance.push_image(name, target, f"{USER}:{PASSWORD}")
+        yield ImageServices(f"{REGISTRY_OF_PODS}/base:1", f"{REGISTRY_OF_NODES}/buildctl:1")
+
+
+def offer_archive(world: World) -> str:
+    """The URL of the archive, on a server that answers in the world's namespace."""
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w:gz") as archive:
+        archive.add(ARCHIVE, arcname=".")
+    name = "archives"
+    data = {"chat.tar": base64.b64encode(content.getvalue()).decode()}
+    world.create(CONFIG_MAPS, {"metadata": {"name": name}, "binaryData": data})
+    container = {
+        "name": "server",
+        "image": BASE,
+        "imagePullPolicy": "Never",
+        "command": ["python3", "-m", "http.server", str(_PORT), "--directory=/archives"],
+        "readinessProbe": {"httpGet": {"path": "/chat.tar", "port": _PORT}, "periodSeconds": 1},
+        "volumeMounts": [{"name": name, "mountPath": "/archives"}],
+    }
+    volume = {"name": name, "configMap": {"name": name}}
+    spec = {"containers": [container], "volumes": [volume], "terminationGracePeriodSeconds": 0}
+    world.create(PODS, {"metadata": {"name": name}, "spec": spec})
+    ready = world.eventually(
+        PODS,
+        name,
+        lambda body: any(
+            each["type"] == "Ready" and each["status"] == "True"
+            for each in body["status"].get("conditions", ())
+        ),
+    )
+    return f"http://{ready['status']['podIP']}:{_PORT}/chat.tar"

@@ -4,6 +4,7 @@ import asyncio
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 from dynamoctl.cluster_options import Where
 from dynamoctl.completions import completion, served_model
@@ -100,7 +101,7 @@ async def _answer(
 async def _curl(name: str, where: Where, path: str, method: str, data: str | None) -> ExitCode:
     body = _body(data)
     bare, _, query = path.partition("?")
-    pairs = dict(each.partition("=")[::2] for each in query.split("&") if each)
+    pairs = dict(parse_qsl(query, keep_blank_values=True))
     async with place(name, where, GRAPHS) as at:
         frontend = await frontend_of(at)
         verb = method or ("POST" if body is not None else "GET")

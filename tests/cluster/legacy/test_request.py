@@ -53,7 +53,7 @@ def registry() -> Iterator[StandIn]:
             self.send_response(found.statuses.get(tag, 200 if tag in found.tags else 404))
             self.end_headers()
 
-        def log_message(self, *_: object) -> None:
+        def log_message(self, format: str, *_: object) -> None:  # noqa: A002 - as its base has it
             """Nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

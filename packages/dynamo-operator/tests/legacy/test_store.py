@@ -40,7 +40,7 @@ def serving(
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, *args: object) -> None:
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as its base has it
             """Say nothing."""
 
     server = HTTPServer(("127.0.0.1", 0), Handler)

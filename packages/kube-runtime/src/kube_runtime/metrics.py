@@ -4,13 +4,49 @@ Other modules do not depend on Prometheus: they get a `RuntimeMetrics` and call 
 fresh one has its own registry, so that two managers in one process (as in tests) stay separate.
 """
 
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import Final, TypeAlias
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 
-from kube_runtime.callback_metrics import CallbackMetrics, Reading
 from kube_runtime.errors import ApiError, Unreachable
+
+Reading: TypeAlias = Callable[[], float]
+
+
+class CallbackMetrics(Collector):
+    """One metric by one label, whose values are the sums of readings, taken at each scrape.
+
+    So counting costs nothing. Several readings may have one label: there are three watches of Secrets.
+    """
+
+    def __init__(
+        self, family: type[CounterMetricFamily] | type[GaugeMetricFamily], name: str, text: str
+    ) -> None:
+        self._family = family
+        self._name = name
+        self._text = text
+        self._label = "resource_type"
+        self._readings: dict[str, list[Reading]] = {}
+
+    def labelled(self, label: str) -> "CallbackMetrics":
+        """This metric, by another label than `resource_type`."""
+        self._label = label
+        return self
+
+    def add(self, value: str, reading: Reading) -> None:
+        """Add a reading to those of that label's value."""
+        self._readings.setdefault(value, []).append(reading)
+
+    def collect(self) -> Iterator[Metric]:
+        """The sums, now."""
+        found = self._family(self._name, self._text, labels=(self._label,))
+        for value, readings in self._readings.items():
+            found.add_metric((value,), sum(each() for each in readings))
+        yield found
+
 
 _RECONCILE_BUCKETS: Final = (
     *(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),

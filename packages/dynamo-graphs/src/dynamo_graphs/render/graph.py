@@ -1,13 +1,15 @@
 """The objects of a graph: ServiceAccounts, RBAC and PVCs, then what its provider runs it with."""
 
+import json
+
 from dynamo_graphs.api import names
-from dynamo_graphs.api.deployment_config import as_configured
+from dynamo_graphs.api.deployment_config import VARIABLE, as_configured, config_of
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.provider import is_on_grove
 from dynamo_graphs.api.revision import PLAIN, WorkerGeneration, first_generation
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.render.canonical import canonical
-from dynamo_graphs.render.deployment_config import with_port
+from dynamo_graphs.render.components.frontend import HTTP_PORT
 from dynamo_graphs.render.disruption import graph_disruption_budgets
 from dynamo_graphs.render.endpoint_picker import picker_objects
 from dynamo_graphs.render.grove import grove_model_objects, grove_objects
@@ -90,3 +92,15 @@ def component_object(
         account = {"serviceAccountName": names.PLANNER_SERVICE_ACCOUNT}
         spec["extraPodSpec"] = spec.get("extraPodSpec", {}) | account
     return {**wanted, "spec": with_port(spec, key)}
+
+
+def with_port(spec: Object, service: str) -> Object:
+    """A component's spec; with its port in its own entry of the variable, if a frontend has one."""
+    config = config_of(spec.get("envs", ()))
+    entry = config.get(service)
+    if spec.get("componentType") != "frontend" or not isinstance(entry, dict):
+        return spec
+    changed = {**config, service: {**entry, "port": HTTP_PORT}}
+    text = json.dumps(changed, sort_keys=True, separators=(",", ":"))
+    envs = [{**each, "value": text} if each["name"] == VARIABLE else each for each in spec["envs"]]
+    return {**spec, "envs": envs}

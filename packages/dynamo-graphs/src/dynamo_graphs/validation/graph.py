@@ -12,6 +12,7 @@ from dynamo_graphs.api.component import ComponentSpec, IngressSpec
 from dynamo_graphs.api.deployment_config import base_replicas
 from dynamo_graphs.api.framework import as_component
 from dynamo_graphs.api.graph import DynamoGraphDeployment, Restart
+from dynamo_graphs.api.grove_names import LEADER_SUFFIX, WORKER_SUFFIX, gang_names_of
 from dynamo_graphs.api.provider import is_on_grove
 from dynamo_graphs.api.roles import is_under_factor
 from dynamo_graphs.settings import RenderSettings
@@ -33,12 +34,16 @@ from dynamo_graphs.validation.component import host_problems, spec_problems
 from dynamo_graphs.validation.deployment_config import deployment_config_problems
 from dynamo_graphs.validation.endpoint_picker import graph_picker_problems
 from dynamo_graphs.validation.environment import environment_problems
-from dynamo_graphs.validation.grove import grove_problems
 from dynamo_graphs.validation.multinode import MAX_GROUPS
 from dynamo_graphs.validation.quantities import quantity_problems
 from dynamo_graphs.validation.shape import ENVIRONMENT, shape_problems
 from dynamo_graphs.validation.size import shared_size_problems
-from dynamo_graphs.validation.syntax import Suggestions, is_subdomain
+from dynamo_graphs.validation.syntax import (
+    Suggestions,
+    is_label_value,
+    is_subdomain,
+    not_a_label_value,
+)
 from kube_runtime.quantity import amount
 
 
@@ -216,3 +221,25 @@ def _default_ingress_problems(
     if is_default and (settings.ingress_class_name or settings.virtual_service_gateway):
         wanted = IngressSpec(host=graph.metadata.name, host_suffix=settings.ingress_host_suffix)
         yield from host_problems(wanted, f"{path}.ingress.host")
+
+
+def grove_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
+    """Problems of a graph because it is on Grove."""
+    queue = graph.metadata.annotations.get(labels.KAI_QUEUE, "").strip()
+    if not is_label_value(queue):
+        path = f"metadata.annotations[{labels.KAI_QUEUE}]"
+        yield Problem(path, not_a_label_value(queue))
+    yield from _clique_problems(graph)
+
+
+def _clique_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
+    """Services whose cliques would have one name, as `w` on several nodes and `w-ldr` have."""
+    users: dict[str, str] = {}
+    for key, name in sorted(gang_names_of(graph).services.items()):
+        multinode = graph.spec.services[key].multinode
+        is_spread = multinode is not None and multinode.node_count > 1
+        for suffix in (LEADER_SUFFIX, WORKER_SUFFIX) if is_spread else ("",):
+            user = users.setdefault(f"{name}{suffix}", key)
+            if user != key:
+                message = f'"{user}" and "{key}" would both create a clique "{name}{suffix}"'
+                yield Problem(f"spec.services.{key}", message, ProblemKind.DUPLICATE)

@@ -5,7 +5,7 @@ would otherwise show up two objects further down: names of containers, ports, pr
 what a Deployment cannot have.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dynamo_graphs.api import labels
@@ -14,10 +14,10 @@ from dynamo_graphs.api.roles import WORKER_TYPES
 from dynamo_graphs.validation import Problem, ProblemKind
 from dynamo_graphs.validation.environment import unique_environment_problems
 from dynamo_graphs.validation.probes import is_port_name, probe_problems
-from dynamo_graphs.validation.required import required_list_problems
 from dynamo_graphs.validation.syntax import is_dns_label, name_problems
 from dynamo_graphs.validation.volumes import containers_of
-from kube_runtime.kind import Fields
+from kube_runtime.crd.embedded import embedded
+from kube_runtime.kind import Fields, Object
 
 _PROBED_TYPES = WORKER_TYPES | {"frontend"}
 """Component types with default liveness and readiness probes, which a user's probe is laid over."""
@@ -138,3 +138,28 @@ def _unique_name_problems(pod: Fields, field: str, path: str) -> Iterator[Proble
         elif name in names:
             yield Problem(at, f'duplicate name "{name}"', ProblemKind.DUPLICATE)
         names.add(name)
+
+
+def required_list_problems(pod: Fields, path: str) -> Iterator[Problem]:
+    """One problem for each empty list of which Kubernetes wants at least one entry.
+
+    An empty list counts as not given when objects are rendered. Where the schema wants the list, the API
+    server would then miss a field that the user did write.
+    """
+    yield from _empty_list_problems(pod, embedded("ExtraPodSpec"), path)
+
+
+def _empty_list_problems(value: object, schema: Object, path: str) -> Iterator[Problem]:
+    if not schema:
+        return  # below a key of the user's own nothing is required, and such a key may be as long as it likes
+    if isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            yield from _empty_list_problems(item, schema.get("items", {}), f"{path}[{index}]")
+    if not isinstance(value, Mapping):
+        return
+    required, properties = schema.get("required", ()), schema.get("properties", {})
+    for name, inner in value.items():
+        at = f"{path}.{name}"
+        if name in required and isinstance(inner, list | tuple) and not inner:
+            yield Problem(at, "expected at least one entry", ProblemKind.REQUIRED)
+        yield from _empty_list_problems(inner, properties.get(name, {}), at)

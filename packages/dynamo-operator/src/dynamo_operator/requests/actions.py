@@ -69,7 +69,7 @@ class RequestActions:
         """Create the Job; results of an earlier one are deleted first, or they would pass for its own.
 
         Raises:
-            Hindered: it cannot be made.
+            ActionBlocked: it cannot be made.
             OperatorError: the API server could not be reached or failed.
         """
         if lacks := missing_settings(spec, self.settings):
@@ -147,7 +147,7 @@ class RequestActions:
         """Create the graph.
 
         Raises:
-            Hindered: it is refused.
+            ActionBlocked: it is refused.
             Conflict: there is one by now; the caller retries.
             OperatorError: the API server could not be reached or failed.
         """

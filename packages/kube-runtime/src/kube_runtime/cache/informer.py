@@ -146,3 +146,12 @@ class Informer(Generic[R]):
             retry_in_seconds=round(seconds, 2),
         )
         return seconds
+
+
+class PermittedInformer(Informer[R]):
+    """Counts as synced and empty while listing is forbidden."""
+
+    def _failed(self, error: OperatorError) -> float:
+        if isinstance(error, Forbidden):
+            self.synced.set()
+        return super()._failed(error)

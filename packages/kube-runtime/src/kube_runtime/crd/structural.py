@@ -11,12 +11,41 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 
 import msgspec
 
-from kube_runtime.crd.conditions import ConditionSchema
 from kube_runtime.crd.declare import Field, Rules, Transition, Transitions
 from kube_runtime.crd.embedded import embedded, int_or_string
 from kube_runtime.crd.int_or_string import IntOrText
 from kube_runtime.kind import Object
-from kube_runtime.types.meta import Condition
+from kube_runtime.types.meta import Condition, Struct
+
+TYPE_PATTERN = (
+    r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?"
+    r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$"
+)
+REASON_PATTERN = r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"
+
+
+# Read for its schema only: conditions are decoded as `kube_runtime.types.meta.Condition`. The lists of a
+# status are plain, not keyed by type, because that is how stored objects were written so far.
+class ConditionSchema(Struct):
+    """One statement about an object, and since when it holds."""
+
+    type: Annotated[
+        str, Field("What the statement is about.", max_length=316, pattern=TYPE_PATTERN)
+    ]
+    status: Annotated[Literal["True", "False", "Unknown"], Field("Whether it is so.")]
+    reason: Annotated[
+        str,
+        Field(
+            "Why, in one word for programs.", min_length=1, max_length=1024, pattern=REASON_PATTERN
+        ),
+    ]
+    message: Annotated[str, Field("Why, in words for people; may be empty.", max_length=32768)]
+    last_transition_time: Annotated[str, Field("When `status` last changed.", format="date-time")]
+    observed_generation: Annotated[
+        int | None,
+        Field("Generation of the spec that the statement is about.", minimum=0, format="int64"),
+    ] = None
+
 
 SHAPES: dict[type, type[msgspec.Struct]] = {Condition: ConditionSchema}
 """Structs of other layers, and the struct that declares their schema."""

@@ -25,7 +25,7 @@ class ClientShares:
         """Hold so much while the block runs.
 
         Raises:
-            NothingLeft: nothing was taken.
+            ShareExhausted: nothing was taken.
         """
         if amount and (amount > self.left or self._held[client] >= self.left):
             raise ShareExhausted

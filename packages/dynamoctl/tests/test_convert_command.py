@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from dynamo_graphs.files.yaml_reader import documents
-from dynamoctl.convert import convert_files
+from dynamoctl.convert import convert, convert_files
 from dynamoctl.convert_options import Choices
+from dynamoctl.manifests import manifests
 
 OLD = """\
 apiVersion: nvidia.com/v1alpha1
@@ -168,3 +169,13 @@ def test_what_the_operator_would_refuse_is_not_printed(
     broken = COMPONENT.rstrip() + config
     [problem] = refused(tmp_path, capsys, broken, NIM)
     assert problem.startswith("old.yaml:6:1: spec: what it becomes is invalid: ")
+
+
+def test_what_was_read_from_a_cluster_is_not_printed_back(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "old.yaml"
+    file.write_text(f"{OLD}---\n{NIM}---\n{CONFIGURATION}", encoding="utf-8")
+    assert convert(manifests([str(file)]), Choices(), prints_others=False) == 0
+    [graph] = documents("stdout", capsys.readouterr().out)
+    assert graph.value["kind"] == "DynamoGraphDeployment"

@@ -59,8 +59,8 @@ class _Known:
     graph: GraphConfig | None
 
 
-def convert(found: Sequence[Manifest], choices: Choices) -> ExitCode:
-    """Prints what the objects become, and on stderr one line for each remark. Others are printed as they are.
+def convert(found: Sequence[Manifest], choices: Choices, *, prints_others: bool = True) -> ExitCode:
+    """Prints what the objects become, and on stderr one line for each remark; others as they are, on demand.
 
     Nothing is printed on stdout when anything is wrong. With `--strict`, it is a problem if something of an
     object was dropped or guessed.
@@ -75,7 +75,7 @@ def convert(found: Sequence[Manifest], choices: Choices) -> ExitCode:
     for manifest in found:
         kind = _legacy_kind(manifest)
         if kind is None:
-            objects.append(manifest.value)
+            objects += [manifest.value] if prints_others else []
             continue
         if kind in _READ or _parent(manifest.value) in parents:
             continue
@@ -108,7 +108,7 @@ def convert_cluster(where: Where, choices: Choices) -> ExitCode:
     """
     import asyncio
 
-    return convert(asyncio.run(_of_cluster(where)), choices)
+    return convert(asyncio.run(_of_cluster(where)), choices, prints_others=False)
 
 
 async def _of_cluster(where: Where) -> list[Manifest]:

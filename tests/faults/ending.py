@@ -51,7 +51,7 @@ _HISTORY = frozenset(
     )
 )
 """The fields that describe how an object came to be as it is."""
-_PAST = (("Suspended", "False"),)
+_PAST = (("Suspended", "False"), ("ConfigurationWarning", "False"))
 """Conditions that do so, by type and status."""
 
 

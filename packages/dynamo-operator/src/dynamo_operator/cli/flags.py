@@ -17,7 +17,7 @@ from dynamo_graphs.settings import SettingField, fields
 from dynamo_operator.cli.configuration import DEVEL
 
 if TYPE_CHECKING:
-    from cyclopts.help import ColumnSpec, HelpEntry
+    from cyclopts.help import ColumnSpec, DefaultFormatter, HelpEntry
     from rich.console import Console, ConsoleOptions
 
 CONFIG = "config"
@@ -138,7 +138,7 @@ def _is_long_flag(word: str) -> bool:
     return word[:1] == "-" and word[1:2] != "-" and word[2:3] not in {"", "="}
 
 
-def _parameter(flag: Flag, formatter: object) -> inspect.Parameter:
+def _parameter(flag: Flag, formatter: "DefaultFormatter") -> inspect.Parameter:
     text = " ".join([flag.text, f"No effect: {flag.unused}." if flag.unused else ""]).strip()
     default = default_text(flag.field) if flag.field else ""
     group, order = _group(flag), [_GENERAL, *_GROUPS.values(), _NO_EFFECT]

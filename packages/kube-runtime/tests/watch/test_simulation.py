@@ -236,7 +236,9 @@ async def test_while_history_is_kept_one_list_is_enough(
 ) -> None:
     play = a_play(seed, delays, is_strict=False)
     await play.run(script)
-    assert 1 == play.world.server.lists(Gadget), play.witness.tale()
+    # Two streams in a row without a line are a deaf server, after which a list is the way back.
+    deaf = sum(act.what == "silence" for act in script) // 2
+    assert play.world.server.lists(Gadget) <= 1 + deaf, play.witness.tale()
 
 
 @simulated

@@ -21,13 +21,16 @@ _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _WORDS = r"token(?!s|iz)|secret|passw(?:or)?d|api[-_]?key"
 _MARKED = re.compile(
     rf"""(?ix)
-    (?P<head> \b(?:bearer|basic)\s+(?=\S{{8}})
-            | \b[\w.-]*(?:{_WORDS})[\w.-]*["']?\s*[=:]\s*["']?
+    (?P<head> \b(?:bearer|basic)\s{{1,8}}(?=\S{{8}})
+            | (?:{_WORDS})[\w.-]{{0,64}}["']?\s{{0,8}}[=:]\s{{0,8}}["']?
     )
     [^\s"',;]{{4,}}
     """
 )
-"""A value after a word that announces a secret: `Bearer …`, `HF_TOKEN=…`, `"password": "…"`."""
+"""A value after a word that announces a secret: `Bearer …`, `HF_TOKEN=…`, `"password": "…"`.
+
+Every repetition has a bound but the value's own, so that the time is linear in the text.
+"""
 
 _SHAPED = re.compile(
     r"\b(?:hf_[A-Za-z0-9]{16,}|sk-[A-Za-z0-9_-]{16,}|nvapi-[A-Za-z0-9_-]{16,}|gh[pousr]_[A-Za-z0-9]{20,}"

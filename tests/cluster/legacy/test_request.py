@@ -241,3 +241,9 @@ def test_a_deployment_runs_from_the_image_that_its_request_built(world: World) -
     world.eventually(DEPLOYMENT, "disagg", is_successful)
     (job,) = owned_jobs(world)
     assert "builder" == job["spec"]["template"]["spec"]["containers"][0]["name"]
+
+
+def test_a_request_over_the_size_limit_says_so(world: World) -> None:
+    world.create(REQUEST, request(buildArgs=[f"A={'x' * 300_000}"]))
+    world.eventually(REQUEST, NAME, says("DynamoNimAvailable", "False", "bytes"))
+    assert [] == world.list(JOB)

@@ -23,6 +23,8 @@ from kube_runtime.text import cut
 from kube_runtime.types.core import ContainerStatus, Terminated
 from kube_runtime.types.meta import Condition, condition
 
+NIM_AVAILABLE = "DynamoNimAvailable"
+"""The condition that sums a request up."""
 RETRY_SECONDS = 60.0
 """How soon a registry that gave no answer is asked again, unless it says when."""
 COMPRESSED = "zlib:"
@@ -105,7 +107,7 @@ class _Report:
         image = self.facts.image
         found = [
             self._condition("ImageBuilding", *building),
-            self._condition("DynamoNimAvailable", *available),
+            self._condition(NIM_AVAILABLE, *available),
         ]
         if exists is not None:
             text = image if exists else f"Image {image} is not exists"

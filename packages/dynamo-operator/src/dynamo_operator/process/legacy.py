@@ -10,6 +10,7 @@ from dynamo_legacy.api.deployment import DynamoDeployment
 from dynamo_legacy.api.nim import DynamoNim
 from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
 from dynamo_legacy.api.nim_request import DynamoNimRequest
+from dynamo_legacy.build.plan import NIM_AVAILABLE, Reason
 from dynamo_legacy.settings import read_legacy_settings
 from dynamo_legacy.status.conditions import AVAILABLE, READY, DeploymentReason, NimReason
 from dynamo_legacy.types import GraphConfigMap, ServicePodAccount
@@ -37,6 +38,7 @@ _EARLIER_OPERATOR = "banzaicloud.com/last-applied"
 _WORDS: dict[type[Resource], Words] = {
     DynamoDeployment: Words((READY,), DeploymentReason.UNDEFINED, DeploymentReason.UNDEFINED),
     DynamoNimDeployment: Words((AVAILABLE,), NimReason.RECONCILING, NimReason.RECONCILING),
+    DynamoNimRequest: Words((NIM_AVAILABLE,), Reason.VALIDATION_FAILED, Reason.VALIDATION_FAILED),
 }
 
 

@@ -21,6 +21,7 @@ from dynamo_legacy.build.image import (
 )
 from dynamo_legacy.build.job import Build, build_job
 from dynamo_legacy.build.plan import (
+    NIM_AVAILABLE,
     BuildFacts,
     BuildPlan,
     Next,
@@ -37,6 +38,7 @@ from dynamo_legacy.settings import LegacySettings
 from dynamo_legacy.types import GraphConfigMap
 from dynamo_operator.legacy.request.probe import RegistryProbe
 from dynamo_operator.legacy.request.read import RequestSnapshot, pod_watch, read_request
+from dynamo_operator.reconcile.preflight import load_for_reconcile
 from dynamo_operator.reconcile.report import Reporter
 from kube_runtime.apply.applier import Applier
 from kube_runtime.apply.ownership import (
@@ -50,7 +52,7 @@ from kube_runtime.apply.result import Applied, merge
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches
-from kube_runtime.controller.controller import DONE, Result
+from kube_runtime.controller.controller import Result
 from kube_runtime.kind import Key, Object
 from kube_runtime.types.meta import Resource
 
@@ -78,9 +80,15 @@ class ImageRequestController:
 
     async def reconcile(self, key: Key) -> Result:
         """Have the image of a request, and its DynamoNim; the status shows its progress."""
-        request = self.cache.get(DynamoNimRequest, key)
-        if request is None or request.metadata.deletion_timestamp:
-            return DONE  # owner references: the API server deletes the rest
+        request = await load_for_reconcile(
+            *(DynamoNimRequest, key),
+            cache=self.cache,
+            client=self.applier.client,
+            writer=self.writer,
+            recorder=self.reporter.recorder,
+        )
+        if isinstance(request, Result):
+            return request
         try:
             image = built_image(request, self.settings)
         except ValueError as error:
@@ -156,7 +164,7 @@ class ImageRequestController:
             text = "; ".join(each.message for each in applied.blocked)
             conditions = tuple(
                 with_fields(each, status="False", reason=Reason.BUILD_FAILED, message=text)
-                if each.type == "DynamoNimAvailable"
+                if each.type == NIM_AVAILABLE
                 else each
                 for each in conditions
             )

@@ -8,7 +8,11 @@ from pathlib import Path
 def program() -> str:
     """What a user types for `dynamoctl` in the folder where the command ran."""
     own = Path(sys.executable).with_name("dynamoctl")
-    if own.parent == Path(os.environ.get("VIRTUAL_ENV", ""), "bin") or not own.exists():
+    # `uv run`, as in `make demo`, activates an environment that the user's shell does not have.
+    is_active = "UV_RUN_RECURSION_DEPTH" not in os.environ
+    if (
+        is_active and own.parent == Path(os.environ.get("VIRTUAL_ENV", ""), "bin")
+    ) or not own.exists():
         return "dynamoctl"
     return os.path.relpath(own) if own.is_relative_to(Path.cwd()) else str(own)
 

@@ -1,6 +1,7 @@
 """Every image that an installation may pull, for clusters that reach no public registry."""
 
 from dynamo_graphs.settings import RenderSettings
+from dynamo_legacy.settings import LegacySettings
 
 OPERATOR = "dynamo-operator"
 NATS = "nats:2.14.9-alpine"
@@ -10,10 +11,12 @@ ETCD = "quay.io/coreos/etcd:v3.6.8"
 def images(version: str, registry: str = "") -> tuple[str, ...]:
     """The images of this version: the operator's, then those that only some graphs or values need.
 
-    Those are the debugger's and the servers beside. `registry`
+    Those are the debugger's, the servers beside and the builders of the older generation. `registry`
     takes the place of the registry in each of them, as the chart's `global.imageRegistry` does.
     """
-    found = (f"{OPERATOR}:{version}", RenderSettings().debugger_image, NATS, ETCD)
+    older = LegacySettings()
+    builders = (older.buildkit_image, older.buildkit_rootless_image)
+    found = (f"{OPERATOR}:{version}", RenderSettings().debugger_image, NATS, ETCD, *builders)
     return tuple(from_registry(each, registry) for each in found)
 
 

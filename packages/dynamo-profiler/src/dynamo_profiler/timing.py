@@ -5,7 +5,7 @@ of g GPUs that together compute F operations, read B and exchange N bytes per se
 
     F = g · peak · 0.48 (twice the peak for parameters of 8 bits)    B = g · bandwidth · 0.9
     N = link · 0.33 per GPU                                            fixed = L · 93 µs
-    x(n) = 4·L·n·d·(g-1)/g / N                                         two sums over all GPUs in each layer
+    x(n) = 8·L·n·d·(g-1)/g / N                                         two sums over all GPUs in each layer
     prefill of s tokens       t(s) = max(2·P·s / F, W / B) + 2·L·d·s² / (g · peak · 0.33) + x(s) + fixed
     first token                      t(s) + 8.7 ms
     decode of b answers at context c, a step  = (W' + b·c·K) / B + 2·P·b / F + x(b) + fixed

@@ -42,9 +42,9 @@ are those of a fit. Fits that leave one size of engine out show how well they pr
 | 2 GPUs | median 0.97 | median 1.04, from 0.89 to 1.29 |
 
 Another model or another type of GPU is a larger step than another number of GPUs. No table here shows the
-error of that step. Neither is a length outside of the measured ones safe: without the prompts of more than 5,000
-tokens the fit is off by 14 % at the median for these, without the shorter ones by 31 %. One measured point, the
-prompt of 6205 tokens on 8 GPUs, takes twice as long as its neighbors suggest.
+error of that step. Neither is a length outside of the measured ones safe: without the prompts of more than
+5,000 tokens the fit is off by 14 % at the median for these, without the shorter ones by 31 %. One measured
+point, the prompt of 6205 tokens on 8 GPUs, takes twice as long as its neighbors suggest.
 
 """
 

@@ -55,9 +55,14 @@ def test_a_list_is_watched(world: World, admin: Person) -> None:
 def test_the_events_of_a_graph_and_its_pods(world: World, admin: Person) -> None:
     world.create(GRAPH, graph(Frontend=service("frontend")))
     world.eventually(GRAPH, "chat", is_ready)
+
+    def listed() -> set[str]:
+        _, found = admin.json("events", "chat")
+        return {each["object"].partition("/")[0] for each in found}
+
+    world.until(lambda: {"Pod", "Deployment"} <= listed())
     code, found = admin.json("events", "chat")
-    kinds = {each["object"].partition("/")[0] for each in found}
-    assert (0, True) == (code, {"Pod", "Deployment"} <= kinds)
+    assert 0 == code
     assert sorted(each["lastSeen"] for each in found) == [each["lastSeen"] for each in found]
     code, text, _ = admin.run("events", "chat")
     assert (0, "LAST SEEN") == (code, text[:9])

@@ -57,9 +57,9 @@ def test_the_commands_work_on_the_graph_of_the_page(world: World, kubectl: Kubec
             and body["status"]["services"]["decode"]["replicas"] == 2
         ),
     )
-    # An Event is written after the decision that it tells of, and not by the worker that decided.
-    told = {"Scaled", "CreateDynamoGraphDeploymentScalingAdapter"}
-    world.until(lambda: told <= {reason for _, reason, _ in events(world)})
+    # Events are written after the decisions that they report, and not by the worker that decided.
+    expected = {"Scaled", "CreateDynamoGraphDeploymentScalingAdapter"}
+    world.until(lambda: expected <= {reason for _, reason, _ in events(world)})
 
 
 def test_the_api_server_takes_the_manifests(world: World, kubectl: Kubectl) -> None:

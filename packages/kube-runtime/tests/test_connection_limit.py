@@ -1,6 +1,9 @@
 """Connections have places, and those who say nothing lose theirs."""
 
 import asyncio
+import gc
+import socket
+import warnings
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
@@ -241,6 +244,23 @@ async def test_every_interface_may_be_meant() -> None:
     _, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.close()
     await gate.close()
+
+
+@pytest.mark.parametrize("turns", range(8))
+async def test_no_connection_is_lost_when_the_server_ends_in_the_moment_it_is_accepted(
+    turns: int,
+) -> None:
+    gate = ConnectionLimit(web.Application())
+    port = await gate.listen(("127.0.0.1", 0))
+    await asyncio.sleep(0.01)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        with socket.create_connection(("127.0.0.1", port)):
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            await gate.close()
+        gc.collect()
+    assert [] == [str(each.message) for each in seen]
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "no such host.invalid"])

@@ -201,14 +201,18 @@ class ConnectionLimit:
             place.cut()
 
     async def _accept(self, listener: socket.socket, context: ssl.SSLContext | None) -> NoReturn:
-        loop = asyncio.get_running_loop()
         while True:
+            # Not `loop.sock_accept`: cancelled in the moment after it accepted, it loses the connection.
+            await _readable(listener)
             try:
-                connection, address = await loop.sock_accept(listener)
+                connection, address = listener.accept()
+            except BlockingIOError:
+                continue  # the client has left
             except OSError as error:
                 _log.warning("accept failed", error=str(error))
                 await asyncio.sleep(_AGAIN_SECONDS)
                 continue
+            connection.settimeout(0)
             client = client_of(str(address[0]))
             if not self._has_place(client):
                 connection.close()
@@ -303,6 +307,16 @@ def _bugs_logger() -> logging.Logger:
     if not found.filters:
         found.addFilter(_BugsOnly())
     return found
+
+
+async def _readable(listener: socket.socket) -> None:
+    """Return when a connection waits there."""
+    loop, waiting = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(listener, waiting.set)
+    try:
+        await waiting.wait()
+    finally:
+        loop.remove_reader(listener)
 
 
 async def _listener(host: str | None, port: int) -> socket.socket:

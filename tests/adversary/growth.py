@@ -42,6 +42,14 @@ def is_steep(make: Callable[[int], Work], first: int) -> bool:
     return all(_slope(make, first) > STEEPEST for _ in range(_ATTEMPTS))
 
 
+def is_found_steep(make: Callable[[int], Work], first: int) -> bool:
+    """Whether `is_steep` finds steep work, for the tests that know that it is steep.
+
+    On a busy machine one of three slopes is now and then too low, but not ten times in a row.
+    """
+    return any(is_steep(make, first) for _ in range(10))
+
+
 def _slope(make: Callable[[int], Work], first: int) -> float:
     times = [seconds(make(first * factor), runs=3) for factor in (1, 2, 4)]
     whole = math.log(max(times[2], 1e-9) / max(times[0], 1e-9)) / math.log(4)

@@ -10,7 +10,7 @@ from functools import partial
 
 import pytest
 
-from adversary.growth import Work, is_steep, seconds
+from adversary.growth import Work, is_found_steep, is_steep, seconds
 from adversary.hostile_texts import hostile_texts, patterns
 
 PATTERNS = patterns()
@@ -48,7 +48,7 @@ def test_a_pattern_that_goes_back_and_forth_would_be_found() -> None:
 
         texts = hostile_texts(pattern, LETTERS)
         slow = (each for each in texts if seconds(partial(pattern.search, each)) >= SLOW_SECONDS)
-        assert any(is_steep(partial(longer, text=each), 600) for each in slow)
+        assert any(is_found_steep(partial(longer, text=each), 600) for each in slow)
 
 
 def test_work_that_grows_with_its_input_is_told_from_the_square_of_it() -> None:
@@ -58,5 +58,5 @@ def test_work_that_grows_with_its_input_is_told_from_the_square_of_it() -> None:
     def line(size: int) -> Work:
         return lambda: [1 for one in range(size * 400) if one < 0]
 
-    assert is_steep(square, 500)
+    assert is_found_steep(square, 500)
     assert not is_steep(line, 500)

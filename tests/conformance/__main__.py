@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from conformance.deviations import rows
-from conformance.modes import MODES
+from conformance.modes import EVERY_MODE
 from conformance.recordings import every_case
 from conformance.verdict import Result, Verdict, verdicts
 
@@ -16,29 +16,31 @@ from conformance.verdict import Result, Verdict, verdicts
 def main() -> int:
     """Play what is asked for, print the table, and return how many cases and rows are wrong."""
     arguments = argparse.ArgumentParser(prog="make conformance", description=__doc__)
-    arguments.add_argument("modes", nargs="*", default=[*MODES], help="modes to play; all of them")
+    modes = "modes to play, all by default; `legacy` is each that begins with it"
+    arguments.add_argument("modes", nargs="*", default=[*EVERY_MODE], help=modes)
     arguments.add_argument("--case", action="append", default=[], help="only this case")
     arguments.add_argument("--report", type=Path, help="write all, explained ones too")
     asked = arguments.parse_args()
     found: list[Verdict] = []
     results = "".join(f"{each:>26}" for each in Result)
-    print(f"{'mode':12}{'cases':>6}{results}{'s':>6}")
-    for name in asked.modes:
+    print(f"{'mode':16}{'cases':>6}{results}{'s':>6}")
+    played = [name for name in EVERY_MODE if {name, name.partition("-")[0]} & {*asked.modes}]
+    for name in played:
         began = time.monotonic()
         chosen = [each for each in every_case() if each.name in asked.case]
-        chosen = [each for each in chosen if each.recorded(MODES[name], 0)]
+        chosen = [each for each in chosen if each.recorded(EVERY_MODE[name], 0)]
         if asked.case and not chosen:
             continue
         with tempfile.TemporaryDirectory() as folder:
-            judged = [*verdicts(MODES[name], Path(folder), chosen).values()]
+            judged = [*verdicts(EVERY_MODE[name], Path(folder), chosen).values()]
         found += judged
         count = Counter(each.result for each in judged)
         counts = "".join(f"{count[each]:26}" for each in Result)
-        print(f"{name:12}{len(judged):6}{counts}{time.monotonic() - began:6.0f}", flush=True)
+        print(f"{name:16}{len(judged):6}{counts}{time.monotonic() - began:6.0f}", flush=True)
     print(*_lines(found, explained=False), sep="\n")
     if asked.report:
         asked.report.write_text("\n".join(_lines(found, explained=True)), encoding="utf-8")
-    is_whole = not asked.case and len(asked.modes) == len(MODES)
+    is_whole = not asked.case and len(played) == len(EVERY_MODE)
     wrong = sum(each.result is Result.DIFFERENT for each in found)
     return wrong + (_unused(found) if is_whole else 0)
 

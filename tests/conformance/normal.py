@@ -5,6 +5,7 @@ Both sides get the same treatment, and nothing else is left out.
 
 import json
 import re
+import shlex
 from collections.abc import Iterable
 from typing import Any
 
@@ -17,6 +18,9 @@ OURS = frozenset(
         "DynamoGraphDeploymentScalingAdapter",
         "DynamoModel",
         "DynamoGraphDeploymentRequest",
+        "DynamoDeployment",
+        "DynamoNimDeployment",
+        "DynamoNimRequest",
     )
 )
 """Kinds whose status the operator writes; other controllers write every other status."""
@@ -37,6 +41,7 @@ _BOOKKEEPING = (
     "nvidia.com/last-applied-",
     "nvidia.com/owner-generation",
     "nvidia.com/workload-provider",
+    "yatai.ai/bento-request-hash",
     "deployment.kubernetes.io/revision",
     "pv.kubernetes.io/",
 )
@@ -47,7 +52,7 @@ _EVERYWHERE = frozenset(("ConfigMap/kube-root-ca.crt", "ServiceAccount/default")
 def normal_objects(objects: Iterable[Object], given: Iterable[Object]) -> dict[str, Object]:
     """The objects by `Kind/name`, without those that every namespace has and those of the input."""
     inputs = {_id(each) for each in given if each.get("kind") in _GIVEN}
-    named = {_id(each): normal(each) for each in objects}
+    named = {_id(each): normal(each) for each in _with_plain_builds([*objects])}
     return {name: each for name, each in named.items() if name not in inputs | _EVERYWHERE}
 
 
@@ -55,8 +60,10 @@ def normal(body: Object) -> Object:
     """One object without identities, times and other people's status."""
     if body["kind"] == "Secret":
         return _secret(body)
-    if body["kind"] == "Job":
+    if body["kind"] in ("Job", "Deployment"):
         body = _without_uids(body)
+    if _is_build(body):
+        body = _without_shell(body)
     kept = {name: value for name, value in body.items() if name not in ("metadata", "status")}
     if body["kind"] in OURS and body.get("status"):
         kept["status"] = _without_times(body["status"])
@@ -116,11 +123,43 @@ def _endpoint(endpoint: Object) -> Object:
     return {key: value for key, value in endpoint.items() if key not in left_out} | said
 
 
-def _without_uids(job: Object) -> Object:
-    """A Job without its own uid and that of its owner, which are in labels and variables."""
-    owners = [each.get("uid") for each in job["metadata"].get("ownerReferences") or ()]
-    text = json.dumps(job)
-    for uid in filter(None, (job["metadata"].get("uid"), *owners)):
+def _with_plain_builds(objects: list[Object]) -> list[Object]:
+    """The objects with one name in place of the generated names of Jobs that build images."""
+    builds = [each["metadata"]["name"] for each in objects if _is_build(each)]
+    if not builds:
+        return objects
+    text = json.dumps(objects)
+    for name in builds:
+        text = text.replace(name, "<build>")
+    found: list[Object] = json.loads(text)
+    return found
+
+
+def _is_build(body: Object) -> bool:
+    labels = body["metadata"].get("labels") or {}
+    return body["kind"] == "Job" and "yatai.ai/is-bento-image-builder" in labels
+
+
+def _without_shell(job: Object) -> Object:
+    """A Job that builds an image, with the words that the builder runs; a shell ran them once."""
+    found: Object = json.loads(json.dumps(job))
+    (builder,) = found["spec"]["template"]["spec"]["containers"]
+    words = [*builder.pop("command"), *builder.pop("args")]
+    if words[:2] == ["sh", "-c"]:
+        line = words[2].removeprefix("sleep 15; ").removesuffix(" && exit 0 || exit 42")
+        words = shlex.split(line)
+    builder["args"] = words
+    return found
+
+
+def _without_uids(body: Object) -> Object:
+    """A Job or Deployment without its own uid and that of its owner, which are in labels and variables."""
+    owners = (each.get("uid") for each in body["metadata"].get("ownerReferences") or ())
+    uids = [*filter(None, (body["metadata"].get("uid"), *owners))]
+    if not uids:
+        return body
+    text = json.dumps(body)
+    for uid in uids:
         text = text.replace(uid, "<uid>")
     found: Object = json.loads(text)
     return found

@@ -17,27 +17,28 @@ from typing import TextIO
 
 import msgspec
 
-from cluster.models.launch import MODELS_PROGRAM, workers_at
 from cluster.operator_process import OFF, OperatorProcess
 from cluster.world import EVENTS, NAMESPACES, Refused, World
 from conformance.modes import MPI_SECRET, Mode
 from conformance.normal import event
+from conformance.outside import Outside, outside
 from conformance.recordings import Case
 from devcluster.instance import Instance
 from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.api.crd import custom_resource_definitions
+from dynamo_graphs.api.crd import custom_resource_definition, custom_resource_definitions
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.model import DynamoModel
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
+from dynamo_legacy.api.crd import RESOURCES as LEGACY_RESOURCES
 from kube_runtime.kind import Kind, Object
 from kube_runtime.types.apps import Deployment
+from kube_runtime.types.autoscaling import HorizontalPodAutoscaler
 from kube_runtime.types.batch import Job
 from kube_runtime.types.core import Service, ServiceAccount
 from kube_runtime.types.networking import Ingress
 from kube_runtime.types.rbac import Role, RoleBinding
 from offline.recorded import offline_differences
-from simulated.lora_fleet import Fleet
 
 _REQUEST = DynamoGraphDeploymentRequest.KIND.name
 QUOTAS = Kind("", "v1", "ResourceQuota", "resourcequotas")
@@ -72,11 +73,14 @@ OPTIONAL = {
 }
 """Those that it makes where they are installed."""
 
-_PLURALS = {each.name: each for each in COMPARED}
+LEGACY = (*(each.KIND for each in LEGACY_RESOURCES), HorizontalPodAutoscaler.KIND)
+"""Those that it makes of the older generation."""
+
+_PLURALS = {each.name: each for each in (*COMPARED, *LEGACY)}
 _ROOM = {"cpu": "100k", "memory": "1Pi", "pods": "10k", "nvidia.com/gpu": "10k"}
 """What each node has, so that every pod of every case finds a place."""
 
-_STORAGE_CLASSES = ("standard", "x")
+_STORAGE_CLASSES = ("fast", "standard", "x")
 _VOLUMES = 12
 """How many volumes there are of each class; there is no provisioner."""
 
@@ -107,11 +111,11 @@ def play(mode: Mode, cases: Sequence[Case], folder: Path) -> dict[Stage, Observe
         quiet = Quiet(log)
         worlds = {each.name: _namespace(everywhere, each) for each in cases}
         with (
-            Fleet().running() as fleet,
+            outside(mode, cases) as around,
             OperatorProcess(
                 *(instance.kubeconfig, folder / "operator.log", (*OFF, *mode.flags)),
-                program=MODELS_PROGRAM,
-                variables=workers_at(fleet),
+                program=around.program,
+                variables=around.variables,
             ) as operator,
         ):
             operator.ready()
@@ -120,8 +124,8 @@ def play(mode: Mode, cases: Sequence[Case], folder: Path) -> dict[Stage, Observe
                 now = [each for each in cases if stage < each.stages]
                 errors = {each.name: _played(worlds[each.name], each, stage) for each in now}
                 quiet.wait()
-                observed |= _collect(everywhere, mode, stage, errors)
-                for each in now:
+                observed |= _collect(everywhere, mode, stage, errors, around)
+                for each in now if not mode.is_legacy else ():  # render prints today's kinds
                     found = observed[each.name, stage]
                     found.offline = offline_differences(
                         *(worlds[each.name], mode, each, stage, found.objects, folder)
@@ -141,7 +145,9 @@ def _sound(operator: OperatorProcess) -> None:
 def cluster(mode: Mode, folder: Path) -> Iterator[tuple[Instance, World]]:
     """A control plane with what is installed in a mode, and all of it as its administrator sees it."""
     definitions = folder / "definitions.json"
-    body = {"apiVersion": "v1", "kind": "List", "items": custom_resource_definitions()}
+    older = LEGACY_RESOURCES if mode.is_legacy else ()
+    items = [*custom_resource_definitions(), *map(custom_resource_definition, older)]
+    body = {"apiVersion": "v1", "kind": "List", "items": items}
     definitions.write_bytes(msgspec.json.encode(body))
     instance = Instance(f"conformance-{mode.name}", folder)
     try:
@@ -228,13 +234,14 @@ def _apply(world: World, documents: Sequence[Object]) -> list[str]:
 
 
 def _collect(
-    everywhere: World, mode: Mode, stage: int, errors: dict[str, list[str]]
+    everywhere: World, mode: Mode, stage: int, errors: dict[str, list[str]], around: Outside
 ) -> dict[Stage, Observed]:
     found: dict[str, Observed] = defaultdict(Observed)
-    for kind in (*COMPARED, *(OPTIONAL[each] for each in mode.crds if each in OPTIONAL)):
+    kinds = (*COMPARED, *(LEGACY if mode.is_legacy else ()))
+    for kind in (*kinds, *(OPTIONAL[each] for each in mode.crds if each in OPTIONAL)):
         for each in everywhere.list(kind):
             full = {"apiVersion": kind.api_version, "kind": kind.name, **each}
-            found[each["metadata"]["namespace"]].objects.append(full)
+            found[each["metadata"]["namespace"]].objects.append(around.named(full))
     for each in everywhere.list(EVENTS):
         found[each["metadata"]["namespace"]].events.append(event(each))
     for name, said in errors.items():

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from conformance.modes import Mode
 from kube_runtime.kind import Object
 
 _FOLDER = Path(__file__).parent / "cases"
+_LEGACY_FOLDER = Path(__file__).parent / "legacy"
 
 _COMPONENTS_ONLY = ("manual-change-reverted", "manual-delete-recreated")
 """Cases whose steps touch a Deployment; they were never played with Grove."""
@@ -73,6 +75,45 @@ class Case:
         return _FOLDER / self.name
 
 
+@dataclass(frozen=True, slots=True)
+class LegacyCase(Case):
+    """An input of the older generation; it was recorded in one mode."""
+
+    @property
+    def tag(self) -> str:
+        """The tag that it runs or builds."""
+        return f"{self.name}:jh2o6dqzpsgfued4"
+
+    @property
+    def graph(self) -> str | None:
+        """The configuration in the archive of that tag; None if the store has no such archive."""
+        path = self._folder / "graph.yaml"
+        return path.read_text(encoding="utf-8") if path.exists() else None
+
+    @property
+    def image_exists(self) -> bool:
+        """Whether the registry has the image of that tag."""
+        exists: bool = self._said["imageExists"]
+        return exists
+
+    def recorded(self, mode: Mode, stage: int) -> Recorded | None:
+        """What the recorded operator made of it. None means: it was not tried in that mode."""
+        name = {"plain": "legacy"}.get(self._said["mode"], f"legacy-{self._said['mode']}")
+        if name != mode.name or stage:
+            return None
+        (body,) = documents(self._folder / "expected.yaml")
+        return Recorded(body["objects"], body["applyErrors"], body["events"])
+
+    @property
+    def _said(self) -> dict[str, Any]:
+        (found,) = documents(self._folder / "case.yaml")
+        return dict(found)
+
+    @property
+    def _folder(self) -> Path:
+        return _LEGACY_FOLDER / self.name
+
+
 def cases(mode: Mode) -> list[Case]:
     """The cases that were recorded in that mode."""
     return [each for each in every_case() if each.recorded(mode, 0)]
@@ -80,7 +121,10 @@ def cases(mode: Mode) -> list[Case]:
 
 def every_case() -> Iterator[Case]:
     """All cases, by name."""
-    return (Case(each.name) for each in sorted(_FOLDER.iterdir()))
+    return chain(
+        (Case(each.name) for each in sorted(_FOLDER.iterdir())),
+        (LegacyCase(each.name) for each in sorted(_LEGACY_FOLDER.iterdir())),
+    )
 
 
 @cache

@@ -9,7 +9,7 @@ from functools import cache
 
 import pytest
 
-from conformance.modes import MODES
+from conformance.modes import EVERY_MODE, LEGACY_MODES
 from conformance.recordings import Case, cases
 from conformance.verdict import Verdict, verdicts
 
@@ -27,6 +27,7 @@ PLAYED = {
     ),
     "grovekai": ("*",),
     "flagsgrove": ("*",),
+    **dict.fromkeys(LEGACY_MODES, ("*",)),
 }
 
 pytestmark = pytest.mark.cluster
@@ -36,7 +37,7 @@ def chosen(mode: str) -> list[Case]:
     """The cases of a mode that are played here."""
     return [
         each
-        for each in cases(MODES[mode])
+        for each in cases(EVERY_MODE[mode])
         if any(fnmatch(each.name, pattern) for pattern in PLAYED[mode])
     ]
 
@@ -47,29 +48,29 @@ def verdicts_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dic
 
     @cache
     def of(mode: str) -> dict[str, Verdict]:
-        return verdicts(MODES[mode], tmp_path_factory.mktemp(mode), chosen(mode))
+        return verdicts(EVERY_MODE[mode], tmp_path_factory.mktemp(mode), chosen(mode))
 
     return of
 
 
-each_case = pytest.mark.parametrize(
-    ("mode", "case"),
-    [
+def each_case(*modes: str) -> pytest.MarkDecorator:
+    """The cases that are played of these modes."""
+    named = [
         pytest.param(mode, each.name, id=f"{mode}-{each.name}")
-        for mode in PLAYED
+        for mode in modes
         for each in chosen(mode)
-    ],
-)
+    ]
+    return pytest.mark.parametrize(("mode", "case"), named)
 
 
-@each_case
+@each_case(*PLAYED)
 def test_a_case_ends_as_recorded(
     verdicts_of: Callable[[str], dict[str, Verdict]], mode: str, case: str
 ) -> None:
     assert [] == verdicts_of(mode)[case].unexplained
 
 
-@each_case
+@each_case(*(each for each in PLAYED if each not in LEGACY_MODES))
 def test_render_prints_what_was_applied(
     verdicts_of: Callable[[str], dict[str, Verdict]], mode: str, case: str
 ) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from conformance.deviations import LATER, rows
-from conformance.modes import MODES
+from conformance.modes import EVERY_MODE, MODES, Mode
 from conformance.play import Observed
-from conformance.recordings import Case, Recorded, cases, every_case
+from conformance.recordings import Case, LegacyCase, Recorded, cases, every_case
 from conformance.verdict import Result, Verdict, judge
 from kube_runtime.kind import Object
 
@@ -21,19 +21,24 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "deviations.md"
 WORKER = "Deployment/g-vllmdecodeworker"
 
 
-def recorded() -> Recorded:
-    found = CASE.recorded(NONE, 0)
+def recorded(mode: Mode = NONE, case: Case = CASE) -> Recorded:
+    found = case.recorded(mode, 0)
     assert found is not None
     return found
 
 
-def verdict(change: Callable[[dict[str, Object]], object] = lambda _: None) -> Verdict:
+def verdict(
+    change: Callable[[dict[str, Object]], object] = lambda _: None,
+    mode: Mode = NONE,
+    case: Case = CASE,
+) -> Verdict:
     """The verdict on an operator that does as recorded, but for a change."""
-    objects = copy.deepcopy(recorded().objects)
+    found = recorded(mode, case)
+    objects = copy.deepcopy(found.objects)
     named = {f"{each['kind']}/{each['metadata']['name']}": each for each in objects}
     change(named)
-    observed = Observed([*named.values()], [], recorded().events)
-    return judge(NONE, [CASE], {(CASE.name, 0): observed})[CASE.name]
+    observed = Observed([*named.values()], [], found.events)
+    return judge(mode, [case], {(case.name, 0): observed})[case.name]
 
 
 def main_container(objects: dict[str, Object]) -> Any:
@@ -55,9 +60,21 @@ def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
             yield below, value, key
 
 
-def test_no_field_can_change_unnoticed() -> None:
+ALLOWED = re.compile(
+    r".*\.annotations\.nvidia\.com/last-applied-.*"  # made in another way: S8
+    r"|Service\.spec\.clusterIPs?(\.0)?"  # chosen by the API server
+    r"|Job.*\.annotations\.yatai\.ai/bento-request-hash"  # made in another way: Y25
+)
+
+
+@pytest.mark.parametrize(
+    ("mode", "case"),
+    [("none", CASE), ("legacy", LegacyCase("nd-request-only"))],
+    ids=["none", "legacy"],
+)
+def test_no_field_can_change_unnoticed(mode: str, case: Case) -> None:
     unnoticed = set()
-    for index, body in enumerate(recorded().objects):
+    for index, body in enumerate(recorded(EVERY_MODE[mode], case).objects):
         for number, (path, _, _) in enumerate(leaves(body)):
 
             def spoil(objects: dict[str, Object], index: int = index, number: int = number) -> None:
@@ -65,13 +82,9 @@ def test_no_field_can_change_unnoticed() -> None:
                 _, holder, key = [*leaves(body)][number]
                 holder[key] = "spoilt"
 
-            if verdict(spoil).result is not Result.DIFFERENT:
+            if verdict(spoil, EVERY_MODE[mode], case).result is not Result.DIFFERENT:
                 unnoticed.add(f"{body['kind']}{path}")
-    allowed = re.compile(
-        r".*\.annotations\.nvidia\.com/last-applied-.*"  # made in another way: S8
-        r"|Service\.spec\.clusterIPs?(\.0)?"  # chosen by the API server
-    )
-    assert set() == {each for each in unnoticed if not allowed.fullmatch(each)}
+    assert set() == {each for each in unnoticed if not ALLOWED.fullmatch(each)}
 
 
 @pytest.mark.parametrize(
@@ -144,6 +157,6 @@ def test_every_row_has_an_entry_in_the_document() -> None:
 
 
 def test_every_case_belongs_to_a_mode() -> None:
-    played = {each.name for mode in MODES.values() for each in cases(mode)}
+    played = {each.name for mode in EVERY_MODE.values() for each in cases(mode)}
     here = {each.name for each in every_case()}
     assert here == played

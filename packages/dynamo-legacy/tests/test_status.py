@@ -10,7 +10,7 @@ from dynamo_legacy.api.deployment import DynamoDeployment
 from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
 from dynamo_legacy.api.nim_request import DynamoNimRequest
 from dynamo_legacy.status.deployment import deployment_status
-from dynamo_legacy.status.nim import imageless_status, nim_status
+from dynamo_legacy.status.nim import claimless_status, imageless_status, nim_status
 from kube_runtime.apply.result import Blocked, Obstacle
 from kube_runtime.kind import Object
 
@@ -35,6 +35,17 @@ def deployment(*conditions: Object) -> DynamoDeployment:
 
 def reported(status: Object) -> dict[str, tuple[str, str, str]]:
     return {each.type: (each.status, each.reason, each.message) for each in status["conditions"]}
+
+
+def test_a_component_without_its_claim_has_found_its_image() -> None:
+    found = reported(claimless_status(component(), None, "PersistentVolumeClaim data not found"))
+    assert found == {
+        "Available": (
+            *("False", "Reconciling"),
+            "Failed to reconcile DynamoNimDeployment: PersistentVolumeClaim data not found",
+        ),
+        "DynamoNimFound": ("True", "Reconciling", "DynamoNim found"),
+    }
 
 
 def test_all_components_are_ready() -> None:

@@ -1,9 +1,6 @@
 """DynamoNimRequests on the real control plane, with a registry of this test."""
 
-import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -24,6 +21,7 @@ from dynamo_legacy.names import nim_name
 from kube_runtime.kind import Object
 from kube_runtime.types.batch import Job
 from kube_runtime.types.core import PullSecret
+from simulated.image_store import ImageStore, image_store
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 
@@ -31,49 +29,21 @@ JOB, SECRET = Job.KIND, PullSecret.KIND
 NAME = nim_name(TAG)
 
 
-@dataclass
-class StandIn:
-    """A registry that knows some tags, and answers others with a status."""
-
-    host: str = ""
-    tags: set[str] = field(default_factory=set[str])
-    statuses: dict[str, int] = field(default_factory=dict[str, int])
-    asked: list[str] = field(default_factory=list[str])
-
-
 @pytest.fixture(scope="module")
-def registry() -> Iterator[StandIn]:
+def registry() -> Iterator[ImageStore]:
     """The administrator's registry."""
-    found = StandIn()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_HEAD(self) -> None:
-            tag = self.path.rpartition("/")[2]
-            found.asked.append(tag)
-            self.send_response(found.statuses.get(tag, 200 if tag in found.tags else 404))
-            self.end_headers()
-
-        def log_message(self, format: str, *_: object) -> None:  # noqa: A002 - as its base has it
-            """Nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    found.host = f"127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield found
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with image_store() as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
 def shared_operator(
-    operated: ControlPlane, registry: StandIn, tmp_path_factory: pytest.TempPathFactory
+    operated: ControlPlane, registry: ImageStore, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[OperatorProcess]:
     """An operator that builds."""
     log = tmp_path_factory.mktemp("operator") / "operator.log"
     variables = {
-        "DOCKER_REGISTRY_SERVER": f"{registry.host}/nvidian",
+        "DOCKER_REGISTRY_SERVER": f"{registry.address}/nvidian",
         "DOCKER_REGISTRY_USERNAME": "me",
         "DOCKER_REGISTRY_PASSWORD": "s3cret-of-the-registry",
         "BUILDKIT_URL": "tcp://buildkitd:1234",
@@ -120,12 +90,12 @@ def image_tag(world: World, tag: str) -> str:
     return f"yatai.{tag.replace(':', '.')}"
 
 
-def test_an_image_that_exists_is_not_built(world: World, registry: StandIn) -> None:
+def test_an_image_that_exists_is_not_built(world: World, registry: ImageStore) -> None:
     tag = "exists:1"
-    registry.tags.add(image_tag(world, tag))
+    registry.images.add(image_tag(world, tag))
     world.create(REQUEST, request(tag))
     found = world.eventually(REQUEST, nim_name(tag), says("DynamoNimAvailable", "True"))
-    image = f"{registry.host}/nvidian/yatai-bentos:yatai.exists.1"
+    image = f"{registry.address}/nvidian/yatai-bentos:yatai.exists.1"
     assert condition_of(found, "ImageExists") == ("True", "Succeeded", image)
     nim = world.get(NIM, nim_name(tag))
     assert nim is not None
@@ -202,7 +172,7 @@ def test_without_an_archive_the_condition_names_the_ways_to_one(world: World) ->
 
 @pytest.mark.parametrize(("status", "text"), [(500, "status 500"), (429, "too many requests")])
 def test_a_registry_that_does_not_answer_is_waited_for(
-    world: World, registry: StandIn, status: int, text: str
+    world: World, registry: ImageStore, status: int, text: str
 ) -> None:
     tag = f"busy:{status}"
     registry.statuses[image_tag(world, tag)] = status

@@ -27,13 +27,20 @@ _FAILED = "Failed to reconcile DynamoNimDeployment: "
 
 def stopped_status(nim: DynamoNimDeployment, problems: Iterable[str]) -> Object:
     """The status of a component whose spec cannot be carried out; its running pods stay."""
-    text = _FAILED + fitted(list(problems), MESSAGE_LIMIT - len(_FAILED))
-    return {"conditions": _conditions(nim, _available(nim, "False", NimReason.RECONCILING, text))}
+    return {"conditions": _conditions(nim, _failed(nim, problems))}
 
 
 def refusal(nim: DynamoNimDeployment, problems: tuple[Problem, ...]) -> Stop:
     """The end of a reconcile of a component whose spec has problems."""
     return refused(stopped_status(nim, map(str, problems)), problems)
+
+
+def claimless_status(
+    nim: DynamoNimDeployment, request: DynamoNimRequest | None, problem: str
+) -> Object:
+    """The status of a component that has its image, and not its PVC."""
+    reported = (_failed(nim, (problem,)), *_image_found(nim, request))
+    return {"conditions": _conditions(nim, *reported)}
 
 
 def imageless_status(nim: DynamoNimDeployment, request: DynamoNimRequest | None) -> Object:
@@ -71,20 +78,29 @@ def nim_status(
 ) -> Object:
     """The status after an apply. An object that could not be written makes the component unavailable."""
     if blocked:
-        text = _FAILED + fitted([each.message for each in blocked], MESSAGE_LIMIT - len(_FAILED))
-        available = _available(nim, "False", NimReason.RECONCILING, text)
+        available = _failed(nim, (each.message for each in blocked))
     elif readiness.is_ready:
         available = _available(nim, "True", NimReason.READY, readiness.message)
     else:
         texts = [readiness.message, *([diagnosis.message] if diagnosis.message else [])]
         text = fitted(texts, MESSAGE_LIMIT)
         available = _available(nim, "False", NimReason.NOT_READY, text)
-    reported = [available, _found(nim, NIM_FOUND, "True", "DynamoNim found")]
-    if request is not None:
-        reported.append(_found(nim, REQUEST_FOUND, "True", "DynamoNimRequest found"))
-    status: Object = {"conditions": _conditions(nim, *reported)}
+    reported = _conditions(nim, available, *_image_found(nim, request))
+    status: Object = {"conditions": reported}
     # The observed generation shows that nothing blocked that spec.
     return status if blocked else {**status, "observedGeneration": nim.metadata.generation}
+
+
+def _failed(nim: DynamoNimDeployment, problems: Iterable[str]) -> Condition:
+    text = _FAILED + fitted(list(problems), MESSAGE_LIMIT - len(_FAILED))
+    return _available(nim, "False", NimReason.RECONCILING, text)
+
+
+def _image_found(nim: DynamoNimDeployment, request: DynamoNimRequest | None) -> list[Condition]:
+    found = [_found(nim, NIM_FOUND, "True", "DynamoNim found")]
+    if request is not None:
+        found.append(_found(nim, REQUEST_FOUND, "True", "DynamoNimRequest found"))
+    return found
 
 
 def _available(nim: DynamoNimDeployment, status: str, reason: NimReason, text: str) -> Condition:

@@ -22,7 +22,13 @@ from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
 from dynamo_legacy.render import claims, nim_parts, nim_plan
 from dynamo_legacy.rules import component_rules
 from dynamo_legacy.settings import LegacySettings
-from dynamo_legacy.status.nim import imageless_status, nim_status, refusal, stopped_status
+from dynamo_legacy.status.nim import (
+    claimless_status,
+    imageless_status,
+    nim_status,
+    refusal,
+    stopped_status,
+)
 from dynamo_legacy.translate import as_component, claim_name
 from dynamo_operator.legacy.nim.read import NimInputs, nim_watches, read_nim
 from dynamo_operator.reconcile.exposure import component_exposure
@@ -145,4 +151,5 @@ def _without_claim(nim: DynamoNimDeployment, inputs: NimInputs) -> Stop | None:
     if wanted is None or wanted.create or inputs.has_claim:
         return None
     text = f"PersistentVolumeClaim {claim_name(nim)} not found (spec.pvc.create is not true)"
-    return Stop(stopped_status(nim, (text,)), "PersistentVolumeClaimMissing", [text])
+    status = claimless_status(nim, inputs.request, text)
+    return Stop(status, "PersistentVolumeClaimMissing", [text])

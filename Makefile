@@ -11,7 +11,7 @@ IMAGE ?= dynamo-operator
 SBOM ?= dist/sbom.cdx.json
 
 .DEFAULT_GOAL := help
-.PHONY: $(PARTS) e2e help demo test real fmt lint types unit cluster permitted crash long builds properties conformance golden crds docs charts bench image uv-hashes
+.PHONY: $(PARTS) e2e help demo test real fmt lint types unit cluster permitted crash long builds properties conformance golden crds docs site charts bench image uv-hashes
 
 help: ## List the recipes
 	@grep -E '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /  \1|/' | column -t -s '|'
@@ -107,6 +107,10 @@ crds: .venv/.synced ## Print the CustomResourceDefinitions
 docs: .venv/.synced ## Rewrite the generated reference pages
 	@for page in reference labels_page settings_page admission_page metrics_page log_page status_page charts chart_values permissions_page profiler_accuracy; do \
 		$(RUN) python tools/$$page.py || exit 1; done
+
+site: .venv/.synced ## Build the documentation site in dist/site; fails on a dead link or anchor
+	@NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build
+	@echo dist/site/index.html
 
 charts: docs ## Rewrite what is made from the charts; builds Helm
 	@$(RUN) python tools/install_manifests.py

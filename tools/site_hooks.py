@@ -1,0 +1,113 @@
+"""Hooks of mkdocs for `make site`: which files are on the site beside `docs/`, and where links lead.
+
+Pages link to files as they lie in the repository, which is right for those who read them there. On the site
+the examples, the READMEs of the packages and the guide for contributors are pages too. A link to any other
+file, such as a test, becomes plain text.
+"""
+
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+BESIDE = ("README.md", "CONTRIBUTING.md", "examples/README.md", "packages/*/README.md")
+MANIFESTS = "examples/**/*.yaml"
+LINK = re.compile(
+    r"(!?)\[((?:[^\]\[]|\[[^\]]*\])*)\]\((?!https?://|#|mailto:)([^)#\s]+)(#[^)\s]*)?\)"
+)
+FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
+
+
+def slug(text: str, separator: str) -> str:
+    """The anchor of a heading as GitHub makes it, so that a link holds in both places."""
+    return re.sub(r"[^\w\- ]", "", text.lower()).strip().replace(" ", separator)
+
+
+def generated() -> dict[str, str]:
+    """The pages that do not lie in `docs/`, by their path on the site."""
+    found = {
+        path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
+        for pattern in BESIDE
+        for path in ROOT.glob(pattern)
+    }
+    for path in ROOT.glob(MANIFESTS):
+        found[f"{path.relative_to(ROOT).as_posix()}.md"] = _manifest(path)
+    found["packages/README.md"] = _contents("Packages", ROOT.glob("packages/*/README.md"))
+    found["decisions/README.md"] = _contents("Decisions", (DOCS / "decisions").glob("*.md"))
+    return found
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Expand the folders of the navigation, which end with a slash."""
+    config.mdx_configs["toc"]["slugify"] = slug
+    pages = sorted(
+        {*generated(), *(each.relative_to(DOCS).as_posix() for each in DOCS.rglob("*.md"))}
+    )
+
+    def expanded(entry: Any) -> Any:
+        if isinstance(entry, list):
+            return [expanded(each) for each in entry]
+        if isinstance(entry, dict):
+            return {title: expanded(each) for title, each in entry.items()}
+        if not entry.endswith("/"):
+            return entry
+        inside = [each for each in pages if each.startswith(entry)]
+        return sorted(inside, key=lambda each: (each != f"{entry}README.md", each))
+
+    config.nav = expanded(config.nav)
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages that do not lie in `docs/`."""
+    for name, text in generated().items():
+        files.append(File.generated(config, name, content=text))
+    return files
+
+
+def on_page_markdown(
+    markdown: str,
+    page: Page,
+    config: MkDocsConfig,  # noqa: ARG001  # mkdocs passes it by name
+    files: Files,
+) -> str:
+    """The page, with links that lead to pages of the site."""
+    source = page.file.src_uri
+    folder = posixpath.dirname(f"docs/{source}" if (DOCS / source).exists() else source)
+
+    def led(found: re.Match[str]) -> str:
+        image, text, target, anchor = found[1], found[2], found[3], found[4] or ""
+        path = posixpath.normpath(posixpath.join(folder, target))
+        inside = path.removeprefix("docs/")
+        for name in (inside, f"{inside}.md", f"{inside}/README.md"):
+            if files.get_file_from_path(name):
+                here = posixpath.dirname(source) or "."
+                return f"{image}[{text}]({posixpath.relpath(name, here)}{anchor})"
+        return text if (ROOT / path).exists() else found[0]
+
+    parts = FENCE.split(markdown)
+    return "".join(each if each.startswith("```") else LINK.sub(led, each) for each in parts)
+
+
+def _contents(title: str, paths: Any) -> str:
+    heads = sorted((path, path.read_text(encoding="utf-8").partition("\n")[0]) for path in paths)
+    names = [(head.removeprefix("# "), path) for path, head in heads]
+    rows = [
+        f"- [{head}]({path.name if path.parent.name == 'decisions' else f'{path.parent.name}/README.md'})"
+        for head, path in names
+    ]
+    return f"# {title}\n\n" + "\n".join(rows) + "\n"
+
+
+def _manifest(path: Path) -> str:
+    """A page of one example: its leading comment as a text, then the file."""
+    text = path.read_text(encoding="utf-8")
+    comment = re.match(r"(?:#.*\n)*", text)
+    said = comment[0].replace("# ", "").replace("\n", " ") if comment else ""
+    return f"# {path.name}\n\n{said}\n\n```yaml\n{text}```\n"

@@ -5,11 +5,17 @@ from collections.abc import Iterator
 
 # Its plugin imports it at the end of every run, through pytest's compiler. Finalizers run then as well, and
 # one that prints a traceback in that moment makes Python 3.11 fail with a SystemError (cpython 106905).
-import hypothesis  # noqa: F401
+import hypothesis
 import pytest
 import structlog
 
 from stalls import Steps
+
+# Without limits of time: on a busy machine an example may take as long as it needs.
+hypothesis.settings.register_profile(
+    "patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("patient")
 
 _STEPS = Steps()
 _STEPS.watch()

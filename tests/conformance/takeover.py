@@ -15,6 +15,7 @@ from conformance.recordings import Case, Recorded
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.defaults import defaulted
 from dynamo_graphs.facts import Facts
+from dynamo_graphs.offline.expansion import expanded
 from dynamo_graphs.plan.adoption import Origin
 from dynamo_graphs.plan.templates import WORKLOADS, mapped, units, with_units
 from dynamo_graphs.settings import RenderSettings
@@ -25,7 +26,6 @@ from dynamo_graphs.types.volcano import PodGroup
 from dynamo_operator.cli.configuration import read_settings
 from dynamo_operator.cli.flags import canonical
 from dynamo_operator.reconcile.read import registries_only
-from dynamoctl.expansion import expanded
 from dynamoctl.installation.upgrade_preview import READ, Foreseen, foreseen
 from kube_runtime.apply.drift import content_of
 from kube_runtime.cache.cache import Cache

@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from dynamo_graphs.facts import Facts
+from dynamo_graphs.offline.expansion import expanded
 from dynamo_graphs.settings import RenderSettings
-from dynamoctl.expansion import expanded
 from golden_yaml import PlainDumper
 from kube_runtime.kind import Object
 

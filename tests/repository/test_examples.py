@@ -8,8 +8,8 @@ import yaml
 from lupa import LuaRuntime
 
 from dynamo_graphs.facts import Facts
+from dynamo_graphs.offline.expansion import expanded
 from dynamo_graphs.settings import RenderSettings
-from dynamoctl.expansion import expanded
 from dynamoctl.manifests import manifests
 from kube_runtime.kind import Object
 

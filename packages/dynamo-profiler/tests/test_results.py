@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from dynamo_graphs.api.profiling import MOCKED_RESULTS_FILE, RESULTS_FILE, STATUS_FILE
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.facts import Facts
+from dynamo_graphs.offline.expansion import expanded
 from dynamo_graphs.plan import request_output
 from dynamo_graphs.settings import RenderSettings
 from dynamo_profiler.refusal import Refusal
 from dynamo_profiler.run import Inputs
-from dynamoctl.expansion import expanded
 from dynamoctl.lint import findings_of
 from dynamoctl.manifests import manifests
 from kube_runtime.kind import Object

@@ -11,8 +11,8 @@ import pytest
 
 from dynamo_graphs.api.defaults import defaulted
 from dynamo_graphs.facts import Facts
+from dynamo_graphs.offline.expansion import expanded
 from dynamo_graphs.validation.schema import schema_problems
-from dynamoctl.expansion import expanded
 from reviews.asking import SETTINGS, verdict
 from reviews.mutation import mutated
 from reviews.rows import COMPONENT, GRAPH

@@ -1,44 +1,30 @@
 """The graphs that the profiler starts from when it is given none: one for each backend and mode.
 
-Also what it must know of a backend's command line. Source: the backends' own examples for Dynamo
-0.9.
+Also what it must know of a backend's command line.
 """
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from dynamo_graphs.api.component import GROUP, VERSION
+from dynamo_graphs.library.engines import ENGINES, Engine
 from dynamo_profiler.arguments import value_of, with_value
 from dynamo_profiler.refusal import Refusal
 from kube_runtime.kind import Object
 
 FRONTEND, PLANNER = "Frontend", "Planner"
 PREFILL, DECODE = "prefill", "decode"
-IMAGES = "nvcr.io/nvidia/ai-dynamo"
-RELEASE = "0.9.0"
 _OVERRIDES = "--override-engine-args"
 
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """One inference engine. `prefill` and `decode` are the flags of workers that do one half only."""
+    """One inference engine, and what the profiler changes and recognizes in its workers' arguments."""
 
-    name: str
-    image: str
-    folder: str
-    model_flags: tuple[str, ...]
+    engine: Engine
     with_gpus: Callable[[Sequence[str], int], list[str]]
-    common: tuple[str, ...] = ()
-    aggregated: tuple[str, ...] = ()
-    prefill: tuple[str, ...] = ()
-    decode: tuple[str, ...] = ()
-    prefill_marks: tuple[tuple[str, str], ...] = field(default=())
-
-    @property
-    def module(self) -> str:
-        """What Python runs."""
-        return f"dynamo.{self.name}"
+    prefill_marks: tuple[tuple[str, str], ...]
 
 
 def _tensor_parallel(flag: str, *others: str) -> Callable[[Sequence[str], int], list[str]]:
@@ -64,50 +50,22 @@ def _override(args: Sequence[str], gpus: int) -> list[str]:
     return with_value(args, _OVERRIDES, json.dumps({**overrides, "tensor_parallel_size": gpus}))
 
 
-def _engine_file(name: str) -> tuple[str, str]:
-    return "--extra-engine-args", f"./examples/backends/trtllm/engine_configs/qwen3/{name}.yaml"
-
-
-_SGLANG_APART = (
-    *("--disaggregation-transfer-backend", "nixl"),
-    *("--disaggregation-bootstrap-port", "12345", "--host", "0.0.0.0"),  # noqa: S104  in a pod
-)
 _MODE = "--disaggregation-mode"
 
 BACKENDS = {
-    each.name: each
+    each.engine.name: each
     for each in (
         Backend(
-            name="vllm",
-            image=f"{IMAGES}/vllm-runtime:{RELEASE}",
-            folder="/workspace/examples/backends/vllm",
-            model_flags=("--model",),
+            ENGINES["vllm"],
             with_gpus=_tensor_parallel("--tensor-parallel-size", "-tp"),
-            prefill=("--is-prefill-worker",),
             prefill_marks=(("--is-prefill-worker", ""), (_MODE, PREFILL)),
         ),
         Backend(
-            name="sglang",
-            image=f"{IMAGES}/sglang-runtime:{RELEASE}",
-            folder="/workspace/examples/backends/sglang",
-            model_flags=("--model-path", "--served-model-name"),
+            ENGINES["sglang"],
             with_gpus=_tensor_parallel("--tp", "--tp-size", "--tensor-parallel-size"),
-            common=("--page-size", "16"),
-            prefill=(_MODE, PREFILL, *_SGLANG_APART),
-            decode=(_MODE, DECODE, *_SGLANG_APART),
             prefill_marks=((_MODE, PREFILL),),
         ),
-        Backend(
-            name="trtllm",
-            image=f"{IMAGES}/tensorrtllm-runtime:{RELEASE}",
-            folder="/workspace",
-            model_flags=("--model-path", "--served-model-name"),
-            with_gpus=_override,
-            aggregated=_engine_file("agg"),
-            prefill=(*_engine_file(PREFILL), _MODE, PREFILL),
-            decode=(*_engine_file(DECODE), _MODE, DECODE),
-            prefill_marks=((_MODE, PREFILL),),
-        ),
+        Backend(ENGINES["trtllm"], with_gpus=_override, prefill_marks=((_MODE, PREFILL),)),
     )
 }
 
@@ -117,22 +75,17 @@ def base_graph(backend: Backend, name: str, image: str, *, is_disaggregated: boo
 
     An empty `image` means: that of the backend.
     """
-    image = image or backend.image
+    engine = backend.engine
+    image = image or engine.image
     services: Object = {FRONTEND: frontend_service(image)}
     roles = (
-        ((PREFILL, backend.prefill), (DECODE, backend.decode))
+        ((PREFILL, engine.prefill), (DECODE, engine.decode))
         if is_disaggregated
-        else (("", backend.aggregated),)
+        else (("", engine.aggregated),)
     )
     for role, flags in roles:
-        command = ("python3", "-m", backend.module)
-        worker = worker_service(
-            role,
-            image,
-            backend.folder,
-            command,
-            [*model_args(backend, ""), *backend.common, *flags],
-        )
+        args = [*engine.model_args(""), *engine.common, *flags]
+        worker = worker_service(role, image, engine.folder, engine.command, args)
         services[worker_name(role)] = worker
     return graph(name, services)
 
@@ -179,8 +132,3 @@ def worker_service(
             }
         },
     }
-
-
-def model_args(backend: Backend, model: str) -> list[str]:
-    """The flags that name the model."""
-    return [word for flag in backend.model_flags for word in (flag, model)]

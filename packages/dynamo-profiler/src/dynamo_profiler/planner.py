@@ -6,13 +6,12 @@ Flags are those of Dynamo 0.9.
 import json
 import re
 
+from dynamo_graphs.library.engines import ENGINES
 from dynamo_profiler.base import (
     DECODE,
     FRONTEND,
-    IMAGES,
     PLANNER,
     PREFILL,
-    RELEASE,
     Backend,
     frontend_service,
     graph,
@@ -74,7 +73,7 @@ def planner_service(wanted: Configuration, choice: Choice, image: str, backend: 
 
 def mocked_graph(name: str, wanted: Configuration, backend: Backend, choice: Choice) -> Object:
     """The chosen graph with engines that only keep the time of the curves, and need no GPU."""
-    image = wanted.image or backend.image
+    image = wanted.image or backend.engine.image
     services: Object = {FRONTEND: frontend_service(image)}
     is_apart = choice.mode is Mode.DISAGGREGATED
     for role, each in zip((PREFILL, DECODE) if is_apart else ("",), choice.roles, strict=True):
@@ -97,7 +96,7 @@ def mocked_graph(name: str, wanted: Configuration, backend: Backend, choice: Cho
 
 def default_planner_image() -> str:
     """Where a graph's frontend names no image."""
-    return f"{IMAGES}/vllm-runtime:{RELEASE}"
+    return ENGINES["vllm"].image
 
 
 def _options(section: Fields) -> Object:

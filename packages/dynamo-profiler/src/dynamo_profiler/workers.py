@@ -138,5 +138,5 @@ def _set_size(service: Object, role: Role) -> None:
 
 def _flags_of_model(args: list[str], backend: Backend) -> list[str]:
     """The flags that must name the model: those that are there, and the first in any case."""
-    first, *others = backend.model_flags
+    first, *others = backend.engine.model_flags
     return [first, *(each for each in others if value_of(args, each) is not None)]

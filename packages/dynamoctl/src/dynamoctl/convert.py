@@ -12,6 +12,7 @@ from dynamo_graphs.api.component import GROUP
 from dynamo_graphs.api.defaults import filled, whole_schema
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.files.yaml_writer import write_json, write_yaml
+from dynamo_graphs.offline.expansion import expanded
 from dynamo_graphs.settings import RenderSettings
 from dynamo_legacy.api.deployment import DynamoDeployment
 from dynamo_legacy.api.nim import DynamoNim, DynamoNimSpec
@@ -31,7 +32,6 @@ from dynamo_legacy.settings import read_legacy_settings
 from dynamo_operator.cli.configuration import text_of
 from dynamoctl.cluster_options import Where
 from dynamoctl.convert_options import Choices
-from dynamoctl.expansion import expanded
 from dynamoctl.installed import rendering_settings
 from dynamoctl.manifests import Manifest, manifests
 from kube_runtime.commandline.errors import ExitCode

@@ -29,9 +29,9 @@ from dynamo_graphs.status.readiness import (
 )
 from dynamo_graphs.status.reasons import ComponentReason, GraphReason
 from dynamo_graphs.status.scaling import ScalingReason
+from dynamo_graphs.status.services import Service, services
 from dynamo_graphs.status.shared_texts import NO_ACTION
 from dynamoctl.ages import age, ago, since
-from dynamoctl.services import Service, services
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import Condition, condition
 

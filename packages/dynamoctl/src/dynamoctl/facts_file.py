@@ -12,11 +12,11 @@ import msgspec
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.files.yaml_reader import Document, documents
+from dynamo_graphs.offline.expansion import Beside
 from dynamo_graphs.validation.schema import schema_problems
 from dynamo_graphs.validation.syntax import nearest
 from dynamo_operator.cli.configuration import text_of
 from dynamo_operator.reconcile.read import beside_components, registries_only
-from dynamoctl.expansion import Beside
 from kube_runtime.errors import ConfigError
 from kube_runtime.kind import Object
 from kube_runtime.types.core import PullSecret, ServiceAccount

@@ -7,9 +7,9 @@ from rich.text import Text
 
 from dynamo_graphs.api.pause import is_paused
 from dynamo_graphs.status.readiness import Stated, is_behind, is_ready, seen_generation
+from dynamo_graphs.status.services import Service, services
 from dynamoctl.ages import ago, since
 from dynamoctl.screen import table
-from dynamoctl.services import Service, services
 from kube_runtime.commandline.errors import visible
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import Condition

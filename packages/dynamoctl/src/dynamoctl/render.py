@@ -6,8 +6,8 @@ from pathlib import Path
 
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.files.yaml_writer import write_json, write_yaml
+from dynamo_graphs.offline.expansion import NOTHING, RENDERED, expanded, identity
 from dynamo_graphs.settings import RenderSettings
-from dynamoctl.expansion import NOTHING, RENDERED, expanded, identity
 from dynamoctl.facts_file import surroundings, with_facts_file
 from dynamoctl.installed import rendering_settings
 from dynamoctl.manifests import Manifest, manifests

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from dynamo_graphs.api import labels
 from dynamo_graphs.facts import Facts
+from dynamo_graphs.offline.expansion import expanded
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.types.grove import PodCliqueSet
 from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
-from dynamoctl.expansion import expanded
 from kube_runtime.kind import Fields, Object
 from kube_runtime.types.apps import Deployment
 

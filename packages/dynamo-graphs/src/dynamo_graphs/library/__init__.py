@@ -1,1 +1,1 @@
-"""Graphs as Python objects: built, checked, drawn, rendered, read and written; exported by `dynamo_graphs`."""
+"""Graphs as Python objects: built, checked, drawn, rendered, read, written. `dynamo_graphs` exports them."""

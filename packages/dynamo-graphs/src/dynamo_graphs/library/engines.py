@@ -4,7 +4,6 @@ The builders of graphs and the profiler's base graphs share it. Source: the back
 Dynamo 0.9, which are also in `examples/`.
 """
 
-import json
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -106,7 +105,7 @@ def worker_args(engine: Engine, model: str, role: Role, *, gpus: int, nodes: int
         case "sglang":
             args += (engine.tensor_parallel, str(gpus * nodes))
         case _ if gpus * nodes > 1 and role:  # the file of the role sets a size of its own
-            args += ("--override-engine-args", json.dumps({"tensor_parallel_size": gpus * nodes}))
+            args += ("--override-engine-args", f'{{"tensor_parallel_size": {gpus * nodes}}}')
         case _ if gpus * nodes > 1:  # the file is for one GPU
             return [*args, engine.tensor_parallel, str(gpus * nodes)]
     return [*args, *flags]

@@ -1,0 +1,156 @@
+"""A graph as SVG: a box for each service, with its model, its GPUs and its state.
+
+Everything in it that users wrote is escaped, and cut at the width of a box.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import pairwise
+
+from dynamo_graphs.api.component import ComponentSpec
+from dynamo_graphs.api.devices import gpus
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.roles import is_worker
+from dynamo_graphs.status.readiness import is_ready
+from dynamo_graphs.status.services import Service, services
+
+_WIDTH, _HEIGHT, _GAP, _LEFT, _TOP = 230, 74, 18, 20, 52
+_COLUMNS = 3
+_LONGEST = 30
+"""Characters of a line in a box."""
+
+_READY, _LATE, _UNKNOWN = "#2e7d32", "#c62828", "#757575"
+_STYLE = "".join(
+    f".dynamo-graph {rule}"  # of this drawing only: in a notebook it is a part of the page
+    for rule in (
+        "text{font-family:system-ui,sans-serif;font-size:12px;fill:#1b1b1b}",
+        "text.t{font-weight:600;font-size:13px}",
+        "text.q{fill:#555}",
+        "rect{fill:#f5f7fa;stroke:#90a4ae}",
+        "rect.b{fill:#fff;stroke:none}",
+        "path{fill:none;stroke:#90a4ae}",
+    )
+)
+_MODEL_FLAGS = ("--model", "--model-path", "--served-model-name")
+
+
+@dataclass(frozen=True, slots=True)
+class _Box:
+    """One service and where it is drawn."""
+
+    service: Service
+    spec: ComponentSpec
+    column: int
+    row: int
+
+    @property
+    def left(self) -> int:
+        return _LEFT + self.column * (_WIDTH + 3 * _GAP)
+
+    @property
+    def top(self) -> int:
+        return _TOP + self.row * (_HEIGHT + _GAP)
+
+
+def graph_svg(graph: DynamoGraphDeployment) -> str:
+    """The drawing of a graph; of its state only what the status says about the newest spec."""
+    boxes = _boxes(graph)
+    rows = max((each.row for each in boxes), default=0) + 1
+    columns = max((each.column for each in boxes), default=0) + 1
+    width = 2 * _LEFT + columns * _WIDTH + (columns - 1) * 3 * _GAP
+    height = _TOP + rows * (_HEIGHT + _GAP)
+    title = f"{graph.metadata.name}: {_summary(graph, boxes)}"
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="dynamo-graph" role="img" width="{width}"'
+    )
+    parts = [
+        f'{head} height="{height}" viewBox="0 0 {width} {height}">',
+        f"<title>{_text(title, len(title))}</title><style>{_STYLE}</style>",
+        f'<rect class="b" width="{width}" height="{height}"/>',
+        f'<text class="t" x="{_LEFT}" y="30">{_text(title, 4 * _LONGEST)}</text>',
+        *_lines(boxes),
+        *(part for each in boxes for part in _drawn(each, has_status=_has_status(graph))),
+        "</svg>",
+    ]
+    return "\n".join(parts)
+
+
+def _boxes(graph: DynamoGraphDeployment) -> Sequence[_Box]:
+    rows = [0] * _COLUMNS
+    boxes = []
+    for service in services(graph):
+        spec = graph.spec.services[service.name]
+        column = 0 if spec.component_type == "frontend" else 2 if is_worker(spec) else 1
+        boxes.append(_Box(service, spec, column, rows[column]))
+        rows[column] += 1
+    used = [column for column in range(_COLUMNS) if rows[column]]
+    return [_Box(each.service, each.spec, used.index(each.column), each.row) for each in boxes]
+
+
+def _lines(boxes: Sequence[_Box]) -> Iterator[str]:
+    """Requests go from frontends to workers."""
+    for start in boxes:
+        for end in boxes:
+            if start.spec.component_type == "frontend" and is_worker(end.spec):
+                x, y = start.left + _WIDTH, start.top + _HEIGHT // 2
+                to = end.top + _HEIGHT // 2
+                middle = (x + end.left) // 2
+                yield f'<path d="M{x} {y}C{middle} {y} {middle} {to} {end.left} {to}"/>'
+
+
+def _drawn(box: _Box, *, has_status: bool) -> Iterator[str]:
+    service, spec = box.service, box.spec
+    role = spec.sub_component_type or spec.component_type or "component"
+    x, y = box.left, box.top
+    state, colour = _state(service, has_status=has_status)
+    yield f'<rect x="{x}" y="{y}" width="{_WIDTH}" height="{_HEIGHT}" rx="6"/>'
+    yield f'<text class="t" x="{x + 12}" y="{y + 20}">{_text(service.name)}</text>'
+    yield f'<text class="q" x="{x + 12}" y="{y + 38}">{_text(_model(spec) or role)}</text>'
+    yield f'<circle cx="{x + 16}" cy="{y + 54}" r="4" fill="{colour}"/>'
+    yield f'<text x="{x + 26}" y="{y + 58}">{_text(f"{state}{_devices(service, spec)}")}</text>'
+
+
+def _state(service: Service, *, has_status: bool) -> tuple[str, str]:
+    if not has_status:
+        return f"{_counted(service.wanted, 'replica')}", _UNKNOWN
+    ready = service.ready_of_newest
+    return f"{ready}/{service.wanted} ready", _READY if ready >= service.wanted else _LATE
+
+
+def _devices(service: Service, spec: ComponentSpec) -> str:
+    total = gpus(spec) * spec.nodes * service.wanted
+    nodes = f", {spec.nodes} nodes" if spec.nodes > 1 else ""
+    return f" · {total} GPU{'' if total == 1 else 's'}{nodes}" if total else ""
+
+
+def _model(spec: ComponentSpec) -> str:
+    """The model of a worker: its reference, else what its flags say."""
+    if spec.model_ref is not None:
+        return spec.model_ref.name
+    main = (spec.extra_pod_spec or {}).get("mainContainer")
+    args = main.get("args") if isinstance(main, dict) else None
+    words = [each for each in args if isinstance(each, str)] if isinstance(args, list) else []
+    pairs = pairwise(words)
+    return next((value for flag, value in pairs if flag in _MODEL_FLAGS), "")
+
+
+def _summary(graph: DynamoGraphDeployment, boxes: Sequence[_Box]) -> str:
+    total = sum(gpus(each.spec) * each.spec.nodes * each.service.wanted for each in boxes)
+    counts = f"{_counted(len(boxes), 'service')}, {_counted(total, 'GPU')}"
+    if not _has_status(graph):
+        return counts
+    return f"{counts}, {'ready' if is_ready(graph) else 'not ready'}"
+
+
+def _has_status(graph: DynamoGraphDeployment) -> bool:
+    return bool(graph.status.conditions)
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _text(text: str, most: int = _LONGEST) -> str:
+    shown = text if len(text) <= most else f"{text[: most - 1]}…"
+    return escape("".join(each if each.isprintable() else "�" for each in shown))

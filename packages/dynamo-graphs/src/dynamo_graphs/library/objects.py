@@ -1,0 +1,287 @@
+"""What all kinds have in common as Python objects: the document, its problems, YAML, and what becomes of it.
+
+An object is its document, so a field that we do not know survives; it never changes, and each edit returns
+a new one.
+"""
+
+from collections.abc import Iterable, Mapping
+from io import StringIO
+from typing import TYPE_CHECKING, ClassVar, TypeVar
+
+import msgspec
+
+from dynamo_graphs.validation import Problem, ProblemKind, lines
+from kube_runtime.errors import ConfigError
+from kube_runtime.kind import Object
+from kube_runtime.types.meta import Metadata, R, Resource
+
+if TYPE_CHECKING:
+    from dynamo_graphs.facts import Facts
+    from dynamo_graphs.settings import RenderSettings
+
+A = TypeVar("A", bound="ApiObject")
+
+
+class InvalidObject(ValueError):
+    """An object that the operator would refuse. The message has a line for each of its `problems`."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__(lines(self.problems))
+
+
+class ApiObject:
+    """An object of one of our kinds. It never changes: what edits it returns a new object."""
+
+    TYPE: ClassVar[type[Resource]]
+    """Its kind, with all fields of it."""
+
+    _document: Object
+    _source: tuple[str, Object] | None
+    """The YAML text that it was read from, and what that says."""
+
+    @classmethod
+    def from_dict(cls: type[A], document: Mapping[str, object]) -> A:
+        """The object of a document, as `kubectl get -o json` has it. Its problems are not looked for.
+
+        Raises:
+            InvalidObject: it is an object of another kind, or not JSON.
+        """
+        return cls._made(plain(dict(document), ""))
+
+    @classmethod
+    def from_yaml(cls: type[A], text: str) -> A:
+        """The object of a YAML or JSON text; `to_yaml` keeps its comments. Its problems are not looked for.
+
+        Raises:
+            InvalidObject: the text is unreadable, or has not just one object of the kind.
+        """
+        from dynamo_graphs.files.yaml_reader import documents
+
+        try:
+            found = [each.value for each in documents("text", text.removeprefix("\ufeff"))]
+        except ExceptionGroup as group:
+            raise InvalidObject(
+                Problem(each.source, each.message)
+                for each in group.exceptions
+                if isinstance(each, ConfigError)
+            ) from group
+        if len(found) != 1 or not isinstance(found[0], dict):
+            message = f"expected one object of kind {cls.TYPE.KIND.name}, found {len(found)}"
+            raise InvalidObject([Problem("document", message)])
+        made = cls._made(found[0])
+        made._source = (text.removeprefix("\ufeff"), found[0])  # noqa: SLF001  of this class
+        return made
+
+    @classmethod
+    def _made(cls: type[A], document: Object) -> A:
+        kind = cls.TYPE.KIND
+        for field, wanted in (("apiVersion", kind.api_version), ("kind", kind.name)):
+            if document.get(field) != wanted:
+                message = f'expected "{wanted}", found "{document.get(field)}"'
+                raise InvalidObject([Problem(field, message, ProblemKind.NOT_SUPPORTED)])
+        made = cls.__new__(cls)
+        made._document, made._source = document, None  # noqa: SLF001  of this class
+        return made
+
+    def _edited(self: A, document: Object, wrong: Iterable[Problem] = ()) -> A:
+        """The object after an edit, of which something may be `wrong` already.
+
+        Raises:
+            InvalidObject: with the problems that the edit adds.
+        """
+        before = set(self._step_problems(self._document))
+        misfits = tuple(wrong)
+        # Rules would report what follows from a value that could not be written.
+        found = (*misfits, *(_schema_problems if misfits else self._step_problems)(document))
+        if added := [each for each in found if each not in before]:
+            raise InvalidObject(added)
+        made = self._made(document)
+        made._source = self._source  # noqa: SLF001  of this class
+        return made
+
+    @classmethod
+    def _started(cls, name: str, namespace: str, spec: Object) -> Object:
+        metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
+        kind = cls.TYPE.KIND
+        return {
+            "apiVersion": kind.api_version,
+            "kind": kind.name,
+            "metadata": metadata,
+            "spec": spec,
+        }
+
+    def _start(self, document: Object) -> None:
+        """Set the document of a new object, unless it has problems.
+
+        Raises: InvalidObject.
+        """
+        if problems := self._step_problems(document):
+            raise InvalidObject(problems)
+        self._document, self._source = document, None
+
+    def to_dict(self) -> Object:
+        """The document, as a copy."""
+        copy: Object = msgspec.json.decode(msgspec.json.encode(self._document))
+        return copy
+
+    def to_yaml(self) -> str:
+        """The document as YAML. Text that it was read from keeps its order, and comments on unchanged lines.
+
+        Text with anchors or merge keys is rewritten, without comments, once something has changed.
+        """
+        from dynamo_graphs.files.yaml_editor import edited
+        from dynamo_graphs.files.yaml_writer import write_yaml
+
+        if self._source is not None:
+            text = edited(*self._source, self._document)
+            if text is not None:
+                return text
+        stream = StringIO()
+        write_yaml([self._document], stream)
+        return stream.getvalue().removeprefix("---\n")
+
+    @property
+    def name(self) -> str:
+        """`metadata.name`."""
+        return self.metadata.name
+
+    @property
+    def namespace(self) -> str:
+        """`metadata.namespace`; "" if it has none yet."""
+        return self.metadata.namespace
+
+    @property
+    def metadata(self) -> Metadata:
+        """The metadata as a struct."""
+        return msgspec.convert(self._part("metadata"), Metadata)
+
+    def problems(
+        self, settings: "RenderSettings | None" = None, facts: "Facts | None" = None
+    ) -> tuple[Problem, ...]:
+        """Everything for which the operator would refuse it, by path; () if there is nothing.
+
+        `settings` are those of the operator (default: `installed_settings()`), `facts` what the cluster has
+        (default: LeaderWorkerSet and Istio).
+        """
+        return self._expanded(settings, facts)[1]
+
+    def render(
+        self, settings: "RenderSettings | None" = None, facts: "Facts | None" = None
+    ) -> tuple[Object, ...]:
+        """The objects that the operator would apply for it, by its own code; () for a kind that has none.
+
+        An object without a namespace is rendered for `default`.
+
+        Raises:
+            InvalidObject: it has problems.
+        """
+        objects, problems = self._expanded(settings, facts)
+        if problems:
+            raise InvalidObject(problems)
+        return objects
+
+    def _part(self, field: str) -> Object:
+        """A copy of `metadata` or `spec`.
+
+        Raises:
+            InvalidObject: it is not an object.
+        """
+        found = self._document.get(field)
+        if found is None or isinstance(found, dict):
+            return dict(found or {})
+        raise InvalidObject([Problem(field, f"expected an object, found {type(found).__name__}")])
+
+    def _expanded(
+        self, settings: "RenderSettings | None", facts: "Facts | None"
+    ) -> tuple[tuple[Object, ...], tuple[Problem, ...]]:
+        from dynamo_graphs.library.circumstances import EVERYTHING_SERVED, installed_settings
+        from dynamo_graphs.offline.expansion import expanded
+
+        found = expanded(
+            self._placed(), facts or EVERYTHING_SERVED, settings or installed_settings()
+        )
+        return found.objects, found.problems
+
+    def _placed(self) -> Object:
+        """The document in a namespace."""
+        metadata = self._document.get("metadata")
+        if not isinstance(metadata, dict) or metadata.get("namespace"):
+            return self._document
+        return {**self._document, "metadata": {**metadata, "namespace": "default"}}
+
+    def _step_problems(self, document: Object) -> tuple[Problem, ...]:
+        """The problems of a document that may not be complete yet."""
+        return _schema_problems(document)
+
+    def _typed(self, type_: type[R]) -> R:
+        """The document as a struct, with the defaults of the API server.
+
+        Raises: InvalidObject.
+        """
+        from dynamo_graphs.api.defaults import defaulted
+
+        try:
+            return msgspec.convert(defaulted(self._document), type_)
+        except msgspec.ValidationError as error:
+            found = _schema_problems(self._document)
+            raise InvalidObject(found or [Problem("document", str(error))]) from error
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both are of one kind and have the same document."""
+        from dynamo_graphs.files.yaml_editor import is_same
+
+        if not isinstance(other, ApiObject) or type(self) is not type(other):
+            return False
+        return is_same(self._document, other._document)
+
+    __hash__ = None  # type: ignore[assignment]  # a document is compared by value, and may be large
+
+    def __repr__(self) -> str:
+        metadata = self._document.get("metadata")
+        name = metadata.get("name") if isinstance(metadata, dict) else None
+        return f"<{type(self).__name__} {name}>"
+
+
+def wire_fields(type_: type[msgspec.Struct], given: Mapping[str, object], path: str) -> Object:
+    """The fields as JSON under the names of the API; None stays and means: without the field.
+
+    Raises:
+        InvalidObject: there is no such field, or a value is not JSON.
+    """
+    known = {each.name: each.encode_name for each in msgspec.structs.fields(type_)}
+    found: Object = {}
+    for name, value in given.items():
+        if name not in known:
+            from dynamo_graphs.validation.syntax import nearest
+
+            hint = nearest(name, known)
+            message = f"unknown field{hint}"
+            raise InvalidObject([Problem(f"{path}.{name}", message, ProblemKind.UNKNOWN_FIELD)])
+        found[known[name]] = plain(value, f"{path}.{known[name]}")
+    return found
+
+
+def with_fields(target: Object, fields: Object) -> Object:
+    """A copy of the object with these fields; None takes a field away."""
+    return {key: value for key, value in {**target, **fields}.items() if value is not None}
+
+
+def _schema_problems(document: Object) -> tuple[Problem, ...]:
+    from dynamo_graphs.validation.schema import schema_problems
+
+    return schema_problems(document)
+
+
+def plain(value: object, path: str) -> Object:
+    """The value as JSON, as a copy.
+
+    Raises:
+        InvalidObject: it is not JSON.
+    """
+    try:
+        found: Object = msgspec.json.decode(msgspec.json.encode(value))
+    except (TypeError, ValueError, RecursionError, OverflowError) as error:
+        raise InvalidObject([Problem(path, f"expected JSON: {error}")]) from error
+    else:
+        return found

@@ -1,0 +1,238 @@
+"""The other kinds as Python objects: components, models, requests and scaling adapters."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypedDict, Unpack
+
+from dynamo_graphs.api.component import DynamoComponentDeployment, DynamoComponentDeploymentSpec
+from dynamo_graphs.api.model import DynamoModel
+from dynamo_graphs.api.request import (
+    DeploymentOverrides,
+    DynamoGraphDeploymentRequest,
+    DynamoGraphDeploymentRequestSpec,
+    ProfilingConfig,
+)
+from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
+from dynamo_graphs.library.fields import Backend, ComponentFields
+from dynamo_graphs.library.objects import ApiObject, wire_fields, with_fields
+from dynamo_graphs.validation import Problem
+from kube_runtime.kind import Object
+
+if TYPE_CHECKING:
+    from dynamo_graphs.facts import Facts
+    from dynamo_graphs.settings import RenderSettings
+
+
+class Component(ApiObject):
+    """A DynamoComponentDeployment: one component on its own. Graphs make theirs themselves."""
+
+    TYPE = DynamoComponentDeployment
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        namespace: str = "",
+        backend_framework: Backend | None = None,
+        **spec: Unpack[ComponentFields],
+    ) -> None:
+        """A component with these fields of its spec.
+
+        Raises: InvalidObject.
+        """
+        given = {**spec, "backend_framework": backend_framework}
+        fields = with_fields({}, wire_fields(DynamoComponentDeploymentSpec, given, "spec"))
+        self._start(self._started(name, namespace, fields))
+
+    @property
+    def typed(self) -> DynamoComponentDeployment:
+        """The whole component as structs.
+
+        Raises: InvalidObject, if a value has the wrong type.
+        """
+        return self._typed(DynamoComponentDeployment)
+
+
+class Model(ApiObject):
+    """A DynamoModel: a model on the pods that serve its base model."""
+
+    TYPE = DynamoModel
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        model_name: str,
+        base_model_name: str,
+        model_type: str = "base",
+        uri: str = "",
+        namespace: str = "",
+    ) -> None:
+        """A model. `uri` is where the weights of a LoRA are: `s3://…`, `hf://…` or `file:///…`.
+
+        Raises: InvalidObject.
+        """
+        spec: Object = {
+            "modelName": model_name,
+            "baseModelName": base_model_name,
+            "modelType": model_type,
+        }
+        if uri:
+            spec["source"] = {"uri": uri}
+        self._start(self._started(name, namespace, spec))
+
+    @classmethod
+    def lora(cls, name: str, *, model: str, base: str, uri: str, namespace: str = "") -> "Model":
+        """A LoRA that all workers of the base model load; requests ask for it as `model`.
+
+        Raises: InvalidObject.
+        """
+        return cls(
+            name,
+            model_name=model,
+            base_model_name=base,
+            model_type="lora",
+            uri=uri,
+            namespace=namespace,
+        )
+
+    @property
+    def typed(self) -> DynamoModel:
+        """The whole model as structs.
+
+        Raises: InvalidObject, if a value has the wrong type.
+        """
+        return self._typed(DynamoModel)
+
+    def _step_problems(self, document: Object) -> tuple[Problem, ...]:
+        from dynamo_graphs.validation.model import model_problems
+
+        return super()._step_problems(document) or model_problems(
+            self._made(document)._typed(DynamoModel)  # noqa: SLF001  of this class
+        )
+
+    def problems(
+        self,
+        settings: "RenderSettings | None" = None,  # noqa: ARG002  a model has no settings
+        facts: "Facts | None" = None,  # noqa: ARG002  nor facts
+    ) -> tuple[Problem, ...]:
+        """Everything for which the operator would refuse it, by path; () if there is nothing."""
+        return self._step_problems(self._document)
+
+
+class RequestFields(TypedDict, total=False):
+    """Fields of `DynamoGraphDeploymentRequestSpec` other than model and backend."""
+
+    profiling_config: ProfilingConfig
+    use_mocker: bool
+    enable_gpu_discovery: bool
+    auto_apply: bool
+    deployment_overrides: DeploymentOverrides | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latency:
+    """Targets for requests of this length: milliseconds to the first token, and between two tokens."""
+
+    first_token_ms: float
+    next_token_ms: float
+    input_tokens: int
+    output_tokens: int
+
+
+class Request(ApiObject):
+    """A DynamoGraphDeploymentRequest: asks the operator to find a graph that keeps latency targets."""
+
+    TYPE = DynamoGraphDeploymentRequest
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        model: str,
+        backend: Backend = "vllm",
+        namespace: str = "",
+        **spec: Unpack[RequestFields],
+    ) -> None:
+        """A request with these fields of its spec; `for_latency` takes the usual ones in a short form.
+
+        Raises: InvalidObject.
+        """
+        given = {"model": model, "backend": backend, **spec}
+        fields = with_fields({}, wire_fields(DynamoGraphDeploymentRequestSpec, given, "spec"))
+        self._start(self._started(name, namespace, fields))
+
+    @classmethod
+    def for_latency(
+        cls,
+        name: str,
+        *,
+        model: str,
+        profiler_image: str,
+        latency: Latency,
+        backend: Backend = "vllm",
+        namespace: str = "",
+        config: Mapping[str, object] | None = None,
+        **spec: Unpack[RequestFields],
+    ) -> "Request":
+        """A request for a graph that keeps this latency.
+
+        `config` are further sections of the profiler's configuration, such as `hardware`.
+
+        Raises: InvalidObject.
+        """
+        sla = {
+            "isl": latency.input_tokens,
+            "osl": latency.output_tokens,
+            "ttft": latency.first_token_ms,
+            "itl": latency.next_token_ms,
+        }
+        spec["profiling_config"] = ProfilingConfig(
+            profiler_image, config={"sla": sla, **(config or {})}
+        )
+        return cls(name, model=model, backend=backend, namespace=namespace, **spec)
+
+    @property
+    def typed(self) -> DynamoGraphDeploymentRequest:
+        """The whole request as structs.
+
+        Raises: InvalidObject, if a value has the wrong type.
+        """
+        return self._typed(DynamoGraphDeploymentRequest)
+
+    def _step_problems(self, document: Object) -> tuple[Problem, ...]:
+        from dynamo_graphs.library.circumstances import installed_settings
+        from dynamo_graphs.render.profiling_config import profiler_config_bytes
+        from dynamo_graphs.validation.request import request_problems
+
+        if found := super()._step_problems(document):
+            return found
+        request = self._made(document).typed
+        spec = request.spec
+        size = 0 if spec is None else profiler_config_bytes(spec, request.metadata.namespace)
+        return request_problems(request, installed_settings(), size)
+
+
+class ScalingAdapter(ApiObject):
+    """A DynamoGraphDeploymentScalingAdapter. The operator makes them; this is how one is read and tested."""
+
+    TYPE = DynamoGraphDeploymentScalingAdapter
+
+    def __init__(
+        self, name: str, *, graph: str, service: str, replicas: int, namespace: str = ""
+    ) -> None:
+        """The adapter of one service of a graph.
+
+        Raises: InvalidObject.
+        """
+        reference = {"name": graph, "serviceName": service}
+        spec = {"replicas": replicas, "dgdRef": reference}
+        self._start(self._started(name, namespace, spec))
+
+    @property
+    def typed(self) -> DynamoGraphDeploymentScalingAdapter:
+        """The whole adapter as structs.
+
+        Raises: InvalidObject, if a value has the wrong type.
+        """
+        return self._typed(DynamoGraphDeploymentScalingAdapter)

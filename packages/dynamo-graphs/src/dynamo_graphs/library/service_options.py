@@ -1,0 +1,129 @@
+"""From the options of a service, as constructors take them, to the service as JSON."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from dynamo_graphs.api.component import ComponentSpec
+from dynamo_graphs.library.fields import ServiceOptions
+from dynamo_graphs.library.objects import plain, wire_fields, with_fields
+from dynamo_graphs.validation import Problem
+from kube_runtime.kind import Object
+
+_CONTAINER = ("image", "command", "args")
+_SHORT = ("gpus", "nodes", "env", *_CONTAINER)
+
+
+def with_options(service: Object, given: ServiceOptions, path: str) -> Object:
+    """A copy of the service with these options; a pod spec is merged into its own, None takes a field away.
+
+    Options with `misfits` are left out.
+
+    Raises: InvalidObject.
+    """
+    options = _fitting(given)
+    fields = wire_fields(
+        ComponentSpec, {key: each for key, each in options.items() if key not in _SHORT}, path
+    )
+    pod = fields.get("extraPodSpec")
+    if isinstance(pod, dict):
+        fields["extraPodSpec"] = _merged(service.get("extraPodSpec"), pod)
+    made = with_fields(service, fields)
+    if "gpus" in options:
+        gpus = {"limits": {"gpu": str(options["gpus"])}}
+        made["resources"] = _merged(made.get("resources"), gpus)
+    if "nodes" in options:
+        nodes = options["nodes"]
+        made = with_fields(made, {"multinode": None if nodes == 1 else {"nodeCount": nodes}})
+    if env := options.get("env"):
+        listed = made.get("envs")
+        others = [
+            each
+            for each in (listed if isinstance(listed, list) else ())
+            if not (isinstance(each, dict) and each.get("name") in env)
+        ]
+        made["envs"] = [*others, *({"name": key, "value": value} for key, value in env.items())]
+    main = wire_container(options)
+    if main:
+        made["extraPodSpec"] = _merged(made.get("extraPodSpec"), {"mainContainer": main})
+    return plain(made, path)
+
+
+def wire_container(options: ServiceOptions) -> Object:
+    """What the options say of the main container."""
+    found: Object = {}
+    if "image" in options:
+        found["image"] = options["image"]
+    if "command" in options:
+        found["command"] = list(options["command"])
+    if "args" in options:
+        found["args"] = list(options["args"])
+    return found
+
+
+def over(defaults: ServiceOptions, given: ServiceOptions) -> ServiceOptions:
+    """The defaults under what is given; variables, pod specs and arguments of both."""
+    both: ServiceOptions = {**defaults, **given}
+    fit = _fitting(given)
+    if "env" in fit:
+        both["env"] = {**defaults.get("env", {}), **fit["env"]}
+    if "args" in fit:
+        both["args"] = [*defaults.get("args", ()), *fit["args"]]
+    pod = given.get("extra_pod_spec")
+    if isinstance(pod, dict):
+        both["extra_pod_spec"] = _merged(defaults.get("extra_pod_spec"), pod)
+    return both
+
+
+def misfits(options: Mapping[str, object], path: str) -> Iterator[Problem]:
+    """Problems of short forms, which no schema describes: values of another type than declared."""
+    for name, (is_fit, expected) in _SHORT_FORMS.items():
+        if name in options and not is_fit(options[name]):
+            got = f"{options[name]}"[:_LONGEST]
+            yield Problem(f"{path}.{name}", f'invalid value "{got}" (expected {expected})')
+
+
+def _fitting(options: ServiceOptions) -> ServiceOptions:
+    """The options without short forms of another type than declared."""
+    fit: ServiceOptions = {**options}
+    if not _SHORT_FORMS["gpus"][0](fit.get("gpus", 1)):
+        del fit["gpus"]
+    if not _SHORT_FORMS["env"][0](fit.get("env", {})):
+        del fit["env"]
+    if not _SHORT_FORMS["image"][0](fit.get("image", "")):
+        del fit["image"]
+    if not _SHORT_FORMS["command"][0](fit.get("command", ())):
+        del fit["command"]
+    if not _SHORT_FORMS["args"][0](fit.get("args", ())):
+        del fit["args"]
+    return fit
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
+
+
+_LONGEST = 60
+_LIST = (_is_list, 'a list of text, for example ["--max-model-len", "8192"]')
+_SHORT_FORMS: Mapping[str, tuple[Callable[[object], bool], str]] = {
+    "gpus": (
+        lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= 0,
+        "an integer, for example 2",
+    ),
+    "env": (
+        lambda value: isinstance(value, Mapping),
+        'names and text, for example {"HF_HOME": "/models"}',
+    ),
+    "image": (lambda value: isinstance(value, str), "the name of an image"),
+    "command": _LIST,
+    "args": _LIST,
+}
+"""How a short form is recognized, and what is expected instead of anything else."""
+
+
+def _merged(target: object, fields: Object) -> Object:
+    """A copy of an object with these fields, objects merged and None taking a field away."""
+    result = dict(target) if isinstance(target, dict) else {}
+    for key, value in fields.items():
+        own = result.get(key)
+        both = _merged(own, value) if isinstance(own, dict) and isinstance(value, dict) else value
+        result[key] = both
+    return {key: value for key, value in result.items() if value is not None}

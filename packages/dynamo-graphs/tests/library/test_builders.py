@@ -1,0 +1,298 @@
+"""The builders make what the examples say, and refuse at once what the operator would refuse."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from dynamo_graphs import (
+    ApiObject,
+    Component,
+    Graph,
+    InvalidObject,
+    Latency,
+    Model,
+    Request,
+    ScalingAdapter,
+    installed_settings,
+)
+from dynamo_graphs.api.component import SharedMemory, VolumeMount
+from dynamo_graphs.api.graph import PersistentVolumeClaimSpec
+from dynamo_graphs.files.yaml_reader import documents
+from dynamo_graphs.validation import ProblemKind
+from dynamoctl.installed import rendering_settings
+from kube_runtime.kind import Object
+
+EXAMPLES = Path(__file__).parents[4] / "examples"
+SMALL, LARGE, HUGE = "Qwen/Qwen3-0.6B", "Qwen/Qwen3-8B", "deepseek-ai/DeepSeek-R1"
+TOKEN = "hf-token-secret"
+ADAPTER = ScalingAdapter("a", graph="g", service="s", replicas=1)
+
+
+def aggregated(backend: str) -> Graph:
+    graph = Graph(f"{backend}-aggregated").frontend(backend=backend)  # type: ignore[arg-type]
+    return graph.worker(model=SMALL, backend=backend, env_from_secret=TOKEN)  # type: ignore[arg-type]
+
+
+def disaggregated(backend: str) -> Graph:
+    graph = Graph(f"{backend}-disaggregated").frontend(backend=backend)  # type: ignore[arg-type]
+    graph = graph.prefill(model=SMALL, backend=backend, env_from_secret=TOKEN)  # type: ignore[arg-type]
+    return graph.decode(model=SMALL, backend=backend, env_from_secret=TOKEN)  # type: ignore[arg-type]
+
+
+def multinode(backend: str) -> Graph:
+    graph = Graph(f"{backend}-multinode").frontend(backend=backend)  # type: ignore[arg-type]
+    return graph.worker(
+        model=HUGE,
+        backend=backend,  # type: ignore[arg-type]
+        gpus=8,
+        nodes=2,
+        env_from_secret=TOKEN,
+        shared_memory=SharedMemory(size="80Gi"),
+    )
+
+
+def volume(name: str, size: str) -> PersistentVolumeClaimSpec:
+    return PersistentVolumeClaimSpec(
+        name,
+        create=True,
+        storage_class="shared",
+        size=size,
+        volume_access_mode="ReadWriteMany",
+        retain=True,
+    )
+
+
+BUILT: Mapping[str, Callable[[], ApiObject]] = {
+    "vllm-aggregated": lambda: aggregated("vllm"),
+    "sglang-aggregated": lambda: aggregated("sglang"),
+    "trtllm-aggregated": lambda: aggregated("trtllm"),
+    "sglang-disaggregated": lambda: disaggregated("sglang"),
+    "trtllm-disaggregated": lambda: disaggregated("trtllm"),
+    "vllm-disaggregated": lambda: (
+        Graph("vllm-disaggregated")
+        .frontend(routing="kv")
+        .prefill(model=SMALL, env_from_secret=TOKEN)
+        .decode(model=SMALL, env_from_secret=TOKEN, replicas=2)
+    ),
+    "vllm-planner": lambda: (
+        Graph("vllm-planner")
+        .frontend()
+        .planner()
+        .prefill(model=SMALL, env_from_secret=TOKEN)
+        .decode(model=SMALL, env_from_secret=TOKEN)
+    ),
+    "tasks/kv-routing": lambda: (
+        Graph("kv-routing")
+        .frontend(routing="kv")
+        .worker(model=SMALL, replicas=3, env_from_secret=TOKEN)
+    ),
+    "tasks/two-models": lambda: (
+        Graph("two-models")
+        .frontend()
+        .worker("Small", model=SMALL, env_from_secret=TOKEN)
+        .worker("Large", model=LARGE, env_from_secret=TOKEN)
+    ),
+    "tasks/vllm-multinode": lambda: multinode("vllm"),
+    "tasks/sglang-multinode": lambda: without_page_size(multinode("sglang")),
+    "tasks/trtllm-multinode": lambda: without_served_name(multinode("trtllm")),
+    "tasks/lora": lambda: (
+        Graph("lora").frontend().worker(model=SMALL, lora=True, replicas=2, env_from_secret=TOKEN)
+    ),
+    "tasks/model-cache": lambda: (
+        Graph("model-cache", pvcs=(volume("models", "200Gi"), volume("kernels", "20Gi")))
+        .frontend()
+        .worker(
+            model=SMALL,
+            replicas=2,
+            env_from_secret=TOKEN,
+            env={"HF_HOME": "/models"},
+            volume_mounts=(
+                VolumeMount("models", "/models"),
+                VolumeMount("kernels", use_as_compilation_cache=True),
+            ),
+        )
+    ),
+    "request-analytic": lambda: Request.for_latency(
+        "request-analytic",
+        model="Qwen/Qwen3-32B",
+        profiler_image="dynamo-operator:0.1.0",
+        latency=Latency(first_token_ms=500, next_token_ms=50, input_tokens=2048, output_tokens=256),
+        config={
+            "hardware": {"gpuType": "h200_sxm", "maxNumGpusPerEngine": 4},
+            "analytic": {"requestsPerSecond": 8},
+        },
+        auto_apply=True,
+        use_mocker=True,
+    ),
+}
+
+
+def without_page_size(graph: Graph) -> Graph:
+    """The example of several nodes has none of the flags that only other examples need."""
+    return graph.service("Worker", args=("--model-path", HUGE, "--tp", "16"))
+
+
+def without_served_name(graph: Graph) -> Graph:
+    return graph.service(
+        "Worker",
+        args=("--model-path", HUGE, "--tensor-parallel-size", "16"),
+        extra_pod_spec={"mainContainer": {"workingDir": "/workspace/examples/backends/trtllm"}},
+    )
+
+
+def example(name: str) -> list[Object]:
+    path = EXAMPLES / f"{name}.yaml"
+    return [each.value for each in documents(path.name, path.read_text(encoding="utf-8"))]
+
+
+@pytest.mark.parametrize("name", BUILT)
+def test_an_example_is_what_the_builders_make(name: str) -> None:
+    assert example(name)[0] == BUILT[name]().to_dict()
+
+
+def test_the_model_of_an_example_is_what_the_builders_make() -> None:
+    built = Model.lora(
+        "lora-support-answers",
+        model="support-answers",
+        base=SMALL,
+        uri="s3://my-bucket/loras/support-answers",
+    )
+    assert example("tasks/lora")[1] == built.to_dict()
+    assert () == built.problems()
+
+
+@pytest.mark.parametrize("backend", ["vllm", "sglang", "trtllm"])
+def test_parallelism_follows_from_gpus_and_nodes(backend: str) -> None:
+    flags = {
+        "vllm": ["--tensor-parallel-size 4 --pipeline-parallel-size 2", "--tensor-parallel-size 4"],
+        "sglang": ["--tp 8", "--tp 4"],
+        "trtllm": [
+            "--tensor-parallel-size 8",
+            '--override-engine-args {"tensor_parallel_size": 4}',
+        ],
+    }[backend]
+    graph = Graph("g").worker("W", model="m", backend=backend, gpus=4, nodes=2)  # type: ignore[arg-type]
+    graph = graph.prefill("P", model="m", backend=backend, gpus=4)  # type: ignore[arg-type]
+    for name, wanted in zip(("W", "P"), flags, strict=True):
+        pod = graph.spec.services[name].extra_pod_spec or {}
+        assert wanted in " ".join(pod["mainContainer"]["args"])
+
+
+def mistakes(make: Callable[[], object]) -> list[str]:
+    with pytest.raises(InvalidObject) as caught:
+        make()
+    assert str(caught.value) == "\n".join(map(str, caught.value.problems))
+    return [each.path for each in caught.value.problems]
+
+
+GRAPH = Graph("chat").frontend().worker("decode", model=SMALL)
+
+
+@pytest.mark.parametrize(
+    ("paths", "make"),
+    [
+        (["metadata.name"], lambda: Graph("Chat!")),
+        (["spec.replicas"], lambda: Graph("chat", replicas=-1)),
+        (["spec.replica"], lambda: Graph("chat", replica=1)),  # type: ignore[call-arg]
+        (["spec.services.decode.replicas"], lambda: GRAPH.service("decode", replicas="two")),  # type: ignore[arg-type]
+        (
+            ["spec.services.W.gpus", "spec.services.W.env", "spec.services.W.replicas"],
+            lambda: GRAPH.worker("W", model="m", gpus="two", env=3, replicas="two"),  # type: ignore[arg-type]
+        ),
+        (["spec.services.W.args"], lambda: GRAPH.worker("W", model="m", args="--x")),
+        (["spec.services.W.command"], lambda: GRAPH.service("W", command=b"x")),  # type: ignore[arg-type]
+        (["spec.services.W.image"], lambda: GRAPH.service("W", image=1)),  # type: ignore[arg-type]
+        (
+            ["spec.services.W.multinode.nodeCount"],
+            lambda: GRAPH.worker("W", model="m", nodes="a"),  # type: ignore[arg-type]
+        ),
+        (["spec.services.W"], lambda: GRAPH.worker("W", model="")),
+        (["spec.services.W"], lambda: GRAPH.worker("W", model="--trust-remote-code")),
+        (["spec.services.W"], lambda: GRAPH.worker("W", model="m", backend="vlm")),  # type: ignore[arg-type]
+        (["spec.services.W"], lambda: GRAPH.worker("W", model="m", role="both")),  # type: ignore[arg-type]
+        (["spec.services.F"], lambda: GRAPH.frontend("F", routing="best")),  # type: ignore[arg-type]
+        (["spec.services.decode"], lambda: GRAPH.worker("decode", model="m")),
+        (["spec.services.decode"], lambda: GRAPH.worker("Decode", model="m")),
+        (["spec.services"], lambda: GRAPH.without("Decode")),
+        (["spec.services.W"], lambda: GRAPH.service("W", env={"A": object()})),  # type: ignore[dict-item]
+        (["spec.services.decode.probe"], lambda: GRAPH.service("decode", probe={})),  # type: ignore[call-arg]
+        (
+            ["spec.services.decode.livenessProbe"],
+            lambda: GRAPH.service("decode", liveness_probe={"exec": object()}),
+        ),
+        (
+            ["spec.source"],
+            lambda: Model("m", model_name="a", base_model_name="b", model_type="lora"),
+        ),
+        (["spec.replicas"], lambda: ScalingAdapter("a", graph="g", service="s", replicas=-1)),
+        (["spec.replicas"], lambda: Component("c", replicas=-1)),
+        (["spec.profilingConfig"], lambda: Request("r", model="m")),
+        (["apiVersion"], lambda: Graph.from_yaml("a: b")),
+        (
+            ["kind"],
+            lambda: Graph.from_dict(ADAPTER.to_dict()),
+        ),
+        (["text:2:1"], lambda: Graph.from_yaml("a: [")),
+        (["document"], lambda: Graph.from_yaml(GRAPH.to_yaml() + "---\n" + GRAPH.to_yaml())),
+        (["document"], lambda: Graph.from_yaml("")),
+    ],
+)
+def test_a_mistake_is_an_error_at_once_with_all_paths(
+    paths: list[str], make: Callable[[], object]
+) -> None:
+    assert paths == mistakes(make)
+
+
+def test_a_graph_never_changes() -> None:
+    before = GRAPH.to_dict()
+    GRAPH.service("decode", replicas=5, env={"A": "1"}, image="i").with_spec(replicas=2)
+    GRAPH.with_metadata(labels={"a": "b"}, namespace="ml").without("decode")
+    copy = GRAPH.to_dict()
+    copy["spec"]["services"].clear()
+    assert before == GRAPH.to_dict()
+
+
+def test_none_takes_a_field_away_and_options_are_merged() -> None:
+    graph = GRAPH.service(
+        "decode", env={"A": "1", "B": "2"}, shared_memory=SharedMemory(size="8Gi")
+    )
+    graph = graph.service("decode", env={"A": "3"}, shared_memory=None, nodes=2, gpus=4)
+    service = graph.service("decode", nodes=1, extra_pod_spec={"nodeSelector": {"x": "y"}})
+    decode = service.spec.services["decode"]
+    assert [{"name": "B", "value": "2"}, {"name": "A", "value": "3"}] == list(decode.envs)
+    assert decode.shared_memory is None
+    assert decode.multinode is None
+    assert {"mainContainer", "nodeSelector"} == set(decode.extra_pod_spec or {})
+
+
+def test_a_broken_graph_may_be_repaired_step_by_step() -> None:
+    document = GRAPH.to_dict()
+    document["spec"]["services"]["decode"].update(replicas="two", unknown=1)
+    broken = Graph.from_dict(document)
+    assert ["spec.services.decode.replicas", "spec.services.decode.unknown"] == [
+        each.path for each in broken.problems()
+    ]
+    with pytest.raises(InvalidObject):
+        broken.render()
+    better = broken.service("decode", replicas=2)
+    assert [ProblemKind.UNKNOWN_FIELD] == [each.kind for each in better.problems()]
+
+
+@pytest.mark.parametrize("part", ["spec", "metadata"])
+@pytest.mark.parametrize("value", [1, "text", [1], {"services": 1}, {"services": {"a": 1}}])
+def test_a_document_of_any_shape_is_an_error_not_a_crash(part: str, value: object) -> None:
+    broken = Graph.from_dict({**GRAPH.to_dict(), part: value})
+    assert broken.problems()
+    with pytest.raises(InvalidObject):
+        _ = broken.service("a", replicas=-1).name
+    repr(broken)
+
+
+def test_what_a_graph_renders_is_what_an_operator_of_the_charts_applies() -> None:
+    assert rendering_settings(None) == installed_settings()
+    kinds = [each["kind"] for each in GRAPH.render()]
+    assert 2 == kinds.count("Deployment") == kinds.count("DynamoComponentDeployment")
+    (frontend, _) = (each for each in GRAPH.render() if each["kind"] == "Deployment")
+    assert "default" == frontend["metadata"]["namespace"]
+    assert () == ADAPTER.render()

@@ -1,0 +1,120 @@
+"""Every field of every kind can be given, read and written in Python."""
+
+from typing import Annotated, get_args, get_origin, get_type_hints
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dynamo_graphs import ApiObject, Component, Graph, Model, Request, ScalingAdapter
+from dynamo_graphs.api.component import ComponentSpec
+from dynamo_graphs.api.crd import RESOURCES
+from dynamo_graphs.api.graph import DynamoGraphDeploymentSpec
+from dynamo_graphs.api.request import DynamoGraphDeploymentRequestSpec
+from dynamo_graphs.api.worker_metadata import DynamoWorkerMetadata
+from dynamo_graphs.library.fields import ComponentFields, GraphFields
+from dynamo_graphs.library.others import RequestFields
+from kube_runtime.crd.definition import resource_schema
+from kube_runtime.crd.structural import SHAPES, unwrapped
+from kube_runtime.kind import Object
+from kube_runtime.types.meta import Resource
+
+KINDS: tuple[type[ApiObject], ...] = (Graph, Component, Request, ScalingAdapter, Model)
+WRITTEN_BY_THE_RUNTIME = (DynamoWorkerMetadata,)
+"""Kinds that no user writes."""
+
+
+def types_of(struct: type[msgspec.Struct]) -> dict[str, object]:
+    """The types of a struct's fields, without their texts."""
+    hints = get_type_hints(struct, include_extras=True)
+    fields = [each.name for each in msgspec.structs.fields(struct)]
+    return {
+        name: get_args(hints[name])[0] if get_origin(hints[name]) is Annotated else hints[name]
+        for name in fields
+    }
+
+
+@pytest.mark.parametrize(
+    ("declared", "struct", "besides"),
+    [
+        (ComponentFields, ComponentSpec, set[str]()),
+        (GraphFields, DynamoGraphDeploymentSpec, {"services"}),
+        (RequestFields, DynamoGraphDeploymentRequestSpec, {"model", "backend"}),
+    ],
+)
+def test_constructors_declare_the_fields_of_the_kinds(
+    declared: type, struct: type[msgspec.Struct], besides: set[str]
+) -> None:
+    wanted = {name: each for name, each in types_of(struct).items() if name not in besides}
+    assert wanted == get_type_hints(declared)
+
+
+def test_each_kind_that_users_write_is_exported() -> None:
+    assert set(RESOURCES) - set(WRITTEN_BY_THE_RUNTIME) == {each.TYPE for each in KINDS}
+
+
+def leaves(schema: Object, path: tuple[str, ...] = ()) -> set[tuple[str, ...]]:
+    """The paths of all fields that a schema declares, down to plain JSON."""
+    found = {path} if path else set[tuple[str, ...]]()
+    inner = schema.get("items", schema.get("additionalProperties"))
+    if isinstance(inner, dict):
+        found |= leaves(inner, (*path, "*"))
+    for name, each in schema.get("properties", {}).items():
+        found |= leaves(each, (*path, name))
+    return found
+
+
+def covered(type_: object, path: tuple[str, ...]) -> bool:
+    """Whether a struct has the field at a path; plain JSON has every field."""
+    bare, _ = unwrapped(type_)
+    if not path:
+        return True
+    first, *rest = path
+    if isinstance(bare, type) and issubclass(bare, msgspec.Struct):
+        fields = {
+            each.encode_name: each.type for each in msgspec.structs.fields(SHAPES.get(bare, bare))
+        }
+        return first in fields and covered(fields[first], tuple(rest))
+    arguments = get_args(bare)
+    if first == "*" and get_origin(bare) in (tuple, dict):
+        return covered(arguments[-1] if get_origin(bare) is dict else arguments[0], tuple(rest))
+    return get_origin(bare) is dict or bare is msgspec.Raw
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda each: each.__name__)
+def test_the_types_cover_every_field_of_the_crd(kind: type[ApiObject]) -> None:
+    schema = resource_schema(kind.TYPE)
+    paths = {path for path in leaves(schema) if path[0] in ("spec", "status")}
+    assert len(paths) > 5
+    assert [] == sorted(path for path in paths if not covered(kind.TYPE, path))
+
+
+def test_a_field_that_a_type_lacks_would_be_noticed() -> None:
+    assert not covered(Graph.TYPE, ("spec", "unknown"))
+    assert not covered(Graph.TYPE, ("spec", "services", "*", "unknown"))
+    assert covered(Graph.TYPE, ("spec", "services", "*", "extraPodSpec", "unknown"))
+
+
+TEXT = st.text(st.characters(codec="utf-8"), max_size=8)
+JSON: st.SearchStrategy[object] = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda each: each.__name__)
+@settings(max_examples=40)
+@given(spec=st.dictionaries(TEXT, JSON, max_size=4))
+def test_unknown_fields_survive_the_way_through_text(kind: type[ApiObject], spec: Object) -> None:
+    named: type[Resource] = kind.TYPE
+    document = {
+        "apiVersion": named.KIND.api_version,
+        "kind": named.KIND.name,
+        "metadata": {"name": "x"},
+        "spec": spec,
+    }
+    made = kind.from_dict(document)
+    assert document == kind.from_yaml(made.to_yaml()).to_dict()
+    assert made == kind.from_yaml(made.to_yaml())

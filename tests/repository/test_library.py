@@ -1,0 +1,106 @@
+"""`dynamo_graphs` as users import it: quick, typed, and with few dependencies."""
+
+import json
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+NOT_WITH_THE_IMPORT = (
+    "aiohttp",
+    "asyncio",
+    "jsonschema_rs",
+    "yaml",
+    "dynamo_graphs.offline",
+    "dynamo_graphs.plan",
+    "dynamo_graphs.render",
+    "dynamo_graphs.settings",
+    "dynamo_graphs.status",
+    "dynamo_graphs.validation.graph",
+    "kube_runtime.client",
+)
+"""What only a step that needs it may import: `from dynamo_graphs import Graph` should be quick."""
+
+USER = """\
+from dynamo_graphs import Graph, InvalidObject, Latency, Model, Problem, Request
+from dynamo_graphs.api.component import SharedMemory
+
+graph: Graph = Graph("chat", replicas=2, labels={"team": "a"}).frontend(routing="kv")
+graph = graph.worker("decode", model="Qwen/Qwen3-8B", gpus=2, backend="vllm", env={"A": "b"})
+graph = graph.service("decode", shared_memory=SharedMemory(size="8Gi"), replicas=None)
+count: int | None = graph.spec.services["decode"].replicas
+problems: tuple[Problem, ...] = graph.problems()
+kinds: list[str] = [each["kind"] for each in graph.render()]
+again: Graph = Graph.from_yaml(graph.to_yaml())
+lora: Model = Model.lora("l", model="l", base="b", uri="hf://a/b")
+latency = Latency(first_token_ms=500, next_token_ms=50, input_tokens=2048, output_tokens=256)
+request: Request = Request.for_latency("r", model="m", profiler_image="i", latency=latency)
+try:
+    graph.without("x")
+except InvalidObject as error:
+    text: str = error.problems[0].path
+"""
+
+WRONG = """\
+from dynamo_graphs import Graph
+
+Graph("chat").worker("decode", model="m", gpus="two")
+Graph("chat").worker("decode", model="m", replicas="two")
+Graph("chat").worker("decode", model="m", replics=2)
+Graph("chat").worker("decode", model="m", backend="vlm")
+Graph("chat").worker("decode")
+Graph("chat").specs
+"""
+"""A mistake on each line but the first two."""
+
+
+def imported(program: str) -> list[str]:
+    code = f"{program}\nimport json, sys\nprint(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run(  # noqa: S603  # our own interpreter
+        [sys.executable, "-c", code], capture_output=True, check=True, text=True
+    )
+    names: list[str] = json.loads(done.stdout)
+    return names
+
+
+def test_importing_the_library_imports_only_what_declares_graphs() -> None:
+    names = imported("from dynamo_graphs import Graph")
+    assert [] == [each for each in NOT_WITH_THE_IMPORT if each in names]
+    assert "dynamo_graphs.library.graph" in names
+    assert [] == [each for each in imported("import dynamo_graphs") if each.startswith("msgspec")]
+
+
+def test_the_library_needs_few_packages() -> None:
+    page = tomllib.loads((ROOT / "packages/dynamo-graphs/pyproject.toml").read_text("utf-8"))
+    names = {each.partition(">")[0] for each in page["project"]["dependencies"]}
+    assert {"jsonschema-rs", "kube-runtime", "msgspec", "pyyaml"} == names
+
+
+@pytest.mark.parametrize(
+    "checker",
+    [
+        ("mypy", "--strict", "--no-incremental", "--config-file="),
+        ("pyright", "--pythonpath", sys.executable),
+    ],
+    ids=lambda each: each[0],
+)
+def test_type_checkers_take_a_users_file_and_find_mistakes_in_it(
+    checker: tuple[str, ...], tmp_path: Path
+) -> None:
+    right, wrong = tmp_path / "right.py", tmp_path / "wrong.py"
+    right.write_text(USER, encoding="utf-8")
+    wrong.write_text(WRONG, encoding="utf-8")
+    done = subprocess.run(  # noqa: S603  # the tools of this environment
+        [sys.executable, "-m", *checker, right.name, wrong.name],
+        capture_output=True,
+        check=False,
+        text=True,
+        cwd=tmp_path,
+    )
+    found = [line for line in done.stdout.splitlines() if "error" in line and ".py:" in line]
+    assert [] == [line for line in found if "right.py" in line]
+    lines = {int(line.split("wrong.py:")[1].split(":")[0]) for line in found if "wrong.py" in line}
+    assert lines == set(range(3, len(WRONG.splitlines()) + 1)), done.stdout + done.stderr

@@ -1,0 +1,185 @@
+"""Writes docs/defaults.md, what the operator adds to pods, by rendering short manifests."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.facts import Facts
+from dynamo_graphs.offline.tree import graph_tree
+from dynamo_graphs.settings import RenderSettings
+from kube_runtime.kind import Object
+
+PAGE = Path(__file__).parents[1] / "docs" / "defaults.md"
+HEAD = """\
+# What the operator adds to pods
+
+<!-- Written by `make docs` from what `tools/defaults_page.py` renders. Do not edit. -->
+
+The manifest of a service may be as short as a component type and an image. This page lists what its pods
+then have: rendered from the graph `chat` in namespace `lab`, with the settings of a default installation.
+`dynamoctl render -f FILE` prints the same for your manifest.
+
+- A field of your own replaces a default: in `extraPodSpec` (pod), in `extraPodSpec.mainContainer`
+  (container), and in the service's `envs`, `resources`, `livenessProbe`, `readinessProbe` and
+  `sharedMemory` ([fields](reference/dynamographdeployment.md)).
+- A probe and a `securityContext` are replaced whole. With a `securityContext` of your own, even an empty one,
+  `fsGroup` is not set; on OpenShift that lets the security context constraints choose.
+- The operator adds the pull secrets of the namespace whose registries the images name, unless the
+  service has the annotation `nvidia.com/disable-image-pull-secret-discovery: "true"`.
+- Containers that you add yourself get nothing.
+"""
+PART_OF = {
+    "containers": "container",
+    "env": "environment",
+    "initContainers": "init container",
+    "ports": "port",
+    "volumes": "volume",
+    "volumeMounts": "volume mount",
+}
+ENGINES = {
+    "vllm": "python3 -m dynamo.vllm --model m --tensor-parallel-size 4",
+    "sglang": "python3 -m dynamo.sglang --model-path m --tp 4",
+    "trtllm": "python3 -m dynamo.trtllm --model-path m --tensor-parallel-size 4",
+}
+TITLES = {
+    "frontend": "Frontends",
+    "worker": "Workers",
+    "prefill": "Prefill workers: as workers, but",
+    "decode": "Decode workers: as workers, but",
+    "planner": "Planners",
+    "epp": "Endpoint pickers",
+    "default": "Services without a type",
+}
+TYPES = tuple(TITLES)
+SEVERAL_NODES = """\
+## Workers on several nodes
+
+With LeaderWorkerSets the first pod of each replica leads and the others follow. This is what differs, with
+`multinode.nodeCount: 2`, from a worker on one node. With Grove it is the same for the cliques.
+"""
+Rows = dict[str, str]
+LONGEST = 300
+"""Letters of a value that is printed whole."""
+
+
+def pods(service: Object, kind: str) -> list[tuple[str, Object]]:
+    """The names of the workload's parts, and their pod specs."""
+    body = {
+        "apiVersion": "nvidia.com/v1alpha1",
+        "kind": "DynamoGraphDeployment",
+        "metadata": {"name": "chat", "namespace": "lab"},
+        "spec": {"services": {"Service": service}},
+    }
+    graph = msgspec.convert(body, DynamoGraphDeployment)
+    for each in graph_tree(
+        graph, Facts(lws_served=True), RenderSettings(mpi_secret_name="mpi-run-ssh-secret")
+    ):
+        if each["kind"] == "Deployment" == kind:
+            return [("", each["spec"]["template"])]
+        if each["kind"] == "LeaderWorkerSet" == kind:
+            found = each["spec"]["leaderWorkerTemplate"]
+            return [("leader", found["leaderTemplate"]), ("worker", found["workerTemplate"])]
+    raise LookupError(kind)
+
+
+def rows(template: Object) -> Rows:
+    """The pod's fields and labels, each as a path with its value."""
+    found: Rows = {}
+    for key, value in template["metadata"].get("labels", {}).items():
+        found[f"label `{key}`"] = _said(value)
+    spec = dict(template["spec"])
+    [container] = [each for each in spec.pop("containers") if each["name"] == "main"]
+    for name, value in spec.items():
+        _add(found, name, value)
+    for name, value in container.items():
+        if name not in ("name", "image"):
+            _add(found, name, value)
+    return found
+
+
+def _add(found: Rows, name: str, value: Any) -> None:
+    """One row for each named item of a list, one for anything else."""
+    part = PART_OF.get(name)
+    if part is None:
+        found[f"`{name}`"] = _said(value)
+        return
+    for item in value:
+        label = item["mountPath"] if name == "volumeMounts" else item["name"]
+        rest = {key: each for key, each in item.items() if each != label}
+        if name == "env":
+            rest = rest.get("valueFrom") or rest.get("value", "")
+        if name == "initContainers":
+            rest = [*rest["command"], *rest["args"]]
+        found[f"{part} `{label}`"] = _said(rest)
+
+
+def _said(value: Any) -> str:
+    text = value if isinstance(value, str) else msgspec.json.encode(value, order="sorted").decode()
+    if len(text) > LONGEST:
+        return "a script; `dynamoctl render` prints it"
+    return f"`{text.replace('|', chr(92) + '|')}`" if text else "empty"
+
+
+def table(found: Rows) -> str:
+    """Rows as a table."""
+    lines = [f"| {path} | {value} |" for path, value in found.items()]
+    return "\n".join(["| field | value |", "|---|---|", *lines]) + "\n"
+
+
+def without(found: Rows, others: Rows) -> Rows:
+    """What of the rows is not the same in others."""
+    return {path: value for path, value in found.items() if others.get(path) != value}
+
+
+def service(component_type: str) -> Object:
+    """The shortest service of a type."""
+    body: Object = {
+        **({} if component_type == "default" else {"componentType": component_type}),
+        "extraPodSpec": {"mainContainer": {"image": "registry.example.com/image:1.0.0"}},
+    }
+    if component_type == "epp":
+        body["eppConfig"] = {"config": {"plugins": [], "schedulingProfiles": []}}
+    return body
+
+
+def engine(framework: str, nodes: int) -> Object:
+    """A worker of a backend, with two GPUs on each node."""
+    container = {"image": "registry.example.com/image:1.0.0", "command": ["/bin/sh", "-c"]}
+    return {
+        "componentType": "worker",
+        "multinode": {"nodeCount": nodes},
+        "resources": {"limits": {"gpu": "2"}},
+        "extraPodSpec": {"mainContainer": {**container, "args": [ENGINES[framework]]}},
+    }
+
+
+def compared(found: Rows, single: Rows) -> Rows:
+    """What a pod of several nodes has that a pod of one node has not, or the other way round."""
+    return without(found, single) | {path: "not set" for path in single if path not in found}
+
+
+def page() -> str:
+    """The page."""
+    by_type = {each: rows(pods(service(each), "Deployment")[0][1]) for each in TYPES}
+    common = {
+        path: value
+        for path, value in by_type["worker"].items()
+        if all(each.get(path) == value for each in by_type.values())
+    }
+    parts = [HEAD, "## Every pod\n", table(common)]
+    for name, found in by_type.items():
+        base = by_type["worker"] if name in ("prefill", "decode") else common
+        parts += [f"## {TITLES[name]}\n", table(without(found, base))]
+    parts.append(SEVERAL_NODES)
+    for framework, command in ENGINES.items():
+        single = rows(pods(engine(framework, 1), "Deployment")[0][1])
+        for role, template in pods(engine(framework, 2), "LeaderWorkerSet"):
+            found = compared(rows(template), single)
+            parts += [f"### {framework}, {role}\n", f"For `{command}`:\n", table(found)]
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

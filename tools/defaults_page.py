@@ -60,6 +60,7 @@ With LeaderWorkerSets the first pod of each replica leads and the others follow.
 `multinode.nodeCount: 2`, from a worker on one node. With Grove it is the same for the cliques.
 """
 Rows = dict[str, str]
+KEYS = "mpi-run-ssh-secret"  # as in the chart
 LONGEST = 300
 """Letters of a value that is printed whole."""
 
@@ -73,9 +74,7 @@ def pods(service: Object, kind: str) -> list[tuple[str, Object]]:
         "spec": {"services": {"Service": service}},
     }
     graph = msgspec.convert(body, DynamoGraphDeployment)
-    for each in graph_tree(
-        graph, Facts(lws_served=True), RenderSettings(mpi_secret_name="mpi-run-ssh-secret")
-    ):
+    for each in graph_tree(graph, Facts(lws_served=True), RenderSettings(mpi_secret_name=KEYS)):
         if each["kind"] == "Deployment" == kind:
             return [("", each["spec"]["template"])]
         if each["kind"] == "LeaderWorkerSet" == kind:
@@ -105,6 +104,7 @@ def _add(found: Rows, name: str, value: Any) -> None:
     if part is None:
         found[f"`{name}`"] = _said(value)
         return
+    rest: Any
     for item in value:
         label = item["mountPath"] if name == "volumeMounts" else item["name"]
         rest = {key: each for key, each in item.items() if each != label}

@@ -4,10 +4,11 @@ import copy
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO, cast
 
 import pytest
 
+from conformance import play
 from conformance.deviations import LATER, rows
 from conformance.modes import EVERY_MODE, MODES, Mode
 from conformance.play import Observed
@@ -160,3 +161,35 @@ def test_every_case_belongs_to_a_mode() -> None:
     played = {each.name for mode in EVERY_MODE.values() for each in cases(mode)}
     here = {each.name for each in every_case()}
     assert here == played
+
+
+class Clock:
+    """Time that passes in a sleep, and while the log is read."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.written = ['{"verb": "create", "objectRef": {"resource": "services"}, ' + ABOUT]
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+    def read(self) -> str:
+        if not self.written:
+            return ""
+        self.now += 10.0
+        return self.written.pop() + "\n"
+
+
+ABOUT = '"user": {"username": "someone"}, "requestURI": "/api/v1/services"}'
+
+
+def test_quiet_begins_after_the_log_was_read_however_long_that_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(play, "time", clock)
+    play.Quiet(cast("TextIO", clock)).wait()
+    assert 13.0 <= clock.now < 14.0

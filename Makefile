@@ -61,16 +61,16 @@ permitted: .venv/.synced ## The suites of graphs, rollouts and scaling with exac
 	@$(RUN) dynamoctl dev build
 	@for part in graph rollout scaling; do DYNAMO_TEST_CHART_ROLE=1 $(RUN) pytest tests/cluster/$$part $(ARGS) || exit 1; done
 
-crash: .venv/.synced ## Kill the operator before and after each of its writes (10 minutes; ARGS="-k scale")
+crash: .venv/.synced ## Kill the operator before and after each of its writes (20 minutes; ARGS="-k scale")
 	@$(RUN) dynamoctl dev build
-	@DYNAMO_TEST_LONG=1 $(RUN) pytest tests/faults/test_crash.py $(ARGS)
+	@DYNAMO_TEST_LONG=1 $(RUN) pytest tests/faults/test_crash.py tests/faults/test_crash_legacy.py tests/faults/test_crash_builds.py $(ARGS)
 
 properties: .venv/.synced ## The properties of rendering, with 10,000 examples each
 	@$(RUN) pytest packages/dynamo-graphs/tests/render/test_odd_documents.py packages/dynamo-graphs/tests/render/test_properties.py \
 		packages/dynamo-graphs/tests/render/test_quoting.py packages/dynamo-graphs/tests/render/test_shell.py \
 		--hypothesis-profile=properties --timeout=0
 
-long: .venv/.synced ## All faults in full: every crash point, 200 sequences of edits, 5000 odd manifests
+long: .venv/.synced ## All faults in full: every crash point, 250 sequences of edits, 5000 odd manifests
 	@$(RUN) dynamoctl dev build
 	@FUZZ_MANIFESTS=5000 $(RUN) pytest --timeout=0 packages/dynamo-operator/tests/admission/test_odd_manifests.py
 	@FUZZ_MANIFESTS=5000 $(RUN) pytest --timeout=0 tests/cluster/admission -k odd_manifests

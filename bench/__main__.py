@@ -13,12 +13,19 @@ from statistics import median
 
 import msgspec
 
-from bench import foreign, memory, micro, models, page, reviews, soak
+from bench import foreign, legacy, memory, micro, models, page, reviews, soak
 from bench.plane import plane
 from bench.run import Figures, measured, measured_bare, measured_floor
 
 GRAPHS = "20,100,300,1000"
-PARTS = ("micro", "memory", "reviews", "models", "foreign", "scale")
+PARTS = ("micro", "memory", "reviews", "models", "foreign", "legacy", "scale")
+
+_WITHOUT_OPTIONS = {
+    "memory": memory.main,
+    "reviews": reviews.main,
+    "models": models.main,
+    "legacy": legacy.main,
+}
 
 
 def main() -> None:
@@ -27,12 +34,9 @@ def main() -> None:
     if "micro" in options.only:
         for step in micro.steps():
             print(f"{step.name:<40} {step.microseconds:8.0f} µs")
-    if "memory" in options.only:
-        memory.main()
-    if "reviews" in options.only:
-        reviews.main()
-    if "models" in options.only:
-        models.main()
+    for name, part in _WITHOUT_OPTIONS.items():
+        if name in options.only:
+            part()
     if "foreign" in options.only:
         foreign.main(options.foreign)
     if "soak" in options.only:

@@ -12,7 +12,8 @@ import msgspec
 from bench.processes import Process
 from devcluster.instance import Instance
 from devcluster.nodes import node_name
-from dynamo_graphs.api.crd import custom_resource_definitions
+from dynamo_graphs.api.crd import custom_resource_definition, custom_resource_definitions
+from kube_runtime.types.meta import Resource
 
 NODES = 4
 _CAPACITY = {"cpu": "100k", "memory": "100Ti", "pods": "20k", "nvidia.com/gpu": "20k"}
@@ -36,12 +37,13 @@ class Plane:
 
 
 @contextmanager
-def plane() -> Iterator[Plane]:
-    """A control plane that is gone at the end of the block, whatever happens in it."""
+def plane(*more: type[Resource]) -> Iterator[Plane]:
+    """A control plane, with more kinds, that is gone at the end of the block, whatever happens in it."""
     folder = Path(tempfile.mkdtemp(prefix="bench-", dir=_MEMORY if _MEMORY.is_dir() else None))
     instance = Instance("bench", folder)
     definitions = folder / "definitions.json"
-    body = {"apiVersion": "v1", "kind": "List", "items": custom_resource_definitions()}
+    items = [*custom_resource_definitions(), *map(custom_resource_definition, more)]
+    body = {"apiVersion": "v1", "kind": "List", "items": items}
     definitions.write_bytes(msgspec.json.encode(body))
     try:
         instance.up(crd_files=(definitions,), nodes=NODES)

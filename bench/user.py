@@ -74,6 +74,8 @@ class User:
     """Sees graphs and Deployments of one namespace, with the time at which it saw each state first."""
 
     client: Client
+    kind: type[Graph]
+    body: Callable[[str], dict[str, object]]
     graphs: dict[str, Graph] = field(default_factory=dict[str, Graph])
     workloads: dict[str, Workload] = field(default_factory=dict[str, Workload])
     successful_at: dict[str, float] = field(default_factory=dict[str, float])
@@ -81,12 +83,12 @@ class User:
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def create(self, count: int, *, first: int = 0) -> None:
-        """Create so many graphs of three services, some at a time."""
+        """Create so many graphs, some at a time."""
         names = iter(f"g{number}" for number in range(first, first + count))
 
         async def several() -> None:
             for name in names:
-                await self.client.create(Graph, graph_body(name))
+                await self.client.create(self.kind, self.body(name))
 
         await asyncio.gather(*(several() for _ in range(AT_ONCE)))
 
@@ -174,11 +176,15 @@ async def client(kubeconfig: Path, agent: str) -> AsyncIterator[Client]:
 
 
 @asynccontextmanager
-async def user(kubeconfig: Path) -> AsyncIterator[User]:
-    """A user who sees what happens from now on."""
+async def user(
+    kubeconfig: Path,
+    kind: type[Graph] = Graph,
+    body: Callable[[str], dict[str, object]] = graph_body,
+) -> AsyncIterator[User]:
+    """A user who creates such graphs, and sees what happens from now on."""
     async with client(kubeconfig, "bench-user") as connected:
-        found = User(connected)
-        tasks = [asyncio.create_task(found.follow(type_)) for type_ in (Graph, Workload)]
+        found = User(connected, kind, body)
+        tasks = [asyncio.create_task(found.follow(type_)) for type_ in (kind, Workload)]
         try:
             yield found
         finally:

@@ -64,7 +64,7 @@ def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
 ALLOWED = re.compile(
     r".*\.annotations\.nvidia\.com/last-applied-.*"  # made in another way: S8
     r"|Service\.spec\.clusterIPs?(\.0)?"  # chosen by the API server
-    r"|Job.*\.annotations\.yatai\.ai/bento-request-hash"  # made in another way: Y25
+    r"|Job.*\.annotations\.yatai\.ai/bento-request-hash"  # made in another way: Y24
 )
 
 

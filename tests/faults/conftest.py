@@ -40,15 +40,24 @@ def operator_flags() -> tuple[str, ...]:
 
 
 @pytest.fixture(scope="module")
+def operator_variables() -> Mapping[str, str]:
+    """Additional variables of each operator."""
+    return {}
+
+
+@pytest.fixture(scope="module")
 def stage(
     operated: ControlPlane,
     compared: tuple[Kind, ...],
     operator_flags: tuple[str, ...],
+    operator_variables: Mapping[str, str],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Stage]:
     """A stage on the control plane of a module."""
     folder = tmp_path_factory.mktemp("stage")
-    with stage_on(operated, folder, *compared, flags=operator_flags) as found:
+    with stage_on(
+        operated, folder, *compared, flags=operator_flags, variables=operator_variables
+    ) as found:
         yield found
 
 

@@ -18,17 +18,21 @@ from dynamo_graphs.api import labels
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
+from dynamo_legacy.api.crd import RESOURCES as LEGACY_RESOURCES
 from kube_runtime.kind import Kind, Object
 from kube_runtime.types.apps import Deployment, StatefulSet
+from kube_runtime.types.autoscaling import HorizontalPodAutoscaler
 from kube_runtime.types.core import ConfigMap, PersistentVolumeClaim, Service, ServiceAccount
 from kube_runtime.types.networking import Ingress
 from kube_runtime.types.rbac import Role, RoleBinding
 
 REPLICA_SETS = Kind("apps", "v1", "ReplicaSet", "replicasets")
 BUDGETS = Kind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
-OURS = (DynamoGraphDeployment.KIND, DynamoComponentDeployment.KIND)
+GRAPHS = (DynamoGraphDeployment.KIND, DynamoComponentDeployment.KIND)
+OURS = (*GRAPHS, *(each.KIND for each in LEGACY_RESOURCES))
+"""Kinds whose whole status the operator writes."""
 KINDS = (
-    *OURS,
+    *GRAPHS,
     *(DynamoGraphDeploymentScalingAdapter.KIND, BUDGETS, PersistentVolumeClaim.KIND),
     *(Deployment.KIND, Service.KIND, Ingress.KIND, ConfigMap.KIND),
     *(ServiceAccount.KIND, Role.KIND, RoleBinding.KIND),
@@ -51,8 +55,10 @@ _HISTORY = frozenset(
     )
 )
 """The fields that describe how an object came to be as it is."""
-_PAST = (("Suspended", "False"), ("ConfigurationWarning", "False"))
+_PAST = (("Suspended", "False"), ("ConfigurationWarning", "False"), ("EndpointExposed", "False"))
 """Conditions that do so, by type and status."""
+_SCALED = (HorizontalPodAutoscaler.KIND,)
+"""Kinds whose status is about what was measured and done, and when."""
 
 
 @dataclass(frozen=True)
@@ -163,6 +169,8 @@ def _lasting(value: Any, namespace: str, left_out: frozenset[str], kind: Kind) -
             for name, each in value.items()
             if name not in left_out and name not in texts
         }
+        if kind in _SCALED:
+            kept.pop("status", None)
         if left_out > _VOLATILE:  # a map that held nothing but history
             kept = {name: each for name, each in kept.items() if each != {} or value[name] == {}}
         return dict(sorted(kept.items()))

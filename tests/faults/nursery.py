@@ -95,10 +95,10 @@ class Nursery:
 
 
 @contextmanager
-def nursery(kubeconfig: Path, folder: Path) -> Iterator[Nursery]:
-    """A nursery, meanwhile."""
+def nursery(kubeconfig: Path, folder: Path, **variables: str) -> Iterator[Nursery]:
+    """A nursery, meanwhile; its operators have these variables beside those of this process."""
     folders = (str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", ""))
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, folders))}
+    environment = {**os.environ, **variables, "PYTHONPATH": os.pathsep.join(filter(None, folders))}
     with subprocess.Popen(
         [sys.executable, "-m", "faults.nursery"],
         stdin=subprocess.PIPE,

@@ -9,7 +9,7 @@ import os
 import ssl
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
@@ -140,12 +140,16 @@ class Stage:
 
 @contextmanager
 def stage_on(
-    plane: ControlPlane, folder: Path, *more: Kind, flags: tuple[str, ...] = ()
+    plane: ControlPlane,
+    folder: Path,
+    *more: Kind,
+    flags: tuple[str, ...] = (),
+    variables: Mapping[str, str],
 ) -> Iterator[Stage]:
-    """A stage on that control plane."""
+    """A stage on that control plane, for operators with these flags and variables."""
     with Executioner(plane.server, plane.tls).running() as proxy:
         config = kubeconfig(proxy, folder / "config")
-        with nursery(config, folder) as running:
+        with nursery(config, folder, **variables) as running:
             yield Stage(proxy, running, more, flags)
 
 

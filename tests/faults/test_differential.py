@@ -1,16 +1,11 @@
 """Whatever way a graph has come, it ends as one that is created with its last spec.
 
-Random users edit graphs, several at a time, sometimes faster than the operator follows. The edits of one
-sequence follow from its number, so a failure can be repeated. `make long` plays 200, `make test` 20.
+Random users edit graphs, several at a time, sometimes faster than the operator follows. `make long` plays
+200 sequences, `make test` 20.
 """
 
-import os
 import random
-import ssl
-import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from copy import deepcopy
 from pathlib import Path
 
 import pytest
@@ -19,21 +14,14 @@ from cluster.conditions import condition, is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import service, worker
 from cluster.graph.test_graph import GRAPH
-from cluster.operator_process import OFF, OperatorProcess
 from cluster.world import World
 from dynamo_graphs.api import labels
-from faults.ending import Ending, ending
-from faults.proxy import Proxy, kubeconfig
+from faults.differential import Subject, operated_through_proxy, sequences
+from faults.proxy import Proxy
 from faults.scenarios import NEWER, a_graph
-from faults.stage import AT_ONCE, IS_LONG, at_rest, namespace
-from kube_runtime.apply.status_patch import BUSY_SECONDS
 from kube_runtime.kind import Object
-from simulated.storage import merged
 
-SEQUENCES = int(os.environ.get("DYNAMO_TEST_SEQUENCES", "200" if IS_LONG else "20"))
-EDITS = (3, 8)
-QUIET_SECONDS = BUSY_SECONDS + 0.6
-"""One operator for several users is busy, and then a status waits for so long."""
+SEQUENCES = sequences(in_full=200, sample=20)
 NAMES = ("Frontend", "Decode", "Prefill", "Spare")
 IMAGES = (NEWER, "example.com/runtime:1", "example.com/runtime:2")
 PROBE = {"httpGet": {"path": "/live", "port": 9090}, "periodSeconds": 7}
@@ -113,59 +101,18 @@ def is_settled(world: World) -> bool:
     return is_ready(body) and restart.get("phase") != "Restarting"
 
 
-def edited(proxy: Proxy, number: int) -> tuple[Object, Ending, list[Object]]:
-    """What a random user has made of a graph: its last text, the end, and the edits."""
-    dice = random.Random(number)  # noqa: S311 - the same edits in each run
-    body, edits = a_graph(), list[Object]()
-    with namespace(proxy) as world:
-        world.create(GRAPH, body)
-        for _ in range(dice.randint(*EDITS)):
-            if dice.random() < 0.3:
-                world.until(lambda: is_settled(world))
-            else:
-                time.sleep(dice.uniform(0.0, 0.5))
-            patch = edit(body, dice)
-            edits.append(patch)
-            body = merged(body, patch)
-            world.patch(GRAPH, "chat", patch)
-        at_rest(world, proxy, is_settled, quiet_seconds=QUIET_SECONDS)
-        return body, ending(world, with_history=False), edits
-
-
-def made(proxy: Proxy, body: Object) -> Ending:
-    """The end of a graph that is created with this text."""
-    with namespace(proxy) as world:
-        world.create(GRAPH, body)
-        at_rest(world, proxy, is_settled, quiet_seconds=QUIET_SECONDS)
-        return ending(world, with_history=False)
-
-
-def difference(proxy: Proxy, number: int) -> str:
-    """What the way of a sequence of edits has left behind; empty when nothing."""
-    try:
-        body, end, edits = edited(proxy, number)
-        afresh = made(proxy, deepcopy(body))
-    except AssertionError as error:
-        return f"sequence {number}: {error}"
-    told = afresh.difference(end)
-    return f"sequence {number}: {edits}\n{told}" if told else ""
+GRAPHS = Subject(GRAPH, a_graph, edit, is_settled)
 
 
 @pytest.fixture
-def proxy(kinds: ControlPlane, tls: ssl.SSLContext, tmp_path: Path) -> Iterator[Proxy]:
-    """A way to the API server on which writes can be seen, and an operator of all namespaces behind it."""
-    with Proxy(kinds.server, tls).running() as running:
-        config = kubeconfig(running, tmp_path / "config")
-        with OperatorProcess(config, tmp_path / "operator.log", OFF) as operator:
-            operator.ready()
-            yield running
-            assert operator.ended is None
-            assert '"level": "error"' not in operator.log.read_text(encoding="utf-8")
+def proxy(kinds: ControlPlane, tmp_path: Path) -> Iterator[Proxy]:
+    """An operator, seen through a proxy."""
+    with operated_through_proxy(kinds, tmp_path) as running:
+        yield running
 
 
 @pytest.mark.timeout(600 + 30 * SEQUENCES)
 def test_edits_end_as_the_last_spec_created_afresh(proxy: Proxy, measured: list[str]) -> None:
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        told = [each for each in pool.map(lambda n: difference(proxy, n), range(SEQUENCES)) if each]
+    told = GRAPHS.differences(proxy, SEQUENCES)
     measured.append(f"differential: {SEQUENCES - len(told)} of {SEQUENCES} sequences end alike")
     assert [] == told, "\n".join(told)

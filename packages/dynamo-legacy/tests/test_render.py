@@ -221,6 +221,8 @@ def test_an_autoscaler_keeps_the_replicas() -> None:
     new, running = rendered(found), rendered(found, live=3)
     assert new["Deployment"]["spec"]["replicas"] == 2
     assert running["Deployment"]["spec"]["replicas"] == 3
+    parked = rendered(found, live=0)["Deployment"]
+    assert parked["spec"]["replicas"] == 2  # an autoscaler leaves 0 alone
     assert new["HorizontalPodAutoscaler"]["spec"] == {
         "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "service1"},
         "minReplicas": 2,

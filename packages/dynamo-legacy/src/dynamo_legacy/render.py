@@ -123,12 +123,13 @@ def nim_parts(
 ) -> tuple[Sequence[Object], Sequence[Object]]:
     """What is around the Deployment of a component, and the Deployment.
 
-    `live_replicas` are those that the Deployment has now; None if there is none. An autoscaler keeps them.
+    `live_replicas` are those that the Deployment has now; None if there is none. An autoscaler keeps them,
+    except 0, at which it does nothing.
     """
     autoscalers = autoscaler(plan, nim)
     if autoscalers:
         least = (nim.spec.autoscaling.min_replicas if nim.spec.autoscaling else None) or 1
-        plan = replace(plan, replicas=least if live_replicas is None else live_replicas)
+        plan = replace(plan, replicas=live_replicas or least)
     around = (*services(plan), *ingresses(plan), *virtual_services(plan), *autoscalers)
     return tuple(map(canonical, around)), plan.orchestrator.workloads(plan)
 

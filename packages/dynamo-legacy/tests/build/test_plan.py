@@ -146,6 +146,15 @@ def test_a_job_that_took_too_long_says_so() -> None:
     assert Reason.TIMEOUT == next(each.reason for each in plan.conditions)
 
 
+@pytest.mark.parametrize("ends", [(), (("Complete", ""),), (("Failed", "PodFailurePolicy"),)])
+def test_a_job_says_that_there_was_no_image_also_to_who_did_not_ask(
+    ends: tuple[tuple[str, str], ...],
+) -> None:
+    made_of = request()
+    plan = plan_build(made_of, BuildFacts(IMAGE, [job(made_of, *ends)]))
+    assert "False" == said(plan)["ImageExistsChecked"]
+
+
 def test_jobs_of_an_earlier_state_are_stale() -> None:
     earlier = job(request({FORCE: "true"}))
     plan = plan_build(request(), BuildFacts(IMAGE, [earlier], probe=Probe()))

@@ -30,6 +30,7 @@ RETRY_SECONDS = 60.0
 COMPRESSED = "zlib:"
 """How a termination message begins that is compressed, in base64."""
 _MOST_OF_CONFIG = 1024**2
+_NOT_BUILT = "the image exists, nothing to build"
 _MOST_OF_LOG = 600
 """Characters of a container's log in a condition."""
 
@@ -102,8 +103,13 @@ class _Report:
         building: tuple[str, str, str],
         exists: bool | None,
         requeue: float | None = None,
+        existed: bool | None = None,
     ) -> BuildPlan:
-        """The plan, with conditions from triples of status, reason and message."""
+        """The plan, with conditions from triples of status, reason and message.
+
+        `exists` is whether the image is there, `existed` whether it was before any build of this state of
+        the request. None means: it is not known, or its condition says it already.
+        """
         image = self.facts.image
         found = [
             self._condition("ImageBuilding", *building),
@@ -113,14 +119,9 @@ class _Report:
             text = image if exists else f"Image {image} is not exists"
             status, reason = ("True", Reason.SUCCEEDED) if exists else ("False", building[1])
             found.append(self._condition("ImageExists", status, reason, text))
-        if self.facts.probe is not None and not self.facts.probe.error:
-            there = self.facts.probe.exists
-            text = image if there else f"Image not exists: {image}"
-            found.append(
-                self._condition(
-                    "ImageExistsChecked", "True" if there else "False", Reason.PROBING, text
-                )
-            )
+        if existed is not None:
+            text, status = (image, "True") if existed else (f"Image not exists: {image}", "False")
+            found.append(self._condition("ImageExistsChecked", status, Reason.PROBING, text))
         return BuildPlan(step, tuple(found), self.stale, requeue)
 
     def _condition(self, type_: str, status: str, reason: str, message: str) -> Condition:
@@ -138,18 +139,9 @@ def plan_build(request: DynamoNimRequest, facts: BuildFacts) -> BuildPlan:
     if _is_asked_for(request, facts.nim):
         return _build(report, name)
     known = condition(request.status.conditions, "ImageExists")
-    is_known = known is not None and known.status == "True" and known.message == facts.image
-    if is_known or (facts.probe is not None and facts.probe.exists):
-        return _recorded(report, "the image exists, nothing to build")
-    if facts.probe is None:
-        text = "Checking image exists"
-        waiting = ("Unknown", Reason.PROBING, text)
-        return report.plan(Next.PROBE, waiting, waiting, exists=None)
-    if facts.probe.error:
-        waiting = ("Unknown", Reason.REGISTRY_UNREACHABLE, facts.probe.error)
-        seconds = facts.probe.retry_seconds
-        return report.plan(Next.NOTHING, waiting, waiting, exists=None, requeue=seconds)
-    return _build(report, name)
+    if known is not None and known.status == "True" and known.message == facts.image:
+        return _recorded(report, _NOT_BUILT)
+    return _of_probe(report, facts.probe, name)
 
 
 def refused(request: DynamoNimRequest, image: str, reason: Reason, text: str) -> BuildPlan:
@@ -220,6 +212,16 @@ def _stale(request: DynamoNimRequest, jobs: Sequence[BuildJob]) -> tuple[BuildJo
     return tuple(each for each in jobs if each.metadata.name != name)
 
 
+def _of_probe(report: _Report, probe: Probe | None, name: str) -> BuildPlan:
+    if probe is None:
+        waiting = ("Unknown", Reason.PROBING, "Checking image exists")
+        return report.plan(Next.PROBE, waiting, waiting, exists=None)
+    if probe.error:
+        waiting = ("Unknown", Reason.REGISTRY_UNREACHABLE, probe.error)
+        return report.plan(Next.NOTHING, waiting, waiting, exists=None, requeue=probe.retry_seconds)
+    return _recorded(report, _NOT_BUILT, existed=True) if probe.exists else _build(report, name)
+
+
 def _build(report: _Report, name: str) -> BuildPlan:
     text = f"Image building job {name} is waiting"
     return report.plan(
@@ -227,15 +229,17 @@ def _build(report: _Report, name: str) -> BuildPlan:
         ("Unknown", Reason.BUILDING, "DynamoNim image is building"),
         ("Unknown", Reason.BUILDING, text),
         exists=False,
+        existed=False,
     )
 
 
-def _recorded(report: _Report, text: str) -> BuildPlan:
+def _recorded(report: _Report, text: str, *, existed: bool | None = None) -> BuildPlan:
     return report.plan(
         Next.RECORD,
         ("True", Reason.SUCCEEDED, "DynamoNim is generated"),
         ("False", Reason.SUCCEEDED, text),
         exists=True,
+        existed=existed,
     )
 
 
@@ -243,7 +247,7 @@ def _of_job(report: _Report, job: BuildJob) -> BuildPlan:
     name = job.metadata.name
     pods = [each for each in report.facts.pods if each.metadata.labels.get("job-name") == name]
     if _is_true(job, "Complete"):
-        return _recorded(report, f"Image building job {name} is succeeded.")
+        return _recorded(report, f"Image building job {name} is succeeded.", existed=False)
     failed = condition(job.status.conditions, "Failed")
     if failed is not None and failed.status == "True":
         is_late = failed.reason == "DeadlineExceeded"
@@ -251,7 +255,7 @@ def _of_job(report: _Report, job: BuildJob) -> BuildPlan:
         text = f"Image building job {name} is failed." + (f" {words}" if words else "")
         reason = Reason.TIMEOUT if is_late else Reason.BUILD_FAILED
         said = ("False", reason, text)
-        return report.plan(Next.NOTHING, said, said, exists=False)
+        return report.plan(Next.NOTHING, said, said, exists=False, existed=False)
     is_active = any(each.status.phase == "Running" for each in pods)
     is_active = is_active or any(_has_begun(each) for each in pods)
     text = f"Image building job {name} is {'running' if is_active else 'waiting'}"
@@ -260,6 +264,7 @@ def _of_job(report: _Report, job: BuildJob) -> BuildPlan:
         ("Unknown", Reason.BUILDING, "DynamoNim image is building"),
         ("True" if is_active else "Unknown", Reason.BUILDING, text),
         exists=False,
+        existed=False,
     )
 
 

@@ -1,0 +1,102 @@
+"""What a service of the older generation costs, beside one of a graph: 100 objects of five services each.
+
+PYTHONPATH=tests python -m bench.legacy
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from time import monotonic
+from typing import ClassVar, NamedTuple
+
+from bench import audit
+from bench.operator_process import operator
+from bench.plane import Plane, plane
+from bench.user import NAMESPACE, Graph, user
+from cluster.graph.graphs import graph, service, worker
+from cluster.legacy.deployments import SERVICES, disagg, graph_config, image
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_legacy.api.crd import RESOURCES
+from dynamo_legacy.api.deployment import DynamoDeployment
+from dynamo_legacy.api.nim import DynamoNim
+from kube_runtime.kind import Kind, Object
+from kube_runtime.types.core import ConfigMap
+from kube_runtime.types.meta import Resource
+
+COUNT = 100
+ALL_SERVICES = COUNT * len(SERVICES)
+
+
+class Deployed(Graph):
+    """A DynamoDeployment as a user waits for it."""
+
+    KIND: ClassVar[Kind] = DynamoDeployment.KIND
+
+
+class Cost(NamedTuple):
+    """What one service takes."""
+
+    requests: float
+    milliseconds: float
+    cpu_milliseconds: float
+
+
+def main() -> None:
+    """Print what both take, and the ratio."""
+    with plane(*RESOURCES) as fresh:
+        graphs = asyncio.run(measured(fresh, Graph, _graph))
+    flag = "--enable-legacy-kinds"
+    beside = ((ConfigMap, graph_config()), (DynamoNim, image()))
+    with plane(*RESOURCES) as fresh:
+        deployments = asyncio.run(measured(fresh, Deployed, _deployment, *beside, flags=(flag,)))
+    print(f"{COUNT} of each, with {len(SERVICES)} services; per service:")
+    for name in Cost._fields:
+        ours, theirs = getattr(deployments, name), getattr(graphs, name)
+        said = f"{ours:8.2f} in a DynamoDeployment, {theirs:8.2f} in a graph"
+        print(f"  {name.replace('_', ' '):<18}{said}, ratio {ours / theirs:.2f}")
+
+
+async def measured(
+    fresh: Plane,
+    kind: type[Graph],
+    body: Callable[[str], Object],
+    *beside: tuple[type[Resource], Object],
+    flags: Sequence[str] = (),
+) -> Cost:
+    """What a service costs from the creation of all until the last of them is ready and nothing happens."""
+    async with user(fresh.instance.kubeconfig, kind, body) as who:
+        for type_, each in beside:
+            await who.client.create(type_, _whole(type_, each))
+        with operator(fresh, *flags) as running:
+            await running.ready()
+            await asyncio.sleep(2)
+            since, started = audit.now(), monotonic()
+            cpu_seconds = running.process.cpu_seconds()
+            await who.create(COUNT)
+            ended = await who.until(lambda: who.all_successful(COUNT), within_seconds=600)
+            await running.quiet()
+            used = running.process.cpu_seconds() - cpu_seconds
+            asked = audit.requests(fresh.instance.audit_log, since=since).total
+    seconds = ended - started
+    return Cost(*(each / ALL_SERVICES for each in (asked, seconds * 1e3, used * 1e3)))
+
+
+def _graph(name: str) -> Object:
+    workers = {f"Worker{each}": worker("decode", resources=None) for each in SERVICES[1:]}
+    return _whole(DynamoGraphDeployment, graph(name, Frontend=service("frontend"), **workers))
+
+
+def _deployment(name: str) -> Object:
+    made = disagg(name)
+    for each in made["spec"]["services"].values():
+        each |= {"replicas": 1, "resources": {"requests": None, "limits": None}}
+    return _whole(DynamoDeployment, made)
+
+
+def _whole(type_: type[Resource], body: Object) -> Object:
+    metadata = {**body["metadata"], "namespace": NAMESPACE}
+    kind = type_.KIND
+    return {"apiVersion": kind.api_version, "kind": kind.name, **body, "metadata": metadata}
+
+
+if __name__ == "__main__":
+    main()

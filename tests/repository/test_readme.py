@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from dynamo_graphs.api.crd import custom_resource_definitions
+from tools.readme_picture import PICTURE, picture
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
@@ -36,6 +37,13 @@ def test_the_readme_waits_for_the_graph_that_it_applies() -> None:
     assert waited
     body = yaml.safe_load((ROOT / applied[1]).read_text(encoding="utf-8"))
     assert body["metadata"]["name"] == waited[1]
+
+
+def test_the_readme_is_short_and_has_the_picture_that_the_library_draws() -> None:
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert 120 > len(lines)
+    assert PICTURE.read_text(encoding="utf-8") == picture(), "make docs"
+    assert any(PICTURE.name in line and line.startswith("![") for line in lines)
 
 
 def test_every_folder_of_cluster_tests_is_run() -> None:

@@ -15,6 +15,8 @@ from cluster.graph.graphs import graph, service
 from cluster.person import Person
 from cluster.world import World
 from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamoctl.client import Cluster
+from dynamoctl.target import Missing
 from kube_runtime.kind import Kind
 from kube_runtime.types.core import Pod, Service
 
@@ -103,6 +105,17 @@ def test_a_user_asks_the_model(admin: Person) -> None:
     assert (1, True) == (code, "does not serve 'other'" in said)
     code, text, _ = admin.run("curl", "chat")
     assert (0, {"data": [{"id": "qwen"}]}) == (code, json.loads(text))
+
+
+@pytest.mark.stalls  # what only a client imports and compiles, once
+def test_a_program_asks_the_model(admin: Person) -> None:
+    cluster = Cluster(namespace=admin.namespace, kubeconfig=admin.kubeconfig)
+    pieces: list[str] = []
+    answer = cluster.chat("chat", "hi", write=pieces.append)
+    assert ("Hello there", 2) == (answer.text, answer.tokens)
+    assert ["Hello ", "there"] == pieces
+    with pytest.raises(Missing, match="does not serve 'other'"):
+        cluster.chat("chat", "hi", model="other")
 
 
 def test_a_local_port(admin: Person) -> None:

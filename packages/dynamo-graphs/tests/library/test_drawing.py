@@ -48,9 +48,15 @@ def test_the_state_is_drawn_once_there_is_one() -> None:
     assert "chat: 4 services, 24 GPUs, ready" in found
     assert "1/2 ready · 8 GPUs" in found
     late = with_status(GRAPH, 0)
-    assert "chat: 4 services, 24 GPUs, not ready" in texts(late)
+    assert "chat: 4 services, 24 GPUs, not ready (0 of 4 services ready)" in texts(late)
     assert "#c62828" in late.svg()
     assert "#c62828" not in with_status(Graph("g").frontend(), 1).svg()
+
+
+def test_a_graph_is_shown_in_one_line() -> None:
+    assert repr(GRAPH) == "<Graph chat: 4 services, 24 GPUs>"
+    assert repr(with_status(GRAPH, 1)) == "<Graph chat: 4 services, 24 GPUs, ready>"
+    assert repr(Graph.from_dict({**GRAPH.to_dict(), "spec": 1})) == "<Graph chat>"
 
 
 def test_an_empty_graph_is_drawn() -> None:

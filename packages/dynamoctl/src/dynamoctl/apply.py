@@ -9,7 +9,7 @@ from dynamoctl.cluster_options import Where
 from dynamoctl.inspection import once_ready, print_explanation
 from dynamoctl.manifests import manifests
 from dynamoctl.resource_args import STATED
-from dynamoctl.server_apply import kind_of, placed, server_apply
+from dynamoctl.server_apply import applied, kind_of, placed
 from dynamoctl.target import Cluster, Target, cluster
 from kube_runtime.commandline.errors import ExitCode, visible
 from kube_runtime.kind import key_of
@@ -43,12 +43,8 @@ async def _apply(
             placed_bodies.append((kind, placed(manifest, kind, where, at.namespace)))
         for kind, body in placed_bodies:
             key = key_of(body)
-            live = await at.reading.raw(kind, key)
-            after = await server_apply(at.reading, kind, body, is_dry=False, force=force)
-            version = after["metadata"]["resourceVersion"]
-            is_same = live is not None and live["metadata"]["resourceVersion"] == version
-            verb = "created" if live is None else "unchanged" if is_same else "configured"
-            print(visible(f"{kind.name} {key} {verb}"), flush=True)
+            done = await applied(at.reading, kind, body, force=force)
+            print(visible(f"{kind.name} {key} {done.verb}"), flush=True)
             if kind.name in _TYPES:
                 targets.append(Target(at.reading, _TYPES[kind.name], key))
         if not wait:

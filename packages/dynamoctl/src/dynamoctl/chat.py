@@ -79,7 +79,7 @@ async def _typed() -> str | None:
 async def _answer(
     frontend: Frontend, model: str, messages: Sequence[Object], max_tokens: int, output: str
 ) -> str:
-    write: Callable[[str], None] = _write if output == "text" else _ignore
+    write: Callable[[str], None] = _write if output == "text" else ignore
     found = await completion(frontend, model, messages, max_tokens=max_tokens, write=write)
     if output == "json":
         show_json(
@@ -123,8 +123,8 @@ def _write(text: str) -> None:
     sys.stdout.flush()
 
 
-def _ignore(_text: str) -> None:
-    """For output that is printed as a whole."""
+def ignore(_text: str) -> None:
+    """For what is used as a whole, and not as it comes."""
 
 
 def _body(data: str | None) -> bytes | None:

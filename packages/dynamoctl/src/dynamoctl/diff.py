@@ -7,7 +7,7 @@ controllers' own plan and rendering of the graph as it is and as it would be.
 import asyncio
 import difflib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from io import StringIO
 
@@ -30,7 +30,7 @@ from dynamoctl.server_apply import comparable, kind_of, placed, server_apply
 from dynamoctl.target import Cluster, cluster
 from kube_runtime.commandline.errors import ExitCode, visible
 from kube_runtime.errors import ApiError, ConfigError
-from kube_runtime.kind import Object, key_of
+from kube_runtime.kind import Kind, Object, key_of
 
 _RENDERED = (DynamoGraphDeployment.KIND.name, DynamoComponentDeployment.KIND.name)
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}
@@ -54,12 +54,12 @@ def print_diff(
 
     Raises: OperatorError, or a group of ConfigError.
     """
-    changes = asyncio.run(_changes(manifests(files), where, force=force))
+    found = asyncio.run(_changes(manifests(files), where, force=force))
     if output == "json":
-        show_json([_json(each) for each in changes])
+        show_json([_json(each) for each in found])
     else:
-        _print(changes)
-    has_changes = any(each.lines for each in changes)
+        _print(found)
+    has_changes = any(each.lines for each in found)
     return ExitCode.PROBLEMS if has_changes and has_exit_code else ExitCode.OK
 
 
@@ -71,22 +71,34 @@ def unified(before: Object, after: Object, name: str) -> tuple[str, ...]:
 
 async def _changes(found: Sequence[Manifest], where: Where, *, force: bool) -> list[Change]:
     async with cluster(where) as at:
-        scene: tuple[Facts, RenderSettings] | None = None
-        changes = []
+        bodies = []
         for manifest in found:
             kind = await kind_of(at.reading, manifest)
-            body = placed(manifest, kind, where, at.namespace)
-            live = await at.reading.raw(kind, key_of(body))
-            after = await server_apply(at.reading, kind, body, is_dry=True, force=force)
-            before, planned = comparable(live), comparable(after)
-            name = f"{kind.name} {key_of(body)}"
-            impact: tuple[Effect, ...] = ()
-            if before != planned and kind.name in _RENDERED:
-                scene = scene or await _scene(at)
-                impact = _impact(before, planned, *scene)
-            verb = "create" if live is None else "change" if before != planned else "unchanged"
-            changes.append(Change(name, verb, unified(before, planned, name), impact))
-    return changes
+            bodies.append((kind, placed(manifest, kind, where, at.namespace)))
+        return await changes(at, bodies, force=force)
+
+
+async def changes(
+    at: Cluster, bodies: Iterable[tuple[Kind, Object]], *, force: bool
+) -> list[Change]:
+    """What applying the objects would change; nothing is written.
+
+    Raises: OperatorError.
+    """
+    scene: tuple[Facts, RenderSettings] | None = None
+    found = []
+    for kind, body in bodies:
+        live = await at.reading.raw(kind, key_of(body))
+        after = await server_apply(at.reading, kind, body, is_dry=True, force=force)
+        before, planned = comparable(live), comparable(after)
+        name = f"{kind.name} {key_of(body)}"
+        impact: tuple[Effect, ...] = ()
+        if before != planned and kind.name in _RENDERED:
+            scene = scene or await _scene(at)
+            impact = _impact(before, planned, *scene)
+        verb = "create" if live is None else "change" if before != planned else "unchanged"
+        found.append(Change(name, verb, unified(before, planned, name), impact))
+    return found
 
 
 async def _scene(at: Cluster) -> tuple[Facts, RenderSettings]:
@@ -117,12 +129,12 @@ def _impact(
         raise ConfigError(after["metadata"]["name"], str(error)) from error
 
 
-def _print(changes: Sequence[Change]) -> None:
-    for each in changes:
+def _print(found: Sequence[Change]) -> None:
+    for each in found:
         if each.lines:
             show(*(_line(line) for line in each.lines))
     print()
-    for each in changes:
+    for each in found:
         show(table((), [(Styled(each.name, "bold"), each.verb)]))
         if each.effects:
             show(
@@ -136,7 +148,7 @@ def _print(changes: Sequence[Change]) -> None:
             )
         elif each.verb == "change" and each.name.partition(" ")[0] in _RENDERED:
             print("  no pod restarts")
-    counts = [sum(each.verb == verb for each in changes) for verb in ("create", "change")]
+    counts = [sum(each.verb == verb for each in found) for verb in ("create", "change")]
     print(f"{counts[0]} to create, {counts[1]} to change", file=sys.stderr)
 
 

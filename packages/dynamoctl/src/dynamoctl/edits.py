@@ -8,6 +8,7 @@ A write is for the very object that was read, and a edit that is fulfilled alrea
 import asyncio
 import sys
 from collections.abc import Collection
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from cyclopts import CycloptsError
@@ -30,7 +31,7 @@ from dynamoctl.patches import (
     service_of,
 )
 from dynamoctl.resource_args import GRAPHS, STATED
-from dynamoctl.target import place
+from dynamoctl.target import Target, place
 from kube_runtime.client.requests import Client
 from kube_runtime.commandline.errors import visible
 from kube_runtime.errors import Conflict
@@ -81,31 +82,49 @@ def restart(name: str, where: Where) -> None:
 
 async def _scale(name: str, service: str, replicas: int, where: Where) -> None:
     async with place(name, where, GRAPHS) as at:
-        for tries_left in reversed(range(_TRIES)):
-            graph = await at.found()
-            try:
-                await _scale_as_read(at.reading, graph, service, replicas)
-            except Conflict:
-                if not tries_left:
-                    raise
-            else:
-                return
+        done = await scaled(at, service, replicas)
+    print(visible(f"{done.said}."))
+    for each in done.obstacles:
+        print(visible(f"note: {each}"), file=sys.stderr)
 
 
-async def _scale_as_read(
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """What was written, as a sentence without its dot, and why nothing will come of it for now."""
+
+    said: str
+    obstacles: tuple[str, ...]
+
+
+async def scaled(at: Target[DynamoGraphDeployment], service: str, replicas: int) -> Scaled:
+    """Set the replicas of a service, of its scaling adapter if it has one.
+
+    Raises:
+        Unwritable: there is no such service, or the graph's factor makes no such number.
+        OperatorError: the API server refuses it.
+    """
+    for tries_left in reversed(range(_TRIES)):
+        graph = await at.found()
+        try:
+            return await _scaled_as_read(at.reading, graph, service, replicas)
+        except Conflict:
+            if not tries_left:
+                raise
+    raise AssertionError("the last try returns or raises")
+
+
+async def _scaled_as_read(
     reading: Reading, graph: DynamoGraphDeployment, service: str, replicas: int
-) -> None:
+) -> Scaled:
     if not has_adapter(service_of(graph, service)):
         edit = replicas_by_graph(graph, service, replicas)
         await _fulfil(reading.client, graph, edit)
-        _tell(graph, edit)
-        return
+        return Scaled(edit.said, tuple(obstacles(graph)))
     kind, namespace = DynamoGraphDeploymentScalingAdapter, graph.metadata.namespace
     adapter = adapter_of(graph, service, await reading.all(kind, namespace=namespace))
     edit = replicas_by_adapter(adapter, replicas)
     await _fulfil(reading.client, adapter, edit)
-    _tell(graph, edit)
-    _tell_obstacles(adapter)
+    return Scaled(edit.said, (*obstacles(graph), *obstacles(adapter)))
 
 
 async def _mark(
@@ -138,9 +157,5 @@ async def _fulfil(client: Client, stated: Stated, edit: Edit) -> None:
 def _tell(stated: Stated, edit: Edit, besides: Collection[str] = ()) -> None:
     """Print what was done, and what blocks it, except these annotations."""
     print(visible(f"{edit.said}."))
-    _tell_obstacles(stated, besides)
-
-
-def _tell_obstacles(stated: Stated, besides: Collection[str] = ()) -> None:
     for each in obstacles(stated, besides):
         print(visible(f"note: {each}"), file=sys.stderr)

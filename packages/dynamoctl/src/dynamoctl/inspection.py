@@ -116,7 +116,7 @@ async def once_ready(at: Target[Stated], output: str) -> Stated:
 async def _why(name: str, where: Where, output: str) -> ExitCode:
     async with place(name, where, STATED) as at:
         stated = await at.found()
-        told = await _explained(at.reading, stated)
+        told = await explained(at.reading, stated)
     if output == "json":
         show_json(_reasons_json(stated, told))
     else:
@@ -135,7 +135,7 @@ async def _why_all(where: Where, output: str, *, everywhere: bool) -> ExitCode:
                 continue
             for stated in every:
                 if not is_ready(stated) and stated.metadata.controller is None:
-                    late.append((stated, await _explained(at.reading, stated)))
+                    late.append((stated, await explained(at.reading, stated)))
     if output == "json":
         show_json([_reasons_json(*each) for each in late])
         return _code(not late)
@@ -152,10 +152,14 @@ async def print_explanation(reading: Reading, stated: Stated) -> None:
 
     Raises: OperatorError.
     """
-    _print_explanation(await _explained(reading, stated))
+    _print_explanation(await explained(reading, stated))
 
 
-async def _explained(reading: Reading, stated: Stated) -> "Explanation":
+async def explained(reading: Reading, stated: Stated) -> "Explanation":
+    """Why an object is not ready.
+
+    Raises: OperatorError.
+    """
     from dynamoctl.explanation import changed_at, explanation
 
     changed = None

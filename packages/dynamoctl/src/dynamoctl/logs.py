@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from cyclopts import CycloptsError
 from rich.console import Console
@@ -100,6 +101,13 @@ class LogPrinter:
         self._screen.print(text, soft_wrap=True)
 
 
+class LineWriter(Protocol):
+    """Takes the lines of logs as they come."""
+
+    def write(self, pod: str, line: LogLine) -> None:
+        """One line of the log of a pod."""
+
+
 @dataclass(slots=True)
 class PodLog:
     """The log of one container, and the last line of it that was printed."""
@@ -107,7 +115,7 @@ class PodLog:
     transport: Transport
     pod: Pod
     query: Mapping[str, str]
-    printer: LogPrinter
+    printer: LineWriter
     printed: LogLine = field(default_factory=lambda: LogLine("", ""))
 
     async def print(self) -> None:
@@ -177,14 +185,23 @@ async def _logs(
         if options.follow:
             await _follow(at, selector, query, printer)
             return ExitCode.OK
-        pods = await at.reading.all(Pod, namespace=at.key.namespace, labels=selector)
-        if not pods:
-            raise Missing(f"{visible(f'{at.key}/{service}'.rstrip('/'))} has no pods")
         results = [
             await _printed(PodLog(at.reading.transport, pod, query, printer))
-            for pod in sorted(pods, key=lambda it: it.metadata.name)
+            for pod in await pods_of(at, service, selector)
         ]
     return ExitCode.OK if any(results) else ExitCode.PROBLEMS
+
+
+async def pods_of(at: Target[DynamoGraphDeployment], service: str, selector: str) -> list[Pod]:
+    """The pods of a graph, or of one of its services, by name.
+
+    Raises:
+        Missing: there are none.
+    """
+    pods = await at.reading.all(Pod, namespace=at.key.namespace, labels=selector)
+    if not pods:
+        raise Missing(f"{visible(f'{at.key}/{service}'.rstrip('/'))} has no pods")
+    return sorted(pods, key=lambda it: it.metadata.name)
 
 
 async def _printed(log: PodLog) -> bool:

@@ -1,5 +1,8 @@
 """Server-side apply of objects of any kind, as `kubectl apply --server-side` does it."""
 
+from dataclasses import dataclass
+from typing import Literal
+
 import msgspec
 
 from dynamoctl.cluster_options import Where
@@ -55,6 +58,27 @@ def placed(manifest: Manifest, kind: Kind, where: Where, namespace: str) -> Obje
         message = f'"{own}" does not match the namespace "{where.namespace}" of the command line'
         raise manifest.problem("metadata.namespace", message)
     return {**value, "metadata": {**value["metadata"], "namespace": own or namespace}}
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """An object after an apply, and what that did: `created`, `configured` or `unchanged`."""
+
+    verb: Literal["created", "configured", "unchanged"]
+    body: Object
+
+
+async def applied(reading: Reading, kind: Kind, body: Object, *, force: bool) -> Applied:
+    """Apply an object.
+
+    Raises: as `server_apply`.
+    """
+    live = await reading.raw(kind, key_of(body))
+    after = await server_apply(reading, kind, body, is_dry=False, force=force)
+    if live is None:
+        return Applied("created", after)
+    versions = (live["metadata"]["resourceVersion"], after["metadata"]["resourceVersion"])
+    return Applied("unchanged" if versions[0] == versions[1] else "configured", after)
 
 
 async def server_apply(

@@ -60,7 +60,7 @@ def graph_svg(graph: DynamoGraphDeployment) -> str:
     columns = max((each.column for each in boxes), default=0) + 1
     width = 2 * _LEFT + columns * _WIDTH + (columns - 1) * 3 * _GAP
     height = _TOP + rows * (_HEIGHT + _GAP)
-    title = f"{graph.metadata.name}: {_summary(graph, boxes)}"
+    title = f"{graph.metadata.name}: {summary(graph)}"
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="dynamo-graph" role="img" width="{width}"'
     )
@@ -135,12 +135,17 @@ def _model(spec: ComponentSpec) -> str:
     return next((value for flag, value in pairs if flag in _MODEL_FLAGS), "")
 
 
-def _summary(graph: DynamoGraphDeployment, boxes: Sequence[_Box]) -> str:
-    total = sum(gpus(each.spec) * each.spec.nodes * each.service.wanted for each in boxes)
-    counts = f"{_counted(len(boxes), 'service')}, {_counted(total, 'GPU')}"
+def summary(graph: DynamoGraphDeployment) -> str:
+    """The graph in a few words: its services, its GPUs, and how many services are ready."""
+    found = services(graph)
+    specs = graph.spec.services
+    total = sum(gpus(specs[it.name]) * specs[it.name].nodes * it.wanted for it in found)
+    counts = f"{_counted(len(found), 'service')}, {_counted(total, 'GPU')}"
     if not _has_status(graph):
         return counts
-    return f"{counts}, {'ready' if is_ready(graph) else 'not ready'}"
+    late = sum(it.ready_of_newest < it.wanted for it in found)
+    progress = f"{len(found) - late} of {len(found)} services ready"
+    return f"{counts}, {'ready' if is_ready(graph) else f'not ready ({progress})'}"
 
 
 def _has_status(graph: DynamoGraphDeployment) -> bool:

@@ -255,6 +255,14 @@ class Graph(ApiObject):
 
         return graph_svg(self.typed)
 
+    def __repr__(self) -> str:
+        from dynamo_graphs.library.drawing import summary
+
+        try:
+            return f"<Graph {self.name}: {summary(self.typed)}>"
+        except ValueError:  # a document with problems
+            return super().__repr__()
+
     def _repr_html_(self) -> str:
         return self.svg()
 

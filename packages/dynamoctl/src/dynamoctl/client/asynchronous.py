@@ -1,0 +1,271 @@
+"""`AsyncCluster`: the functions behind the commands, with objects of `dynamo_graphs` in and out."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AsyncExitStack, aclosing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from dynamo_graphs import ApiObject, Graph, InvalidObject
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.status.readiness import is_ready
+from dynamoctl.chat import ignore
+from dynamoctl.cluster_options import Where
+from dynamoctl.completions import Completion, completion, served_model
+from dynamoctl.diff import Change, changes
+from dynamoctl.edits import Scaled, scaled
+from dynamoctl.explanation import Explanation
+from dynamoctl.frontend import frontend_of
+from dynamoctl.inspection import explained
+from dynamoctl.log_lines import LogLine
+from dynamoctl.log_options import LogOptions
+from dynamoctl.logs import PodLog, log_query, pod_selector, pods_of
+from dynamoctl.resource_args import NAME
+from dynamoctl.server_apply import Applied, applied
+from dynamoctl.target import Cluster, Target, cluster
+from dynamoctl.watching import states
+from kube_runtime.errors import ApiError, ConfigError, OperatorError
+from kube_runtime.kind import Key, Object
+
+
+class NotReady(OperatorError):
+    """A graph that was not ready in time; `explanation` is why, and what to do about it."""
+
+    def __init__(self, graph: Key, seconds: float, explanation: Explanation) -> None:
+        lines = (*explanation.said, *(f"→ {each}" for each in explanation.advice))
+        super().__init__(f"{graph} was not ready within {seconds:g} s\n" + "\n".join(lines))
+        self.explanation = explanation
+
+
+@dataclass(slots=True)
+class Logs:
+    """Lines with the name of their pod, pod by pod; `unread` is why the log of a pod could not be read."""
+
+    lines: list[tuple[str, LogLine]] = field(default_factory=list[tuple[str, LogLine]])
+    unread: list[str] = field(default_factory=list[str])
+
+    def write(self, pod: str, line: LogLine) -> None:
+        """Add a line."""
+        self.lines.append((pod, line))
+
+    def __str__(self) -> str:
+        return "\n".join(f"{pod}  {line.text}" for pod, line in self.lines)
+
+
+class AsyncCluster:
+    """A cluster of a kubeconfig, for `async with`. Graphs are given as `Graph` or by name.
+
+    All methods raise `OperatorError`: `Missing` for what is not there, `ApiError` for what is refused.
+    """
+
+    def __init__(
+        self, *, namespace: str = "", context: str = "", kubeconfig: Path | str | None = None
+    ) -> None:
+        """A cluster as kubectl finds it: by default the current context and its namespace.
+
+        Raises:
+            ConfigError: the namespace cannot be one.
+        """
+        if namespace and not NAME.fullmatch(namespace):
+            raise ConfigError("namespace", f'invalid name "{namespace}" (for example prod)')
+        self._where = Where(namespace, context, Path(kubeconfig) if kubeconfig else None)
+        self._stack = AsyncExitStack()
+        self._cluster: Cluster | None = None
+
+    async def __aenter__(self) -> "AsyncCluster":
+        """Connect.
+
+        Raises:
+            OperatorError: there are no usable credentials.
+        """
+        self._cluster = await self._stack.enter_async_context(cluster(self._where))
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._cluster = None
+        await self._stack.aclose()
+
+    async def get(self, graph: Graph | str) -> Graph:
+        """The graph as it is in the cluster, with its status: a notebook draws it with its state.
+
+        Raises: Missing.
+        """
+        at = self._target(graph)
+        found = await at.reading.raw(DynamoGraphDeployment.KIND, at.key)
+        if found is None:
+            await at.found()  # raises with a hint
+            raise at.missing()
+        return Graph.from_dict(found)
+
+    async def graphs(self) -> list[Graph]:
+        """All graphs of the namespace, by name."""
+        kind = DynamoGraphDeployment.KIND
+        found = await self._at.reading.all_raw(kind, self._at.namespace)
+        return sorted(map(Graph.from_dict, found), key=lambda each: each.name)
+
+    async def apply(self, wanted: ApiObject, *, force: bool = False) -> Applied:
+        """Apply an object, as `dynamoctl apply` does. `force` takes over fields of other field managers.
+
+        Raises:
+            InvalidObject: it has problems; nothing was asked of the cluster.
+            Conflict: other field managers own fields that would change.
+        """
+        body = await self._placed(wanted)
+        return await applied(self._at.reading, wanted.TYPE.KIND, body, force=force)
+
+    async def diff(self, wanted: ApiObject, *, force: bool = False) -> Change:
+        """What `apply` would change, and the pods that it would restart. Nothing is changed.
+
+        Raises: as `apply`.
+        """
+        body = await self._placed(wanted)
+        (change,) = await changes(self._at, [(wanted.TYPE.KIND, body)], force=force)
+        return change
+
+    async def watch(self, graph: Graph | str) -> AsyncGenerator[Graph, None]:
+        """The graph now and after each change, until it is deleted."""
+        at = self._target(graph)
+        async with aclosing(states(at.reading.client, at.type_, at.key)) as found:
+            async for each in found:
+                yield _as_graph(each)
+
+    async def wait(
+        self,
+        graph: Graph | str,
+        *,
+        seconds: float = 1200,
+        seen: Callable[[Graph], object] | None = None,
+    ) -> Graph:
+        """The graph once it is ready: all replicas run the newest spec. `seen` is called at each change.
+
+        Raises:
+            NotReady: it is not ready within that many seconds; with the reason.
+            Missing: it was deleted.
+        """
+        at = self._target(graph)
+        try:
+            async with (
+                asyncio.timeout(seconds),
+                aclosing(states(at.reading.client, at.type_, at.key)) as found,
+            ):
+                async for each in found:
+                    if seen is not None:
+                        seen(_as_graph(each))
+                    if is_ready(each):
+                        return await self.get(graph)
+        except TimeoutError:
+            raise NotReady(at.key, seconds, await self.why(graph)) from None
+        raise at.missing()
+
+    async def why(self, graph: Graph | str) -> Explanation:
+        """Why the graph is not ready, and what to do about it, as `dynamoctl why` prints it.
+
+        Raises: Missing.
+        """
+        at = self._target(graph)
+        return await explained(at.reading, await at.found())
+
+    async def logs(
+        self, graph: Graph | str, service: str = "", *, tail: int = 100, container: str = "main"
+    ) -> Logs:
+        """The last lines of each pod of the graph, or of one service; `tail` -1 is all of them.
+
+        Raises: Missing.
+        """
+        at = self._target(graph)
+        query = log_query(LogOptions(tail=tail, container=container))
+        selector = pod_selector(await at.found(), service)
+        logs = Logs()
+        for pod in await pods_of(at, service, selector):
+            try:
+                await PodLog(at.reading.transport, pod, query, logs).print()
+            except ApiError as error:
+                logs.unread.append(f"{pod.metadata.name}: {error}")
+        return logs
+
+    async def scale(self, graph: Graph | str, service: str, replicas: int) -> Scaled:
+        """Set the replicas of a service where they belong, as `dynamoctl scale` does.
+
+        Raises:
+            Missing: there is no such graph.
+            Unwritable: there is no such service, or the graph's factor makes no such number.
+        """
+        if replicas < 0:
+            raise ConfigError("replicas", f"invalid number {replicas} (expected at least 0)")
+        return await scaled(self._target(graph), service, replicas)
+
+    async def delete(self, graph: Graph | str, *, seconds: float = 300) -> None:
+        """Delete the graph with all that belongs to it, and wait until it is gone.
+
+        Raises:
+            Missing: it is not there.
+            TimeoutError: it is still there after that many seconds.
+        """
+        at = self._target(graph)
+        found = await at.found()
+        await at.reading.client.delete(at.type_, at.key, uid=found.metadata.uid)
+        async with (
+            asyncio.timeout(seconds),
+            aclosing(states(at.reading.client, at.type_, at.key)) as left,
+        ):
+            async for each in left:
+                if each.metadata.uid != found.metadata.uid:
+                    return
+
+    async def chat(
+        self,
+        graph: Graph | str,
+        prompt: str,
+        *,
+        model: str = "",
+        max_tokens: int = 512,
+        write: Callable[[str], None] = ignore,
+    ) -> Completion:
+        """The model's answer, with its times. `write` gets each piece of text as it comes.
+
+        Raises:
+            Missing: there is no frontend, or it serves no such model.
+            ApiError: the frontend answers with an error.
+        """
+        frontend = await frontend_of(self._target(graph))
+        chosen = await served_model(frontend, model)
+        messages: list[Object] = [{"role": "user", "content": prompt}]
+        return await completion(frontend, chosen, messages, max_tokens=max_tokens, write=write)
+
+    @property
+    def _at(self) -> Cluster:
+        if self._cluster is None:
+            raise RuntimeError("expected a connection: use `async with AsyncCluster() as cluster`")
+        return self._cluster
+
+    def _target(self, graph: Graph | str) -> Target[DynamoGraphDeployment]:
+        name = graph if isinstance(graph, str) else graph.name
+        own = "" if isinstance(graph, str) else graph.namespace
+        if not NAME.fullmatch(name):
+            raise ConfigError("graph", f'invalid name "{name}" (expected a name, for example chat)')
+        key = Key(own or self._at.namespace, name)
+        return Target(self._at.reading, DynamoGraphDeployment, key)
+
+    async def _placed(self, wanted: ApiObject) -> Object:
+        """The document in its namespace, without what the API server writes.
+
+        Raises: InvalidObject.
+        """
+        if problems := await asyncio.to_thread(wanted.problems):
+            raise InvalidObject(problems)
+        body = wanted.to_dict()
+        body.pop("status", None)
+        metadata = {key: each for key, each in body["metadata"].items() if key in _WRITTEN}
+        return {**body, "metadata": {"namespace": self._at.namespace, **metadata}}
+
+
+_WRITTEN = ("name", "namespace", "labels", "annotations", "finalizers")
+"""The metadata that users write."""
+
+
+def _as_graph(found: DynamoGraphDeployment) -> Graph:
+    kind = found.KIND
+    head = {"apiVersion": kind.api_version, "kind": kind.name}
+    return Graph.from_dict({**head, **msgspec.json.decode(msgspec.json.encode(found))})

@@ -1,0 +1,135 @@
+"""`Cluster`: the same for programs that are not asynchronous, and for notebooks.
+
+Each call has a connection of its own, so there is nothing to close. In Jupyter an event loop is already
+running in the thread; calls then run in another one.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from dynamo_graphs import ApiObject, Graph
+from dynamoctl.chat import ignore
+from dynamoctl.client.asynchronous import AsyncCluster, Logs
+from dynamoctl.completions import Completion
+from dynamoctl.diff import Change
+from dynamoctl.edits import Scaled
+from dynamoctl.explanation import Explanation
+from dynamoctl.server_apply import Applied
+
+T = TypeVar("T")
+
+
+class Cluster:
+    """A cluster of a kubeconfig. Graphs are given as `Graph` or by name.
+
+    All methods raise `OperatorError`: `Missing` for what is not there, `ApiError` for what is refused.
+    """
+
+    def __init__(
+        self, *, namespace: str = "", context: str = "", kubeconfig: Path | str | None = None
+    ) -> None:
+        """A cluster as kubectl finds it: by default the current context and its namespace.
+
+        Raises:
+            ConfigError: the namespace cannot be one.
+        """
+        self._new = partial(
+            AsyncCluster, namespace=namespace, context=context, kubeconfig=kubeconfig
+        )
+        self._new()  # checks the namespace at once
+
+    def get(self, graph: Graph | str) -> Graph:
+        """See `AsyncCluster.get`."""
+        return self._run(lambda at: at.get(graph))
+
+    def graphs(self) -> list[Graph]:
+        """See `AsyncCluster.graphs`."""
+        return self._run(lambda at: at.graphs())
+
+    def apply(self, wanted: ApiObject, *, force: bool = False) -> Applied:
+        """See `AsyncCluster.apply`."""
+        return self._run(lambda at: at.apply(wanted, force=force))
+
+    def diff(self, wanted: ApiObject, *, force: bool = False) -> Change:
+        """See `AsyncCluster.diff`."""
+        return self._run(lambda at: at.diff(wanted, force=force))
+
+    def wait(
+        self,
+        graph: Graph | str,
+        *,
+        seconds: float = 1200,
+        seen: Callable[[Graph], object] | None = None,
+    ) -> Graph:
+        """See `AsyncCluster.wait`; `seen=print` shows the progress."""
+        return self._run(lambda at: at.wait(graph, seconds=seconds, seen=seen))
+
+    def why(self, graph: Graph | str) -> Explanation:
+        """See `AsyncCluster.why`."""
+        return self._run(lambda at: at.why(graph))
+
+    def logs(
+        self, graph: Graph | str, service: str = "", *, tail: int = 100, container: str = "main"
+    ) -> Logs:
+        """See `AsyncCluster.logs`."""
+        return self._run(lambda at: at.logs(graph, service, tail=tail, container=container))
+
+    def scale(self, graph: Graph | str, service: str, replicas: int) -> Scaled:
+        """See `AsyncCluster.scale`."""
+        return self._run(lambda at: at.scale(graph, service, replicas))
+
+    def delete(self, graph: Graph | str, *, seconds: float = 300) -> None:
+        """See `AsyncCluster.delete`."""
+        self._run(lambda at: at.delete(graph, seconds=seconds))
+
+    def chat(
+        self,
+        graph: Graph | str,
+        prompt: str,
+        *,
+        model: str = "",
+        max_tokens: int = 512,
+        write: Callable[[str], None] = ignore,
+    ) -> Completion:
+        """See `AsyncCluster.chat`."""
+        return self._run(
+            lambda at: at.chat(graph, prompt, model=model, max_tokens=max_tokens, write=write)
+        )
+
+    def _run(self, call: Callable[[AsyncCluster], Awaitable[T]]) -> T:
+        async def connected() -> T:
+            async with self._new() as at:
+                return await call(at)
+
+        return _finished(connected)
+
+
+def _finished(work: Callable[[], Coroutine[object, object, T]]) -> T:
+    """What the work returns, also where an event loop is already running."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work())
+    runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
+    loop = runner.get_loop()
+
+    def run() -> T:
+        with runner:
+            return runner.run(work())
+
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(run)
+        try:
+            return done.result()
+        except KeyboardInterrupt:  # of a notebook: stop the thread as well
+            loop.call_soon_threadsafe(_cancel_all, loop)
+            raise
+
+
+def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
+    for task in asyncio.all_tasks(loop):
+        task.cancel()

@@ -1,0 +1,118 @@
+"""A Python program with `dynamo_graphs` and `dynamoctl.client` on a real cluster."""
+
+import asyncio
+import re
+from pathlib import Path
+
+import pytest
+
+from cluster.conftest import ControlPlane
+from cluster.graph.graphs import IMAGE
+from cluster.operator_process import OperatorProcess
+from cluster.world import World
+from dynamo_graphs import Graph, InvalidObject, Model
+from dynamo_graphs.api.component import ExtraPodMetadata
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.model import DynamoModel
+from dynamoctl.client import AsyncCluster, Cluster, NotReady
+from dynamoctl.patches import Unwritable
+from dynamoctl.target import Missing
+from kube_runtime.errors import Conflict
+
+# What only a client imports and compiles, once, takes longer than a step of an operator may.
+pytestmark = [pytest.mark.cluster, pytest.mark.stalls, pytest.mark.usefixtures("operator")]
+
+README = Path(__file__).parents[3] / "README.md"
+KIND = DynamoGraphDeployment.KIND
+MODEL = "Qwen/Qwen3-0.6B"
+GRAPH = Graph("chat").frontend(image=IMAGE).worker("Decode", model=MODEL)
+
+
+@pytest.fixture
+def cluster(kinds: ControlPlane, namespace: str) -> Cluster:
+    return Cluster(namespace=namespace, kubeconfig=kinds.kubeconfig)
+
+
+def test_the_life_of_a_graph(cluster: Cluster, world: World) -> None:
+    assert "create" == cluster.diff(GRAPH).verb
+    assert "created" == cluster.apply(GRAPH).verb
+    shown: list[str] = []
+    ready = cluster.wait(GRAPH, seconds=90, seen=lambda it: shown.append(repr(it)))
+    assert "<Graph chat: 2 services, 1 GPU, ready>" == shown[-1] == repr(ready)
+    assert "1/1 ready · 1 GPU" in ready.svg()
+    assert ["chat"] == [each.name for each in cluster.graphs()]
+    assert cluster.why(ready).said[0].startswith(f"{world.namespace}/chat has been ready since")
+
+    larger = GRAPH.service("Decode", replicas=2)
+    change = cluster.diff(larger)
+    assert [("Decode", "scale")] == [(each.service, each.verb) for each in change.effects]
+    assert "configured" == cluster.apply(larger).verb
+    assert 2 == len(cluster.wait(larger, seconds=90).spec.services)
+    said = cluster.scale("chat", "Decode", 3).said
+    assert said.startswith(f"Scaling {world.namespace}/chat/Decode from 2 to 3 replicas")
+    assert 3 == cluster.get("chat").spec.services["Decode"].replicas
+
+    cluster.delete(larger, seconds=90)
+    assert world.get(KIND, "chat") is None
+    with pytest.raises(Missing, match="graph chat not found"):
+        cluster.get("chat")
+
+
+def test_what_is_wrong_is_an_error(cluster: Cluster, world: World) -> None:
+    empty = Graph("empty")
+    with pytest.raises(InvalidObject, match="must have at least one service"):
+        cluster.apply(empty)
+    assert world.get(KIND, "empty") is None
+    cluster.apply(GRAPH)
+    world.eventually(KIND, "chat")
+    world.apply(KIND, {**GRAPH.service("Decode", replicas=5).to_dict()})
+    with pytest.raises(Conflict, match="force"):
+        cluster.apply(GRAPH)
+    assert "configured" == cluster.apply(GRAPH, force=True).verb
+    with pytest.raises(Unwritable, match="service Decod not found; did you mean"):
+        cluster.scale("chat", "Decod", 1)
+    assert "created" == cluster.apply(Model("m", model_name=MODEL, base_model_name=MODEL)).verb
+    assert world.get(DynamoModel.KIND, "m") is not None
+
+
+def test_why_a_graph_is_not_ready(cluster: Cluster, world: World) -> None:
+    metadata = ExtraPodMetadata(annotations={"fake-kubelet": "no-image"})
+    broken = GRAPH.service("Decode", extra_pod_metadata=metadata)
+    cluster.apply(broken)
+    pulled = "image_pull_failed"
+    world.eventually(KIND, "chat", lambda it: pulled in str(it.get("status")))
+    with pytest.raises(NotReady) as caught:
+        cluster.wait(broken, seconds=0.1)
+    assert "→ Correct the image's name or tag." in str(caught.value)
+    assert caught.value.explanation.advice
+    logs = cluster.logs(broken, "Decode")
+    assert [] == logs.lines
+    assert 1 == len(logs.unread)
+
+
+async def test_calls_in_a_running_loop(kinds: ControlPlane, namespace: str) -> None:
+    cluster = Cluster(namespace=namespace, kubeconfig=kinds.kubeconfig)
+    assert [] == cluster.graphs()  # as in a cell of a notebook
+    async with AsyncCluster(namespace=namespace, kubeconfig=kinds.kubeconfig) as at:
+        await at.apply(GRAPH)
+        ready = asyncio.create_task(at.wait(GRAPH, seconds=90))
+        async for each in at.watch("chat"):
+            if each.status.ready_services == "2/2":
+                break
+        assert "chat" == (await ready).name
+        await at.delete("chat", seconds=90)
+
+
+def test_the_program_of_the_readme(
+    cluster: Cluster,
+    kinds: ControlPlane,
+    namespace: str,
+    monkeypatch: pytest.MonkeyPatch,
+    operator: OperatorProcess,
+) -> None:
+    text = README.read_text(encoding="utf-8")
+    (code,) = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    monkeypatch.setenv("KUBECONFIG", str(kinds.kubeconfig))
+    assert "Cluster()" in code
+    exec(code.replace("Cluster()", f'Cluster(namespace="{namespace}")'), {})  # noqa: S102  our page
+    assert "ready" in repr(cluster.wait("chat", seconds=90))

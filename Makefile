@@ -105,7 +105,7 @@ crds: .venv/.synced ## Print the CustomResourceDefinitions
 	@$(RUN) dynamoctl crds
 
 docs: .venv/.synced ## Rewrite the generated reference pages
-	@for page in reference labels_page defaults_page settings_page admission_page metrics_page log_page status_page charts chart_values permissions_page profiler_accuracy readme_picture; do \
+	@for page in reference labels_page defaults_page settings_page admission_page metrics_page log_page status_page charts chart_values permissions_page profiler_accuracy python_page readme_picture; do \
 		$(RUN) python tools/$$page.py || exit 1; done
 
 site: .venv/.synced ## Build the documentation site in dist/site; fails on a dead link or anchor

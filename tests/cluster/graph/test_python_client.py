@@ -8,7 +8,6 @@ import pytest
 
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import IMAGE
-from cluster.operator_process import OperatorProcess
 from cluster.world import World
 from dynamo_graphs import Graph, InvalidObject, Model
 from dynamo_graphs.api.component import ExtraPodMetadata
@@ -22,7 +21,8 @@ from kube_runtime.errors import Conflict
 # What only a client imports and compiles, once, takes longer than a step of an operator may.
 pytestmark = [pytest.mark.cluster, pytest.mark.stalls, pytest.mark.usefixtures("operator")]
 
-README = Path(__file__).parents[3] / "README.md"
+ROOT = Path(__file__).parents[3]
+PROGRAMS = (ROOT / "README.md", ROOT / "docs/python.md")
 KIND = DynamoGraphDeployment.KIND
 MODEL = "Qwen/Qwen3-0.6B"
 GRAPH = Graph("chat").frontend(image=IMAGE).worker("Decode", model=MODEL)
@@ -103,16 +103,15 @@ async def test_calls_in_a_running_loop(kinds: ControlPlane, namespace: str) -> N
         await at.delete("chat", seconds=90)
 
 
-def test_the_program_of_the_readme(
-    cluster: Cluster,
-    kinds: ControlPlane,
-    namespace: str,
-    monkeypatch: pytest.MonkeyPatch,
-    operator: OperatorProcess,
+@pytest.mark.parametrize("page", PROGRAMS, ids=lambda it: it.name)
+def test_the_programs_of_a_page(
+    page: Path, kinds: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = README.read_text(encoding="utf-8")
-    (code,) = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    text = page.read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     monkeypatch.setenv("KUBECONFIG", str(kinds.kubeconfig))
-    assert "Cluster()" in code
-    exec(code.replace("Cluster()", f'Cluster(namespace="{namespace}")'), {})  # noqa: S102  our page
-    assert "ready" in repr(cluster.wait("chat", seconds=90))
+    assert "Cluster()" in "".join(blocks)
+    here = f'Cluster(namespace="{namespace}")'
+    names: dict[str, object] = {}
+    for block in blocks:
+        exec(block.replace("Cluster()", here), names)  # noqa: S102  our own page

@@ -26,7 +26,7 @@ T = TypeVar("T")
 class Cluster:
     """A cluster of a kubeconfig. Graphs are given as `Graph` or by name.
 
-    All methods raise `OperatorError`: `Missing` for what is not there, `ApiError` for what is refused.
+    The methods are those of `AsyncCluster` but for `watch`, and raise the same errors.
     """
 
     def __init__(
@@ -43,19 +43,19 @@ class Cluster:
         self._new()  # checks the namespace at once
 
     def get(self, graph: Graph | str) -> Graph:
-        """See `AsyncCluster.get`."""
+        """The graph as it is in the cluster, with its status."""
         return self._run(lambda at: at.get(graph))
 
     def graphs(self) -> list[Graph]:
-        """See `AsyncCluster.graphs`."""
+        """All graphs of the namespace, by name."""
         return self._run(lambda at: at.graphs())
 
     def apply(self, wanted: ApiObject, *, force: bool = False) -> Applied:
-        """See `AsyncCluster.apply`."""
+        """Apply an object without problems; `force` takes over fields of other field managers."""
         return self._run(lambda at: at.apply(wanted, force=force))
 
     def diff(self, wanted: ApiObject, *, force: bool = False) -> Change:
-        """See `AsyncCluster.diff`."""
+        """What `apply` would change, and the pods that it would restart. Nothing is changed."""
         return self._run(lambda at: at.diff(wanted, force=force))
 
     def wait(
@@ -65,25 +65,25 @@ class Cluster:
         seconds: float = 1200,
         seen: Callable[[Graph], object] | None = None,
     ) -> Graph:
-        """See `AsyncCluster.wait`; `seen=print` shows the progress."""
+        """The graph once it is ready, or `NotReady` with the reason; `seen=print` shows the progress."""
         return self._run(lambda at: at.wait(graph, seconds=seconds, seen=seen))
 
     def why(self, graph: Graph | str) -> Explanation:
-        """See `AsyncCluster.why`."""
+        """Why the graph is not ready, and what to do about it."""
         return self._run(lambda at: at.why(graph))
 
     def logs(
         self, graph: Graph | str, service: str = "", *, tail: int = 100, container: str = "main"
     ) -> Logs:
-        """See `AsyncCluster.logs`."""
+        """The last lines of each pod of the graph, or of one service."""
         return self._run(lambda at: at.logs(graph, service, tail=tail, container=container))
 
     def scale(self, graph: Graph | str, service: str, replicas: int) -> Scaled:
-        """See `AsyncCluster.scale`."""
+        """Set the replicas of a service where they belong."""
         return self._run(lambda at: at.scale(graph, service, replicas))
 
     def delete(self, graph: Graph | str, *, seconds: float = 300) -> None:
-        """See `AsyncCluster.delete`."""
+        """Delete the graph with all that belongs to it, and wait until it is gone."""
         self._run(lambda at: at.delete(graph, seconds=seconds))
 
     def chat(
@@ -95,7 +95,7 @@ class Cluster:
         max_tokens: int = 512,
         write: Callable[[str], None] = ignore,
     ) -> Completion:
-        """See `AsyncCluster.chat`."""
+        """The model's answer, with its times. `write` gets each piece of text as it comes."""
         return self._run(
             lambda at: at.chat(graph, prompt, model=model, max_tokens=max_tokens, write=write)
         )

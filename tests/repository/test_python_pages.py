@@ -1,0 +1,28 @@
+"""The pages about Python: the tutorial's programs run, and the reference is of today's code."""
+
+import re
+from pathlib import Path
+
+from tools.python_page import PAGE, page
+
+TUTORIAL = Path(__file__).parents[2] / "docs/python.md"
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def test_the_programs_without_a_cluster_run() -> None:
+    offline, _, _ = TUTORIAL.read_text(encoding="utf-8").partition("## On a cluster")
+    blocks = BLOCK.findall(offline)
+    assert len(blocks) > 8
+    names: dict[str, object] = {}
+    for block in blocks:
+        exec(block, names)  # noqa: S102  our own page
+
+
+def test_the_reference_is_current() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "make docs"
+
+
+def test_every_public_name_and_method_is_documented() -> None:
+    text = page()
+    assert [] == re.findall(r"^\| `[^`]+` \|  \|$", text, re.MULTILINE)
+    assert "| `worker(name='Worker', *, model, role=''" in text

@@ -1,0 +1,104 @@
+"""Writes docs/python-api.md, the reference of the Python library, from its signatures and docstrings."""
+
+import inspect
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import get_type_hints
+
+import dynamo_graphs
+import dynamoctl.client
+from dynamo_graphs.library.exports import __all__ as exported
+from dynamo_graphs.library.fields import ComponentFields, GraphFields, ServiceOptions
+from dynamo_graphs.library.others import RequestFields
+
+PAGE = Path(__file__).parents[1] / "docs" / "python-api.md"
+HEAD = """\
+# Python API
+
+<!-- Written by `make docs` from the docstrings of `dynamo_graphs` and `dynamoctl.client`. Do not edit. -->
+
+What to import from `dynamo_graphs` and from `dynamoctl.client`. A tutorial: [Graphs in Python](python.md).
+"""
+FIELDS = {
+    GraphFields: "fields of the [spec of a graph](reference/dynamographdeployment.md)",
+    ComponentFields: "fields of a [component](reference/dynamocomponentdeployment.md)",
+    ServiceOptions: "fields of a [component](reference/dynamocomponentdeployment.md), and short forms",
+    RequestFields: "fields of the [spec of a request](reference/dynamographdeploymentrequest.md)",
+}
+
+
+def page() -> str:
+    """The whole page."""
+    parts = [HEAD, "## dynamo_graphs\n"]
+    parts += [_described(getattr(dynamo_graphs, name), name) for name in exported]
+    parts += ["### Keyword arguments\n", *(_fields(each) for each in FIELDS)]
+    parts.append("## dynamoctl.client\n")
+    parts += [
+        _described(getattr(dynamoctl.client, name), name) for name in dynamoctl.client.__all__
+    ]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def _described(found: Callable[..., object], name: str) -> str:
+    parts = [f"### {name}", _text(found)]
+    if not inspect.isclass(found):
+        return "\n\n".join((parts[0], f"`{_signature(found, name)}`", parts[1])) + "\n"
+    if "__init__" in vars(found) and not issubclass(found, Exception):
+        parts += [f"`{_signature(found, name)}`", _text(found.__init__)]
+    if rows := list(_members(found)):
+        parts.append("\n".join(("| member | what it is, or returns |", "|---|---|", *rows)))
+    bases = [each.__name__ for each in found.__mro__[1:] if each.__name__ in exported]
+    if bases:
+        parts.append(f"It has all that `{bases[0]}` has.")
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _members(found: type) -> Iterator[str]:
+    """A row for each public property and method."""
+    for name, member in sorted(vars(found).items()):
+        plain = member.__func__ if isinstance(member, classmethod) else member
+        if name.startswith("_") or not (inspect.isfunction(plain) or isinstance(plain, property)):
+            continue
+        shown = name if isinstance(plain, property) else _signature(plain, name)
+        yield f"| `{shown}` | {' '.join(_text(plain).split())} |"
+
+
+def _signature(found: Callable[..., object], name: str) -> str:
+    words: list[str] = []
+    for each in inspect.signature(found).parameters.values():
+        if each.name in ("self", "cls"):
+            continue
+        if each.kind is each.KEYWORD_ONLY and "*" not in words:
+            words.append("*")
+        star = "**" if each.kind is each.VAR_KEYWORD else ""
+        default = "" if each.default is each.empty else f"={_default(each.default)}"
+        words.append(f"{star}{each.name}{default}")
+    return f"{name}({', '.join(words)})"
+
+
+def _default(value: object) -> str:
+    if isinstance(value, StrEnum):
+        return repr(value.value)
+    return value.__name__ if inspect.isfunction(value) else repr(value)
+
+
+def _text(found: object) -> str:
+    """A docstring as paragraphs; one that a dataclass has made says nothing new."""
+    paragraphs = inspect.cleandoc(getattr(found, "__doc__", None) or "").split("\n\n")
+    return "\n\n".join(
+        f"```python\n{inspect.cleandoc(each)}\n```"
+        if each.startswith("    ")
+        else " ".join(each.split())
+        for each in paragraphs
+    )
+
+
+def _fields(declared: type) -> str:
+    hints = get_type_hints(declared)
+    names = ", ".join(f"`{name}`" for name in hints)
+    return f"**{declared.__name__}**: {FIELDS[declared]}: {names}.\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dynamo_profiler.gpus import GPUS
 from dynamo_profiler.shape import Shape, shape_of
-from dynamo_profiler.timing import Engine
+from dynamo_profiler.timing import FormulaEngine
 
 QWEN3_32B = {
     "num_hidden_layers": 64,
@@ -109,13 +109,13 @@ def is_near(estimate: float, found: float) -> bool:
 
 @pytest.mark.parametrize(("tokens", "milliseconds"), PREFILL)
 def test_prefill_is_near_the_published_estimate(tokens: int, milliseconds: float) -> None:
-    engine = Engine(shape_of("Qwen/Qwen3-32B", QWEN3_32B, None), GPUS["h200_sxm"], 1)
+    engine = FormulaEngine(shape_of("Qwen/Qwen3-32B", QWEN3_32B, None), GPUS["h200_sxm"], 1)
     assert is_near(milliseconds, 1000 * engine.prefill_seconds(tokens))
 
 
 @pytest.mark.parametrize("context", DECODE)
 def test_decode_is_near_the_published_estimate(context: int) -> None:
-    engine = Engine(shape_of("Qwen/Qwen3-32B", QWEN3_32B, None), GPUS["h200_sxm"], 2)
+    engine = FormulaEngine(shape_of("Qwen/Qwen3-32B", QWEN3_32B, None), GPUS["h200_sxm"], 2)
     for share, milliseconds in DECODE[context]:
         answers = round(share * CACHE_TOKENS / context)
         assert is_near(milliseconds, 1000 * engine.step_seconds(answers, context))
@@ -132,18 +132,18 @@ shapes = st.builds(
     st.sampled_from([0.5, 1, 2]),
 )
 engines = st.builds(
-    Engine, shapes, st.sampled_from(list(GPUS.values())), st.sampled_from([1, 2, 4, 8, 16])
+    FormulaEngine, shapes, st.sampled_from(list(GPUS.values())), st.sampled_from([1, 2, 4, 8, 16])
 )
 
 
 @given(engines, st.integers(1, 10**6), st.integers(1, 10**6))
-def test_a_longer_prompt_never_takes_less(engine: Engine, one: int, more: int) -> None:
+def test_a_longer_prompt_never_takes_less(engine: FormulaEngine, one: int, more: int) -> None:
     assert engine.prefill_seconds(one) <= engine.prefill_seconds(one + more)
 
 
 @given(engines, st.integers(1, 1000), st.integers(1, 1000), st.integers(1, 10**6))
 def test_more_answers_at_once_are_slower_each_and_faster_together(
-    engine: Engine, few: int, more: int, context: int
+    engine: FormulaEngine, few: int, more: int, context: int
 ) -> None:
     one, both = (engine.step_seconds(each, context) for each in (few, few + more))
     assert one <= both
@@ -152,9 +152,9 @@ def test_more_answers_at_once_are_slower_each_and_faster_together(
 
 @given(engines, st.integers(1, 1000), st.integers(1, 10**6))
 def test_more_gpus_in_an_engine_cost_no_more_than_what_they_exchange(
-    engine: Engine, answers: int, context: int
+    engine: FormulaEngine, answers: int, context: int
 ) -> None:
-    larger = Engine(engine.shape, engine.gpu, 2 * engine.gpus)
+    larger = FormulaEngine(engine.shape, engine.gpu, 2 * engine.gpus)
     exchanged = larger._exchange_seconds(context)
     assert larger.prefill_seconds(context) <= engine.prefill_seconds(context) + exchanged
     exchanged = larger._exchange_seconds(answers)
@@ -165,7 +165,7 @@ def test_more_gpus_in_an_engine_cost_no_more_than_what_they_exchange(
 
 
 @given(engines)
-def test_what_is_in_the_cache_fits_the_memory(engine: Engine) -> None:
+def test_what_is_in_the_cache_fits_the_memory(engine: FormulaEngine) -> None:
     if engine.cache_tokens > 0:
         cache = engine.cache_tokens * engine.shape.cache_bytes_per_token
         assert cache + engine.shape.weight_bytes <= engine.gpus * engine.gpu.memory_bytes

@@ -297,7 +297,7 @@ def test_the_phases_come_in_their_order_and_say_that_nothing_is_measured() -> No
         *("Initializing", "SweepingPrefill", "SweepingDecode"),
         *("SelectingConfig", "BuildingCurves", "GeneratingDGD"),
     ] == [each.phase.value for each in steps]
-    assert steps[0].message.startswith("analytic estimate without measurements: ")
+    assert steps[0].message.startswith("estimate without a GPU: ")
 
 
 @pytest.mark.parametrize("file", sorted(EXAMPLES.glob("request-*.yaml")), ids=lambda it: it.stem)

@@ -8,22 +8,28 @@ tokens of answer, f the time of a request outside of the engine:
     decode apart   itl = s(b)                              rate = b / (N·s(b))
     prefill apart  ttft = f + t·(1 + u/(2·(1-u))) + transfer   rate = u / t
     together       itl = s(b) + b·t/N                      rate = 1 / (N·s(b)/b + t)
-                   ttft = f + t·(1 + u/(2·(1-u))) + s(b)   u = rate·t
+                   ttft = f + t·(1 + 0.2·√b) + s(b)
 
 u is the share of time that prompts take; u/(2·(1-u)) is the mean wait in a queue with constant
 service times (Pollaczek-Khinchine). Together, each answer is delayed by the prompts that come while
-it grows. Every one of these grows with b, so the largest b is found by halving. The graph is then
-the one with the fewest GPUs for the wanted rate; of equals the one that could serve more.
+it grows, and prompts wait for each other as measured. Every one of these grows with b, so the largest
+b is found by halving. The graph is then the one with the fewest GPUs for the wanted rate; of equals
+the one that could serve more.
+
+Predictions are off, by errors that are known. A graph meets a target only if the prediction with the
+engine's median error added meets it: of measured engines about three of four are then within.
 """
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dynamo_profiler.configuration import Configuration, Hardware, Mode, Targets
+from dynamo_profiler.engine import FIRST_TOKEN_SECONDS, Accuracy, Engine
+from dynamo_profiler.layouts import layouts
 from dynamo_profiler.refusal import Refusal
 from dynamo_profiler.shape import Shape
-from dynamo_profiler.timing import FIRST_TOKEN_SECONDS, Engine
+from dynamo_profiler.sources import Make
 
 MOST_ANSWERS = 1024
 """What an engine works on at once. Source: vLLM's default of `--max-num-seqs` on such GPUs."""
@@ -78,34 +84,53 @@ class Choice:
         """The time between two tokens at that rate, at most. Units: seconds."""
         return max(role.itl for role in self.roles if role.itl is not None)
 
+    @property
+    def accuracy(self) -> Accuracy:
+        """How far off the times are, as measured: the larger error of the roles."""
+        errors = [role.engine.accuracy for role in self.roles]
+        return Accuracy(max(each.ttft for each in errors), max(each.itl for each in errors))
+
     def text(self) -> str:
-        """The choice in one line."""
+        """The choice in one line, with the error of its times."""
         is_apart = self.mode is Mode.DISAGGREGATED
         names = ("prefill", "decode") if is_apart else ("worker",)
         parts = [
-            f"{name} {role.replicas} x {role.engine.gpus} GPU"
+            f"{name} {role.replicas} x {role.engine.gpus} GPU ({role.engine.layout})"
             for role, name in zip(self.roles, names, strict=True)
         ]
+        first, error = self.roles[0].engine, self.accuracy
         return (
-            f"{self.mode.value}, {', '.join(parts)} ({self.roles[0].engine.gpu.name}): ttft "
-            f"{self.ttft * 1000:.4g} ms, itl {self.itl * 1000:.4g} ms, "
+            f"{self.mode.value}, {', '.join(parts)} ({first.gpu.name}), by {first.source}: ttft "
+            f"{self.ttft * 1000:.4g} ms ± {error.ttft:.0%}, itl {self.itl * 1000:.4g} ms ± {error.itl:.0%}, "
             f"{self.rate:.3g} requests per second"
         )
 
 
-def engines(shape: Shape, hardware: Hardware, targets: Targets) -> tuple[Engine, ...]:
+def engines(shape: Shape, hardware: Hardware, targets: Targets, make: Make) -> tuple[Engine, ...]:
     """The engines that hold the model and one request, smallest first.
 
     Raises:
         Refusal: none does.
     """
-    sizes = _sizes(shape, hardware)
-    if not sizes:
+    ways = layouts(
+        *(shape, hardware.fewest, hardware.most, hardware.per_node), nodes=hardware.nodes
+    )
+    if not ways:
         raise Refusal(
             f"no engine of {hardware.fewest} to {hardware.most} GPUs is possible: the model is "
             f"split over a power of two of GPUs that divides its {shape.heads} attention heads"
         )
-    made = [Engine(shape, hardware.gpu, gpus) for gpus in sizes]
+    made: list[Engine] = []
+    missing: list[Refusal] = []
+    for way in ways:
+        try:
+            engine = make(way)
+        except Refusal as error:
+            missing.append(error)
+        else:
+            made += [engine] if engine else []
+    if not made:
+        raise missing[0]
     need = targets.isl + targets.osl
     found = tuple(each for each in made if each.cache_tokens >= need)
     if not found:
@@ -163,10 +188,11 @@ def _why_not(found: tuple[Engine, ...], wanted: Configuration) -> str:
     targets = wanted.targets
     steps = {each: each.step_seconds(1, targets.context) for each in found}
     quickest = min(found, key=lambda each: steps[each])
-    if steps[quickest] > targets.itl:
+    if steps[quickest] > margined(wanted, quickest).itl:
         return (
             f"sla.itl of {targets.itl * 1000:g} ms cannot be met: the fastest engine, {_name(quickest)}, "
-            f"needs {steps[quickest] * 1000:.4g} ms per token for a single answer"
+            f"needs {steps[quickest] * 1000:.4g} ms per token for a single answer; "
+            f"{_possible(targets.itl, margined(wanted, quickest).itl, steps[quickest])}"
         )
 
     def first(engine: Engine) -> float:
@@ -175,10 +201,11 @@ def _why_not(found: tuple[Engine, ...], wanted: Configuration) -> str:
         return engine.first_token_seconds(targets.isl) + rest[wanted.mode]
 
     best = min(found, key=first)
-    if first(best) >= targets.ttft:
+    if first(best) >= margined(wanted, best).ttft:
         return (
             f"sla.ttft of {targets.ttft * 1000:g} ms cannot be met: the fastest engine, {_name(best)}, needs "
-            f"{first(best) * 1000:.4g} ms for a prompt of {targets.isl} tokens"
+            f"{first(best) * 1000:.4g} ms for a prompt of {targets.isl} tokens; "
+            f"{_possible(targets.ttft, margined(wanted, best).ttft, first(best))}"
         )
     return (
         f"sla.ttft of {targets.ttft * 1000:g} ms and sla.itl of {targets.itl * 1000:g} ms cannot "
@@ -187,29 +214,35 @@ def _why_not(found: tuple[Engine, ...], wanted: Configuration) -> str:
     )
 
 
-def _sizes(shape: Shape, hardware: Hardware) -> list[int]:
-    powers = [2**power for power in range(hardware.most.bit_length())]
-    return [
-        each
-        for each in powers
-        if hardware.fewest <= each <= hardware.most and shape.heads % each == 0
-    ]
+def margined(wanted: Configuration, engine: Engine) -> Targets:
+    """The targets that a prediction must meet, so that it meets the real ones with its error added."""
+    targets, error = wanted.targets, engine.accuracy
+    if wanted.margin is not None:
+        error = Accuracy(wanted.margin, wanted.margin)
+    return replace(targets, ttft=targets.ttft / (1 + error.ttft), itl=targets.itl / (1 + error.itl))
+
+
+def _possible(target: float, margined_target: float, best: float) -> str:
+    """What could be asked for instead. A whole millisecond more, so that the advice can be followed."""
+    margin = target / margined_target
+    least = math.ceil(best * margin * 1000) + 1
+    return f"with a margin of {margin - 1:.0%} for the known error, {least} ms is possible"
 
 
 def _prefill(engine: Engine, wanted: Configuration) -> Role | None:
-    targets = wanted.targets
-    alone = engine.prefill_seconds(targets.isl)
+    targets = margined(wanted, engine)
+    alone, apart = engine.prefill_seconds(targets.isl), engine.prompt_seconds(targets.isl)
     outside = FIRST_TOKEN_SECONDS + engine.transfer_seconds(targets.isl)
-    slack = (targets.ttft - outside) / alone - 1
+    slack = (targets.ttft - outside - alone) / apart
     load = 2 * slack / (1 + 2 * slack)
     if slack <= 0 or load <= 0:
         return None
-    rate = load / alone
+    rate = load / apart
     return Role(engine, rate, _replicas(rate, wanted), ttft=targets.ttft)
 
 
 def _decode(engine: Engine, wanted: Configuration) -> Role | None:
-    targets = wanted.targets
+    targets = margined(wanted, engine)
     answers = _most(
         engine, targets, lambda b: engine.step_seconds(b, targets.context) <= targets.itl
     )
@@ -221,17 +254,13 @@ def _decode(engine: Engine, wanted: Configuration) -> Role | None:
 
 
 def _worker(engine: Engine, wanted: Configuration) -> Role | None:
-    targets = wanted.targets
-    alone = engine.prefill_seconds(targets.isl)
-
-    def per_request(answers: int) -> float:
-        """What each request takes of the engine's time, beside its prefill."""
-        return targets.osl * engine.step_seconds(answers, targets.context) / answers
+    targets = margined(wanted, engine)
 
     def times(answers: int) -> tuple[float, float]:
-        step = engine.step_seconds(answers, targets.context)
-        wait = alone**2 / (2 * per_request(answers))  # t·u/(2·(1-u)), with u put in
-        return FIRST_TOKEN_SECONDS + alone + wait + step, step + answers * alone / targets.osl
+        return (
+            engine.busy_first_token_seconds(answers, targets.isl, targets.context),
+            engine.busy_step_seconds(answers, targets.isl, targets.osl),
+        )
 
     def holds(answers: int) -> bool:
         first, between = times(answers)
@@ -241,7 +270,7 @@ def _worker(engine: Engine, wanted: Configuration) -> Role | None:
     if not answers:
         return None
     first, between = times(answers)
-    best = 1 / (per_request(answers) + alone)
+    best = answers / (targets.osl * between)
     return Role(engine, best, _replicas(best, wanted), first, between)
 
 
@@ -267,4 +296,4 @@ def _cheapest(roles: Iterable[Role | None]) -> Role | None:
 
 
 def _name(engine: Engine) -> str:
-    return f"{engine.gpus} x {engine.gpu.name}"
+    return f"{engine.gpus} x {engine.gpu.name} ({engine.layout})"

@@ -12,6 +12,7 @@ from dynamo_profiler.base import BACKENDS
 from dynamo_profiler.gpus import DEFAULT, GPUS, Gpu, gpu_named
 from dynamo_profiler.refusal import REFUSAL_CHARACTERS, Refusal
 from dynamo_profiler.section import Section
+from dynamo_profiler.sources import ENGINES, EngineName
 from kube_runtime.kind import Fields
 from kube_runtime.text import fitted
 
@@ -20,6 +21,7 @@ OUTPUT_FOLDER = "/data"
 _MOST_TOKENS = 10_000_000
 _MOST_MILLISECONDS = 3_600_000
 _MOST_GPUS = 1024
+_MOST_NODES = 64
 _LONGEST_MODEL = 500
 
 
@@ -50,13 +52,14 @@ class Targets:
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """What engines may be made of. `is_assumed`: the GPU was not set."""
+    """What engines may be made of, each over at most `nodes` nodes. `is_assumed`: the GPU was not set."""
 
     gpu: Gpu
     per_node: int = 8
     fewest: int = 1
     most: int = 8
     is_assumed: bool = False
+    nodes: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,8 @@ class Configuration:
     """The whole input of the profiler.
 
     `mode` None means: the profiler chooses. `planner` None means: the graph has none. `billions`
-    None means: the model's name or its `config.json` says it. `budget` 0 means: any number of GPUs.
+    None means: the model's name or its `config.json` says it. `budget` 0 means: any number of GPUs. `margin`
+    None means: the known error of the engine that predicts.
     """
 
     model: str
@@ -85,6 +89,8 @@ class Configuration:
     requests_per_second: float = 1
     budget: int = 0
     seconds_per_phase: float = 0
+    engine: EngineName = "auto"
+    margin: float | None = None
 
 
 def configuration(document: object, *, discovers: bool = False) -> Configuration:
@@ -104,7 +110,7 @@ def configuration(document: object, *, discovers: bool = False) -> Configuration
             "backend", BACKENDS.__contains__, f"must be one of {', '.join(BACKENDS)}"
         ),
         targets=_targets(whole.section("sla")),
-        hardware=_hardware(whole.section("hardware"), sweep),
+        hardware=_hardware(whole.section("hardware"), sweep, analytic),
         image=deployment.text("dgdImage"),
         base_file=engine.text("config"),
         model_folder=_model_folder(deployment.section("modelCache")),
@@ -119,6 +125,8 @@ def configuration(document: object, *, discovers: bool = False) -> Configuration
         requests_per_second=analytic.number("requestsPerSecond", 1, most=1e6),
         budget=analytic.whole("maxGpus", 0, least=0, most=10**6),
         seconds_per_phase=analytic.number("secondsPerPhase", 0, over=-1, most=600),
+        engine=_engine(analytic),
+        margin=analytic.number("margin", 0, over=-1, most=10) if analytic.has("margin") else None,
     )
     if whole.mistakes:
         raise Refusal(fitted(whole.mistakes, REFUSAL_CHARACTERS))
@@ -129,7 +137,8 @@ def with_hardware(known: Configuration, gpu: Gpu, per_node: int) -> Configuratio
     """The configuration with what was found on the nodes, which takes precedence over the configured one."""
     most = min(known.hardware.most, per_node)
     fewest = min(known.hardware.fewest, most)
-    return replace(known, hardware=Hardware(gpu, per_node, fewest, most))
+    nodes = known.hardware.nodes
+    return replace(known, hardware=Hardware(gpu, per_node, fewest, most, nodes=nodes))
 
 
 def _is_model(name: str) -> bool:
@@ -145,7 +154,7 @@ def _targets(sla: Section) -> Targets:
     )
 
 
-def _hardware(hardware: Section, sweep: Section) -> Hardware:
+def _hardware(hardware: Section, sweep: Section, analytic: Section) -> Hardware:
     before = len(hardware.mistakes)
     per_node = hardware.whole("numGpusPerNode", 0, least=0, most=_MOST_GPUS) or 8
     most = hardware.whole("maxNumGpusPerEngine", 0, least=0, most=_MOST_GPUS) or per_node
@@ -162,7 +171,8 @@ def _hardware(hardware: Section, sweep: Section) -> Hardware:
     except Refusal as error:
         hardware.note(f"{'hardware.gpuType' if said else 'sweep.aicSystem'}: {error}")
         gpu = GPUS[DEFAULT]
-    return Hardware(gpu, per_node, fewest, min(most, per_node), not name)
+    nodes = analytic.whole("maxNodesPerEngine", 1, least=1, most=_MOST_NODES)
+    return Hardware(gpu, per_node, fewest, min(most, per_node), not name, nodes)
 
 
 def _model_folder(cache: Section) -> str:
@@ -180,6 +190,15 @@ def _mode(analytic: Section) -> Mode | None:
     known: dict[str, Mode | None] = {each.value: each for each in Mode}
     rule = f"must be {' or '.join(known)}"
     return known.get(analytic.word("mode", {"", *known}.__contains__, rule))
+
+
+def _engine(analytic: Section) -> EngineName:
+    if not analytic.has("engine"):
+        return "auto"
+    names: dict[str, EngineName] = {each: each for each in ENGINES}
+    return names.get(
+        analytic.word("engine", names.__contains__, f"must be one of {', '.join(names)}"), "auto"
+    )
 
 
 def _billions(analytic: Section) -> float | None:

@@ -5,7 +5,7 @@ As sweeps of real engines measure it: one request for the prefill, a burst of re
 Units there: milliseconds, tokens per second and GPU.
 """
 
-from dynamo_profiler.timing import Engine
+from dynamo_profiler.engine import Engine
 from kube_runtime.kind import Object
 
 _SHORTEST = 100

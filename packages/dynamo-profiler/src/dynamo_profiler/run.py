@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from dynamo_graphs.api.profiling import MOCKED_RESULTS_FILE, RESULTS_FILE
 from dynamo_profiler import choice as choices
 from dynamo_profiler.base import BACKENDS, FRONTEND, PLANNER, Backend, base_graph
+from dynamo_profiler.catalog import model_named
 from dynamo_profiler.choice import Choice
 from dynamo_profiler.configuration import Configuration, Mode
 from dynamo_profiler.curves import decode_curve, prefill_curve
@@ -23,6 +24,7 @@ from dynamo_profiler.planner import (
 from dynamo_profiler.progress import Phase, Progress
 from dynamo_profiler.refusal import Refusal
 from dynamo_profiler.shape import Shape, shape_of
+from dynamo_profiler.sources import Source, source_of
 from dynamo_profiler.workers import graph_in, mode_of, with_choice
 from kube_runtime.kind import Fields, Object
 
@@ -58,15 +60,18 @@ def profile(known: Configuration, inputs: Inputs) -> Generator[Progress, None, R
         Refusal: a value cannot be used, or the targets cannot be met.
     """
     backend = BACKENDS[known.backend]
-    shape = shape_of(known.model, inputs.model_config, known.billions)
+    listed = model_named(known.model)
+    config = inputs.model_config or (listed.config if listed else None)
+    shape = shape_of(known.model, config, known.billions)
     base = graph_in(inputs.base) if inputs.base is not None else None
     wanted = replace(known, mode=_mode(known, base, backend))
-    yield Progress(Phase.INITIALIZING, _assumptions(wanted, shape))
+    source = source_of(wanted.engine, shape, wanted.hardware.gpu, config, wanted.backend)
+    yield Progress(Phase.INITIALIZING, _assumptions(wanted, shape, source))
     _check_context(wanted, shape)
-    found = choices.engines(shape, wanted.hardware, wanted.targets)
-    yield Progress(Phase.SWEEPING_PREFILL, f"{len(found)} sizes of engines")
+    found = choices.engines(shape, wanted.hardware, wanted.targets, source.make)
+    yield Progress(Phase.SWEEPING_PREFILL, f"{len(found)} layouts of engines by {source.name}")
     prefill = choices.prefill_role(found, wanted)
-    yield Progress(Phase.SWEEPING_DECODE, f"{len(found)} sizes of engines")
+    yield Progress(Phase.SWEEPING_DECODE, f"{len(found)} layouts of engines by {source.name}")
     decode = choices.decode_role(found, wanted)
     best = choices.chosen(found, prefill, decode, wanted)
     yield Progress(Phase.SELECTING_CONFIG, best.text())
@@ -102,13 +107,14 @@ def _mode(known: Configuration, base: Object | None, backend: Backend) -> Mode |
     return Mode.DISAGGREGATED
 
 
-def _assumptions(wanted: Configuration, shape: Shape) -> str:
+def _assumptions(wanted: Configuration, shape: Shape, source: Source) -> str:
     hardware = wanted.hardware
+    by = f"{source.name} ({source.note})" if source.note else source.name
     said = "assumed, because hardware.gpuType is not set" if hardware.is_assumed else "given"
     return (
-        f"analytic estimate without measurements: {wanted.model} with "
+        f"estimate without a GPU: {wanted.model} with "
         f"{shape.parameters / 1e9:.4g} billion parameters of {shape.bytes_per_parameter:g} bytes, "
-        f"GPU {hardware.gpu.name} ({said}), {hardware.fewest} to {hardware.most} per engine"
+        f"GPU {hardware.gpu.name} ({said}), {hardware.fewest} to {hardware.most} per engine, by {by}"
     )
 
 

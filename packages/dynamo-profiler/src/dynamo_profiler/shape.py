@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from dynamo_profiler.model_config import described_by
 from dynamo_profiler.refusal import Refusal
 from kube_runtime.kind import Fields
 
@@ -21,7 +22,6 @@ CACHE_BYTES = 2
 _ASPECT = 128
 _GROUPED_HEADS = 8
 _MOST_BILLIONS = 100_000
-_MOST_COUNT = 10**8
 _SIZE = re.compile(r"(?<![a-z0-9.])(?:(\d+)x)?(\d+(?:\.\d+)?)([bm])(?![a-z0-9])")
 _ACTIVE = re.compile(r"(?<![a-z0-9])a(\d+(?:\.\d+)?)b(?![a-z0-9])")
 _FOUR_BITS = re.compile(r"(?<![a-z0-9])(?:(?:fp|nvfp|mxfp|int)4|4bit|awq|gptq|w4a16)(?![a-z0-9])")
@@ -34,8 +34,9 @@ class Shape:
     """What of a model matters to time and memory.
 
     `active` are the parameters that one token passes; all of them unless the model is a mixture of
-    experts. `width` is that of attention, all heads together. `heads` is 0 when only the name is
-    known.
+    experts, of which `routed` are in experts. `width` is that of attention, all heads together.
+    `heads` is 0 when only the name is known. `words` are the parameters of the embeddings, which
+    quantised models keep in 16 bits. `windowed` layers remember only the last tokens.
 
     Units: parameters; bytes of one parameter as it is stored.
     """
@@ -48,28 +49,39 @@ class Shape:
     bytes_per_parameter: float
     heads: int = 0
     longest_context: int = 0
+    words: float = 0
+    routed: float = 0
+    windowed: int = 0
 
     @property
     def weight_bytes(self) -> float:
         """What all parameters take."""
-        return self.parameters * self.bytes_per_parameter
+        stored = self.bytes_per_parameter
+        return (self.parameters - self.words) * stored + self.words * max(2, stored)
+
+    @property
+    def routed_bytes(self) -> float:
+        """What the experts take, of which each token passes some."""
+        return self.routed * self.bytes_per_parameter
 
     @property
     def cache_bytes_per_token(self) -> float:
-        """What one token takes in the key-value cache: a key and a value in each layer."""
-        return 2 * self.layers * self.cache_width * CACHE_BYTES
+        """What one token takes in the key-value cache: a key and a value in each layer that keeps all."""
+        return 2 * max(1, self.layers - self.windowed) * self.cache_width * CACHE_BYTES
 
 
 def shape_of(model: str, config: Fields | None, billions: float | None) -> Shape:
     """The shape of a model. `config` is its `config.json`, `billions` what the user says of its size.
 
     Raises:
-        Refusal: the size of the model is unknown.
+        Refusal: the size of the model is unknown, or its layers are of a kind that the formulas do not cover.
     """
+    described = described_by(config) if config else None
     parameters, active = _parameters(model, billions)
-    described = _described(config) if config else None
-    if described is not None and not parameters:
+    if described is not None and billions is None:
         parameters, active = described.parameters, described.active
+    elif described is not None:
+        active = parameters * described.active / described.parameters
     if not parameters:
         raise Refusal(
             f"unknown size of model {model!r}: its name has no number such as 7B; set "
@@ -83,6 +95,7 @@ def shape_of(model: str, config: Fields | None, billions: float | None) -> Shape
     bytes_ = _bytes_per_parameter(model, config or {})
     active = min(active or parameters, parameters)
     if described is not None:
+        scale = parameters / described.parameters
         return Shape(
             parameters,
             active,
@@ -90,12 +103,19 @@ def shape_of(model: str, config: Fields | None, billions: float | None) -> Shape
             described.width,
             described.cache_width,
             bytes_,
-            described.heads,
-            described.longest_context,
+            heads=described.heads,
+            longest_context=described.longest_context,
+            words=described.words * scale,
+            routed=described.routed * scale,
+            windowed=described.windowed,
         )
     layers = max(1, round((parameters / (12 * _ASPECT**2)) ** (1 / 3)))
     width = max(HEAD_SIZE, round(math.sqrt(parameters / (12 * layers)) / HEAD_SIZE) * HEAD_SIZE)
-    return Shape(parameters, active, layers, width, min(width, _GROUPED_HEADS * HEAD_SIZE), bytes_)
+    # Of a mixture that only its name describes, all but what each token passes is taken for experts.
+    return Shape(
+        *(parameters, active, layers, width, min(width, _GROUPED_HEADS * HEAD_SIZE), bytes_),
+        routed=parameters - active,
+    )
 
 
 def _parameters(model: str, billions: float | None) -> tuple[float, float]:
@@ -126,64 +146,3 @@ def _bytes_per_parameter(model: str, config: Fields) -> float:
     if _EIGHT_BITS.search(text):
         return 1
     return 4 if config.get("torch_dtype", config.get("dtype")) == "float32" else 2
-
-
-@dataclass(frozen=True, slots=True)
-class _Described:
-    """What a `config.json` says. Source: transformers, `PretrainedConfig`."""
-
-    layers: int
-    heads: int
-    width: int
-    cache_width: int
-    longest_context: int
-    parameters: float
-    active: float
-
-
-def _described(config: Fields) -> _Described | None:
-    """What the file says. None means: it is of a kind that says it elsewhere."""
-    inner: object = config.get("text_config")
-    fields: Fields = {**config, **(inner if isinstance(inner, Mapping) else {})}
-    layers, hidden, heads = (
-        _count(fields, name) for name in ("num_hidden_layers", "hidden_size", "num_attention_heads")
-    )
-    if not (layers and hidden and heads):
-        return None
-    head = _count(fields, "head_dim") or max(1, hidden // heads)
-    grouped = (_count(fields, "num_key_value_heads") or heads) * head
-    latent = _count(fields, "kv_lora_rank")
-    # Latent attention keeps one compressed vector for key and value together.
-    cache = (latent + _count(fields, "qk_rope_head_dim") + 1) // 2 if latent else grouped
-    attention = 2 * hidden * (heads * head + cache)
-    words = 2 * hidden * _count(fields, "vocab_size")
-    every, passed = (3 * hidden * each for each in _inner_widths(fields, 4 * hidden))
-    return _Described(
-        layers=layers,
-        heads=heads,
-        width=heads * head,
-        cache_width=cache,
-        longest_context=_count(fields, "max_position_embeddings"),
-        parameters=float(layers * (attention + every) + words),
-        active=float(layers * (attention + passed) + words),
-    )
-
-
-def _inner_widths(fields: Fields, default: int) -> tuple[int, int]:
-    """The width between the two halves of a layer: of all experts, and of those that a token passes."""
-    dense = _count(fields, "intermediate_size") or default
-    names = ("n_routed_experts", "num_experts", "num_local_experts")
-    experts = next((found for name in names if (found := _count(fields, name))), 0)
-    if not experts:
-        return dense, dense
-    each = _count(fields, "moe_intermediate_size") or dense
-    shared = _count(fields, "n_shared_experts")
-    passed = min(experts, _count(fields, "num_experts_per_tok") or _ACTIVE_OF_MIXTURE)
-    return each * (experts + shared), each * (passed + shared)
-
-
-def _count(fields: Fields, name: str) -> int:
-    found = fields.get(name)
-    if not isinstance(found, int) or isinstance(found, bool):
-        return 0
-    return found if 0 < found < _MOST_COUNT else 0

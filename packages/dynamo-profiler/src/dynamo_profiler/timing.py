@@ -15,16 +15,20 @@ A token costs two operations for each parameter, and attention two for each pair
 of width, as half of the pairs are masked. A mixture of experts reads W' of its weights, more the more
 answers there are: the share of the active ones for each answer, and never more than all.
 
+An engine may also have several lanes, each with a part of its answers: the stages of a pipeline, which hold
+one part of the layers each, and copies of attention (data parallel), which share the experts of a mixture.
+A lane computes with the GPUs of one tensor-parallel group; experts are read and computed by the GPUs of all
+copies.
+
 Source of 0.48, 0.33, 0.33, 93 µs and 8.7 ms: fitted to the 144 measured points of docs/profiler-accuracy.md,
-which says how well they predict sizes of engines that they were not fitted to. 0.9 is not: memory is read at
-that share of its peak by any streaming kernel, and a fit of it is not determined by the points.
+which says how well they predict sizes of engines, models and GPUs that they were not fitted to. 0.9 is not:
+memory is read at that share of its peak by any streaming kernel, and a fit of it is not determined by the
+points.
 """
 
-import math
 from dataclasses import dataclass
 
-from dynamo_profiler.gpus import Gpu
-from dynamo_profiler.shape import Shape
+from dynamo_profiler.engine import NETWORK_BYTES_PER_SECOND, Accuracy, Engine
 
 COMPUTE_EFFICIENCY = 0.48
 ATTENTION_EFFICIENCY = 0.33
@@ -32,81 +36,64 @@ LINK_EFFICIENCY = 0.33
 BANDWIDTH_EFFICIENCY = 0.9
 LAYER_SECONDS = 93e-6
 """Of starting the kernels of one layer, and of waiting for the other GPUs, whatever they compute."""
-FIRST_TOKEN_SECONDS = 8.7e-3
-"""Of a request outside of the engine's steps: HTTP, tokens, queues between processes."""
 ACTIVATION_BYTES = 2
-USABLE_MEMORY = 0.9
-SWEEP_ANSWER = 500
-"""Tokens of the answers of a sweep. Source: a context of 350 tokens is a prompt of 100 in the tables."""
-NETWORK_BYTES_PER_SECOND = 50e9
-"""Of one GPU's network card, 400 Gbit/s, over which prefill hands its cache to decode."""
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
-    """One copy of a model on some GPUs, over which it is cut by tensor parallelism. Units: seconds."""
-
-    shape: Shape
-    gpu: Gpu
-    gpus: int
+class FormulaEngine(Engine):
+    """An engine whose times come from the formulas above."""
 
     @property
-    def usable_bytes(self) -> float:
-        """Memory for weights and cache."""
-        return USABLE_MEMORY * self.gpus * self.gpu.memory_bytes
+    def source(self) -> str:
+        """What its times come from."""
+        return "formulas"
 
     @property
-    def cache_tokens(self) -> int:
-        """How many tokens the cache holds; less than 1 if the weights alone do not fit."""
-        free = self.usable_bytes - self.shape.weight_bytes
-        return math.floor(free / self.shape.cache_bytes_per_token)
+    def accuracy(self) -> Accuracy:
+        """Median errors for models and GPUs that were left out of the fit: docs/profiler-accuracy.md."""
+        return Accuracy(ttft=0.35, itl=0.25)
 
     def prefill_seconds(self, tokens: float) -> float:
-        """The time that one prompt takes of an engine that does nothing else."""
+        """The time from one prompt's start to its end, in an engine that does nothing else."""
         shape = self.shape
         pairs = 2 * shape.layers * shape.width * tokens**2
-        attention = pairs / (self.gpus * self.gpu.flops * ATTENTION_EFFICIENCY)
-        computing = 2 * shape.active * tokens / self._flops
-        reading = shape.weight_bytes / self._bytes_per_second
+        attention = pairs / (self.tensor * self.gpu.flops * ATTENTION_EFFICIENCY)
+        computing = self._computing_seconds(tokens)
+        reading = self._reading_seconds(shape.routed_bytes)
         return max(computing, reading) + attention + self._exchange_seconds(tokens) + self._fixed
-
-    def first_token_seconds(self, tokens: float) -> float:
-        """The time to the first token of one request, alone on the engine."""
-        return self.prefill_seconds(tokens) + FIRST_TOKEN_SECONDS
 
     def step_seconds(self, answers: float, context: float) -> float:
         """The time in which each of so many answers gets its next token."""
-        shape = self.shape
-        share = min(1, answers * shape.active / shape.parameters)
-        read = shape.weight_bytes * share + answers * context * shape.cache_bytes_per_token
-        computing = 2 * shape.active * answers / self._flops
+        shape, own = self.shape, answers / self.lanes
+        # Each answer needs some of the experts; those of all copies are read once.
+        share = min(1, answers / self.pipeline * shape.active / shape.parameters)
+        cached = own * context * shape.cache_bytes_per_token
         return (
-            read / self._bytes_per_second
-            + computing
-            + self._exchange_seconds(answers)
+            self._reading_seconds(shape.routed_bytes * share)
+            + cached / self._bytes_per_second
+            + self._computing_seconds(own)
+            + self._exchange_seconds(own)
             + self._fixed
         )
 
-    def burst_seconds(self, answers: float, context: float) -> float:
-        """The time between two tokens as sweeps measure it: so many requests at once, on one engine.
+    def _computing_seconds(self, tokens: float) -> float:
+        return 2 * self.shape.active * tokens / self._flops
 
-        While an answer grows, the engine computes half of the other prompts on average. That of a sweep has
-        `SWEEP_ANSWER` tokens, and its context is the prompt and half of the answer.
-        """
-        prompt = max(1.0, context - SWEEP_ANSWER / 2)
-        others = (answers - 1) / 2 * self.prefill_seconds(prompt)
-        return self.step_seconds(answers, context) + others / SWEEP_ANSWER
-
-    def transfer_seconds(self, tokens: float) -> float:
-        """The time in which the cache of one prompt gets to another engine."""
-        size = tokens * self.shape.cache_bytes_per_token
-        return size / (self.gpus * NETWORK_BYTES_PER_SECOND)
+    def _reading_seconds(self, experts: float) -> float:
+        """For all weights outside of experts, and so many bytes of experts."""
+        rest = self.shape.weight_bytes - self.shape.routed_bytes
+        return (rest + experts / self.data) / self._bytes_per_second
 
     def _exchange_seconds(self, tokens: float) -> float:
-        """The time in which all GPUs know the sums of all, twice in each layer."""
-        sent = 2 * self.shape.layers * 2 * tokens * self.shape.width * ACTIVATION_BYTES
+        """The time in which all GPUs know the sums of all, twice in each layer; stages hand over."""
+        sent = tokens * self.shape.width * ACTIVATION_BYTES
+        sums = 2 * self.shape.layers * 2 * sent
+        spread = self.tensor * self.data
         speed = self.gpu.link_bytes_per_second * LINK_EFFICIENCY
-        return sent * (self.gpus - 1) / self.gpus / speed
+        if spread > self.gpus / self.nodes:
+            speed = NETWORK_BYTES_PER_SECOND
+        handed = (self.pipeline - 1) * sent / NETWORK_BYTES_PER_SECOND
+        return sums * (spread - 1) / spread / speed + handed
 
     @property
     def _fixed(self) -> float:
@@ -115,8 +102,8 @@ class Engine:
     @property
     def _flops(self) -> float:
         is_doubled = self.gpu.has_fp8 and self.shape.bytes_per_parameter == 1
-        return self.gpus * self.gpu.flops * COMPUTE_EFFICIENCY * (2 if is_doubled else 1)
+        return self.tensor * self.gpu.flops * COMPUTE_EFFICIENCY * (2 if is_doubled else 1)
 
     @property
     def _bytes_per_second(self) -> float:
-        return self.gpus * self.gpu.bytes_per_second * BANDWIDTH_EFFICIENCY
+        return self.tensor * self.gpu.bytes_per_second * BANDWIDTH_EFFICIENCY

@@ -1,0 +1,92 @@
+"""Models whose published shapes are built in: `models.json`, which names the source of each.
+
+Weights are derived from the shape, so that a quantised variant has what its parameters take. The profiler and
+`dynamoctl new` read the same file.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from dynamo_profiler.refusal import Refusal
+from dynamo_profiler.shape import Shape, shape_of
+from kube_runtime.kind import Fields
+
+Precision: TypeAlias = Literal["bf16", "fp8", "fp4"]
+PRECISIONS: tuple[Precision, ...] = ("bf16", "fp8", "fp4")
+_QUANTIZED: Mapping[str, Fields] = {
+    "fp8": {"quant_method": "fp8", "bits": 8},
+    "fp4": {"quant_method": "modelopt", "quant_algo": "NVFP4", "bits": 4},
+}
+_FILE = Path(__file__).with_name("models.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """One published model, or one of its quantised variants.
+
+    `config` are the fields of its `config.json` that matter to time and memory. `variants` are the names of
+    the same model by the precision of their weights, itself included.
+    """
+
+    name: str
+    source: str
+    config: Fields
+    precision: Precision
+    variants: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def shape(self) -> Shape:
+        """Its size."""
+        return shape_of(self.name, self.config, None)
+
+
+@cache
+def models() -> Mapping[str, Model]:
+    """All models and variants by the name that Hugging Face has for them."""
+    found: dict[str, Model] = {}
+    for name, entry in json.loads(_FILE.read_text(encoding="utf-8")).items():
+        config, source = entry["config"], entry["source"]
+        own = _precision(config)
+        variants: dict[str, str] = {own: name, **entry.get("variants", {})}
+        found[name] = Model(name, source, config, own, variants)
+        for precision in PRECISIONS:
+            other = variants.get(precision)
+            if other and other != name:
+                quantized = {**config, "quantization_config": _QUANTIZED[precision]}
+                found[other] = Model(other, source, quantized, precision, variants)
+    return found
+
+
+def model_named(name: str) -> Model | None:
+    """The model of that name, in any case of letters. None means: it is not in the catalogue."""
+    known = models()
+    if name in known:
+        return known[name]
+    folded = name.lower()
+    return next((each for key, each in known.items() if key.lower() == folded), None)
+
+
+def variant_of(model: Model, precision: str) -> Model:
+    """The same model with weights of that precision.
+
+    Raises:
+        Refusal: none is published.
+    """
+    if precision not in model.variants:
+        raise Refusal(
+            f"{model.name} is not published in {precision} (expected one of "
+            f"{', '.join(sorted(model.variants))})"
+        )
+    return models()[model.variants[precision]]
+
+
+def _precision(config: Fields) -> Precision:
+    quantized: object = config.get("quantization_config")
+    method = str(quantized.get("quant_method")) if isinstance(quantized, Mapping) else ""
+    if not method:
+        return "bf16"
+    return "fp8" if "fp8" in method else "fp4"

@@ -1,0 +1,90 @@
+"""The built-in models have the sizes that their makers publish, and unknown kinds of layers are refused."""
+
+from typing import Any
+
+import pytest
+
+from dynamo_profiler.catalog import model_named, models, variant_of
+from dynamo_profiler.refusal import Refusal
+from dynamo_profiler.shape import shape_of
+
+PUBLISHED = {
+    "meta-llama/Llama-3.1-8B-Instruct": (8.03, 8.03),
+    "meta-llama/Llama-3.3-70B-Instruct": (70.6, 70.6),
+    "meta-llama/Llama-3.1-405B-Instruct": (406, 406),
+    "Qwen/Qwen3-0.6B": (0.6, 0.6),
+    "Qwen/Qwen3-1.7B": (1.7, 1.7),
+    "Qwen/Qwen3-8B": (8.2, 8.2),
+    "Qwen/Qwen3-32B": (32.8, 32.8),
+    "Qwen/Qwen3-30B-A3B": (30.5, 3.3),
+    "Qwen/Qwen3-235B-A22B": (235, 22),
+    "Qwen/Qwen3-Coder-480B-A35B-Instruct": (480, 35),
+    "deepseek-ai/DeepSeek-V3": (671, 37),
+    "openai/gpt-oss-120b": (117, 5.1),
+    "openai/gpt-oss-20b": (21, 3.6),
+    "mistralai/Mixtral-8x7B-Instruct-v0.1": (46.7, 12.9),
+    "mistralai/Mixtral-8x22B-Instruct-v0.1": (141, 39),
+    "moonshotai/Kimi-K2-Instruct": (1000, 32),
+    "MiniMaxAI/MiniMax-M2.5": (230, 10),
+}
+"""Billions of parameters, and of those that a token passes, as the models' cards have them."""
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_a_shape_has_the_published_number_of_parameters(name: str) -> None:
+    every, active = PUBLISHED[name]
+    shape = models()[name].shape
+    assert every == pytest.approx(shape.parameters / 1e9, rel=0.03)
+    # Cards leave out the embeddings, which are a sixth of what a token passes in the smallest mixture.
+    assert active == pytest.approx(shape.active / 1e9, rel=0.17)
+
+
+def test_there_are_at_least_twenty_models_each_with_its_source() -> None:
+    own = [each for name, each in models().items() if each.variants[each.precision] == name]
+    assert 20 <= len(own)
+    assert all(each.source.startswith("config.json of ") for each in own)
+
+
+def test_a_quantised_variant_takes_what_its_parameters_take() -> None:
+    plain, quantised = (model_named(f"Qwen/Qwen3-32B{end}") for end in ("", "-FP8"))
+    assert plain is not None
+    assert quantised is not None
+    assert quantised.shape.parameters == plain.shape.parameters
+    words = 2 * plain.shape.words
+    assert plain.shape.weight_bytes - words == 2 * (quantised.shape.weight_bytes - words)
+    assert variant_of(plain, "fp8") == quantised
+
+
+def test_a_variant_that_is_not_published_is_refused() -> None:
+    model = model_named("qwen/qwen3-32b")
+    assert model is not None
+    with pytest.raises(
+        Refusal, match=r"Qwen/Qwen3-32B is not published in fp4 \(expected one of b"
+    ):
+        variant_of(model, "fp4")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("mamba_num_heads", 128),
+        ("linear_num_key_heads", 16),
+        ("index_topk", 2048),
+        ("layer_types", ["full_attention", "linear_attention"]),
+    ],
+)
+def test_layers_that_the_formulas_do_not_cover_are_refused_by_their_key(
+    key: str, value: Any
+) -> None:
+    config = {**models()["Qwen/Qwen3-8B"].config, key: value}
+    with pytest.raises(
+        Refusal, match=rf"^config\.json: {key}: not covered \(expected layers with "
+    ):
+        shape_of("acme/new", config, None)
+
+
+def test_layers_with_a_window_keep_nothing_for_long() -> None:
+    """Every second layer of gpt-oss keeps 128 tokens."""
+    shape = models()["openai/gpt-oss-120b"].shape
+    assert 18 == shape.windowed
+    assert 2 * 18 * 512 * 2 == shape.cache_bytes_per_token

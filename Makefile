@@ -11,7 +11,7 @@ IMAGE ?= dynamo-operator
 SBOM ?= dist/sbom.cdx.json
 
 .DEFAULT_GOAL := help
-.PHONY: $(PARTS) e2e help demo test real fmt lint types unit cluster permitted crash long builds properties conformance golden crds docs site charts bench image uv-hashes
+.PHONY: $(PARTS) e2e help demo test real fmt lint types unit cluster permitted crash long kernels builds properties conformance golden crds docs site charts bench image uv-hashes
 
 help: ## List the recipes
 	@grep -E '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /  \1|/' | column -t -s '|'
@@ -69,6 +69,10 @@ properties: .venv/.synced ## The properties of rendering, with 10,000 examples e
 	@$(RUN) pytest packages/dynamo-graphs/tests/render/test_odd_documents.py packages/dynamo-graphs/tests/render/test_properties.py \
 		packages/dynamo-graphs/tests/render/test_quoting.py packages/dynamo-graphs/tests/render/test_shell.py \
 		--hypothesis-profile=properties --timeout=0
+
+kernels: .venv/.synced ## The profiler with AI Configurator's measured kernels, which this installs (500 MB)
+	@UV_PROJECT_ENVIRONMENT=.venv-kernels $(UV) sync --locked --all-packages --extra aiconfigurator
+	@.venv-kernels/bin/python -m pytest tests/kernels
 
 long: .venv/.synced ## All faults in full: every crash point, 250 sequences of edits, 5000 odd manifests
 	@$(RUN) dynamoctl dev build

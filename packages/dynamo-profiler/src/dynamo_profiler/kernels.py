@@ -33,12 +33,14 @@ SYSTEMS: Mapping[str, str] = {
 }
 """The GPUs that the database has measurements of, by our names. Source: the folders of its release 0.12.0."""
 PREFILL_CORRECTION = 1.24
-DECODE_CORRECTION = 1.12
+DECODE_CORRECTION = 1.1
 """Measured times as a multiple of the sums of kernels. Source: medians of the tables that
 docs/profiler-accuracy.md names as those of the fit."""
 _MODULE = "aiconfigurator_core.sdk.engine"
 _LOGGER = "aiconfigurator_core"
 _SHORT_PROMPT = 128
+_CACHE: Mapping[str, str] = {"kvcache_quant_mode": "bfloat16", "fmha_quant_mode": "bfloat16"}
+"""The cache is stored as `shape` counts it, whatever the weights are."""
 _ERRORS = (ValueError, LookupError, RuntimeError, TypeError, AttributeError, OSError)
 """What the database raises where it lacks a table; it has no error of its own for that."""
 
@@ -56,7 +58,9 @@ class Kernels(Protocol):
 class Database(Protocol):
     """What is used of the module that makes engines."""
 
-    def compile_engine(self, model_path: str, system: str, backend: str, **layout: int) -> bytes:
+    def compile_engine(
+        self, model_path: str, system: str, backend: str, **layout: int | str
+    ) -> bytes:
         """The kernels of a model that is cut in this way."""
 
     def EngineHandle(self, spec_bytes: bytes) -> Kernels:  # noqa: N802  the module's name
@@ -77,7 +81,7 @@ class KernelEngine(Engine):
     @property
     def accuracy(self) -> Accuracy:
         """Median errors for models and GPUs that nothing is fitted to: docs/profiler-accuracy.md."""
-        return Accuracy(ttft=0.25, itl=0.15)
+        return Accuracy(ttft=0.25, itl=0.25)
 
     def prefill_seconds(self, tokens: float) -> float:
         """The time from one prompt's start to its end, in an engine that does nothing else."""
@@ -109,7 +113,7 @@ class KernelSource:
         """
         if layout.nodes > 1 or layout.pipeline > 1:
             return None
-        sizes = {"tp_size": layout.tensor}
+        sizes: dict[str, int | str] = {"tp_size": layout.tensor, **_CACHE}
         if self.shape.routed:
             spread = layout.data > 1
             sizes["attention_dp_size"] = layout.data

@@ -65,6 +65,11 @@ class Shape:
         return self.routed * self.bytes_per_parameter
 
     @property
+    def active_routed(self) -> float:
+        """The parameters of experts that one token passes."""
+        return max(0.0, self.active - (self.parameters - self.routed))
+
+    @property
     def cache_bytes_per_token(self) -> float:
         """What one token takes in the key-value cache: a key and a value in each layer that keeps all."""
         return 2 * max(1, self.layers - self.windowed) * self.cache_width * CACHE_BYTES

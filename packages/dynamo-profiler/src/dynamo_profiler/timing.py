@@ -4,7 +4,7 @@ With P active parameters, W bytes of weights, K bytes of cache per token, L laye
 of g GPUs that together compute F operations, read B and exchange N bytes per second:
 
     F = g · peak · 0.48 (twice the peak for parameters of 8 bits)    B = g · bandwidth · 0.9
-    N = link · 0.33 per GPU                                            fixed = L · 93 µs
+    N = link · 0.33 per GPU                                            fixed = L · 91 µs
     x(n) = 8·L·n·d·(g-1)/g / N                                         two sums over all GPUs in each layer
     prefill of s tokens       t(s) = max(2·P·s / F, W / B) + 2·L·d·s² / (g · peak · 0.33) + x(s) + fixed
     first token                      t(s) + 8.7 ms
@@ -20,7 +20,7 @@ one part of the layers each, and copies of attention (data parallel), which shar
 A lane computes with the GPUs of one tensor-parallel group; experts are read and computed by the GPUs of all
 copies.
 
-Source of 0.48, 0.33, 0.33, 93 µs and 8.7 ms: fitted to the 144 measured points of docs/profiler-accuracy.md,
+Source of 0.48, 0.33, 0.33, 91 µs and 8.7 ms: fitted to the 144 measured points of docs/profiler-accuracy.md,
 which says how well they predict sizes of engines, models and GPUs that they were not fitted to. 0.9 is not:
 memory is read at that share of its peak by any streaming kernel, and a fit of it is not determined by the
 points.
@@ -33,8 +33,10 @@ from dynamo_profiler.engine import NETWORK_BYTES_PER_SECOND, Accuracy, Engine
 COMPUTE_EFFICIENCY = 0.48
 ATTENTION_EFFICIENCY = 0.33
 LINK_EFFICIENCY = 0.33
+EXPERT_EFFICIENCY = 0.12
+"""Of computing experts, of which each sees few tokens of a prompt. Source: fitted to gpt-oss-120b on H100."""
 BANDWIDTH_EFFICIENCY = 0.9
-LAYER_SECONDS = 93e-6
+LAYER_SECONDS = 91e-6
 """Of starting the kernels of one layer, and of waiting for the other GPUs, whatever they compute."""
 ACTIVATION_BYTES = 2
 
@@ -51,14 +53,16 @@ class FormulaEngine(Engine):
     @property
     def accuracy(self) -> Accuracy:
         """Median errors for models and GPUs that were left out of the fit: docs/profiler-accuracy.md."""
-        return Accuracy(ttft=0.35, itl=0.25)
+        return Accuracy(ttft=0.4, itl=0.2)
 
     def prefill_seconds(self, tokens: float) -> float:
         """The time from one prompt's start to its end, in an engine that does nothing else."""
         shape = self.shape
         pairs = 2 * shape.layers * shape.width * tokens**2
         attention = pairs / (self.tensor * self.gpu.flops * ATTENTION_EFFICIENCY)
+        slower = COMPUTE_EFFICIENCY / EXPERT_EFFICIENCY - 1
         computing = self._computing_seconds(tokens)
+        computing += 2 * shape.active_routed * tokens * slower / (self._flops * self.data)
         reading = self._reading_seconds(shape.routed_bytes)
         return max(computing, reading) + attention + self._exchange_seconds(tokens) + self._fixed
 

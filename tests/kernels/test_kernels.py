@@ -1,0 +1,51 @@
+"""The real database of AI Configurator, which `make kernels` installs.
+
+It answers what is recorded, so that the other tests, which use the record, are about the real program.
+"""
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+from dynamo_profiler.catalog import models
+from dynamo_profiler.gpus import GPUS
+from dynamo_profiler.kernels import KernelEngine, kernel_source
+from dynamo_profiler.layouts import Layout
+from profiler_questions import a_configuration, steps_and_results
+
+TOOL = runpy.run_path(str(Path(__file__).parents[2] / "tools" / "profiler_accuracy.py"))
+
+
+@pytest.mark.parametrize(
+    ("name", "gpu", "tensor"),
+    [("nvidia/Llama-3.1-70B-Instruct-FP8", "h100_sxm", 4), ("openai/gpt-oss-120b", "h200_sxm", 2)],
+)
+def test_the_database_answers_what_is_recorded(name: str, gpu: str, tensor: int) -> None:
+    model = models()[name]
+    source = kernel_source(model.shape, GPUS[gpu], model.config, "vllm")
+    engine = source.engine(Layout(tensor))
+    assert isinstance(engine, KernelEngine)
+    rows = [
+        each
+        for each in TOOL["_rows"](TOOL["RECORD"])
+        if (each["model"], each["gpu"], each["tp"]) == (name, gpu, str(tensor))
+    ]
+    assert rows
+    for row in rows:
+        count, tokens = int(row["count"]), int(row["tokens"])
+        found = (
+            engine.kernels.predict_prefill_latency(count, tokens)
+            if "prefill" == row["kind"]
+            else engine.kernels.decode_step_latency(count, tokens, 2)
+        )
+        assert float(row["ms"]) == pytest.approx(found, rel=1e-3)
+
+
+def test_a_run_by_kernels_finds_a_graph() -> None:
+    known = a_configuration(
+        "Qwen/Qwen3-32B", hardware={"gpuType": "h200_sxm"}, analytic={"engine": "kernels"}
+    )
+    steps, results = steps_and_results(known)
+    assert steps[0].message.endswith("by kernels")
+    assert "by kernels: ttft" in results.choice.text()

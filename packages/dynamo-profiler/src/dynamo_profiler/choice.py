@@ -59,10 +59,14 @@ class Role:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The workers of a graph: one role that does all, or prefill and decode."""
+    """The workers of a graph: one role that does all, or prefill and decode.
+
+    `has_margin`: they meet the targets with the error of the predictions added, and not only as predicted.
+    """
 
     mode: Mode
     roles: tuple[Role, ...]
+    has_margin: bool = True
 
     @property
     def gpus(self) -> int:
@@ -86,7 +90,7 @@ class Choice:
 
     @property
     def accuracy(self) -> Accuracy:
-        """How far off the times are, as measured: the larger error of the roles."""
+        """The error of the times, as measured: the larger one of the roles."""
         errors = [role.engine.accuracy for role in self.roles]
         return Accuracy(max(each.ttft for each in errors), max(each.itl for each in errors))
 
@@ -103,6 +107,7 @@ class Choice:
             f"{self.mode.value}, {', '.join(parts)} ({first.gpu.name}), by {first.source}: ttft "
             f"{self.ttft * 1000:.4g} ms ± {error.ttft:.0%}, itl {self.itl * 1000:.4g} ms ± {error.itl:.0%}, "
             f"{self.rate:.3g} requests per second"
+            + ("" if self.has_margin else "; the targets leave no margin for this error")
         )
 
 
@@ -169,8 +174,8 @@ def chosen(
     allowed = [each for each in choices if wanted.mode in (None, each.mode)]
     if not allowed:
         raise Refusal(_why_not(found, wanted))
-    best = min(allowed, key=lambda each: (each.gpus, -each.rate))
-    if max(role.replicas for role in best.roles) > MOST_REPLICAS:
+    best = min(allowed, key=lambda each: (_is_too_many(*each.roles), each.gpus, -each.rate))
+    if _is_too_many(*best.roles):
         raise Refusal(
             f"analytic.requestsPerSecond of {wanted.requests_per_second:g} is too high: it takes "
             f"more than {MOST_REPLICAS} replicas of a worker"
@@ -290,9 +295,18 @@ def _replicas(rate: float, wanted: Configuration) -> int:
 def _cheapest(roles: Iterable[Role | None]) -> Role | None:
     return min(
         (role for role in roles if role is not None),
-        key=lambda role: (role.gpus, -role.rate * role.replicas, role.engine.gpus),
+        key=lambda role: (
+            _is_too_many(role),
+            role.gpus,
+            -role.rate * role.replicas,
+            role.engine.gpus,
+        ),
         default=None,
     )
+
+
+def _is_too_many(*roles: Role) -> bool:
+    return max(role.replicas for role in roles) > MOST_REPLICAS
 
 
 def _name(engine: Engine) -> str:

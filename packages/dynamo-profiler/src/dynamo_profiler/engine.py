@@ -25,7 +25,7 @@ Llama 3.1 70B on H100 and H200 in docs/profiler-accuracy.md."""
 
 
 class Accuracy(NamedTuple):
-    """How far off half of the predictions are at most, as a share of what was measured."""
+    """The error that half of the predictions have at most, as a share of what was measured."""
 
     ttft: float
     itl: float
@@ -54,7 +54,7 @@ class Engine(ABC):
     @property
     @abstractmethod
     def accuracy(self) -> Accuracy:
-        """How far off its times are, as measured."""
+        """The error of its times, as measured."""
 
     @abstractmethod
     def prefill_seconds(self, tokens: float) -> float:

@@ -12,9 +12,10 @@ from dynamo_graphs.api.profiling import MOCKED_RESULTS_FILE, RESULTS_FILE
 from dynamo_profiler import choice as choices
 from dynamo_profiler.base import BACKENDS, FRONTEND, PLANNER, Backend, base_graph
 from dynamo_profiler.catalog import model_named
-from dynamo_profiler.choice import Choice
+from dynamo_profiler.choice import Choice, Role
 from dynamo_profiler.configuration import Configuration, Mode
 from dynamo_profiler.curves import decode_curve, prefill_curve
+from dynamo_profiler.engine import Engine
 from dynamo_profiler.planner import (
     data_config_map,
     default_planner_image,
@@ -73,7 +74,7 @@ def profile(known: Configuration, inputs: Inputs) -> Generator[Progress, None, R
     prefill = choices.prefill_role(found, wanted)
     yield Progress(Phase.SWEEPING_DECODE, f"{len(found)} layouts of engines by {source.name}")
     decode = choices.decode_role(found, wanted)
-    best = choices.chosen(found, prefill, decode, wanted)
+    best = _best(found, prefill, decode, wanted)
     yield Progress(Phase.SELECTING_CONFIG, best.text())
     longest = wanted.longest_context or shape.longest_context
     longest = longest or wanted.targets.isl + wanted.targets.osl
@@ -90,6 +91,26 @@ def profile(known: Configuration, inputs: Inputs) -> Generator[Progress, None, R
         plain = [data, graph]
     yield Progress(Phase.GENERATING_DGD, f"graph {graph['metadata']['name']}")
     return Results(best, {RESULTS_FILE: plain, MOCKED_RESULTS_FILE: [data, mocked]})
+
+
+def _best(
+    found: tuple[Engine, ...], prefill: Role | None, decode: Role | None, wanted: Configuration
+) -> Choice:
+    """The choice with a margin for the error of predictions, else the one whose predictions alone do."""
+    try:
+        return choices.chosen(found, prefill, decode, wanted)
+    except Refusal as refusal:
+        if wanted.margin is not None:
+            raise
+        bare = replace(wanted, margin=0)
+        try:
+            prefill, decode = (
+                choices.prefill_role(found, bare),
+                choices.decode_role(found, bare),
+            )
+            return replace(choices.chosen(found, prefill, decode, bare), has_margin=False)
+        except Refusal:
+            raise refusal from None
 
 
 def _mode(known: Configuration, base: Object | None, backend: Backend) -> Mode | None:

@@ -20,7 +20,7 @@ Make: TypeAlias = Callable[[Layout], Engine | None]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Makes engines. `note` is why it is not the one that was wished for; empty means: it is."""
+    """Makes engines. `note` is why `auto` takes formulas; empty means: it does not."""
 
     name: str
     make: Make

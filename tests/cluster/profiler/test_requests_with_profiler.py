@@ -96,7 +96,7 @@ def test_a_target_that_cannot_be_met_fails_the_request_in_one_sentence(
     world.create(REQUEST, a_request(profiling=profiling))
     assert {"profiler": 1, "output-copier": 0} == kubelet.runs("profile-chat")
     body = is_in(world, "Failed")
-    cause = "sla.ttft of 1 ms cannot be met: the fastest engine, 8 x h100_sxm, needs"
+    cause = "sla.ttft of 1 ms cannot be met: the fastest engine, 8 x h100_sxm (tp8), needs"
     assert cause in condition(body, "Profiling")["message"]
     assert cause in body["status"]["message"]
     assert [] == world.list(GRAPH)

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, cast
 
 from dynamo_profiler.engine import Accuracy, Engine
 from dynamo_profiler.gpus import Gpu
@@ -50,9 +50,11 @@ class Kernels(Protocol):
 
     def predict_prefill_latency(self, bs: int, isl: int) -> float:
         """One pass over so many prompts of that length."""
+        ...
 
     def decode_step_latency(self, gen_tokens: int, isl: int, osl: int) -> float:
         """One token for each of so many answers behind prompts of that length."""
+        ...
 
 
 class Database(Protocol):
@@ -62,9 +64,11 @@ class Database(Protocol):
         self, model_path: str, system: str, backend: str, **layout: int | str
     ) -> bytes:
         """The kernels of a model that is cut in this way."""
+        ...
 
     def EngineHandle(self, spec_bytes: bytes) -> Kernels:  # noqa: N802  the module's name
         """The engine of these kernels."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,10 +164,10 @@ def _installed() -> Database:
         logging.ERROR
     )  # it warns of tables that are never asked for
     try:
-        found: Database = importlib.import_module(_MODULE)
+        found = importlib.import_module(_MODULE)
     except ModuleNotFoundError:
         raise Refusal(
             f"engine kernels is not installed (install {EXTRA}, for example with pip, or choose the engine "
             "formulas)"
         ) from None
-    return found
+    return cast("Database", found)  # its interface is checked by `make kernels`

@@ -20,7 +20,7 @@ from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_legacy.api.crd import RESOURCES as LEGACY_RESOURCES
 from kube_runtime.kind import Kind, Object
-from kube_runtime.types.apps import Deployment, StatefulSet
+from kube_runtime.types.apps import ControllerRevision, Deployment, StatefulSet
 from kube_runtime.types.autoscaling import HorizontalPodAutoscaler
 from kube_runtime.types.core import ConfigMap, PersistentVolumeClaim, Service, ServiceAccount
 from kube_runtime.types.networking import Ingress
@@ -100,6 +100,7 @@ def ending(world: World, *, with_history: bool = True, more: Sequence[Kind] = ()
         content = _without_uids(content, names)
     content["Pods"] = _told_by_owner(found[REPLICA_SETS], found[PODS])
     if with_history:
+        content["Former specs"] = _former_specs(world)
         content["Templates"] = _told_by_owner((), found[REPLICA_SETS])
     orphans = tuple(
         f"{kind.name} {each['metadata']['name']}"
@@ -109,6 +110,21 @@ def ending(world: World, *, with_history: bool = True, more: Sequence[Kind] = ()
         if owner["uid"] not in names
     )
     return Ending(content, {names[uid]: uid for uid in names if names[uid] in content}, orphans)
+
+
+def _former_specs(world: World) -> list[Object]:
+    """What the revisions of graphs keep, by number; their names are made of uids."""
+    found = world.list(ControllerRevision.KIND)
+    ours = [each for each in found if labels.GRAPH_REVISION in each["metadata"]["labels"]]
+    ours.sort(key=lambda each: each["revision"])
+    return [
+        {
+            "revision": each["revision"],
+            "label": each["metadata"]["labels"][labels.GRAPH_REVISION],
+            "data": each["data"],
+        }
+        for each in ours
+    ]
 
 
 def _without_uids(content: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:

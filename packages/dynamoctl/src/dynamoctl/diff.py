@@ -8,7 +8,7 @@ import asyncio
 import difflib
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import StringIO
 
 from rich.text import Text
@@ -43,8 +43,8 @@ class Change:
 
     name: str
     verb: str
-    lines: tuple[str, ...]
-    effects: tuple[Effect, ...]
+    lines: tuple[str, ...] = ()
+    effects: tuple[Effect, ...] = ()
 
 
 def print_diff(
@@ -58,7 +58,7 @@ def print_diff(
     if output == "json":
         show_json([_json(each) for each in found])
     else:
-        _print(found)
+        print_changes(found)
     has_changes = any(each.lines for each in found)
     return ExitCode.PROBLEMS if has_changes and has_exit_code else ExitCode.OK
 
@@ -101,6 +101,15 @@ async def changes(
     return found
 
 
+async def with_effects(at: Cluster, change: Change, before: Object, after: Object) -> Change:
+    """A change of a graph in the cluster with its diff and with what happens to its pods.
+
+    Raises: ConfigError if the graph cannot be rendered; OperatorError.
+    """
+    impact = _impact(before, after, *await _scene(at))
+    return replace(change, lines=unified(before, after, change.name), effects=impact)
+
+
 async def _scene(at: Cluster) -> tuple[Facts, RenderSettings]:
     """What the cluster serves, and how its operator renders; the defaults if that cannot be read."""
     groups = await served_groups(at.reading.client)
@@ -129,7 +138,8 @@ def _impact(
         raise ConfigError(after["metadata"]["name"], str(error)) from error
 
 
-def _print(found: Sequence[Change]) -> None:
+def print_changes(found: Sequence[Change]) -> None:
+    """Print the diffs, then what happens to each service, and on stderr a summary."""
     for each in found:
         if each.lines:
             show(*(_line(line) for line in each.lines))

@@ -11,6 +11,7 @@ from kube_runtime.commandline.application import application
 
 _Name = Annotated[str, Parameter(metavar="NAME", show_default=False)]
 _LARGEST = 2**31 - 1
+_Revision = Annotated[int | None, Parameter(metavar="N", show_default=False)]
 
 
 def _count(_type: type, tokens: Sequence[Token]) -> int:
@@ -74,11 +75,13 @@ def resume(name: _Name, /, *, where: Where = HERE) -> None:
 
 def rollout() -> App:
     """`dynamoctl rollout …`."""
-    tool = application("rollout", "Follow, pause, resume and restart the rollout of a graph.")
+    tool = application("rollout", "Follow, pause, resume, restart and undo the rollout of a graph.")
     tool.command(_status, name="status")
     tool.command(_pause, name="pause")
     tool.command(_resume, name="resume")
     tool.command(_restart, name="restart")
+    tool.command(_history, name="history")
+    tool.command(_undo, name="undo")
     return tool
 
 
@@ -146,6 +149,61 @@ def _restart(name: _Name, /, *, where: Where = HERE) -> None:
     from dynamoctl import edits as acting
 
     acting.restart(name, where)
+
+
+def _history(
+    name: _Name,
+    /,
+    *,
+    revision: _Revision = None,
+    where: Where = HERE,
+    output: Annotated[Literal["text", "json"], Parameter(name=["--output", "-o"])] = "text",
+) -> None:
+    """List the former specs of a graph, the current one last, with what changed in each.
+
+    The operator keeps the last 10; the annotation `nvidia.com/revision-history-limit` of the
+    graph sets another number. Scaling and restarts make no revision.
+
+    Parameters
+    ----------
+    name
+        Graph: NAME or dgd/NAME.
+    revision
+        Print the whole spec of this revision instead.
+    output
+        Output format: `text` for people, `json` for machines.
+    """
+    from dynamoctl.history import print_history
+
+    print_history(name, where, output, revision)
+
+
+def _undo(
+    name: _Name,
+    /,
+    *,
+    to_revision: _Revision = None,
+    dry_run: bool = False,
+    where: Where = HERE,
+) -> None:
+    """Return a graph to a former spec. Replicas stay as they are.
+
+    A service that was removed comes back with the number of replicas that it had. A GitOps
+    tool or the next apply of the manifest overwrites it, so change the manifest as well.
+    Example: dynamoctl rollout undo chat --to-revision 3 --dry-run
+
+    Parameters
+    ----------
+    name
+        Graph: NAME or dgd/NAME.
+    to_revision
+        Revision to return to (default: the one before the current).
+    dry_run
+        Show what would change, and which pods that restarts, without changing it.
+    """
+    from dynamoctl.history import undo
+
+    undo(name, where, to_revision, is_dry=dry_run)
 
 
 def uninstall(*, dry_run: bool = False, where: Where = HERE) -> int:

@@ -261,6 +261,15 @@ WORKER_CONTENT = _key(
     "Hash of the workers' spec for which the component was created: the version of the hash, a "
     "colon, eight hexadecimal digits.",
 )
+GRAPH_REVISION = _key(
+    "nvidia.com/graph-revision", Use.LABEL, "ControllerRevisions of a graph", "Its number."
+)
+REVISION_HISTORY_LIMIT = _key(
+    "nvidia.com/revision-history-limit",
+    Use.READ,
+    "DynamoGraphDeployment",
+    "Former specs kept for `dynamoctl rollout undo`: 0 to 100, default 10. `0` keeps no revision.",
+)
 WORKLOAD_PROVIDER = _key(
     "nvidia.com/workload-provider",
     Use.WRITTEN,

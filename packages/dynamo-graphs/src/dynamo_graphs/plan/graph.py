@@ -11,6 +11,7 @@ from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.provider import recorded
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.plan.adapters import AdapterPlan, Adapters, plan_adapters
+from dynamo_graphs.plan.history import History, plan_history
 from dynamo_graphs.plan.observed import Observed
 from dynamo_graphs.plan.revisions import Member, Revisions, members, revisions, unnoted
 from dynamo_graphs.plan.rollout_plan import Rollout, plan_rollout
@@ -20,6 +21,7 @@ from dynamo_graphs.render.provider import has_begun, to_record, workload_provide
 from dynamo_graphs.settings import RenderSettings
 from kube_runtime.apply.drift import content_of, has_no_drift
 from kube_runtime.kind import Object
+from kube_runtime.types.apps import ControllerRevision
 from kube_runtime.types.meta import Metadata
 
 _BESIDE_PODS = frozenset(("autoscaling", "ingress", "replicas", "scalingAdapter"))
@@ -31,14 +33,16 @@ class GraphInputs:
     """What the decision depends on beside the graph and the settings; the defaults are an empty cluster.
 
     `children` are the kinds of the objects that the graph controls, `components` its
-    DynamoComponentDeployments, `services` how each service runs now. `leaving` counts the pods that have not
-    ended, by the names of their components. `adapters_not_created` are names that cannot be created or read.
+    DynamoComponentDeployments, `former` its ControllerRevisions, `services` how each service runs now.
+    `leaving` counts the pods that have not ended, by the names of their components. `adapters_not_created`
+    are names that cannot be created or read.
     """
 
     facts: Facts
     children: frozenset[str] = frozenset()
     services: Observed = field(default_factory=dict)
     components: tuple[DynamoComponentDeployment, ...] = ()
+    former: tuple[ControllerRevision, ...] = ()
     leaving: Mapping[str, int] = field(default_factory=dict[str, int])
     adapters: Adapters = field(default_factory=dict)
     adapters_not_created: frozenset[str] = frozenset()
@@ -56,6 +60,7 @@ class GraphPlan:
     adapters: AdapterPlan
     step: Step
     rollout: Rollout
+    history: History
 
     def as_written(self, metadata: Metadata) -> "GraphPlan":
         """The same plan for the graph with the metadata that a write of the record returned."""
@@ -85,7 +90,8 @@ def plan_graph(
     step = next_step(graph, inputs.services, adapters.replicas, is_rolling_out=known.is_rolling_out)
     leaving = {member.name: inputs.leaving.get(member.name, 0) for member in known.old}
     rollout = plan_rollout(step.sized, known, now, leaving=leaving)
-    return GraphPlan(graph, record, adapters, step, rollout)
+    history = plan_history(found, inputs.former)
+    return GraphPlan(graph, record, adapters, step, rollout, history)
 
 
 def _annotated(

@@ -7,7 +7,7 @@ the labels and annotations of a whole graph are new, so there a key of ours is r
 import re
 from collections.abc import Iterator, Mapping
 
-from dynamo_graphs.api import labels
+from dynamo_graphs.api import history, labels
 from dynamo_graphs.api.component import ComponentSpec
 from dynamo_graphs.api.graph import DynamoGraphDeploymentSpec
 from dynamo_graphs.api.label_entry import Use
@@ -88,6 +88,17 @@ def rollout_problems(annotations: Mapping[str, str], path: str) -> Iterator[Prob
         yield Problem(
             f"{path}[{labels.WORKER_ROLLOUT}]",
             f'unknown rollout mode "{value}" (expected managed or native{nearest(value, MODES)})',
+            ProblemKind.NOT_SUPPORTED,
+        )
+
+
+def history_problems(annotations: Mapping[str, str], path: str) -> Iterator[Problem]:
+    """One problem if it is not known how many former specs to keep."""
+    value = annotations.get(labels.REVISION_HISTORY_LIMIT)
+    if value is not None and history.limit_of(value) is None:
+        yield Problem(
+            f"{path}[{labels.REVISION_HISTORY_LIMIT}]",
+            f'invalid number "{value}" (expected 0 to {history.MOST_KEPT}, for example "10")',
             ProblemKind.NOT_SUPPORTED,
         )
 

@@ -21,6 +21,7 @@ from dynamo_graphs.validation.account import account_problems
 from dynamo_graphs.validation.annotations import (
     discovery_problems,
     graph_metadata_problems,
+    history_problems,
     rollout_problems,
     switch_problems,
 )
@@ -67,6 +68,7 @@ def _problems(graph: DynamoGraphDeployment, settings: RenderSettings) -> Iterato
         yield Problem("spec.services", message, ProblemKind.REQUIRED)
     yield from discovery_problems(graph.metadata.annotations, "metadata.annotations")
     yield from rollout_problems(graph.metadata.annotations, "metadata.annotations")
+    yield from history_problems(graph.metadata.annotations, "metadata.annotations")
     yield from switch_problems(graph.metadata.annotations, "metadata.annotations")
     yield from graph_metadata_problems(spec)
     has_misfits = yield from counted(shape_problems(spec.envs, ENVIRONMENT, "spec.envs"))

@@ -47,6 +47,7 @@ from dynamo_operator.reconcile.read import orchestrator_watches, pvc_watch
 from dynamo_operator.reconcile.report import Reporter
 from dynamo_operator.reconcile.ssh_keys import ssh_key_watches
 from dynamo_operator.reconcile.validation_cache import ValidationCache
+from dynamo_operator.rollout.history import history_watch, keep_history
 from dynamo_operator.rollout.revisions import carry_out, leaving_pod_watch
 from dynamo_operator.scaling.adapters import apply_adapters
 from dynamo_operator.scaling.read import adapter_watch
@@ -103,6 +104,7 @@ class GraphController:
         return (
             *shared,
             adapter_watch(),
+            history_watch(),
             pvc_watch(self.cache),
             *orchestrator_watches(),
             *grove_watches(self.cache),
@@ -157,6 +159,7 @@ class GraphController:
         accounts = graph_shared_objects(graph, facts, settings)
         spared = {*plan.rollout.spared, *exposure.spared}
         parts = [
+            await keep_history(plan.graph, plan.history, self.applier, self.writer),
             await apply_adapters(
                 plan.graph,
                 plan.adapters,

@@ -29,6 +29,7 @@ from kube_runtime.apply.result import controls
 from kube_runtime.apply.suppression import WriteSuppression
 from kube_runtime.cache.cache import Cache
 from kube_runtime.kind import Key, Object
+from kube_runtime.types.apps import ControllerRevision
 from kube_runtime.types.core import Pod
 from kube_runtime.types.meta import Resource
 
@@ -78,6 +79,7 @@ class GraphReader:
             inputs,
             services=service_snapshot(graph, cache),
             components=components,
+            former=former_specs(graph, cache),
             leaving=leaving_pods(components, self.pods),
             adapters=adapters.present,
             adapters_not_created=frozenset((*adapters.unreadable, *adapters.refused)),
@@ -92,6 +94,18 @@ class GraphReader:
             ssh_keys=ssh_key_copies(graph, cache, settings),
             ssh_key_types=ssh_key_types(cache),
         )
+
+
+def former_specs(graph: DynamoGraphDeployment, cache: Cache) -> tuple[ControllerRevision, ...]:
+    """The revisions of its spec that the graph controls and that are not being deleted."""
+    owned = cache.owned_by(graph.metadata.uid, (ControllerRevision,), graph.metadata.namespace)
+    return tuple(
+        each
+        for each in owned
+        if isinstance(each, ControllerRevision)
+        and controls(graph, each)
+        and not each.metadata.deletion_timestamp
+    )
 
 
 def leaving_pods(components: Iterable[DynamoComponentDeployment], pods: PodIndex) -> dict[str, int]:

@@ -29,7 +29,7 @@ from dynamo_operator.requests.read import request_informers
 from kube_runtime.apply.unselected import complement
 from kube_runtime.cache.crd_informer import CrdInformer, OptionalInformer
 from kube_runtime.cache.informer import Informer
-from kube_runtime.types.apps import Deployment, StatefulSet
+from kube_runtime.types.apps import ControllerRevision, Deployment, StatefulSet
 from kube_runtime.types.core import (
     ConfigMap,
     PersistentVolumeClaim,
@@ -134,6 +134,7 @@ def _always(settings: RenderSettings) -> list[Informer[Any]]:
     pods = Informer(Pod, namespace=namespace, labels=POD_SELECTOR, transform=reduced_pod)
     slices = Informer(EndpointSlice, namespace=namespace, labels=SLICE_SELECTOR)
     leaders = Informer(StatefulSet, namespace=namespace, labels=SET_NAME)
+    former = Informer(ControllerRevision, namespace=namespace, labels=labels.GRAPH_REVISION)
     definitions = CrdInformer()
     optional = [
         OptionalInformer(
@@ -144,5 +145,5 @@ def _always(settings: RenderSettings) -> list[Informer[Any]]:
         )
         for each, selector in _OPTIONAL.items()
     ]
-    watched = (claims, secrets, configs, pods, slices, leaders, definitions)
+    watched = (claims, secrets, configs, pods, slices, leaders, former, definitions)
     return [*reconciled, *children, *watched, *optional]

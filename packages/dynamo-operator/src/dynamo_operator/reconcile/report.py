@@ -18,6 +18,7 @@ from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.controller.events import MESSAGE_LIMIT, Recorder, log_decision
 from kube_runtime.kind import Object
 from kube_runtime.text import fitted
+from kube_runtime.types.apps import ControllerRevision
 from kube_runtime.types.meta import Resource
 
 REJECTED_RETRY_SECONDS = 120.0
@@ -30,6 +31,9 @@ _FREE = frozenset(
     (Obstacle.NAME_CONFLICT, Obstacle.PREDECESSOR, Obstacle.NOT_SERVED, Obstacle.FORBIDDEN)
 )
 """Obstacles that are checked again without a request."""
+
+_LOGGED_ONLY = frozenset((ControllerRevision.KIND.name,))
+"""Kinds whose writes make no Event: a revision is there for whoever asks for the history."""
 
 NOTHING = Applied()
 
@@ -105,7 +109,7 @@ def record_events(
     """
     for change in applied.changes:
         reason, message, cause = change.reason, change.message, change.cause
-        if change.verb is Verb.SCALE:
+        if change.verb is Verb.SCALE or change.kind in _LOGGED_ONLY:
             log_decision(reason, message, cause=cause)
         else:
             recorder.event(before, reason=reason, message=message, cause=cause)

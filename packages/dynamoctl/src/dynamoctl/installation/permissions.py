@@ -145,6 +145,12 @@ RULES: tuple[Rule, ...] = (
         "Creates PVCs that graphs request; those without `retain` are deleted with their graph.",
     ),
     Rule("apps", ("deployments",), _MANAGE, "Runs single-node components."),
+    Rule(
+        "apps",
+        ("controllerrevisions",),
+        _MANAGE,
+        "Keeps former specs of graphs for `dynamoctl rollout undo`.",
+    ),
     Rule("networking.k8s.io", ("ingresses",), _MANAGE, "Exposes frontends."),
     Rule(
         "policy",

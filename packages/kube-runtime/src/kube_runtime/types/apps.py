@@ -1,4 +1,6 @@
-"""apps/v1: Deployment, ReplicaSet, StatefulSet."""
+"""apps/v1: Deployment, ReplicaSet, StatefulSet, ControllerRevision."""
+
+from typing import ClassVar
 
 import msgspec
 
@@ -80,3 +82,10 @@ class StatefulSet(Resource):
 
     spec: StatefulSetSpec = StatefulSetSpec()
     status: StatefulSetStatus = StatefulSetStatus()
+
+
+class ControllerRevision(Resource):
+    """A former state of an object. Its `data` is written once; only the metadata is read."""
+
+    KIND = Kind("apps", "v1", "ControllerRevision", "controllerrevisions")
+    METADATA_ONLY: ClassVar[bool] = True

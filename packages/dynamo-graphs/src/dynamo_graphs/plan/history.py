@@ -1,0 +1,88 @@
+"""Which former specs of a graph to keep, as a StatefulSet keeps its own. Pure.
+
+A revision has the hash of what it keeps in its name. So the spec of a graph is either there already or it is
+not, and nothing else has to remember that it was written.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from dynamo_graphs.api import labels, names
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.history import CHANGE_CAUSE, history_limit, spec_of, without_sizes
+from kube_runtime.kind import Object
+from kube_runtime.types.apps import ControllerRevision
+
+_DIGITS = 9
+"""Of a revision number that we wrote; the API server's is a signed number of 64 bits."""
+
+_MOST_OF_CAUSE = 1000
+"""Characters of a change cause that are copied: all annotations of an object share 256 KiB."""
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What to write about former specs; nothing at all in most reconciles.
+
+    `created` is a new revision. `renewed` is an old one that is the current spec again, with its new number.
+    `outdated` are to be deleted, the oldest first.
+    """
+
+    created: Object | None = None
+    renewed: tuple[ControllerRevision, int] | None = None
+    outdated: tuple[ControllerRevision, ...] = ()
+
+
+def plan_history(graph: DynamoGraphDeployment, former: Sequence[ControllerRevision]) -> History:
+    """What to write, given the revisions that there are."""
+    ordered = sorted(former, key=lambda each: (revision_number(each), each.metadata.name))
+    limit = history_limit(graph)
+    if not limit:
+        return History(outdated=tuple(ordered))
+    spec = spec_of(graph)
+    name = _name(graph, spec)
+    others = [each for each in ordered if each.metadata.name != name]
+    current = next((each for each in ordered if each.metadata.name == name), None)
+    newest = max(map(revision_number, others), default=0)
+    outdated = tuple(others[: max(len(others) - limit, 0)])
+    if current is None:
+        return History(_revision(graph, name, spec, newest + 1), outdated=outdated)
+    if revision_number(current) <= newest or not revision_number(current):
+        return History(renewed=(current, newest + 1), outdated=outdated)
+    return History(outdated=outdated)
+
+
+def revision_number(revision: ControllerRevision) -> int:
+    """The number of a revision; 0 if a user changed its label."""
+    text = revision.metadata.labels.get(labels.GRAPH_REVISION, "")
+    is_number = text.isascii() and text.isdecimal() and len(text) <= _DIGITS
+    return int(text) if is_number else 0
+
+
+def _name(graph: DynamoGraphDeployment, spec: Object) -> str:
+    """The uid makes it another one than that of a deleted graph of the same name."""
+    said = [graph.metadata.uid, without_sizes(spec)]
+    digest = hashlib.sha256(msgspec.json.encode(said, order="sorted")).hexdigest()
+    return f"{graph.metadata.name}-{digest[:10]}"
+
+
+def _revision(graph: DynamoGraphDeployment, name: str, spec: Object, number: int) -> Object:
+    cause = graph.metadata.annotations.get(CHANGE_CAUSE, "")[:_MOST_OF_CAUSE]
+    marks = {
+        labels.GRAPH: names.label_value(graph.metadata.name),
+        labels.GRAPH_REVISION: str(number),
+    }
+    metadata: Object = {"name": name, "namespace": graph.metadata.namespace, "labels": marks}
+    if cause:
+        metadata["annotations"] = {CHANGE_CAUSE: cause}
+    kind = ControllerRevision.KIND
+    return {
+        "apiVersion": kind.api_version,
+        "kind": kind.name,
+        "metadata": metadata,
+        "data": {"spec": spec},
+        "revision": number,
+    }

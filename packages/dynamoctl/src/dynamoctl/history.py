@@ -41,7 +41,7 @@ _MOST_PATHS = 3
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """A former or the current spec. `created` is RFC 3339; `cause` is "" if nobody gave one."""
+    """A former or the current spec. `created` is RFC 3339; `cause` is "" without one."""
 
     number: int
     spec: Object

@@ -28,7 +28,7 @@ class History:
     """What to write about former specs; nothing at all in most reconciles.
 
     `created` is a new revision. `renewed` is an old one that is the current spec again, with its new number.
-    `outdated` are to be deleted, the oldest first.
+    `outdated` go, the oldest first.
     """
 
     created: Object | None = None

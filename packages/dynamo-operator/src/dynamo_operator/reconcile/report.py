@@ -33,7 +33,7 @@ _FREE = frozenset(
 """Obstacles that are checked again without a request."""
 
 _LOGGED_ONLY = frozenset((ControllerRevision.KIND.name,))
-"""Kinds whose writes make no Event: a revision is there for whoever asks for the history."""
+"""Kinds whose writes make no Event: a revision is there for those who ask for the history."""
 
 NOTHING = Applied()
 

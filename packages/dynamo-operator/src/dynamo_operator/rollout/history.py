@@ -1,4 +1,4 @@
-"""Writes the revisions of a graph's spec. First of all writes: what was ever rolled out can be undone."""
+"""Writes the revisions of a graph's spec. First of all writes: `rollout undo` can return to all that was rolled out."""
 
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.graph import DynamoGraphDeployment

@@ -1,4 +1,4 @@
-"""Writes the revisions of a graph's spec. First of all writes: `rollout undo` can return to all that was rolled out."""
+"""Writes the revisions of a graph's spec, before anything of it is rolled out."""
 
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.graph import DynamoGraphDeployment

@@ -5,6 +5,7 @@ import ssl
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,14 +55,18 @@ class RealCluster(ControlPlane):
         tls.load_cert_chain(self.cert, self.key)
         return World(self.server, tls, namespace)
 
-    def install(self, image: str, *verb: str) -> None:
-        """Installs or upgrades the platform by its chart; returns when graphs can be created."""
+    def install(self, image: str, *verb: str, more: Mapping[str, str] | None = None) -> None:
+        """Installs or upgrades the platform by its chart; returns when graphs can be created.
+
+        `more` are values of the chart, by their paths.
+        """
         manager = "dynamo-operator.controllerManager.manager.image"
         repository, _, tag = image.rpartition(":")
         values = {
             f"{manager}.repository": repository,
             f"{manager}.tag": tag,
             "dynamo-operator.natsAddr": ADDRESS_OF_NATS,
+            **(more or {}),
         }
         self.helm(
             *(*verb, RELEASE, str(CHARTS / "dynamo-platform"), f"--namespace={SYSTEM}"),

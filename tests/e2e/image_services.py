@@ -68,23 +68,24 @@ def image_services(cluster: RealCluster, folder: Path) -> Iterator[ImageServices
         yield ImageServices(f"{REGISTRY_OF_PODS}/base:1", f"{REGISTRY_OF_NODES}/buildctl:1")
 
 
-def offer_archive(world: World) -> str:
-    """The URL of the archive, on a server that answers in the world's namespace."""
+def offer_archive(world: World, path: str) -> str:
+    """The address of a server in the world's namespace that has the archive at that path."""
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w:gz") as archive:
         archive.add(ARCHIVE, arcname=".")
-    name = "archives"
-    data = {"chat.tar": base64.b64encode(content.getvalue()).decode()}
+    name, key = "archives", "chat.tar"
+    data = {key: base64.b64encode(content.getvalue()).decode()}
     world.create(CONFIG_MAPS, {"metadata": {"name": name}, "binaryData": data})
     container = {
         "name": "server",
         "image": BASE,
         "imagePullPolicy": "Never",
         "command": ["python3", "-m", "http.server", str(_PORT), "--directory=/archives"],
-        "readinessProbe": {"httpGet": {"path": "/chat.tar", "port": _PORT}, "periodSeconds": 1},
+        "readinessProbe": {"httpGet": {"path": path, "port": _PORT}, "periodSeconds": 1},
         "volumeMounts": [{"name": name, "mountPath": "/archives"}],
     }
-    volume = {"name": name, "configMap": {"name": name}}
+    items = [{"key": key, "path": path.removeprefix("/")}]
+    volume = {"name": name, "configMap": {"name": name, "items": items}}
     spec = {"containers": [container], "volumes": [volume], "terminationGracePeriodSeconds": 0}
     world.create(PODS, {"metadata": {"name": name}, "spec": spec})
     ready = world.eventually(
@@ -95,4 +96,4 @@ def offer_archive(world: World) -> str:
             for each in body["status"].get("conditions", ())
         ),
     )
-    return f"http://{ready['status']['podIP']}:{_PORT}/chat.tar"
+    return f"http://{ready['status']['podIP']}:{_PORT}"

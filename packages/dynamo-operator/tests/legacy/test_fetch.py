@@ -4,9 +4,11 @@ import asyncio
 import base64
 import gzip
 import hashlib
+import hmac
 import io
 import json
 import os
+import re
 import stat
 import tarfile
 import threading
@@ -175,23 +177,63 @@ def test_headers_come_from_files_and_stay_with_their_host(
     assert ["Bearer secret", None] == seen
 
 
-def test_an_object_of_a_store_is_asked_for_with_a_signature(
-    pod: Path, serve: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen = []
+SECRET_KEY = "key"
 
+
+def signature(request: web.Request) -> str:
+    """The signature that a store computes for a request without a body, by AWS Signature Version 4."""
+    credential, signed, _ = re.findall(r"=([^,]+)", request.headers["Authorization"])
+    _, *scope = credential.split("/")
+    headers = "".join(f"{each}:{request.headers[each]}\n" for each in signed.split(";"))
+    body = request.headers["x-amz-content-sha256"]
+    asked = f"GET\n{request.raw_path}\n\n{headers}\n{signed}\n{body}"
+    digest = hashlib.sha256(asked.encode()).hexdigest()
+    text = "\n".join(("AWS4-HMAC-SHA256", request.headers["x-amz-date"], "/".join(scope), digest))
+    key = f"AWS4{SECRET_KEY}".encode()
+    for each in (*scope, text):
+        key = hmac.digest(key, each.encode(), "sha256")
+    return key.hex()
+
+
+def a_store(request: web.Request) -> web.Response:
+    """What an S3-compatible store answers: its object to who may read it, or an error as XML."""
+    if request.headers.get("Authorization", "").rpartition("=")[2] != signature(request):
+        return error_of_store(403, "SignatureDoesNotMatch")
+    if request.path != "/bucket/folder/key.tar":
+        return error_of_store(404, "NoSuchKey")
+    times = {"ETag": '"e"', "Last-Modified": "Mon, 23 Nov 2026 00:00:00 GMT"}
+    return web.Response(body=tar(FILES), headers=times)
+
+
+def error_of_store(status: int, code: str) -> web.Response:
+    text = f"<Error><Code>{code}</Code><Message>m</Message></Error>"
+    return web.Response(status=status, text=text, content_type="application/xml")
+
+
+@pytest.mark.parametrize(
+    ("path", "key", "said"),
+    [
+        ("folder/key.tar", SECRET_KEY, ""),
+        ("folder/other.tar", SECRET_KEY, "NoSuchKey"),
+        ("folder/key.tar", "another", "SignatureDoesNotMatch"),
+    ],
+    ids=["object", "missing", "wrong-key"],
+)
+def test_an_object_of_a_store_is_asked_for_with_a_signature(
+    pod: Path, serve: Any, monkeypatch: pytest.MonkeyPatch, path: str, key: str, said: str
+) -> None:
     async def answer(request: web.Request) -> web.Response:
-        seen.append((request.path, request.headers.get("Authorization", "")[:16]))
-        return web.Response(
-            body=tar(FILES),
-            headers={"ETag": '"e"', "Last-Modified": "Mon, 23 Nov 2026 00:00:00 GMT"},
-        )
+        return a_store(request)
 
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "id")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "key")
-    source = S3Source(uri="s3://bucket/folder/key.tar", endpoint=serve(answer))
-    fetched(pod, Source(s3=source), monkeypatch)
-    assert [("/bucket/folder/key.tar", "AWS4-HMAC-SHA256")] == seen
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", key)
+    source = Source(s3=S3Source(uri=f"s3://bucket/{path}", endpoint=serve(answer)))
+    if not said:
+        assert fetched(pod, source, monkeypatch)
+        return
+    message = failed(pod, source, monkeypatch)[1]
+    assert message.startswith(f"s3://bucket/{path}: ")
+    assert said in message
 
 
 def test_the_layer_of_an_artifact_is_checked(

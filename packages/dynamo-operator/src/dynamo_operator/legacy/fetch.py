@@ -39,6 +39,8 @@ from kube_runtime.text import cut
 
 _MOST_OF_MESSAGE: Final = 4000
 """Of the 4,096 bytes that the kubelet keeps of a termination message."""
+_MOST_OF_ERROR: Final = 500
+"""Characters of what a store says; the reason of a condition has room for 600."""
 _MOST_OF_CONFIG: Final = 1024**2
 _TERMINATION_LOG: Final = Path("/dev/termination-log")
 _DOCKERFILE: Final = PurePosixPath("env/docker/Dockerfile")
@@ -283,5 +285,6 @@ async def _of_store(source: S3Source) -> AsyncIterator[bytes]:
         found = await store.get_async(parts.path.lstrip("/"))
         async for chunk in found.stream(min_chunk_size=_CHUNK):
             yield bytes(chunk)
-    except BaseError as error:
-        raise NotFetched(f"{source.uri}: {cut(str(error), 200)}") from error
+    except (BaseError, OSError) as error:  # a missing object is a FileNotFoundError only
+        said = " ".join(str(error).partition("Debug source:")[0].split())
+        raise NotFetched(f"{source.uri}: {cut(said, _MOST_OF_ERROR)}") from error

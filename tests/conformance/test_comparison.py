@@ -11,7 +11,7 @@ import pytest
 from conformance import play
 from conformance.deviations import LATER, rows
 from conformance.modes import EVERY_MODE, MODES, Mode
-from conformance.play import Observed
+from conformance.play import Observed, eventually_expected
 from conformance.recordings import Case, LegacyCase, Recorded, cases, every_case
 from conformance.verdict import Result, Verdict, judge
 from kube_runtime.kind import Object
@@ -148,6 +148,17 @@ def test_a_meant_difference_is_explained_by_its_row_only() -> None:
 
     found = verdict(leave_out)
     assert (Result.MEANT, ["L1", "O1"]) == (found.result, found.deviations)
+
+
+def test_what_is_not_as_expected_yet_gets_more_time() -> None:
+    stage = CASE.name, 0
+    late = Observed(recorded().objects)
+    seen = iter(({stage: Observed()}, {stage: late}))
+
+    def is_expected(_: Case, __: int, observed: Observed) -> bool:
+        return observed.objects == late.objects
+
+    assert eventually_expected(lambda: next(seen), [CASE], is_expected)[stage] is late
 
 
 def test_every_row_has_an_entry_in_the_document() -> None:

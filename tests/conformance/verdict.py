@@ -56,7 +56,13 @@ class Verdict:
 def verdicts(mode: Mode, folder: Path, chosen: Sequence[Case] = ()) -> dict[str, Verdict]:
     """The verdict on each case of a mode, or on the chosen ones."""
     judged = list(chosen) or cases(mode)
-    return judge(mode, judged, play(mode, judged, folder))
+    table = rows()
+
+    def is_expected(case: Case, stage: int, observed: Observed) -> bool:
+        found = _compared(case, mode, stage, observed)
+        return all(explanation(each, case.name, mode.name, table) for each in found)
+
+    return judge(mode, judged, play(mode, judged, folder, is_expected))
 
 
 def judge(

@@ -11,7 +11,7 @@ import pytest
 from conformance import play
 from conformance.deviations import LATER, rows
 from conformance.modes import EVERY_MODE, MODES, Mode
-from conformance.play import Observed, eventually_expected
+from conformance.play import Observed, Stage, eventually_expected
 from conformance.recordings import Case, LegacyCase, Recorded, cases, every_case
 from conformance.verdict import Result, Verdict, judge
 from kube_runtime.kind import Object
@@ -151,7 +151,7 @@ def test_a_meant_difference_is_explained_by_its_row_only() -> None:
 
 
 def test_what_is_not_as_expected_yet_gets_more_time() -> None:
-    stage = CASE.name, 0
+    stage: Stage = (CASE.name, 0)
     late = Observed(recorded().objects)
     seen = iter(({stage: Observed()}, {stage: late}))
 

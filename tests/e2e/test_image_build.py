@@ -71,7 +71,7 @@ def store(bare: RealCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 @pytest.fixture
 def place(bare: RealCluster, store: str) -> Iterator[World]:
-    """The test's own namespace, with an account whose pods may pull BuildKit's client."""
+    """The test's own namespace, with a ServiceAccount whose pods may pull BuildKit's client."""
     with fresh(bare) as found:
         metadata = {"name": "builder", "labels": {BUILDER_ACCOUNT: "true"}}
         pulls = [{"name": "yatai-regcred"}]

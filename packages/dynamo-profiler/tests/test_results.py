@@ -310,3 +310,43 @@ def test_an_example_of_a_request_is_accepted_and_answered(file: Path) -> None:
     assert request.spec is not None
     config = request.spec.profiling_config.config or {}
     results_of(a_configuration(request.spec.model, request.spec.backend, **config))
+
+
+@pytest.mark.parametrize(
+    ("backend", "flags"),
+    [
+        (
+            "vllm",
+            ["--tensor-parallel-size 1", "--data-parallel-size 8", "--enable-expert-parallel"],
+        ),
+        ("sglang", ["--tp 8", "--dp-size 8", "--ep-size 8", "--enable-dp-attention"]),
+        (
+            "trtllm",
+            [
+                '{"tensor_parallel_size": 8, "enable_attention_dp": true, "moe_expert_parallel_size": 8}'
+            ],
+        ),
+    ],
+)
+def test_copies_of_attention_are_asked_for_in_the_words_of_each_backend(
+    backend: str, flags: list[str]
+) -> None:
+    known = a_configuration("deepseek-ai/DeepSeek-R1", backend, hardware={"gpuType": "h200_sxm"})
+    results = results_of(known)
+    assert (1, 8) == (results.choice.roles[0].engine.tensor, results.choice.roles[0].engine.data)
+    (worker,) = workers_of(graph_of(results)).values()
+    said = " ".join(worker["extraPodSpec"]["mainContainer"]["args"])
+    assert all(each in said for each in flags), said
+    assert {"gpu": "8"} == worker["resources"]["limits"]
+
+
+def test_an_engine_of_several_nodes_has_a_stage_of_the_pipeline_on_each() -> None:
+    known = a_configuration(
+        "meta-llama/Llama-3.1-405B-Instruct",
+        hardware={"gpuType": "h100_sxm"},
+        analytic={"maxNodesPerEngine": 2},
+    )
+    (worker,) = workers_of(graph_of(results_of(known))).values()
+    said = " ".join(worker["extraPodSpec"]["mainContainer"]["args"])
+    assert "--tensor-parallel-size 8 --pipeline-parallel-size 2" in said
+    assert ({"nodeCount": 2}, {"gpu": "8"}) == (worker["multinode"], worker["resources"]["limits"])

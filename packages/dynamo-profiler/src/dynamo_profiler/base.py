@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from dynamo_graphs.api.component import GROUP, VERSION
 from dynamo_graphs.library.engines import ENGINES, Engine
 from dynamo_profiler.arguments import value_of, with_value
+from dynamo_profiler.layouts import Layout
 from dynamo_profiler.refusal import Refusal
 from kube_runtime.kind import Object
 
@@ -23,21 +24,35 @@ class Backend:
     """One inference engine, and what the profiler changes and recognizes in its workers' arguments."""
 
     engine: Engine
-    with_gpus: Callable[[Sequence[str], int], list[str]]
+    with_layout: Callable[[Sequence[str], Layout], list[str]]
     prefill_marks: tuple[tuple[str, str], ...]
 
 
-def _tensor_parallel(flag: str, *others: str) -> Callable[[Sequence[str], int], list[str]]:
-    """Sets the first of these flags that is there, else adds `flag`."""
+def _vllm_layout(args: Sequence[str], layout: Layout) -> list[str]:
+    found = _with_size(args, layout.tensor, "--tensor-parallel-size", "-tp")
+    if layout.pipeline > 1:
+        found = _with_size(found, layout.pipeline, "--pipeline-parallel-size", "-pp")
+    if layout.data > 1:
+        found = _with_size(found, layout.data, "--data-parallel-size", "-dp")
+        found += [each for each in ("--enable-expert-parallel",) if each not in found]
+    return found
 
-    def set_(args: Sequence[str], gpus: int) -> list[str]:
-        given = next((each for each in (flag, *others) if value_of(args, each) is not None), flag)
-        return with_value(args, given, str(gpus))
 
-    return set_
+def _sglang_layout(args: Sequence[str], layout: Layout) -> list[str]:
+    """SGLang counts the copies of attention as a part of the tensor parallel group."""
+    spread = layout.tensor * layout.data
+    found = _with_size(args, spread, "--tp", "--tp-size", "--tensor-parallel-size")
+    if layout.pipeline > 1:
+        found = _with_size(found, layout.pipeline, "--pp-size", "--pipeline-parallel-size")
+    if layout.data > 1:
+        found = _with_size(found, layout.data, "--dp-size", "--dp", "--data-parallel-size")
+        found = _with_size(found, spread, "--ep-size", "--ep", "--expert-parallel-size")
+        found += [each for each in ("--enable-dp-attention",) if each not in found]
+    return found
 
 
-def _override(args: Sequence[str], gpus: int) -> list[str]:
+def _trtllm_layout(args: Sequence[str], layout: Layout) -> list[str]:
+    """TensorRT-LLM counts the copies of attention as a part of the tensor parallel group."""
     text = value_of(args, _OVERRIDES) or "{}"
     try:
         overrides = json.loads(text)
@@ -47,7 +62,19 @@ def _override(args: Sequence[str], gpus: int) -> list[str]:
         raise Refusal(
             f"{_OVERRIDES} of a worker in the base graph is not a JSON object: {text:.80}"
         )
-    return with_value(args, _OVERRIDES, json.dumps({**overrides, "tensor_parallel_size": gpus}))
+    spread = layout.tensor * layout.data
+    sizes: Object = {"tensor_parallel_size": spread}
+    if layout.pipeline > 1:
+        sizes["pipeline_parallel_size"] = layout.pipeline
+    if layout.data > 1:
+        sizes |= {"enable_attention_dp": True, "moe_expert_parallel_size": spread}
+    return with_value(args, _OVERRIDES, json.dumps({**overrides, **sizes}))
+
+
+def _with_size(args: Sequence[str], size: int, flag: str, *others: str) -> list[str]:
+    """Sets the first of these flags that is there, else adds `flag`."""
+    given = next((each for each in (flag, *others) if value_of(args, each) is not None), flag)
+    return with_value(args, given, str(size))
 
 
 _MODE = "--disaggregation-mode"
@@ -57,15 +84,15 @@ BACKENDS = {
     for each in (
         Backend(
             ENGINES["vllm"],
-            with_gpus=_tensor_parallel("--tensor-parallel-size", "-tp"),
+            with_layout=_vllm_layout,
             prefill_marks=(("--is-prefill-worker", ""), (_MODE, PREFILL)),
         ),
         Backend(
             ENGINES["sglang"],
-            with_gpus=_tensor_parallel("--tp", "--tp-size", "--tensor-parallel-size"),
+            with_layout=_sglang_layout,
             prefill_marks=((_MODE, PREFILL),),
         ),
-        Backend(ENGINES["trtllm"], with_gpus=_override, prefill_marks=((_MODE, PREFILL),)),
+        Backend(ENGINES["trtllm"], with_layout=_trtllm_layout, prefill_marks=((_MODE, PREFILL),)),
     )
 }
 

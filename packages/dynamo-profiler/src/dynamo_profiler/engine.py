@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from dynamo_profiler.gpus import Gpu
+from dynamo_profiler.layouts import Layout
 from dynamo_profiler.shape import Shape
 
 FIRST_TOKEN_SECONDS = 8.7e-3
@@ -73,6 +74,11 @@ class Engine(ABC):
     def lanes(self) -> int:
         """Parts of the answers that are worked on at the same time."""
         return self.pipeline * self.data
+
+    @property
+    def cut(self) -> Layout:
+        """How the model is cut."""
+        return Layout(self.tensor, self.pipeline, self.data, self.nodes)
 
     @property
     def layout(self) -> str:

@@ -77,14 +77,14 @@ def with_choice(graph: Object, backend: Backend, choice: Choice, model: str, ima
     for key, service in _workers(sized).items():
         is_apart = choice.mode is Mode.DISAGGREGATED
         role = by_role[_role(key, service, backend)] if is_apart else choice.roles[0]
-        _set_size(service, role)
         container = _main_container(key, service)
+        _set_size(service, role)
         if image:
             container["image"] = image
         args = [*container["args"]]
         for flag in _flags_of_model(args, backend):
             args = with_value(args, flag, model)
-        container["args"] = backend.with_gpus(args, role.engine.gpus)
+        container["args"] = backend.with_layout(args, role.engine.cut)
     return sized
 
 
@@ -127,8 +127,10 @@ def _set_size(service: Object, role: Role) -> None:
     resources = service.get("resources") or {}
     if not isinstance(resources, dict):
         raise Refusal(f"{_BASE}: the resources of a worker are not a mapping")
-    gpus = str(role.engine.gpus)
+    gpus = str(role.engine.gpus // role.engine.nodes)
     service["replicas"] = role.replicas
+    if role.engine.nodes > 1:
+        service["multinode"] = {"nodeCount": role.engine.nodes}
     limits = {**(resources.get("limits") or {}), "gpu": gpus}
     service["resources"] = {**resources, "limits": limits}
     requests = resources.get("requests")

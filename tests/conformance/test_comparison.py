@@ -153,7 +153,7 @@ def test_a_meant_difference_is_explained_by_its_row_only() -> None:
 def test_what_is_not_as_expected_yet_gets_more_time() -> None:
     stage: Stage = (CASE.name, 0)
     late = Observed(recorded().objects)
-    seen = iter(({stage: Observed()}, {stage: late}))
+    seen: Iterator[dict[Stage, Observed]] = iter(({stage: Observed()}, {stage: late}))
 
     def is_expected(_: Case, __: int, observed: Observed) -> bool:
         return observed.objects == late.objects

@@ -153,12 +153,17 @@ def test_a_meant_difference_is_explained_by_its_row_only() -> None:
 def test_what_is_not_as_expected_yet_gets_more_time() -> None:
     stage: Stage = (CASE.name, 0)
     late = Observed(recorded().objects)
-    seen: Iterator[dict[Stage, Observed]] = iter(({stage: Observed()}, {stage: late}))
+
+    def seen() -> Iterator[dict[Stage, Observed]]:
+        yield {stage: Observed()}
+        yield {stage: late}
+
+    found = seen()
 
     def is_expected(_: Case, __: int, observed: Observed) -> bool:
         return observed.objects == late.objects
 
-    assert eventually_expected(lambda: next(seen), [CASE], is_expected)[stage] is late
+    assert eventually_expected(lambda: next(found), [CASE], is_expected)[stage] is late
 
 
 def test_every_row_has_an_entry_in_the_document() -> None:

@@ -11,7 +11,7 @@ IMAGE ?= dynamo-operator
 SBOM ?= dist/sbom.cdx.json
 
 .DEFAULT_GOAL := help
-.PHONY: $(PARTS) e2e help demo test real fmt lint types unit cluster permitted crash long kernels builds properties conformance golden crds docs site charts bench image uv-hashes
+.PHONY: $(PARTS) e2e help demo test real fmt lint types unit cluster permitted crash long kernels builds properties conformance golden crds docs site charts bench image uv-hashes notebooks
 
 help: ## List the recipes
 	@grep -E '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /  \1|/' | column -t -s '|'
@@ -28,7 +28,7 @@ $(UV): requirements/uv.txt
 demo: .venv/.synced ## Local control plane, operator and a graph that becomes ready
 	@$(RUN) dynamoctl dev demo examples/vllm-disaggregated.yaml
 
-test: lint types unit cluster real ## Everything CI runs
+test: lint types unit cluster notebooks real ## Everything CI runs
 
 fmt: .venv/.synced ## Format the code, lower the baseline of words
 	@$(RUN) ruff format .
@@ -81,6 +81,10 @@ long: .venv/.synced ## All faults in full: every crash point, 250 sequences of e
 	@DYNAMO_TEST_LONG=1 $(RUN) pytest tests/faults $(ARGS)
 	@DYNAMO_TEST_LONG=1 $(RUN) pytest --timeout=0 tests/adversary/test_storm.py
 
+notebooks: .venv/.synced ## Run the notebooks in Jupyter on the real control plane; installs Jupyter's kernel
+	@$(RUN) dynamoctl dev build
+	@$(UV) run --locked --group notebooks pytest tests/notebooks
+
 # Skipped only if `dev support` reports that this machine cannot be a node; any other error fails.
 real: .venv/.synced ## The tests on real pods, or the reason why this machine cannot run them
 	@said=$$($(RUN) dynamoctl dev support 2>&1); case "$$?: $$said" in \
@@ -109,7 +113,7 @@ crds: .venv/.synced ## Print the CustomResourceDefinitions
 	@$(RUN) dynamoctl crds
 
 docs: .venv/.synced ## Rewrite the generated reference pages
-	@for page in reference labels_page defaults_page settings_page admission_page metrics_page log_page status_page charts chart_values permissions_page profiler_accuracy python_page readme_picture; do \
+	@for page in reference labels_page defaults_page settings_page admission_page metrics_page log_page status_page charts chart_values permissions_page profiler_accuracy python_page readme_picture notebooks; do \
 		$(RUN) python tools/$$page.py || exit 1; done
 
 site: .venv/.synced ## Build the documentation site in dist/site; fails on a dead link or anchor

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from tools.notebooks import FOLDER, notebooks
 from tools.python_page import PAGE, page
 
 TUTORIAL = Path(__file__).parents[2] / "docs/python.md"
@@ -26,3 +27,8 @@ def test_every_public_name_and_method_is_documented() -> None:
     text = page()
     assert [] == re.findall(r"^\| `[^`]+` \|  \|$", text, re.MULTILINE)
     assert "| `worker(name='Worker', *, model, role=''" in text
+
+
+def test_the_notebooks_are_those_of_the_page() -> None:
+    found = {each.name: each.read_text(encoding="utf-8") for each in FOLDER.iterdir()}
+    assert found == notebooks(), "make docs"

@@ -1,0 +1,62 @@
+"""Writes docs/notebooks/*.ipynb from docs/python.md: its programs as cells, to be run from top to bottom."""
+
+import json
+import re
+from pathlib import Path
+
+DOCS = Path(__file__).parents[1] / "docs"
+FOLDER = DOCS / "notebooks"
+FLEET = ("A fleet", "Policies, tested without a cluster")
+SECTION = re.compile(r"^##+ ", re.MULTILINE)
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\((?!https?://)([^)]+)\)")
+IMPORT = "from dynamo_graphs import Graph\n"
+
+Cell = dict[str, object]
+
+
+def notebooks() -> dict[str, str]:
+    """The text of each notebook, by the name of its file."""
+    head, *sections = SECTION.split((DOCS / "python.md").read_text(encoding="utf-8"))
+    fleet = [each for each in sections if each.startswith(FLEET)]
+    first = [each for each in sections if not each.startswith(FLEET)]
+    if len(fleet) != len(FLEET):
+        raise ValueError(f"expected these sections in docs/python.md: {FLEET}")
+    return {
+        "first-graph.ipynb": _notebook([head, *(f"## {each}" for each in first)]),
+        "fleet-and-policies.ipynb": _notebook(
+            [f"# A fleet of graphs\n\n```python\n{IMPORT}```\n", *(f"## {each}" for each in fleet)]
+        ),
+    }
+
+
+def _notebook(parts: list[str]) -> str:
+    cells: list[Cell] = []
+    for part in parts:
+        for number, text in enumerate(BLOCK.split(part)):
+            if text.strip():
+                cells.append(_cell(text.strip(), len(cells), is_code=number % 2 == 1))
+    body = {
+        "cells": cells,
+        "metadata": {"kernelspec": {"display_name": "Python 3", "name": "python3"}},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    return json.dumps(body, indent=1, ensure_ascii=False) + "\n"
+
+
+def _cell(text: str, number: int, *, is_code: bool) -> Cell:
+    shown = text if is_code else LINK.sub(r"](../\1)", text)
+    cell: Cell = {
+        "cell_type": "code" if is_code else "markdown",
+        "id": f"cell-{number}",
+        "metadata": {},
+        "source": shown.splitlines(keepends=True),
+    }
+    return {**cell, "execution_count": None, "outputs": []} if is_code else cell
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
+    for name, text in notebooks().items():
+        (FOLDER / name).write_text(text, encoding="utf-8")

@@ -3,11 +3,12 @@
 Not with the filters of `tarfile`: Python has them since 3.11.4, and Debian 12 has 3.11.2.
 """
 
+import errno
 import os
 import tarfile
 import zlib
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, Self
 
 MOST_BYTES: Final = 20 * 1024**3
 """Of an archive, and of what is in it."""
@@ -17,25 +18,53 @@ _MOST_OF_NAME: Final = 1000
 _MODE: Final = 0o755
 """What is kept of a mode: no special bits, and nothing for others to write to."""
 _READABLE, _OPEN = 0o600, 0o700
+_MOST_OF_HEADER: Final = 1024**2
+"""Bytes of a header that goes on in a block of its own, which `tarfile` reads into memory as a whole."""
+_LONG_HEADERS: Final = frozenset(
+    (
+        tarfile.XHDTYPE,
+        tarfile.XGLTYPE,
+        tarfile.SOLARIS_XHDTYPE,
+        tarfile.GNUTYPE_LONGNAME,
+        tarfile.GNUTYPE_LONGLINK,
+    )
+)
+_OF_NAMES: Final = frozenset(
+    (errno.EEXIST, errno.EINVAL, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR)
+)
+"""Errors of the file system that the names in an archive cause; a second try ends with them too."""
 
 
 class BadArchive(Exception):
     """What a second try would not change: the archive, or the request, is wrong."""
 
 
+class _Member(tarfile.TarInfo):
+    """A header that is small enough to be read."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        found = super().frombuf(buf, encoding, errors)
+        if found.size < 0 or (found.type in _LONG_HEADERS and found.size > _MOST_OF_HEADER):
+            raise BadArchive(f"the archive cannot be read: a header of {found.size} bytes")
+        return found
+
+
 def unpack(archive: BinaryIO, into: Path) -> None:
     """Unpack a tar, compressed or not, by its first bytes, into a new folder.
 
     Raises:
-        BadArchive: it is none, it is too large, or something in it leads out of the folder.
+        BadArchive: it is none, it is too large, something in it leads out of the folder, or its names exclude
+            each other.
+        OSError: the disk is full, for example.
     """
     into.mkdir(parents=True)
     root = into.resolve()
     size, count = 0, 0
     try:
-        with tarfile.open(fileobj=archive, mode="r|*") as tar:
+        with tarfile.open(fileobj=archive, mode="r|*", tarinfo=_Member, errorlevel=2) as tar:
             for member in tar:
-                size, count = size + member.size, count + 1
+                size, count = size + abs(member.size), count + 1
                 if size > MOST_BYTES or count > MOST_FILES:
                     raise BadArchive(
                         f"the archive is too large ({MOST_BYTES} bytes, {MOST_FILES} files at most)"
@@ -43,8 +72,14 @@ def unpack(archive: BinaryIO, into: Path) -> None:
                 _check(member, root)
                 _settle(member)
                 tar.extract(member, root)
-    except (tarfile.TarError, EOFError, zlib.error, UnicodeError, KeyError) as error:
+    except OSError as error:
+        if error.errno in _OF_NAMES:
+            raise BadArchive(f"the archive cannot be unpacked: {error.strerror}") from error
+        raise
+    except (tarfile.TarError, EOFError, zlib.error, ValueError, KeyError) as error:
         raise BadArchive(f"the archive cannot be read: {error}") from error
+    except RecursionError as error:
+        raise BadArchive("the archive cannot be read: too many headers of one file") from error
     _check_links(root)
 
 

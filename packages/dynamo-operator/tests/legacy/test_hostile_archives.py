@@ -24,7 +24,7 @@ def member(name: str, type_: bytes = tarfile.REGTYPE, target: str = "") -> bytes
 
 
 def extended(body: bytes, type_: bytes = tarfile.XHDTYPE, size: int | None = None) -> bytes:
-    """A header that goes on in a block of its own, with its block."""
+    """A header that continues in a block of its own, with its block."""
     found = tarfile.TarInfo("header")
     found.type, found.size = type_, len(body) if size is None else size
     return found.tobuf(tarfile.GNU_FORMAT) + body + bytes(-len(body) % BLOCK)
@@ -59,7 +59,7 @@ HOSTILE = {
     "a link to itself": member("a", tarfile.LNKTYPE, "a"),
     "a size below zero": negative(),
     "a size below zero in an extended header": extended(record("size", "-5")) + member("x"),
-    "a size that is no number": extended(record("size", "many")) + member("x", tarfile.CHRTYPE),
+    "a size that is not a number": extended(record("size", "many")) + member("x", tarfile.CHRTYPE),
     "records that end nowhere": extended(b"99999999 path=a\n") + member("x"),
     "many headers of one member": extended(record("comment", "a")) * 3000 + member("x"),
     "many long names of one member": extended(b"a\0", tarfile.GNUTYPE_LONGNAME) * 3000

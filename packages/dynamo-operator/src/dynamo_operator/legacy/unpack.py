@@ -19,7 +19,7 @@ _MODE: Final = 0o755
 """What is kept of a mode: no special bits, and nothing for others to write to."""
 _READABLE, _OPEN = 0o600, 0o700
 _MOST_OF_HEADER: Final = 1024**2
-"""Bytes of a header that goes on in a block of its own, which `tarfile` reads into memory as a whole."""
+"""Bytes of a header that continues in a block of its own, which `tarfile` reads into memory as a whole."""
 _LONG_HEADERS: Final = frozenset(
     (
         tarfile.XHDTYPE,

@@ -146,6 +146,8 @@ def test_engines_of_buildkit_need_no_privilege(
     _, builder = containers(job(request(download_url="http://x/y.tar"), settings))
     assert ([command], user) == (builder["command"], builder["securityContext"]["runAsUser"])
     assert "privileged" not in str(builder)
+    has_state = "/home/user/.local/share/buildkit" in str(builder["volumeMounts"])
+    assert (command == "buildctl-daemonless.sh") is has_state  # who runs a daemon has its state
 
 
 def test_kaniko_has_its_own_arguments_and_needs_an_image() -> None:

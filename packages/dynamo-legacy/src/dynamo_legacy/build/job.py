@@ -37,6 +37,8 @@ FAILS_AT_ONCE = {BUILDER: (1, 42), FETCHER: (42,)}
 """Exit codes that no second try changes: 1 of `buildctl` and kaniko, 42 of old images and a bad archive."""
 _CONTEXT = "/workspace/buildcontext"
 _DOCKERFILE = "env/docker/Dockerfile"
+_BUILDKIT_STATE = "/home/user/.local/share/buildkit"
+"""Source: BuildKit's examples/kubernetes/job.rootless.yaml; the image's own volume may be `nosuid,nodev`."""
 _SEPARATE = "yatai.ai/yatai-image-builder-separate-models"
 _BUILD_HASH = "yatai.ai/bento-request-image-builder-hash"
 _LIFETIME_SECONDS = 86_400
@@ -170,6 +172,10 @@ def _pod(request: DynamoNimRequest, build: Build, labels: dict[str, str]) -> Obj
         items = [{"key": ".dockerconfigjson", "path": "config.json"}]
         volumes.append({"name": secret, "secret": {"secretName": secret, "items": items}})
         mounts.append({"name": secret, "mountPath": "/kaniko/.docker/"})
+    builder_mounts = list(mounts)
+    if _is_daemonless(build.settings):
+        volumes.append({"name": "buildkitd", "emptyDir": {}})
+        builder_mounts.append({"name": "buildkitd", "mountPath": _BUILDKIT_STATE})
     pod = build.builder.extra_pod_spec | extra
     is_kaniko = build.settings.build_engine == "kaniko"
     return {
@@ -180,9 +186,14 @@ def _pod(request: DynamoNimRequest, build: Build, labels: dict[str, str]) -> Obj
         "restartPolicy": "Never",
         **({} if is_kaniko else {"securityContext": {"fsGroup": _USER}}),
         "initContainers": [_fetcher(request, build, mounts)],
-        "containers": [_builder(request, build, mounts)],
+        "containers": [_builder(request, build, builder_mounts)],
         "volumes": [*volumes, *build.fetch.volumes],
     }
+
+
+def _is_daemonless(settings: LegacySettings) -> bool:
+    """Whether the pod of a build runs BuildKit's daemon itself."""
+    return settings.build_engine == "buildkit-rootless" and not settings.buildkit_url
 
 
 def _affinity(given: Object, labels: dict[str, str]) -> Object:

@@ -138,7 +138,7 @@ VALUES = st.sampled_from(
         [1, [2]],
         {"k": {"l": 1}},
     ]
-)
+).map(copy.deepcopy)  # edits of one example must not reach the next
 
 
 @given(st.data())

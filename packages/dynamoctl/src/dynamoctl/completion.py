@@ -36,11 +36,13 @@ _COLLECTIONS = {
             "chat",
             "curl",
             "port-forward",
+            "top",
         ),
         _GRAPHS,
     ),
     **dict.fromkeys(
-        ("rollout status", "rollout pause", "rollout resume", "rollout restart"), _GRAPHS
+        (f"rollout {each}" for each in ("status", "pause", "resume", "restart", "history", "undo")),
+        _GRAPHS,
     ),
     "models": "dynamomodels",
     "requests": "dynamographdeploymentrequests",

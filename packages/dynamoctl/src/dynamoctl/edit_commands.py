@@ -161,8 +161,8 @@ def _history(
 ) -> None:
     """List the former specs of a graph, the current one last, with what changed in each.
 
-    The operator keeps the last 10; the annotation `nvidia.com/revision-history-limit` of the
-    graph sets another number. Scaling and restarts make no revision.
+    The operator keeps the last 10, or as many as the graph's annotation
+    `nvidia.com/revision-history-limit` says. Scaling and restarts make no revision.
 
     Parameters
     ----------
@@ -188,8 +188,8 @@ def _undo(
 ) -> None:
     """Return a graph to a former spec. Replicas stay as they are.
 
-    A service that was removed comes back with the number of replicas that it had. A GitOps
-    tool or the next apply of the manifest overwrites it, so change the manifest as well.
+    A service that was removed comes back with the replicas that it had. A GitOps
+    tool or the next apply of the manifest overwrites it: change the manifest too.
     Example: dynamoctl rollout undo chat --to-revision 3 --dry-run
 
     Parameters

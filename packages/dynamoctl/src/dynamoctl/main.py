@@ -44,6 +44,7 @@ def app(program: str = "dynamoctl") -> App:
     tool.command(traffic_commands.chat)
     tool.command(traffic_commands.curl)
     tool.command(traffic_commands.port_forward)
+    tool.command(traffic_commands.top)
     tool.command(acting_commands.scale)
     tool.command(acting_commands.suspend)
     tool.command(acting_commands.resume)

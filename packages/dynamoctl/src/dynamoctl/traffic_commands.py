@@ -2,10 +2,11 @@
 
 from typing import Annotated, Literal
 
-from cyclopts import Parameter
+from cyclopts import CycloptsError, Parameter
 
 from dynamoctl.cluster_options import HERE, Where
 
+_LONGEST_INTERVAL = 3600
 _Name = Annotated[str, Parameter(metavar="NAME", show_default=False)]
 
 
@@ -101,3 +102,46 @@ def port_forward(
     from dynamoctl.forward import forward
 
     return int(forward(name, where, port=port, address=address))
+
+
+def top(
+    name: Annotated[str, Parameter(metavar="NAME", show_default=False)] = "",
+    /,
+    *,
+    where: Where = HERE,
+    everywhere: Annotated[bool, Parameter(name=["--all-namespaces", "-A"])] = False,
+    watch: Annotated[bool, Parameter(name=["--watch", "-w"])] = False,
+    interval: Annotated[str, Parameter(metavar="DURATION")] = "2s",
+    output: Annotated[Literal["text", "json"], Parameter(name=["--output", "-o"])] = "text",
+) -> None:
+    """Show GPUs, requests per second, TTFT and ITL of graphs; live with --watch.
+
+    It reads the metrics of each frontend pod through the API server, twice, and
+    shows what happened in between. `-` means that no request came, or that there
+    are no metrics; stderr says why. Example: dynamoctl top -A --watch
+
+    Parameters
+    ----------
+    name
+        Graph: NAME or dgd/NAME (default: all).
+    everywhere
+        Show the graphs of all namespaces.
+    watch
+        Show it again after each interval until Ctrl-C; a terminal is redrawn in place.
+    interval
+        Time between two readings, from 1s to 1h.
+    output
+        Output format: `text` for people, `json` for machines; times in seconds.
+    """
+    from dynamoctl.ages import seconds
+    from dynamoctl.top import print_top
+
+    length = seconds(interval)
+    if not 1 <= length <= _LONGEST_INTERVAL:
+        raise CycloptsError(f"invalid interval {interval!r} (expected 1s to 1h, for example 5s)")
+    print_top(
+        *(name, where, output),
+        everywhere=everywhere,
+        watch=watch,
+        interval_seconds=length,
+    )

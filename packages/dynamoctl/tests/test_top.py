@@ -1,0 +1,186 @@
+"""The load of graphs, from the metrics of simulated frontends behind the API server's proxy of pods."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+
+import pytest
+
+from dynamo_graphs.api import labels
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamoctl.installation.cluster_reader import Reading
+from dynamoctl.load import Load, load_of, sample_of
+from dynamoctl.target import Missing
+from dynamoctl.top import Row, rows
+from kube_runtime.client.transport import Answer, Request
+from kube_runtime.kind import Object
+from simulated.clock import on_simulated_clock
+from simulated.server import Server
+
+PODS = "/api/v1/namespaces/prod/pods/"
+INTERVAL_SECONDS = 2.0
+
+
+def scrape(requests: int, *, prefix: str = "dynamo_frontend_") -> str:
+    """The metrics of a frontend after so many requests: 50 ms to the first token, 10 ms between tokens."""
+    lines = ["# TYPE requests counter", "process_cpu_seconds_total 3"]
+    for model, share in (('"a {b} c"', 0.25), ('"d"', 0.75)):
+        count = requests * share
+        lines += [
+            f"{prefix}requests_total{{model={model}}} {count} 1790000000000",
+            f"{prefix}inflight_requests{{model={model}}} 1",
+            f"{prefix}time_to_first_token_seconds_sum{{model={model}}} {count * 0.05}",
+            f"{prefix}time_to_first_token_seconds_count{{model={model}}} {count}",
+            f"{prefix}inter_token_latency_seconds_sum{{model={model}}} {count * 0.1}",
+            f"{prefix}inter_token_latency_seconds_count{{model={model}}} {count * 10}",
+        ]
+    return "\n".join(lines)
+
+
+async def chunks(*parts: bytes) -> AsyncIterator[bytes]:
+    for part in parts:
+        yield part
+
+
+async def endless() -> AsyncIterator[bytes]:
+    while True:
+        yield b"x" * 2**20
+        await asyncio.sleep(0)
+
+
+async def silence() -> AsyncIterator[bytes]:
+    await asyncio.sleep(3600)
+    yield b""
+
+
+class Cluster:
+    """A simulated API server whose proxy reaches frontends: a pod's answers, the last one again and again."""
+
+    def __init__(self, **answers: list[str | AsyncIterator[bytes]]) -> None:
+        self.server, self.answers = Server(), answers
+        self.asked: list[str] = []
+
+    async def send(self, request: Request) -> Answer:
+        if not request.path.endswith("/proxy/metrics"):
+            return await self.server.send(request)
+        _, pod, port = request.path.removeprefix(PODS).partition("/")[0].split(":")
+        self.asked.append(f"{pod}:{port}")
+        answers = self.answers.get(pod)
+        if answers is None:
+            return Answer(503, {}, chunks(b"error trying to reach service"))
+        found = answers.pop(0) if len(answers) > 1 else answers[0]
+        return Answer(200, {}, chunks(found.encode()) if isinstance(found, str) else found)
+
+    def graph(self, name: str, **status: object) -> None:
+        kind = DynamoGraphDeployment.KIND
+        body: Object = {
+            "apiVersion": kind.api_version,
+            "kind": kind.name,
+            "metadata": {"namespace": "prod", "name": name},
+            "spec": {"services": {"Frontend": {"componentType": "frontend"}}},
+            "status": status,
+        }
+        self.server.storage.create(f"/apis/{kind.group}/{kind.version}/{kind.plural}", body)
+
+    def pod(self, name: str, graph: str, phase: str = "Running", port: int = 8000) -> None:
+        ports = [{"name": "system", "containerPort": 1}, {"name": "http", "containerPort": port}]
+        marks = {labels.GRAPH: graph, labels.COMPONENT_TYPE: "frontend"}
+        body: Object = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"namespace": "prod", "name": name, "labels": marks},
+            "spec": {"containers": [{"name": "main", "ports": ports}]},
+            "status": {"phase": phase},
+        }
+        self.server.storage.create("/api/v1/pods", body)
+
+    async def first(self, name: str = "") -> tuple[list[Row], list[str]]:
+        """What is shown after the first interval."""
+        found = rows(Reading(self), "prod", name, INTERVAL_SECONDS)
+        async with aclosing(found) as turns:
+            return await anext(turns)
+
+
+@on_simulated_clock
+async def test_what_frontends_did_within_the_interval() -> None:
+    cluster = Cluster(one=[scrape(1000), scrape(1010)], two=[scrape(5), scrape(35)])
+    cluster.graph("chat", readyServices="2/2", gpus=4)
+    cluster.graph("idle")
+    cluster.pod("one", "chat")
+    cluster.pod("two", "chat", port=9000)
+    cluster.pod("three", "chat", phase="Pending")
+    (chat, idle), problems = await cluster.first()
+    assert [] == problems
+    assert ("prod/chat", "2/2", 4) == (chat.graph, chat.services, chat.gpus)
+    load = chat.load
+    measured = [load.requests, load.in_flight, load.ttft, load.itl]
+    assert pytest.approx([20.0, 4.0, 0.05, 0.01]) == measured
+    assert Row("prod/idle", "", None, Load()) == idle
+    assert {"one:8000", "two:9000"} == set(cluster.asked)
+
+
+@on_simulated_clock
+async def test_without_requests_there_are_no_latencies() -> None:
+    cluster = Cluster(one=[scrape(10)])
+    cluster.graph("chat")
+    cluster.pod("one", "chat")
+    (chat,), _ = await cluster.first("chat")
+    assert Load(0.0, 2.0, None, None) == chat.load
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        (None, "error trying to reach service"),
+        (scrape(1, prefix="vllm_"), "no metrics of a Dynamo frontend"),
+        (endless, "more than 8 MiB"),
+        (silence, "no answer within 5 s"),
+    ],
+)
+@on_simulated_clock
+async def test_a_frontend_without_metrics_is_named_with_the_reason(
+    answer: object, text: str
+) -> None:
+    cluster = Cluster()
+    cluster.graph("chat")
+    cluster.pod("one", "chat")
+    if callable(answer):
+        cluster.answers["one"] = [answer(), answer()]
+    elif isinstance(answer, str):
+        cluster.answers["one"] = [answer]
+    (chat,), problems = await cluster.first()
+    assert Load() == chat.load
+    (problem,) = problems
+    assert problem.startswith("no metrics of pod prod/one: ")
+    assert text in problem
+
+
+@on_simulated_clock
+async def test_a_graph_that_is_not_there() -> None:
+    with pytest.raises(Missing, match="graph other not found in namespace prod"):
+        await Cluster().first("other")
+
+
+def test_a_counter_that_began_again_counts_from_zero() -> None:
+    before, after = sample_of(scrape(1000)), sample_of(scrape(8))
+    assert 4.0 == load_of([(before, after)], 2.0).requests
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "requests_total",
+        "requests_total x",
+        "requests_total NaN",
+        "requests_total{",
+        "requests_total{} ",
+        'requests_total{a="b"} +Inf',
+        "requests_total_created 5",
+    ],
+)
+def test_a_line_that_is_no_value_is_skipped(line: str) -> None:
+    assert {} == sample_of(f"dynamo_frontend_{line}")
+
+
+def test_the_last_of_several_values_is_no_time() -> None:
+    assert {"requests_total": 5.0} == sample_of("dynamo_frontend_requests_total 5 1790000000000")

@@ -117,8 +117,8 @@ def top(
     """Show GPUs, requests per second, TTFT and ITL of graphs; live with --watch.
 
     It reads the metrics of each frontend pod through the API server, twice, and
-    shows what happened in between. `-` means that no request came, or that there
-    are no metrics; stderr says why. Example: dynamoctl top -A --watch
+    shows what happened in between. `-` means that no request came, or that
+    metrics are missing; stderr says why. Example: dynamoctl top -A --watch
 
     Parameters
     ----------

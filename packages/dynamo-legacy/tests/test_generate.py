@@ -10,7 +10,7 @@ from dynamo_legacy.api.deployment import DynamoDeployment
 from dynamo_legacy.generate import MissingDependency, components, services_only, unknown_services
 from dynamo_legacy.graph_config import GraphConfig, parse_graph_config
 from dynamo_legacy.names import nim_name
-from dynamo_legacy.rules import shared_size_problem
+from dynamo_legacy.validation import shared_size_problem
 
 TWO_SERVICES = """
 service: dynamonim:MyService1

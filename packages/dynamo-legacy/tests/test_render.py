@@ -10,8 +10,8 @@ from dynamo_graphs.settings import RenderSettings
 from dynamo_legacy.api.nim import DynamoNimSpec
 from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
 from dynamo_legacy.render import claims, nim_parts, nim_plan
-from dynamo_legacy.rules import component_rules
 from dynamo_legacy.settings import LegacySettings
+from dynamo_legacy.validation import nim_problems
 from kube_runtime.kind import Object
 
 IMAGE = DynamoNimSpec(
@@ -271,5 +271,5 @@ def test_pull_secrets_are_those_of_the_image_and_the_user() -> None:
     ],
 )
 def test_what_cannot_be_rendered_is_refused(spec: Object, problem: str) -> None:
-    [found] = component_rules(nim(**spec), RenderSettings(), LegacySettings())
+    [found] = nim_problems(nim(**spec), RenderSettings(), LegacySettings())
     assert str(found).startswith(problem)

@@ -215,3 +215,81 @@ def test_sarif_has_line_and_column(tmp_path: Path, capsys: pytest.CaptureFixture
     results: list[Any] = json.loads(text)["runs"][0]["results"]
     region = results[1]["locations"][0]["physicalLocation"]["region"]
     assert {"startLine": 13, "startColumn": 7} == region
+
+
+OLDER = """\
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoDeployment
+metadata:
+  name: disagg
+spec:
+  dynamoNim: frontend:jh2o6dqz
+  services:
+    Frontend:
+      replicas: null
+      runMode: {standalone: true}
+---
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoNim
+metadata:
+  name: frontend--jh2o6dqz
+spec:
+  tag: frontend:jh2o6dqz
+  image: registry.example.com/frontend:1
+"""
+OLDER_BAD = """\
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoDeployment
+metadata:
+  name: disagg
+spec:
+  dynamoNim: frontend
+  services:
+    Frontend:
+      replicaz: 2
+      pvc:
+        create: true
+        size: 1Gi
+        volumeAccessMode: ReadWriteOnce
+---
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoNimRequest
+metadata:
+  name: frontend--jh2o6dqz
+spec:
+  bentoTag: frontend:jh2o6dqz
+  source: {}
+---
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoNim
+metadata:
+  name: frontend--jh2o6dqz
+spec:
+  tag: frontend:jh2o6dqz
+"""
+
+
+def test_manifests_of_the_older_generation_are_checked_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, text = linted(tmp_path, OLDER, capsys, "json")
+    assert 0 == code
+    [found] = json.loads(text)
+    assert "warning" == found["level"]
+    words = "has no effect: no process has ever read it"
+    assert f"spec.services.Frontend.runMode: {words}" == found["message"]
+    code, text = linted(tmp_path, OLDER_BAD, capsys, "json")
+    assert 1 == code
+    assert [
+        ("/in.yaml:6:3", 'spec.dynamoNim: invalid tag "frontend"'),
+        (
+            "/in.yaml:9:7",
+            'spec.services.Frontend.replicaz: unknown field; did you mean "replicas"?',
+        ),
+        ("/in.yaml:10:7", "spec.services.Frontend.pvc.mountPoint: missing mountPoint"),
+        ("/in.yaml:21:3", "spec.source: expected one of oci, s3, http, pvc, configMap"),
+        ("/in.yaml:27:1", "spec.image: this field is required"),
+    ] == [
+        (each["place"], each["message"].partition(" (")[0].partition(", got")[0])
+        for each in json.loads(text)
+    ]

@@ -193,6 +193,7 @@ def test_the_operator_understands_each_flag_and_each_has_an_effect(case: Path) -
                 selector={"matchLabels": {"reviewed": "yes"}},
             ),
         ),
+        ("legacy-kinds", Registration("dynamo-platform", NAMESPACE, legacy_kinds=True)),
         (
             "external-certificate",
             Registration(

@@ -14,12 +14,15 @@ from typing import Literal, TextIO
 import msgspec
 
 from dynamo_graphs.api.component import GROUP
-from dynamo_graphs.api.defaults import defaulted
+from dynamo_graphs.api.defaults import KINDS as DEFINED
+from dynamo_graphs.api.defaults import filled, whole_schema
 from dynamo_graphs.product import version
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.validation import Problem
 from dynamo_graphs.validation.cluster_context import UNKNOWN, ClusterContext
 from dynamo_graphs.validation.schema import schema_problems, without
+from dynamo_legacy.api.crd import RESOURCES as LEGACY
+from dynamo_operator.admission.legacy import LEGACY_RULES
 from dynamo_operator.admission.rules import RULES, Circumstances
 from dynamoctl.installed import rendering_settings
 from dynamoctl.manifests import KINDS, Manifest, manifests
@@ -34,7 +37,8 @@ Level = Literal["error", "warning"]
 
 _DEFAULT_NAMESPACE = "default"
 _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
-_BY_KIND = {each.type_.KIND.name: each for each in RULES}
+_BY_KIND = {each.type_.KIND.name: each for each in (*RULES, *LEGACY_RULES)}
+_LEGACY_KINDS = {each.KIND.name: each for each in LEGACY}
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -87,13 +91,18 @@ def findings_of(
     if not _is_checked(manifest):
         return
     placed = _in_namespace(manifest.value, namespace)
-    wrong = schema_problems(placed)
+    kind = str(placed.get("kind"))
+    kinds = _LEGACY_KINDS if kind in _LEGACY_KINDS else DEFINED
+    wrong = schema_problems(placed, kinds)
     yield from (_finding(manifest, "error", each) for each in wrong)
-    rules = _BY_KIND.get(str(placed.get("kind")))
+    rules = _BY_KIND.get(kind)
     if rules is None:
         return
     try:
-        sound = decode(rules.type_, msgspec.json.encode(defaulted(without(placed, wrong))))
+        sound = decode(
+            rules.type_,
+            msgspec.json.encode(filled(without(placed, wrong), whole_schema(rules.type_))),
+        )
     except DecodeError:
         return  # a required field is missing, which the schema has said
     place = (known or {}).get(sound.metadata.namespace, UNKNOWN)

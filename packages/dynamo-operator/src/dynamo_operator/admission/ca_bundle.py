@@ -11,13 +11,15 @@ from urllib.parse import urlsplit
 import structlog
 
 from dynamo_operator.admission.hosts import service_host
-from dynamo_operator.admission.registration import REVIEWED, entry_name
+from dynamo_operator.admission.registration import LEGACY_REVIEWED, REVIEWED, entry_name
 from kube_runtime.cache.cache import Cache
 from kube_runtime.client.requests import Client
 from kube_runtime.kind import Key
 from kube_runtime.types.admission import ValidatingWebhookConfiguration, Webhook
 
-_OURS = frozenset(entry_name(each.KIND) for each in REVIEWED)
+_OURS = frozenset(
+    entry_name(each) for each in (*(each.KIND for each in REVIEWED), *LEGACY_REVIEWED)
+)
 _log = structlog.get_logger()
 
 

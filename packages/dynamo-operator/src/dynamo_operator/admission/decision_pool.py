@@ -4,7 +4,7 @@ Small means cheap: the rules take time in proportion to their input. A larger re
 the clients, and among the namespaces of one client, so that one client delays another by one review at most.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeVar
 
@@ -14,7 +14,7 @@ from msgspec import Raw
 from dynamo_graphs.validation import Problem
 from dynamo_operator.admission.decision import ALLOWED, Decision, decide
 from dynamo_operator.admission.review import Request
-from dynamo_operator.admission.rules import RULES, Circumstances, Rules
+from dynamo_operator.admission.rules import RULES, Circumstances, Rules, rules_of
 from kube_runtime.controller.worker import WorkEnded
 from kube_runtime.serving.turns import FairSemaphore
 
@@ -28,7 +28,7 @@ JUDGE_SECONDS: Final = 2.5
 
 AT_ONCE: Final = 2
 _log = structlog.get_logger()
-_BY_KIND: Final = {each.type_.KIND.name: each for each in RULES}
+_TODAY: Final = frozenset(each.type_.KIND.name for each in RULES)
 
 
 class Submit(Protocol):
@@ -52,12 +52,14 @@ def is_large(request: Request) -> bool:
 class DecisionPool:
     """Validates requests; `submit` is for large ones.
 
-    `is_excluded` returns whether another operator manages a namespace.
+    `is_excluded` returns whether another operator manages a namespace. `rules` are those of
+    the kinds that are reviewed.
     """
 
     submit: Submit
     circumstances: Callable[[Request], Circumstances]
     is_excluded: Callable[[str], bool]
+    rules: Sequence[Rules[Any]] = RULES
     turns: FairSemaphore = field(default_factory=lambda: FairSemaphore(AT_ONCE))
 
     async def verdict(self, rules: Rules[Any], request: Request, client: str) -> Decision:
@@ -97,4 +99,6 @@ class DecisionPool:
 
 def decide_in_worker(kind: str, new: bytes, old: bytes | None, at: Circumstances) -> Decision:
     """Validate an object of a kind, as JSON text; for a worker process."""
-    return decide(_BY_KIND[kind], Raw(new), None if old is None else Raw(old), at)
+    found = rules_of(legacy_kinds=kind not in _TODAY)
+    rules = next(each for each in found if each.type_.KIND.name == kind)
+    return decide(rules, Raw(new), None if old is None else Raw(old), at)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.component import GROUP, VERSION, DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.model import DynamoModel
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
@@ -23,6 +23,12 @@ REVIEWED: tuple[type[Resource], ...] = (
 )
 """The kinds with a webhook, in the order of the entries."""
 
+LEGACY_REVIEWED: tuple[Kind, ...] = tuple(
+    Kind(GROUP, VERSION, name, f"{name.lower()}s")
+    for name in ("DynamoDeployment", "DynamoNimDeployment", "DynamoNimRequest")
+)
+"""Those of the older generation, whose entries come after them. Their types are not imported here."""
+
 LABELS: Mapping[str, str] = {
     "app.kubernetes.io/component": "webhook",
     "app.kubernetes.io/created-by": "dynamo-operator",
@@ -37,7 +43,8 @@ class Registration:
     """Parameters of an installation.
 
     `restricted_namespace` "" means: the whole cluster; else no `selector` of the user selects another
-    namespace. `url` is for an operator outside the cluster, as `https://127.0.0.1:9443`.
+    namespace. `url` is for an operator outside the cluster, as `https://127.0.0.1:9443`. With
+    `legacy_kinds`, those of the older generation are reviewed too.
     """
 
     release: str
@@ -50,6 +57,7 @@ class Registration:
     annotations: Mapping[str, str] = field(default_factory=dict)
     ca_bundle: str = ""
     url: str = ""
+    legacy_kinds: bool = False
 
     @property
     def name(self) -> str:
@@ -91,11 +99,12 @@ def registration(wanted: Registration) -> Object:
     if wanted.annotations:
         metadata["annotations"] = dict(wanted.annotations)
     kind = ValidatingWebhookConfiguration.KIND
+    kinds = (*(each.KIND for each in REVIEWED), *(LEGACY_REVIEWED if wanted.legacy_kinds else ()))
     return {
         "apiVersion": kind.api_version,
         "kind": kind.name,
         "metadata": metadata,
-        "webhooks": [_entry(each.KIND, wanted) for each in REVIEWED],
+        "webhooks": [_entry(each, wanted) for each in kinds],
     }
 
 

@@ -120,4 +120,13 @@ RULES: tuple[Rules[Any], ...] = (
         change_warnings=lambda _old, _new: (),
     ),
 )
-"""The kinds that are reviewed."""
+"""Today's kinds that are reviewed."""
+
+
+def rules_of(*, legacy_kinds: bool) -> tuple[Rules[Any], ...]:
+    """The rules of all kinds that are reviewed; those of the older generation are imported on demand."""
+    if not legacy_kinds:
+        return RULES
+    from dynamo_operator.admission.legacy import LEGACY_RULES
+
+    return (*RULES, *LEGACY_RULES)

@@ -23,7 +23,7 @@ from dynamo_operator.admission.decision_pool import DecisionPool
 from dynamo_operator.admission.metrics import WebhookMetrics
 from dynamo_operator.admission.registration import path_of
 from dynamo_operator.admission.review import NotAReview, Request, answer, request_in
-from dynamo_operator.admission.rules import RULES, Rules
+from dynamo_operator.admission.rules import Rules
 from kube_runtime.controller.worker import WorkBusy
 from kube_runtime.serving.connection_limit import ConnectionLimit
 from kube_runtime.serving.peers import client_of
@@ -79,7 +79,7 @@ class WebhookServer:
         """
         await self._certificate.loaded.wait()
         app = web.Application(client_max_size=LARGEST_BODY)
-        for rules in RULES:
+        for rules in self.judges.rules:
             app.router.add_post(path_of(rules.type_.KIND), self._handler(rules))
         gate = ConnectionLimit(app, shutdown_seconds=_SHUTDOWN_SECONDS)
         try:

@@ -25,7 +25,7 @@ from dynamo_operator.admission.identity import OperatorIdentity
 from dynamo_operator.admission.metrics import WebhookMetrics
 from dynamo_operator.admission.review import Request
 from dynamo_operator.admission.rotation import CertificateRotation
-from dynamo_operator.admission.rules import Circumstances
+from dynamo_operator.admission.rules import Circumstances, rules_of
 from dynamo_operator.admission.server import WebhookServer
 from dynamo_operator.admission.shared_names import SharedNames, shared_names
 from dynamo_operator.reconcile.read import serves, withheld
@@ -99,10 +99,11 @@ def webhooks(
     certificate = Certificate(asks_clients=file is not None)
     questions = AccessReviews(client, are_clients_known=file is not None)
     workers = WorkerPool(Bounds(processes=AT_ONCE))
+    rules = rules_of(legacy_kinds=settings.legacy_kinds)
     server = WebhookServer(
         address,
         certificate,
-        DecisionPool(workers.submit, circumstances, is_left_to_others),
+        DecisionPool(workers.submit, circumstances, is_left_to_others, rules),
         WebhookMetrics(registry),
         elsewhere=None if own else CrossNamespace(questions),
         clients=clients,

@@ -98,17 +98,13 @@ def control(parts: Parts, pods: PodIndex) -> None:
         legacy,
         offload,
     )
-    images = ImageRequestController(
-        writer,
-        cache,
-        applier,
-        _reporter(parts, "dynamonimrequest"),
-        legacy,
-    )
+    reporter = _reporter(parts, "dynamonimrequest")
+    images = ImageRequestController(writer, cache, applier, reporter, legacy)
     parts.built.control(nims, parts.pace)
     parts.built.control(deployments, parts.pace)
     parts.built.control(images, parts.pace)
-    memories = (applier.forget, parts.events.forget, nims.validated.forget)
+    validated = (each.validated.forget for each in (nims, deployments))
+    memories = (applier.forget, parts.events.forget, *validated)
     types: tuple[type[Resource], ...] = (
         *nims.owns,
         *deployments.owns,

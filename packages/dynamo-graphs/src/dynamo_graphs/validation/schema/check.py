@@ -6,13 +6,13 @@ as the API server does (`api.defaults`), validate (`closed`), then look for what
 (`beyond`).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 
 import jsonschema_rs
 
 from dynamo_graphs.api.crd import RESOURCES
-from dynamo_graphs.api.defaults import KINDS, filled, resource_of, whole_schema
+from dynamo_graphs.api.defaults import KINDS, filled, whole_schema
 from dynamo_graphs.validation import Problem, ProblemKind
 from dynamo_graphs.validation.bounds import MOST_PROBLEMS, first_problems
 from dynamo_graphs.validation.schema.cel_rules import problems_beyond
@@ -24,12 +24,14 @@ from kube_runtime.kind import Object
 from kube_runtime.types.meta import Resource
 
 
-def schema_problems(document: Object) -> tuple[Problem, ...]:
-    """What the API server would refuse in a document of one of our kinds, by path: `MOST_PROBLEMS` at most.
+def schema_problems(
+    document: Object, kinds: Mapping[str, type[Resource]] = KINDS
+) -> tuple[Problem, ...]:
+    """What the API server would refuse in a document of one of `kinds`, by path: `MOST_PROBLEMS` at most.
 
     `status` is not checked: the API server ignores it in what users apply.
     """
-    return first_problems(_each_once(_document_problems(document)), MOST_PROBLEMS)
+    return first_problems(_each_once(_document_problems(document, kinds)), MOST_PROBLEMS)
 
 
 def status_problems(resource: type[Resource], status: Object) -> tuple[Problem, ...]:
@@ -37,10 +39,10 @@ def status_problems(resource: type[Resource], status: Object) -> tuple[Problem, 
     return first_problems(_each_once(_problems(resource, {"status": status})), MOST_PROBLEMS)
 
 
-def _document_problems(document: Object) -> Iterator[Problem]:
+def _document_problems(document: Object, kinds: Mapping[str, type[Resource]]) -> Iterator[Problem]:
     yield from _problem_of_option(document, "apiVersion", [RESOURCES[0].KIND.api_version])
-    yield from _problem_of_option(document, "kind", list(KINDS))
-    if resource := resource_of(document):
+    yield from _problem_of_option(document, "kind", list(kinds))
+    if resource := kinds.get(str(document.get("kind"))):
         body = {name: value for name, value in document.items() if name != "status"}
         yield from _problems(resource, body)
         yield from metadata_problems(document.get("metadata"))

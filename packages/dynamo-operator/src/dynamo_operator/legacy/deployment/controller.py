@@ -3,7 +3,8 @@
 A reconcile reads once (`read.py`), finds the graph (`resolve.py`), decides, applies, and reports.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import ClassVar
 
 import msgspec
@@ -16,12 +17,12 @@ from dynamo_legacy.api.nim import DynamoNim, DynamoNimSpec
 from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
 from dynamo_legacy.api.nim_request import DynamoNimRequest
 from dynamo_legacy.generate import components, unknown_services
-from dynamo_legacy.rules import shared_size_problem
 from dynamo_legacy.settings import LegacySettings
-from dynamo_legacy.status.conditions import DeploymentReason, State
+from dynamo_legacy.status.conditions import MESSAGE_LIMIT, DeploymentReason, State
 from dynamo_legacy.status.deployment import deployment_status, unresolved_status
 from dynamo_legacy.translate import as_component
 from dynamo_legacy.types import GraphConfigMap
+from dynamo_legacy.validation import deployment_problems, shared_size_problem
 from dynamo_operator.legacy.deployment.read import (
     DeploymentInputs,
     deployment_watches,
@@ -31,6 +32,7 @@ from dynamo_operator.legacy.deployment.resolve import Resolution, Resolver
 from dynamo_operator.reconcile.offload import Offload
 from dynamo_operator.reconcile.preflight import load_for_reconcile
 from dynamo_operator.reconcile.report import NOTHING, Reporter
+from dynamo_operator.reconcile.validation_cache import ValidationCache
 from kube_runtime.apply.applier import Applier
 from kube_runtime.apply.ownership import Controlled, Shared, shared_watch
 from kube_runtime.apply.writer import Writer
@@ -38,6 +40,7 @@ from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches
 from kube_runtime.controller.controller import Result
 from kube_runtime.kind import Key, Object
+from kube_runtime.text import fitted
 from kube_runtime.types.meta import Resource
 
 _MARKER = (names.SHARED_BY, "true")
@@ -56,6 +59,7 @@ class DeploymentController:
     settings: RenderSettings
     legacy: LegacySettings
     offload: Offload
+    validated: ValidationCache = field(default_factory=ValidationCache)
 
     reconciles: ClassVar[type[Resource]] = DynamoDeployment
     owns: ClassVar[tuple[type[Resource], ...]] = (DynamoNimDeployment,)
@@ -83,11 +87,13 @@ class DeploymentController:
         await self._stopped(deployment, DeploymentReason.UNDEFINED, text)
 
     async def _reconcile(self, deployment: DynamoDeployment) -> Result:
-        try:
-            inputs = read_deployment(deployment, self.cache)
-        except ValueError as error:
-            text = f"spec.dynamoNim: {error}"
-            return await self._stopped(deployment, DeploymentReason.NO_CONFIG, text)
+        find = partial(deployment_problems, settings=self.settings, legacy=self.legacy)
+        if problems := await self.validated.problems_by(self.offload, deployment, find):
+            is_tag = any(each.path == "spec.dynamoNim" for each in problems)
+            reason = DeploymentReason.NO_CONFIG if is_tag else DeploymentReason.NOT_GENERATED
+            text = fitted([str(each) for each in problems], MESSAGE_LIMIT)
+            return await self._stopped(deployment, reason, text)
+        inputs = read_deployment(deployment, self.cache)
         found = await self.resolver.resolve(deployment, inputs)
         if found.graph is None:
             return await self._unresolved(deployment, inputs, found)

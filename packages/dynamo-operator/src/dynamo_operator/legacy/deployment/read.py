@@ -38,11 +38,7 @@ class DeploymentInputs:
 
 
 def read_deployment(deployment: DynamoDeployment, cache: Cache) -> DeploymentInputs:
-    """Everything that the reconcile of a deployment depends on, as it is now.
-
-    Raises:
-        ValueError: its tag has no name.
-    """
+    """Everything that the reconcile of a deployment depends on, as it is now. Its tag is valid."""
     namespace = deployment.metadata.namespace
     nim_name = names.nim_name(deployment.spec.dynamo_nim)
     config_name = deployment.metadata.annotations.get(names.GRAPH_CONFIG) or nim_name

@@ -20,7 +20,6 @@ from dynamo_graphs.types.istio import VirtualService
 from dynamo_legacy.api.nim import DynamoNimSpec
 from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
 from dynamo_legacy.render import claims, nim_parts, nim_plan
-from dynamo_legacy.rules import component_rules
 from dynamo_legacy.settings import LegacySettings
 from dynamo_legacy.status.nim import (
     claimless_status,
@@ -30,6 +29,7 @@ from dynamo_legacy.status.nim import (
     stopped_status,
 )
 from dynamo_legacy.translate import as_component, claim_name
+from dynamo_legacy.validation import nim_problems
 from dynamo_operator.legacy.nim.read import NimInputs, nim_watches, read_nim
 from dynamo_operator.reconcile.exposure import component_exposure
 from dynamo_operator.reconcile.offload import Offload
@@ -98,7 +98,7 @@ class NimController:
 
     async def _reconcile(self, nim: DynamoNimDeployment) -> Result:
         inputs = read_nim(nim, self.cache, self.pods, self.owns)
-        find = partial(component_rules, settings=self.settings, legacy=self.legacy)
+        find = partial(nim_problems, settings=self.settings, legacy=self.legacy)
         if problems := await self.validated.problems_by(self.offload, nim, find):
             return await self.reporter.stopped(nim, refusal(nim, problems))
         if inputs.image is None:

@@ -35,7 +35,9 @@ from dynamo_legacy.build.source import Fetch, SourceUnavailable, fetch_of, token
 from dynamo_legacy.build.types import BuildJob, SharedSecret
 from dynamo_legacy.names import GRAPH_CONFIG, GRAPH_CONFIG_KEY
 from dynamo_legacy.settings import LegacySettings
+from dynamo_legacy.status.conditions import MESSAGE_LIMIT
 from dynamo_legacy.types import GraphConfigMap
+from dynamo_legacy.validation import request_problems
 from dynamo_operator.legacy.request.probe import RegistryProbe
 from dynamo_operator.legacy.request.read import RequestSnapshot, pod_watch, read_request
 from dynamo_operator.reconcile.preflight import load_for_reconcile
@@ -54,6 +56,7 @@ from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches
 from kube_runtime.controller.controller import Result
 from kube_runtime.kind import Key, Object
+from kube_runtime.text import fitted
 from kube_runtime.types.meta import Resource
 
 _LABEL_LIMIT = 63
@@ -89,6 +92,10 @@ class ImageRequestController:
         )
         if isinstance(request, Result):
             return request
+        if problems := request_problems(request):
+            text = fitted([str(each) for each in problems], MESSAGE_LIMIT)
+            plan = refused(request, "", Reason.VALIDATION_FAILED, text)
+            return await self._reported(request, plan, Applied())
         try:
             image = built_image(request, self.settings)
         except ValueError as error:

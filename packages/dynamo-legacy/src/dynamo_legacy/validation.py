@@ -1,0 +1,287 @@
+"""What is wrong with objects of the older generation: every problem at once, with its path.
+
+The controllers, the webhooks and `dynamoctl lint` use the same rules. Those of a component are today's, on
+the component that it becomes. What a graph's configuration says is not known here: an override of a
+DynamoDeployment is looked at alone.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import chain
+from typing import Final, TypeVar
+
+import msgspec
+
+from dynamo_graphs.settings import RenderSettings
+from dynamo_graphs.validation import Problem, ProblemKind
+from dynamo_graphs.validation.account import account_problems
+from dynamo_graphs.validation.bounds import MOST_PROBLEMS, counted, first_problems
+from dynamo_graphs.validation.component import spec_problems
+from dynamo_graphs.validation.deployment_config import deployment_config_problems
+from dynamo_graphs.validation.environment import environment_problems
+from dynamo_graphs.validation.shape import ENTRIES, ENVIRONMENT, Shape, shape_problems
+from dynamo_graphs.validation.syntax import is_dns_label, name_problems
+from dynamo_legacy.api.component import Autoscaling, ComponentSpec, Pvc
+from dynamo_legacy.api.deployment import DynamoDeployment
+from dynamo_legacy.api.nim import DynamoNimSpec
+from dynamo_legacy.api.nim_deployment import DynamoNimDeployment, DynamoNimDeploymentSpec
+from dynamo_legacy.api.nim_request import DynamoNimRequest, Source
+from dynamo_legacy.build.image import parse_reference
+from dynamo_legacy.build.job import build_seconds
+from dynamo_legacy.graph_config import MOST_SERVICES, GraphConfig
+from dynamo_legacy.merge import merge_patched
+from dynamo_legacy.names import component_name, nim_name, tag_parts
+from dynamo_legacy.settings import LegacySettings
+from dynamo_legacy.translate import as_component, http_port, ignored_switches
+from kube_runtime.kind import Object
+from kube_runtime.text import cut
+from kube_runtime.types.meta import Metadata
+
+T = TypeVar("T")
+
+_SOME_IMAGE = DynamoNimSpec(image="image")
+"""No rule depends on the image."""
+_EXAMPLES = {"mountPoint": "/data", "size": "10Gi", "volumeAccessMode": "ReadWriteOnce"}
+_BUILD_POD: Shape = {
+    "affinity": {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [ENTRIES]}}
+}
+"""What the Job of a build is merged with; the API server validates the rest."""
+_MOST_OF_NAME: Final = 80
+"""Characters of an invalid name in a message."""
+_LONGEST_MESSAGE: Final = 1000
+_AT = " - at `"
+"""What separates the path in a message of msgspec."""
+
+
+def nim_problems(
+    nim: DynamoNimDeployment,
+    settings: RenderSettings,
+    legacy: LegacySettings,
+    most: int = MOST_PROBLEMS,
+) -> tuple[Problem, ...]:
+    """Problems that would keep a component from being rendered or from being accepted, sorted by path."""
+    found = chain(
+        _object_name_problems(nim.metadata.name, "metadata.name"),
+        name_problems(nim.spec.dynamo_nim, "spec.dynamoNim", "a DynamoNim"),
+        _component_problems(nim, "spec", settings, legacy),
+        _missing_bound(nim.spec.autoscaling),
+    )
+    return first_problems(found, most)
+
+
+def deployment_problems(
+    deployment: DynamoDeployment,
+    settings: RenderSettings,
+    legacy: LegacySettings,
+    most: int = MOST_PROBLEMS,
+) -> tuple[Problem, ...]:
+    """Problems of a deployment that no configuration of its graph repairs, sorted by path."""
+    found = chain(
+        _error(nim_name, deployment.spec.dynamo_nim, "spec.dynamoNim"),
+        _shared_environment_problems(deployment.spec.envs),
+        _service_problems(deployment, settings, legacy),
+    )
+    return first_problems(found, most)
+
+
+def request_problems(request: DynamoNimRequest, most: int = MOST_PROBLEMS) -> tuple[Problem, ...]:
+    """Problems of a request that no setting of the operator repairs, sorted by path."""
+    return first_problems(_request_problems(request), most)
+
+
+def nim_warnings(nim: DynamoNimDeployment) -> Iterator[Problem]:
+    """Fields of a component without effect; none of a component that a DynamoDeployment has made."""
+    if nim.metadata.controller is None:
+        yield from _ignored(nim.spec, "spec")
+
+
+def deployment_warnings(deployment: DynamoDeployment) -> Iterator[Problem]:
+    """Fields of a deployment's services without effect. The deployment has no problems."""
+    for name, override in sorted(deployment.spec.services.items()):
+        yield from _ignored(_overriding(override), f"spec.services.{name}")
+
+
+def shared_size_problem(
+    deployment: DynamoDeployment, graph: GraphConfig, settings: RenderSettings
+) -> str:
+    """That the variables of all services are too large together, as each component has them; "" if not."""
+    most, services = settings.largest_object_bytes, len(graph.services)
+    size = len(msgspec.json.encode(deployment.spec.envs)) if deployment.spec.envs else 0
+    if not most or size * services <= most:
+        return ""
+    total = size * services
+    return f"spec.envs: {size} bytes for each of {services} services make {total} (limit {most})"
+
+
+def _component_problems(
+    nim: DynamoNimDeployment, path: str, settings: RenderSettings, legacy: LegacySettings
+) -> Iterator[Problem]:
+    """Problems of a component whose spec is at `path`."""
+    component = as_component(nim, _SOME_IMAGE, settings, legacy)
+    yield from spec_problems(component.spec, path, settings)
+    yield from account_problems(component.spec, component.metadata.namespace, path, settings)
+    yield from _port_problems(nim.spec.envs, f"{path}.envs")
+    yield from _claim_problems(nim.spec.pvc, f"{path}.pvc")
+    yield from _autoscaling_problems(nim.spec.autoscaling, f"{path}.autoscaling")
+
+
+def _object_name_problems(name: str, path: str) -> Iterator[Problem]:
+    """One problem if a name is none for the objects of a component: a Service has the strictest rules."""
+    if not is_dns_label(name):
+        message = (
+            f'invalid name "{cut(name, _MOST_OF_NAME)}" (expected at most 63 lower-case letters, digits '
+            'and "-", with a letter or digit at both ends)'
+        )
+        yield Problem(path, message)
+
+
+def _service_problems(
+    deployment: DynamoDeployment, settings: RenderSettings, legacy: LegacySettings
+) -> Iterator[Problem]:
+    services = deployment.spec.services
+    if len(services) > MOST_SERVICES:
+        yield Problem("spec.services", f"must have at most {MOST_SERVICES}, got {len(services)}")
+        return
+    owners = Counter(map(str.lower, services))
+    for service, override in services.items():
+        name = component_name(deployment.metadata.name, service)
+        path = f"spec.services.{cut(service, _MOST_OF_NAME)}"
+        if not is_dns_label(name):
+            yield from _object_name_problems(name, path)
+        elif owners[service.lower()] > 1:
+            message = f'the name "{name}" is that of another service too'
+            yield Problem(path, message, ProblemKind.DUPLICATE)
+        else:
+            at = Metadata(name, deployment.metadata.namespace)
+            yield from _override_problems(at, override, path, settings, legacy)
+
+
+def _override_problems(
+    at: Metadata, override: Object, path: str, settings: RenderSettings, legacy: LegacySettings
+) -> Iterator[Problem]:
+    try:
+        spec = _overriding(override)
+    except msgspec.ValidationError as error:
+        message, _, place = str(error).partition(_AT)
+        yield Problem(path + place.rstrip("`").removeprefix("$"), message)
+        return
+    yield from _component_problems(DynamoNimDeployment(at, spec), path, settings, legacy)
+
+
+def _overriding(override: Object) -> DynamoNimDeploymentSpec:
+    """What an override says, without what it takes back.
+
+    Raises:
+        msgspec.ValidationError: it does not fit.
+    """
+    return msgspec.convert(merge_patched({}, override), DynamoNimDeploymentSpec)
+
+
+def _shared_environment_problems(environment: tuple[Object, ...]) -> Iterator[Problem]:
+    path = "spec.envs"
+    has_misfits = yield from counted(shape_problems(environment, ENVIRONMENT, path))
+    if has_misfits:
+        return  # the rules below read the parts that do not fit
+    yield from environment_problems(environment, path)
+    yield from deployment_config_problems(environment, path)
+    yield from _port_problems(environment, path)
+
+
+def _port_problems(environment: tuple[Object, ...], path: str) -> Iterator[Problem]:
+    for index, each in enumerate(environment):
+        text = each.get("value") if each.get("name") == "PORT" else None
+        if text and isinstance(text, str) and http_port((each,)) is None:
+            shown = cut(text, _MOST_OF_NAME)
+            message = f'invalid port "{shown}" (expected a number from 1 to 65535)'
+            yield Problem(f"{path}[{index}].value", message)
+
+
+def _claim_problems(wanted: Pvc | None, path: str) -> Iterator[Problem]:
+    if wanted is None:
+        return
+    needed: Object = {"mountPoint": wanted.mount_point}
+    if wanted.create:
+        needed |= {"size": wanted.size, "volumeAccessMode": wanted.volume_access_mode}
+    for field, value in needed.items():
+        if not value:
+            message = f"missing {field} (for example {_EXAMPLES[field]})"
+            yield Problem(f"{path}.{field}", message, ProblemKind.REQUIRED)
+
+
+def _autoscaling_problems(wanted: Autoscaling | None, path: str) -> Iterator[Problem]:
+    if wanted is None or not wanted.enabled:
+        return
+    least = wanted.min_replicas
+    if least is not None and least < 0:
+        yield Problem(f"{path}.minReplicas", f"must be non-negative, got {least}")
+    lowest = max(1, least or 1)
+    if wanted.max_replicas is not None and wanted.max_replicas < lowest:
+        bound = f"minReplicas ({lowest})" if lowest > 1 else "1"
+        message = f"must be at least {bound}, got {wanted.max_replicas}"
+        yield Problem(f"{path}.maxReplicas", message)
+
+
+def _missing_bound(wanted: Autoscaling | None) -> Iterator[Problem]:
+    """One problem if an autoscaler has no upper bound, which an override may leave to the graph."""
+    if wanted is not None and wanted.enabled and wanted.max_replicas is None:
+        message = "missing maxReplicas (for example 4)"
+        yield Problem("spec.autoscaling.maxReplicas", message, ProblemKind.REQUIRED)
+
+
+def _request_problems(request: DynamoNimRequest) -> Iterator[Problem]:
+    spec = request.spec
+    yield from _error(tag_parts, spec.bento_tag, "spec.bentoTag")
+    if spec.image:
+        yield from _error(parse_reference, spec.image, "spec.image")
+    elif spec.docker_config_json_secret_name:
+        message = "needs image, for whose registry the Secret is"
+        yield Problem("spec.dockerConfigJsonSecretName", message, ProblemKind.REQUIRED)
+    if spec.source is not None:
+        yield from _source_problems(spec.source)
+        if spec.download_url:
+            message = "must not be set together with source"
+            yield Problem("spec.downloadUrl", message, ProblemKind.FORBIDDEN)
+    yield from _error(build_seconds, spec.image_build_timeout, "spec.imageBuildTimeout")
+    environment = spec.image_builder_extra_container_env
+    at = "spec.imageBuilderExtraContainerEnv"
+    yield from shape_problems(environment, ENVIRONMENT, at)
+    yield from shape_problems(
+        spec.image_builder_extra_pod_spec, _BUILD_POD, "spec.imageBuilderExtraPodSpec"
+    )
+
+
+def _source_problems(source: Source) -> Iterator[Problem]:
+    members: Object = {
+        "oci": source.oci,
+        "s3": source.s3,
+        "http": source.http,
+        "pvc": source.pvc,
+        "configMap": source.config_map,
+    }
+    given = [name for name, each in members.items() if each is not None]
+    if len(given) != 1:
+        got = " and ".join(given) or "none"
+        message = f"expected one of {', '.join(members)}, got {got}"
+        yield Problem(
+            "spec.source", message, ProblemKind.INVALID if given else ProblemKind.REQUIRED
+        )
+
+
+def _ignored(spec: ComponentSpec, path: str) -> Iterator[Problem]:
+    if spec.run_mode is not None:
+        yield Problem(f"{path}.runMode", "has no effect: no process has ever read it")
+    if spec.external_services:
+        yield Problem(f"{path}.externalServices", "has no effect: no process has ever read it")
+    if spec.monitor_exporter:
+        message = "has no effect: the image of this side container is gone"
+        yield Problem(f"{path}.monitorExporter", message)
+    for key in ignored_switches(spec.annotations):
+        yield Problem(f"{path}.annotations[{key}]", "has no effect: what it switched is gone")
+
+
+def _error(read: Callable[[T], object], value: T, path: str) -> Iterator[Problem]:
+    """What `read` raises as a ValueError of a value that it does not take."""
+    try:
+        read(value)
+    except ValueError as error:
+        yield Problem(path, cut(str(error), _LONGEST_MESSAGE))

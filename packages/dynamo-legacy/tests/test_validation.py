@@ -1,0 +1,276 @@
+"""Each rule of the older generation, with its path and its words."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from dynamo_graphs.settings import RenderSettings
+from dynamo_graphs.validation.bounds import MOST_PROBLEMS
+from dynamo_legacy.api.deployment import DynamoDeployment
+from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
+from dynamo_legacy.api.nim_request import DynamoNimRequest
+from dynamo_legacy.settings import LegacySettings
+from dynamo_legacy.validation import (
+    deployment_problems,
+    deployment_warnings,
+    nim_problems,
+    nim_warnings,
+    request_problems,
+)
+
+NAME = (
+    '(expected at most 63 lower-case letters, digits and "-", with a letter or digit at both ends)'
+)
+IGNORED = {
+    "runMode": {"standalone": True},
+    "externalServices": {"Worker": {}},
+    "monitorExporter": {"enabled": True},
+    "annotations": {"yatai.ai/enable-debug-mode": "true"},
+}
+WARNED = [
+    "runMode: has no effect: no process has ever read it",
+    "externalServices: has no effect: no process has ever read it",
+    "monitorExporter: has no effect: the image of this side container is gone",
+    "annotations[yatai.ai/enable-debug-mode]: has no effect: what it switched is gone",
+]
+
+
+def deployment(services: Any = None, /, name: str = "disagg", **spec: Any) -> DynamoDeployment:
+    body = {"dynamoNim": "frontend:jh2o6dqz", "services": services or {}, **spec}
+    return msgspec.convert({"metadata": {"name": name}, "spec": body}, DynamoDeployment)
+
+
+def nim(name: str = "disagg-frontend", /, **spec: Any) -> DynamoNimDeployment:
+    body = {"dynamoNim": "frontend--jh2o6dqz", "dynamoTag": "graphs.disagg:Frontend", **spec}
+    return msgspec.convert({"metadata": {"name": name}, "spec": body}, DynamoNimDeployment)
+
+
+def of_deployment(made: DynamoDeployment) -> list[str]:
+    return [str(each) for each in deployment_problems(made, RenderSettings(), LegacySettings())]
+
+
+def of_nim(made: DynamoNimDeployment) -> list[str]:
+    return [str(each) for each in nim_problems(made, RenderSettings(), LegacySettings())]
+
+
+def of_request(**spec: Any) -> list[str]:
+    body = {"spec": {"bentoTag": "frontend:jh2o6dqz", **spec}}
+    return [str(each) for each in request_problems(msgspec.convert(body, DynamoNimRequest))]
+
+
+def test_what_has_no_problem() -> None:
+    override = {
+        "replicas": 0,
+        "autoscaling": {"enabled": True},  # the graph has the bounds
+        "pvc": {
+            "create": True,
+            "size": "1Gi",
+            "volumeAccessMode": "ReadWriteOnce",
+            "mountPoint": "/d",
+        },
+        "resources": None,
+    }
+    assert [] == of_deployment(
+        deployment({"Frontend": override}, envs=[{"name": "A", "value": "b"}])
+    )
+    assert [] == of_nim(nim(autoscaling={"enabled": False}))
+    source = {"http": {"url": "https://example.com/a.tar"}}
+    assert [] == of_request(
+        source=source, imageBuildTimeout="30m", image="registry.example.com/a:1"
+    )
+    assert [] == of_request(downloadUrl="s3://bucket/key", imageBuildTimeout=1_000_000_000)
+
+
+@pytest.mark.parametrize("tag", ["frontend", "frontend:", ":1", "a:b:c", ""])
+def test_a_tag_has_a_repository_and_a_version(tag: str) -> None:
+    words = f'invalid tag "{tag}" (expected <repository>:<version>, for example frontend:jh2o6dqz)'
+    assert of_deployment(deployment(dynamoNim=tag)) == [f"spec.dynamoNim: {words}"]
+    assert of_request(bentoTag=tag) == [f"spec.bentoTag: {words}"]
+
+
+def test_a_tag_has_a_name() -> None:
+    [found] = of_deployment(deployment(dynamoNim="-:1"))
+    assert found == 'spec.dynamoNim: invalid tag "-:1": the name "---1" is not a DNS subdomain'
+
+
+def test_a_component_names_a_dynamonim() -> None:
+    [found] = of_nim(nim(dynamoNim="frontend:jh2o6dqz"))
+    assert found.startswith(
+        'spec.dynamoNim: invalid name "frontend:jh2o6dqz" of a DynamoNim (expected '
+    )
+
+
+@pytest.mark.parametrize(
+    ("service", "name"),
+    [
+        ("a" * 57, f"disagg-{'a' * 57}"),
+        ("Front_end", "disagg-front_end"),
+        ("front.end", "disagg-front.end"),
+        ("", "disagg-"),
+    ],
+)
+def test_a_service_has_a_name_for_its_objects(service: str, name: str) -> None:
+    expected = [f'spec.services.{service}: invalid name "{name}" {NAME}']
+    assert of_deployment(deployment({service: {}})) == expected
+
+
+def test_a_component_has_a_name_for_its_objects() -> None:
+    assert of_nim(nim("front.end")) == [f'metadata.name: invalid name "front.end" {NAME}']
+
+
+def test_two_services_have_two_names() -> None:
+    words = 'the name "disagg-worker" is that of another service too'
+    expected = [f"spec.services.{each}: {words}" for each in ("WORKER", "Worker")]
+    assert of_deployment(deployment({"Worker": {}, "WORKER": {}, "Frontend": {}})) == expected
+
+
+def test_services_are_as_many_as_a_graph_may_have() -> None:
+    services = {f"s{number}": {"replicas": -1} for number in range(251)}
+    expected = ["spec.services: must have at most 250, got 251"]
+    assert of_deployment(deployment(services)) == expected
+
+
+@pytest.mark.parametrize(
+    ("spec", "problem"),
+    [
+        ({"pvc": {"name": "d"}}, "pvc.mountPoint: missing mountPoint (for example /data)"),
+        (
+            {"pvc": {"create": True, "mountPoint": "/d", "volumeAccessMode": "ReadWriteOnce"}},
+            "pvc.size: missing size (for example 10Gi)",
+        ),
+        (
+            {"pvc": {"create": True, "mountPoint": "/d", "size": "1Gi"}},
+            "pvc.volumeAccessMode: missing volumeAccessMode (for example ReadWriteOnce)",
+        ),
+        (
+            {"autoscaling": {"enabled": True, "minReplicas": 3, "maxReplicas": 2}},
+            "autoscaling.maxReplicas: must be at least minReplicas (3), got 2",
+        ),
+        (
+            {"autoscaling": {"enabled": True, "maxReplicas": 0}},
+            "autoscaling.maxReplicas: must be at least 1, got 0",
+        ),
+        (
+            {"autoscaling": {"enabled": True, "minReplicas": -1, "maxReplicas": 2}},
+            "autoscaling.minReplicas: must be non-negative, got -1",
+        ),
+        (
+            {"envs": [{"name": "PORT", "value": "http"}]},
+            'envs[0].value: invalid port "http" (expected a number from 1 to 65535)',
+        ),
+    ],
+)
+def test_rules_of_components_hold_for_overrides_too(spec: dict[str, Any], problem: str) -> None:
+    assert of_nim(nim(**spec)) == [f"spec.{problem}"]
+    expected = [f"spec.services.Frontend.{problem}"]
+    assert of_deployment(deployment({"Frontend": spec})) == expected
+
+
+def test_replicas_are_not_negative() -> None:
+    assert of_nim(nim(replicas=-1)) == ["spec.replicas must be non-negative"]
+    [found] = of_deployment(deployment({"Frontend": {"replicas": -1}}))
+    assert found == "spec.services[Frontend].replicas must be non-negative"
+
+
+def test_an_autoscaler_has_an_upper_bound() -> None:
+    expected = ["spec.autoscaling.maxReplicas: missing maxReplicas (for example 4)"]
+    assert of_nim(nim(autoscaling={"enabled": True})) == expected
+
+
+def test_an_override_that_is_no_component() -> None:
+    [found] = of_deployment(deployment({"Frontend": {"pvc": {"create": "yes"}}}))
+    assert found == "spec.services.Frontend.pvc.create: Expected `bool | null`, got `str`"
+
+
+def test_variables_of_all_services() -> None:
+    found = of_deployment(deployment(envs=[{"name": "PORT", "value": "0"}, {"value": "a"}]))
+    port = 'invalid port "0" (expected a number from 1 to 65535)'
+    assert found[0] == f"spec.envs[0].value: {port}"
+    assert found[1].startswith("spec.envs[1].name: ")
+    [misfit] = of_deployment(deployment(envs=[{"name": 1}]))
+    assert misfit == "spec.envs[0].name: expected text"
+
+
+def test_a_secret_needs_the_image_that_it_is_for() -> None:
+    expected = "needs image, for whose registry the Secret is"
+    found = of_request(dockerConfigJsonSecretName="login")
+    assert found == [f"spec.dockerConfigJsonSecretName: {expected}"]
+
+
+def test_an_image_has_a_name() -> None:
+    [found] = of_request(image="Registry/UP,push=false")
+    assert found.startswith('spec.image: invalid image "Registry/UP,push=false" (for example ')
+
+
+@pytest.mark.parametrize(
+    ("source", "got"),
+    [
+        ({}, "none"),
+        ({"http": {"url": "https://a"}, "configMap": {"name": "b"}}, "http and configMap"),
+    ],
+)
+def test_a_request_has_one_source(source: dict[str, Any], got: str) -> None:
+    words = f"expected one of oci, s3, http, pvc, configMap, got {got}"
+    assert of_request(source=source) == [f"spec.source: {words}"]
+
+
+def test_a_source_has_no_url_beside_it() -> None:
+    found = of_request(source={"configMap": {"name": "a"}}, downloadUrl="https://example.com")
+    assert found == ["spec.downloadUrl: must not be set together with source"]
+
+
+def test_a_timeout_is_a_duration() -> None:
+    words = 'invalid duration "soon" (expected for example 30m or 1h30m)'
+    assert of_request(imageBuildTimeout="soon") == [f"spec.imageBuildTimeout: {words}"]
+
+
+def test_pods_of_builds_have_the_shape_of_pods() -> None:
+    found = of_request(
+        imageBuilderExtraContainerEnv=[{"name": 1}], imageBuilderExtraPodSpec={"affinity": "near"}
+    )
+    assert found == [
+        "spec.imageBuilderExtraContainerEnv[0].name: expected text",
+        "spec.imageBuilderExtraPodSpec.affinity: expected an object",
+    ]
+
+
+def test_all_problems_are_found_at_once() -> None:
+    found = of_request(bentoTag="a", image="A B", imageBuildTimeout="soon", source={})
+    paths = ["spec.bentoTag", "spec.image", "spec.imageBuildTimeout", "spec.source"]
+    assert [each.partition(":")[0] for each in found] == paths
+
+
+def test_problems_are_bounded() -> None:
+    many = {f"s{number}": {"pvc": {"create": True}} for number in range(250)}
+    found = of_deployment(deployment(many))
+    assert len(found) == MOST_PROBLEMS
+    assert found[-1] == f"spec: more than {MOST_PROBLEMS} problems; the others are not listed"
+
+
+@pytest.mark.parametrize("text", ["x" * 100_000, "x:" + "y" * 100_000])
+def test_no_message_repeats_a_long_text(text: str) -> None:
+    found = [
+        *of_deployment(deployment({text: {}}, dynamoNim=text)),
+        *of_nim(nim(text)),
+        *of_request(bentoTag=text, image=text, imageBuildTimeout=text),
+    ]
+    assert found
+    assert max(map(len, found)) <= 1100
+
+
+def test_what_has_no_effect_is_a_warning() -> None:
+    assert [str(each) for each in nim_warnings(nim(**IGNORED))] == [
+        f"spec.{each}" for each in WARNED
+    ]
+    found = deployment_warnings(deployment({"Frontend": IGNORED}))
+    assert [str(each) for each in found] == [f"spec.services.Frontend.{each}" for each in WARNED]
+    assert [] == list(deployment_warnings(deployment({"Frontend": {"replicas": 1}})))
+
+
+def test_no_user_is_warned_of_what_the_operator_has_written() -> None:
+    made = nim(**IGNORED)
+    owner = {"apiVersion": "nvidia.com/v1alpha1", "kind": "DynamoDeployment", "name": "disagg"}
+    body = msgspec.to_builtins(made)
+    body["metadata"]["ownerReferences"] = [{**owner, "uid": "u", "controller": True}]
+    assert [] == list(nim_warnings(msgspec.convert(body, DynamoNimDeployment)))

@@ -1,0 +1,104 @@
+"""Reviews of the older generation: with its switch only, by the rules of its controllers."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from prometheus_client import CollectorRegistry
+
+from dynamo_graphs.settings import RenderSettings, Settings, WebhookSettings
+from dynamo_operator.admission.decision import Decision, decide
+from dynamo_operator.admission.decision_pool import decide_in_worker
+from dynamo_operator.admission.identity import OperatorIdentity
+from dynamo_operator.admission.legacy import LEGACY_RULES
+from dynamo_operator.admission.rules import RULES, Circumstances
+from dynamo_operator.admission.server import WebhookServer
+from dynamo_operator.admission.webhooks import webhooks
+from kube_runtime.cache.cache import Cache
+from kube_runtime.client.requests import Client
+from kube_runtime.kind import Object
+from simulated.server import Server
+
+DEPLOYMENT, NIM, REQUEST = LEGACY_RULES
+SPECS: dict[str, tuple[Object, Object, str]] = {
+    "DynamoDeployment": (
+        {"dynamoNim": "frontend:1"},
+        {"dynamoNim": "frontend:1", "services": {"W": {"pvc": {}}}},
+        "spec.services.W.pvc.mountPoint: missing mountPoint (for example /data)",
+    ),
+    "DynamoNimDeployment": (
+        {"dynamoNim": "frontend--1", "dynamoTag": "graphs.disagg:Frontend"},
+        {"dynamoNim": "frontend--1", "dynamoTag": "graphs.disagg:Frontend", "pvc": {}},
+        "spec.pvc.mountPoint: missing mountPoint (for example /data)",
+    ),
+    "DynamoNimRequest": (
+        {"bentoTag": "frontend:1"},
+        {"bentoTag": "frontend:1", "imageBuildTimeout": "soon"},
+        'spec.imageBuildTimeout: invalid duration "soon" (expected for example 30m or 1h30m)',
+    ),
+}
+
+
+def rules_served(*, legacy_kinds: bool) -> list[str]:
+    """The kinds that the webhooks of an operator review."""
+    found = webhooks(
+        OperatorIdentity(Client(Server()), "us"),
+        Cache(),
+        CollectorRegistry(),
+        ("127.0.0.1", 0),
+        "dyn",
+        Settings(webhooks=WebhookSettings(), legacy_kinds=legacy_kinds),
+        is_excluded=lambda _: False,
+    )
+    (server,) = (each for each in found.servers if isinstance(each, WebhookServer))
+    return [each.type_.KIND.name for each in server.judges.rules]
+
+
+def text(kind: str, spec: Object) -> bytes:
+    metadata = {"name": "disagg", "namespace": "ml"}
+    body = {"apiVersion": "nvidia.com/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec}
+    return msgspec.json.encode(body)
+
+
+def verdict(rules: Any, new: Object, old: Object | None = None) -> Decision:
+    kind = rules.type_.KIND.name
+    before = None if old is None else msgspec.Raw(text(kind, old))
+    return decide(rules, msgspec.Raw(text(kind, new)), before, Circumstances(RenderSettings()))
+
+
+def test_the_switch_decides_which_kinds_are_reviewed() -> None:
+    today = [each.type_.KIND.name for each in RULES]
+    assert rules_served(legacy_kinds=False) == today
+    assert rules_served(legacy_kinds=True) == [*today, *SPECS]
+
+
+@pytest.mark.parametrize("rules", LEGACY_RULES, ids=lambda each: each.type_.KIND.name)
+def test_each_kind_is_refused_for_what_its_controller_would_report(rules: Any) -> None:
+    good, bad, problem = SPECS[rules.type_.KIND.name]
+    assert verdict(rules, good).allowed
+    assert [str(each) for each in verdict(rules, bad).problems] == [problem]
+
+
+@pytest.mark.parametrize("kind", SPECS)
+def test_a_worker_process_knows_the_rules_too(kind: str) -> None:
+    _, bad, problem = SPECS[kind]
+    found = decide_in_worker(kind, text(kind, bad), None, Circumstances(RenderSettings()))
+    assert [str(each) for each in found.problems] == [problem]
+
+
+def test_what_was_wrong_before_is_a_warning() -> None:
+    _, bad, problem = SPECS["DynamoNimRequest"]
+    found = verdict(REQUEST, {**bad, "buildArgs": ["A=b"]}, bad)
+    assert found.allowed
+    assert found.warnings == (f"{problem} (as before)",)
+
+
+def test_what_has_no_effect_is_a_warning() -> None:
+    good, _, _ = SPECS["DynamoDeployment"]
+    found = verdict(DEPLOYMENT, {**good, "services": {"Worker": {"runMode": {"standalone": True}}}})
+    assert found.allowed
+    assert found.warnings == (
+        "spec.services.Worker.runMode: has no effect: no process has ever read it",
+    )
+    nim, _, _ = SPECS["DynamoNimDeployment"]
+    assert verdict(NIM, nim).warnings == ()

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from adversary.growing_older import RECONCILED as OLDER
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.model import DynamoModel
@@ -213,4 +214,5 @@ _RECONCILED: dict[str, Act] = {
     DynamoGraphDeploymentRequest.KIND.name: _request,
     DynamoModel.KIND.name: _model,
     DynamoGraphDeploymentScalingAdapter.KIND.name: _adapter,
+    **OLDER,
 }

@@ -12,10 +12,12 @@ import msgspec
 import pytest
 
 from adversary.growing_fields import Growing, growing_fields, grown
+from adversary.growing_older import OLDER
 from adversary.growing_work import Act, diagnosing, harvesting, judging, placing, reconciling
 from adversary.growth import Work, is_steep, is_suspect
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.crd import RESOURCES
+from dynamo_legacy.api.crd import RESOURCES as LEGACY
 from kube_runtime.crd.definition import resource_schema
 from kube_runtime.kind import Object
 from kube_runtime.types.core import Pod
@@ -66,6 +68,7 @@ DOCUMENTS: dict[str, Object] = {
         "metadata": {"name": "chat-w", "namespace": "prod"},
         "spec": {"replicas": 1, "dgdRef": {"name": "chat", "serviceName": "w"}},
     },
+    **OLDER,
 }
 EMBEDDED_ONCE = "graph"
 """Fields of Kubernetes' own types grow in this document to the bottom, and in the others at the top."""
@@ -81,7 +84,7 @@ METADATA: Object = {
 
 
 def schema_of(document: Object) -> Object:
-    kind = next(each for each in RESOURCES if each.KIND.name == document["kind"])
+    kind = next(each for each in (*RESOURCES, *LEGACY) if each.KIND.name == document["kind"])
     schema = resource_schema(kind)
     return {**schema, "properties": {**schema["properties"], "metadata": METADATA}}
 

@@ -7,7 +7,8 @@ import msgspec
 from dynamo_graphs.settings import RenderSettings
 from dynamo_operator.admission.decision import Decision, decide
 from dynamo_operator.admission.review import API_VERSION, KIND
-from dynamo_operator.admission.rules import RULES, Circumstances, Rules
+from dynamo_operator.admission.rules import Circumstances, Rules
+from dynamo_operator.admission.rules import rules_of as served
 from kube_runtime.kind import Object
 
 OPERATOR = "system:serviceaccount:dyn:dynamo-platform-dynamo-operator-controller-manager"
@@ -16,7 +17,8 @@ SETTINGS = RenderSettings(epp_cluster_role_name="epp")
 
 def rules_of(document: Object) -> Rules[Any]:
     """The rules of a document's kind."""
-    return next(each for each in RULES if each.type_.KIND.name == document["kind"])
+    found = served(legacy_kinds=True)
+    return next(each for each in found if each.type_.KIND.name == document["kind"])
 
 
 def verdict(

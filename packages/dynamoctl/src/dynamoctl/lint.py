@@ -101,7 +101,7 @@ def findings_of(
     try:
         sound = decode(
             rules.type_,
-            msgspec.json.encode(filled(without(placed, wrong), whole_schema(rules.type_))),
+            msgspec.json.encode(filled(without(placed, wrong), whole_schema(kinds[kind]))),
         )
     except DecodeError:
         return  # a required field is missing, which the schema has said

@@ -1,8 +1,8 @@
-"""What is wrong with objects of the older generation: every problem at once, with its path.
+"""The rules of the older generation: every problem of an object at once, with its path.
 
 The controllers, the webhooks and `dynamoctl lint` use the same rules. Those of a component are today's, on
 the component that it becomes. What a graph's configuration says is not known here: an override of a
-DynamoDeployment is looked at alone.
+DynamoDeployment is checked alone.
 """
 
 from collections import Counter

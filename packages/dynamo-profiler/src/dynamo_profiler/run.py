@@ -16,6 +16,7 @@ from dynamo_profiler.choice import Choice, Role
 from dynamo_profiler.configuration import Configuration, Mode
 from dynamo_profiler.curves import decode_curve, prefill_curve
 from dynamo_profiler.engine import Engine
+from dynamo_profiler.pareto import Candidate, candidates
 from dynamo_profiler.planner import (
     data_config_map,
     default_planner_image,
@@ -48,10 +49,11 @@ class Inputs:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """The documents of each file, and the choice that is in them."""
+    """The documents of each file, the choice that is in them, and what else was considered."""
 
     choice: Choice
     files: dict[str, list[Object]]
+    considered: tuple[Candidate, ...]
 
 
 def profile(known: Configuration, inputs: Inputs) -> Generator[Progress, None, Results]:
@@ -90,7 +92,8 @@ def profile(known: Configuration, inputs: Inputs) -> Generator[Progress, None, R
         _add_planner(graph, wanted, best)
         plain = [data, graph]
     yield Progress(Phase.GENERATING_DGD, f"graph {graph['metadata']['name']}")
-    return Results(best, {RESULTS_FILE: plain, MOCKED_RESULTS_FILE: [data, mocked]})
+    files = {RESULTS_FILE: plain, MOCKED_RESULTS_FILE: [data, mocked]}
+    return Results(best, files, candidates(found, prefill, wanted))
 
 
 def _best(

@@ -1,8 +1,11 @@
 """The commands that help to write objects and command lines, as they are typed."""
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
+
+from dynamoctl.profile_options import Wanted
 
 
 def explain(
@@ -61,3 +64,55 @@ def completion(
     from dynamoctl.completion import SCRIPTS
 
     print(SCRIPTS[shell], end="")
+
+
+def profile(
+    *,
+    wanted: Wanted,
+    output: Annotated[
+        Literal["table", "csv", "json", "yaml"], Parameter(name=["--output", "-o"])
+    ] = "table",
+    plot: Annotated[Path | None, Parameter(metavar="FILE", show_default=False)] = None,
+    report: Annotated[Path | None, Parameter(metavar="FILE", show_default=False)] = None,
+) -> None:
+    """Find the cheapest graph that meets latency targets, without a GPU or a cluster.
+
+    It predicts and measures nothing; each result names its engine and its error.
+    Exits with 1 if no graph meets the targets, and reports what would be possible.
+    Example: dynamoctl profile --model Qwen/Qwen3-32B --gpu h200_sxm --ttft 300 --itl 20
+
+    Parameters
+    ----------
+    output
+        Output format: `yaml` is the graph, the others are the candidates.
+    plot
+        SVG file to write: the speed of a GPU against that of an answer.
+    report
+        HTML file to write: the plot and all candidates, in one file.
+    """
+    from dynamoctl.profiling import Files, print_profile
+
+    print_profile(wanted, output, Files(plot, report))
+
+
+def new(
+    name: Annotated[str, Parameter(metavar="NAME", show_default=False)],
+    /,
+    *,
+    wanted: Wanted,
+    replicas: Annotated[int, Parameter(metavar="NUMBER", show_default=False)] = 0,
+) -> None:
+    """Print the manifest of a graph for a model, with sizes derived from its shape.
+
+    Example: dynamoctl new chat --model Qwen/Qwen3-32B --gpu h200_sxm > chat.yaml
+
+    Parameters
+    ----------
+    name
+        Name of the graph.
+    replicas
+        Replicas of each kind of worker (default: those that the load takes).
+    """
+    from dynamoctl.profiling import print_new
+
+    print_new(wanted, name, replicas)

@@ -59,6 +59,8 @@ def app(program: str = "dynamoctl") -> App:
     tool.command(
         f"{package}.dev:app", name="dev", help=("Run local control planes to try things on.")
     )
+    tool.command(author_commands.profile)
+    tool.command(author_commands.new)
     tool.command(author_commands.explain)
     tool.command(author_commands.schema)
     tool.command(author_commands.completion)

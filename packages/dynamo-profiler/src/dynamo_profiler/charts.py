@@ -1,0 +1,98 @@
+"""Candidates as an SVG picture and as one HTML page, which needs no other file and runs no script."""
+
+import math
+from collections.abc import Sequence
+from html import escape
+
+from dynamo_profiler.configuration import Mode
+from dynamo_profiler.pareto import Candidate, front
+
+COLUMNS = (
+    *("mode", "workers", "gpus", "answers", "ttft_ms", "itl_ms"),
+    *("tokens_per_s_per_gpu", "tokens_per_s_per_user", "meets_targets"),
+)
+_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 720, 420, 70, 50, 20
+_COLOURS = {Mode.AGGREGATED: "#1f77b4", Mode.DISAGGREGATED: "#d95f02"}
+_TICKS = 5
+_FONT = 'font-family="sans-serif" font-size="12"'
+_STYLE = """\
+body{font-family:sans-serif;max-width:72rem;margin:2rem auto}
+td,th{padding:.2rem .6rem;text-align:left}
+"""
+
+
+def row(each: Candidate) -> tuple[str | int | float | bool, ...]:
+    """The values of `COLUMNS`."""
+    times = (round(1000 * each.ttft, 1), round(1000 * each.itl, 2))
+    speeds = (round(each.per_gpu, 1), round(each.per_user, 1))
+    return (each.mode.value, each.workers, each.gpus, each.answers, *times, *speeds, each.meets)
+
+
+def svg(title: str, made: Sequence[Candidate]) -> str:
+    """The speed of a GPU against that of an answer: all candidates, and a line along the front."""
+    right = _nice(max((each.per_user for each in made), default=1))
+    top = _nice(max((each.per_gpu for each in made), default=1))
+
+    def at(each: Candidate) -> tuple[float, float]:
+        across = _LEFT + (_WIDTH - _LEFT - _TOP) * each.per_user / right
+        return across, _HEIGHT - _BOTTOM - (_HEIGHT - _BOTTOM - 2 * _TOP) * each.per_gpu / top
+
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" {_FONT}>',
+        f'<title>{escape(title)}</title><rect width="100%" height="100%" fill="white"/>',
+        f'<text x="{_LEFT}" y="16" font-weight="bold">{escape(title)}</text>',
+        f'<text x="{_WIDTH / 2}" y="{_HEIGHT - 8}">tokens per second and user</text>',
+        f'<text transform="translate(16 {_HEIGHT / 2 + 70}) rotate(-90)">tokens per second and GPU</text>',
+        *_axes(right, top),
+    ]
+    for each in made:
+        across, down = at(each)
+        fill = _COLOURS[each.mode] if each.meets else "none"
+        parts.append(
+            f'<circle cx="{across:.1f}" cy="{down:.1f}" r="4" fill="{fill}" stroke="{_COLOURS[each.mode]}">'
+            f"<title>{escape(f'{each.mode.value}: {each.workers}, {each.answers} at once')}</title></circle>"
+        )
+    line = " ".join("{:.1f},{:.1f}".format(*at(each)) for each in front(made))
+    parts.append(f'<polyline points="{line}" fill="none" stroke="#444" stroke-dasharray="4 3"/>')
+    for place, mode in enumerate(Mode):
+        parts.append(
+            f'<text x="{_WIDTH - 240}" y="{36 + 16 * place}" fill="{_COLOURS[mode]}">● {mode.value} '
+            "(filled: meets targets)</text>"
+        )
+    return "\n".join([*parts, "</svg>\n"])
+
+
+def html(title: str, notes: Sequence[str], made: Sequence[Candidate]) -> str:
+    """The picture, what is behind it, and a table of all candidates."""
+    best = set(front(made))
+    head = "".join(f"<th>{escape(each.replace('_', ' '))}</th>" for each in ("front", *COLUMNS))
+    rows = "".join(
+        f"<tr><td>{'●' if each in best else ''}</td>"
+        + "".join(f"<td>{escape(str(value))}</td>" for value in row(each))
+        + "</tr>\n"
+        for each in made
+    )
+    said = "".join(f"<p>{escape(each)}</p>\n" for each in notes)
+    return (
+        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        f"<style>{_STYLE}</style></head><body>\n<h1>{escape(title)}</h1>\n{said}{svg(title, made)}"
+        f"<table><tr>{head}</tr>\n{rows}</table></body></html>\n"
+    )
+
+
+def _axes(right: float, top: float) -> list[str]:
+    base, wide, high = _HEIGHT - _BOTTOM, _WIDTH - _LEFT - _TOP, _HEIGHT - _BOTTOM - 2 * _TOP
+    found = [f'<path d="M{_LEFT} {2 * _TOP}V{base}H{_WIDTH - _TOP}" fill="none" stroke="#444"/>']
+    for step in range(1, _TICKS + 1):
+        across, up = _LEFT + wide * step / _TICKS, base - high * step / _TICKS
+        found.append(
+            f'<text x="{across - 10:.0f}" y="{base + 16}">{right * step / _TICKS:g}</text>'
+        )
+        found.append(f'<text x="{_LEFT - 44}" y="{up + 4:.0f}">{top * step / _TICKS:g}</text>')
+    return found
+
+
+def _nice(most: float) -> float:
+    """The next round number."""
+    power: float = 10.0 ** math.floor(math.log10(most))
+    return next(each * power for each in (1, 2, 2.5, 5, 10) if most <= each * power)

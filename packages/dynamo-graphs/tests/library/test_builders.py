@@ -120,7 +120,7 @@ BUILT: Mapping[str, Callable[[], ApiObject]] = {
         latency=Latency(first_token_ms=500, next_token_ms=50, input_tokens=2048, output_tokens=256),
         config={
             "hardware": {"gpuType": "h200_sxm", "maxNumGpusPerEngine": 4},
-            "analytic": {"requestsPerSecond": 8},
+            "analytic": {"requestsPerSecond": 8, "mode": "disaggregated"},
         },
         auto_apply=True,
         use_mocker=True,

@@ -1,11 +1,14 @@
-"""The analytic profiler: finds a graph for a model and its latency targets by formulas, without a GPU.
+"""The profiler: finds a graph for a model and its latency targets without a GPU.
 
 It keeps the contract of a DynamoGraphDeploymentRequest's profiler, so it can take that one's place
-in tests and demos and for a first guess. It measures nothing. The package is pure:
-`cli/profiler.py` reads and writes.
+in tests and demos and for a first estimate. Its times come from formulas or from measured kernels,
+each with a known error; the graph itself is not measured. `command` reads and writes.
 
-    configuration  what the request says           gpus, shape   what the hardware and the model are
-    timing         how long one engine takes       choice        the cheapest engines that meet the
-    targets base, workers  the graph                       curves, planner, mocker   what goes with
-    it run            all of it, step by step
+    configuration       what the request asks for
+    shape, model_config, catalog, gpus        what the model and the hardware are
+    engine, layouts, sources, timing, kernels how long one engine takes, and where that comes from
+    choice, pareto      the cheapest engines that meet the targets, and what else was considered
+    base, workers, curves, planner            the graph and what belongs to it
+    charts              pictures of what was considered
+    run                 all of it, step by step
 """

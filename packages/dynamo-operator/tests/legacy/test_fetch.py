@@ -410,3 +410,90 @@ def test_a_hostile_configuration_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "bento.yaml").write_text(text)
     with pytest.raises(BadArchive, match=r"bento\.yaml"):
         graph_message(tmp_path)
+
+
+def bent(target: str) -> tuple[tarfile.TarInfo, ...]:
+    """A link `a` that leads out since `b/c`, which its target names, has become a link itself."""
+    return (folder("b"), link("a", f"b/c/../../{target}"), link("b/c", ".."))
+
+
+def a_file(name: str) -> tarfile.TarInfo:
+    """An empty file that everyone may read."""
+    member = tarfile.TarInfo(name)
+    member.mode = 0o644
+    return member
+
+
+@pytest.mark.parametrize("member", [a_file("a"), folder("a"), link("h", "a", tarfile.LNKTYPE)])
+def test_no_file_or_folder_is_written_through_a_link_of_its_own_name(
+    tmp_path: Path, member: tarfile.TarInfo
+) -> None:
+    """`in/a` leads to `out` beside the folder that contains `in`."""
+    outside = tmp_path / "out"
+    outside.mkdir(mode=0o700)
+    for target, said in (("out", "through a link|to a"), ("out/new", "through a link|to a")):
+        inside = tmp_path / "folder" / target.replace("/", "-")
+        with pytest.raises(BadArchive, match=said):
+            unpack(io.BytesIO(tar(FILES, *bent(target), member)), inside)
+    assert [] == list(outside.iterdir())
+    assert 0o700 == stat.S_IMODE(outside.stat().st_mode)
+
+
+def test_a_folder_does_not_become_a_link(tmp_path: Path) -> None:
+    members = (folder("b"), folder("a"), link("a", "b"), a_file("a/x"))
+    with pytest.raises(BadArchive, match="cannot be"):
+        unpack(io.BytesIO(tar(FILES, *members)), tmp_path / "in")
+
+
+@pytest.mark.parametrize("field", ["path", "linkpath"])
+def test_a_name_with_a_null_byte_is_refused(tmp_path: Path, field: str) -> None:
+    member = link("a", "src/a.py")
+    member.pax_headers = {field: "x\0y"}
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        archive.addfile(member)
+    with pytest.raises(BadArchive):
+        unpack(io.BytesIO(buffer.getvalue()), tmp_path / "in")
+    assert [] == list((tmp_path / "in").iterdir())
+
+
+@pytest.mark.parametrize(
+    "body", [b"PK\x03\x04" + b"\0" * 600, b"\x28\xb5\x2f\xfd" + b"\0" * 600], ids=["zip", "zstd"]
+)
+def test_other_archives_are_refused(tmp_path: Path, body: bytes) -> None:
+    with pytest.raises(BadArchive, match="cannot be read"):
+        unpack(io.BytesIO(body), tmp_path / "in")
+
+
+def test_the_size_of_a_sparse_file_is_that_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a file of 1 MiB, the archive has no byte."""
+    member = tarfile.TarInfo("holes")
+    member.pax_headers = {
+        "GNU.sparse.major": "0",
+        "GNU.sparse.minor": "1",
+        "GNU.sparse.map": f"{1024**2},0",
+        "GNU.sparse.size": str(1024**2),
+    }
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        archive.addfile(member)
+    unpack(io.BytesIO(buffer.getvalue()), tmp_path / "in")
+    assert 1024**2 == (tmp_path / "in" / "holes").stat().st_size
+    monkeypatch.setattr(unpacking, "MOST_BYTES", 1000)
+    with pytest.raises(BadArchive, match="too large"):
+        unpack(io.BytesIO(buffer.getvalue()), tmp_path / "again")
+
+
+def test_a_dockerfile_of_a_volume_is_no_link_out_of_it(
+    pod: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The container has logins in its files, which must not get into the context of the build."""
+    (pod / "login").write_text("secret")
+    graph = pod / "mounted" / "graph"
+    graph.mkdir(parents=True)
+    (graph / "Dockerfile").symlink_to(pod / "login")
+    source = Source(pvc=PvcSource(claim_name="c", path="graph"))
+    assert 42 == failed(pod, source, monkeypatch)[0]
+    assert not (pod / "workspace" / "buildcontext" / "env").exists()

@@ -157,7 +157,7 @@ def _require_dockerfile(folder: Path, wanted: str) -> None:
     if path.is_absolute() or ".." in path.parts:
         raise BadArchive(f"dockerfile {wanted}: not inside of the archive")
     file, usual = folder / path, folder / "Dockerfile"
-    if not wanted and not file.is_file() and usual.is_file():
+    if not wanted and not file.is_file() and _is_inside(usual, folder):
         file.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(usual, file)
     if not file.is_file() or not _is_inside(file, folder):

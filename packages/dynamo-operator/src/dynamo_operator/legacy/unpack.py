@@ -91,8 +91,10 @@ def _check(member: tarfile.TarInfo, root: Path) -> None:
     if place.is_absolute() or ".." in place.parts or len(member.name) > _MOST_OF_NAME:
         raise _refused(member, "its name")
     above = (root / place).parent if place.parts else root  # "." is the folder itself
-    if not _is_inside(above, root):
-        raise _refused(member, "through a link")
+    if not (_is_inside(above, root) and _is_inside(root / place, root)):
+        raise _refused(
+            member, "through a link"
+        )  # `tarfile` opens a file of that name, if it is one
     if member.issym() or member.islnk():
         target = PurePosixPath(member.linkname)
         start = root if member.islnk() else above

@@ -1,7 +1,7 @@
 """The load of graphs, from the metrics of simulated frontends behind the API server's proxy of pods."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 
 import pytest
@@ -139,7 +139,7 @@ async def test_without_requests_there_are_no_latencies() -> None:
 )
 @on_simulated_clock
 async def test_a_frontend_without_metrics_is_named_with_the_reason(
-    answer: object, text: str
+    answer: Callable[[], AsyncIterator[bytes]] | str | None, text: str
 ) -> None:
     cluster = Cluster()
     cluster.graph("chat")

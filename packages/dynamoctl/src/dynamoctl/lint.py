@@ -27,6 +27,7 @@ from dynamo_operator.admission.rules import RULES, Circumstances
 from dynamoctl.installed import rendering_settings
 from dynamoctl.manifests import KINDS, Manifest, manifests
 from dynamoctl.neighbours import neighbours
+from dynamoctl.screen import Styled, show, table
 from kube_runtime.commandline.errors import ExitCode
 from kube_runtime.decode import decode
 from kube_runtime.errors import DecodeError
@@ -37,6 +38,7 @@ Level = Literal["error", "warning"]
 
 _DEFAULT_NAMESPACE = "default"
 _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
+_STYLES: Mapping[Level, str] = {"error": "red", "warning": "yellow"}
 _BY_KIND = {each.type_.KIND.name: each for each in (*RULES, *LEGACY_RULES)}
 _LEGACY_KINDS = {each.KIND.name: each for each in LEGACY}
 
@@ -172,15 +174,13 @@ def _in_namespace(document: Object, namespace: str) -> Object:
     return {**document, "metadata": {**metadata, "namespace": chosen}}
 
 
-def _table(findings: Sequence[Finding], out: TextIO) -> None:
-    if not findings:
-        return
-    rows = [("PLACE", "LEVEL", "OBJECT", "PROBLEM")]
-    rows += [(each.place, each.level, each.object, each.message) for each in findings]
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    for *cells, last in rows:
-        padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
-        out.write("  ".join((*padded, last)) + "\n")
+def _table(findings: Sequence[Finding], _: TextIO) -> None:
+    if findings:
+        rows = (
+            (each.place, Styled(each.level, _STYLES[each.level]), each.object, each.message)
+            for each in findings
+        )
+        show(table(("PLACE", "LEVEL", "OBJECT", "PROBLEM"), rows))
 
 
 def _json(findings: Sequence[Finding], out: TextIO) -> None:

@@ -14,7 +14,7 @@ from faults.stage import Stage, at_rest, namespace
 from kube_runtime.kind import Object
 
 FINALIZER = "example.com/hold"
-EMPTY: Object = {"Pods": {}, "Templates": {}}
+EMPTY: Object = {"Pods": {}, "Former specs": [], "Templates": {}}
 
 pytestmark = pytest.mark.cluster
 

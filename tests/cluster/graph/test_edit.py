@@ -133,7 +133,8 @@ def test_a_restart(world: World, admin: Person) -> None:
         (("scale", "chat/Decode"), 2, "--replicas"),
         (("scale", "../Decode", "--replicas=1"), 2, "invalid name"),
         (("rollout", "restart", "dm/chat"), 2, "unsupported kind"),
-        (("rollout", "undo", "chat"), 2, "undo"),
+        (("rollout", "undo", "chat"), 1, "graph"),
+        (("rollout", "abort", "chat"), 2, "abort"),
     ],
 )
 def test_wrong_input_changes_nothing(

@@ -1,6 +1,7 @@
 """The log of one scene: what an engineer on call reads about a graph, from its start to its end."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -16,16 +17,20 @@ from kube_runtime.types.core import Service
 
 pytestmark = pytest.mark.cluster
 
+REVISION = re.compile("(?<=ControllerRevision chat-)[0-9a-f]{10}")
+"""The part of the name that is made of the graph's uid and spec."""
 ABSENT = "it does not exist"
 UNWANTED = "its owner needs it no longer"
 SPEC = "the spec of its owner changed"
 GRAPH_LINES = f"""\
+info DynamoGraphDeployment chat: Created ControllerRevision chat-HASH ({ABSENT})
 info DynamoGraphDeployment chat: Created ServiceAccount chat-k8s-service-discovery ({ABSENT})
 info DynamoGraphDeployment chat: Created Role chat-k8s-service-discovery-role ({ABSENT})
 info DynamoGraphDeployment chat: Created RoleBinding chat-k8s-service-discovery-binding ({ABSENT})
 info DynamoGraphDeployment chat: Created DynamoComponentDeployment chat-decode ({ABSENT})
 info DynamoGraphDeployment chat: Created DynamoComponentDeployment chat-frontend ({ABSENT})
 info DynamoGraphDeployment chat: Scaled DynamoComponentDeployment chat-decode ({SPEC}: 2 replicas)
+info DynamoGraphDeployment chat: Created ControllerRevision chat-HASH ({ABSENT})
 info DynamoGraphDeployment chat: Deleted DynamoComponentDeployment chat-frontend ({UNWANTED})
 info DynamoGraphDeployment chat: deleted
 """
@@ -50,7 +55,8 @@ def told(line: Object) -> str:
     """A line of the log for people, without what differs from run to run."""
     name = line["key"].partition("/")[2]
     cause = f" ({line['cause']})" if "cause" in line else ""
-    return f"{line['level']} {line['controller']} {name}: {line['message']}{cause}"
+    message = REVISION.sub("HASH", line["message"])
+    return f"{line['level']} {line['controller']} {name}: {message}{cause}"
 
 
 def is_failed(graph: Object) -> bool:

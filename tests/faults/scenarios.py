@@ -27,6 +27,21 @@ def is_quite_ready(world: World) -> bool:
     return body is not None and is_ready(body)
 
 
+def is_made_anew(world: World) -> bool:
+    """Whether the frontend, of which something was deleted, is whole again and the graph ready."""
+    component, deployment = (
+        world.get(COMPONENT, "chat-frontend"),
+        world.get(DEPLOYMENT, "chat-frontend"),
+    )
+    if component is None or deployment is None or "deletionTimestamp" in component["metadata"]:
+        return False
+    owners = [each["uid"] for each in deployment["metadata"].get("ownerReferences", ())]
+    is_available = (
+        deployment.get("status", {}).get("availableReplicas") == deployment["spec"]["replicas"]
+    )
+    return [component["metadata"]["uid"]] == owners and is_available and is_quite_ready(world)
+
+
 def is_gone(world: World) -> bool:
     """Whether nothing is left of the graph."""
     kinds = (GRAPH, COMPONENT, DEPLOYMENT, SERVICE)
@@ -177,11 +192,13 @@ SCENARIOS = (
         "delete a workload by hand",
         a_graph(),
         lambda world: world.delete(DEPLOYMENT, "chat-frontend"),
+        is_made_anew,
     ),
     Scenario(
         "delete a component by hand",
         a_graph(),
         lambda world: world.delete(COMPONENT, "chat-frontend"),
+        is_made_anew,
     ),
     Scenario("delete", a_graph(), delete, is_gone),
 )

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from dynamoctl.main import app
+from kube_runtime.commandline.application import execute
+
 PROGRAM = """
 import json, os, sys
 from dynamoctl.main import app
@@ -58,3 +61,19 @@ def test_reading_an_object_imports_nothing_of_the_operator(command: str, tmp_pat
     assert "dynamo_graphs.api.graph" in found
     others = (*NEVER, "dynamo_operator.cli", "dynamo_graphs.render", "dynamo_graphs.validation")
     assert [] == [each for each in others if each in found]
+
+
+@pytest.mark.parametrize("command", ["render", "apply", "rollout history", "dev up"])
+def test_the_text_of_help_fills_the_lines_of_a_narrow_terminal(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    execute(app(), (*command.split(), "--help"))
+    text = capsys.readouterr().out.partition("╭")[0]
+    for paragraph in text.replace("\nExample:", "\n\nExample:").split("\n\n"):
+        *full, _ = paragraph.strip().splitlines() or [""]
+        following = paragraph.strip().splitlines()[1:]
+        assert all(
+            len(f"{line.rstrip()} {after.split()[0]}") > 80
+            for line, after in zip(full, following, strict=True)
+        ), paragraph

@@ -15,7 +15,7 @@ def profiler(
 ) -> None:
     """Estimate a graph for a model and its latency targets, without a GPU.
 
-    It uses formulas and measures nothing. It replaces Dynamo's profiler in the Job
+    It predicts and measures nothing. It replaces Dynamo's profiler in the Job
     of a DynamoGraphDeploymentRequest and writes the same files into `output_dir`.
     Exits with 1 if no graph meets the targets.
 

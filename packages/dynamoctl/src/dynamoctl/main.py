@@ -68,7 +68,7 @@ def app(program: str = "dynamoctl") -> App:
     tool.command(acting_commands.uninstall)
     tool.command(images)
     tool.command(check)
-    tool.command(profiler)
+    tool.command(profiler, show=False)  # `profile` is for people; this is what a Job runs
     return tool
 
 

@@ -1,5 +1,7 @@
 """What programs have in common: one line per usage error, exit code 2, no negative flags."""
 
+import inspect
+import re
 import sys
 from collections.abc import Callable, Sequence
 
@@ -7,12 +9,28 @@ from cyclopts import App, CycloptsError, Parameter
 
 from kube_runtime.commandline.errors import ExitCode, exit_on_error, one_line
 
+_BREAK = re.compile(r"(?<=\S)\n(?=[^\s*-])(?!Examples?:)")
+"""The end of a line within a paragraph: the next one is neither indented nor an item of a list."""
+
+
+class _Application(App):
+    """Help texts fill the width of the terminal, not the lines of the source."""
+
+    @property
+    def help(self) -> str:
+        text, heading, parameters = inspect.cleandoc(super().help).partition("\nParameters\n---")
+        return _BREAK.sub(" ", text) + heading + parameters
+
+    @help.setter  # noqa: A003 (the name is cyclopts')
+    def help(self, value: str | None) -> None:
+        self._help = value
+
 
 def application(
     name: str, text: str | None = None, *, version: Callable[[], str] | None = None
 ) -> App:
     """An app without commands yet, but for `version`, which prints what `version` returns."""
-    app = App(
+    app = _Application(
         name=name,
         help=text,
         help_format="plaintext",

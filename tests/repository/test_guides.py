@@ -1,0 +1,88 @@
+"""What the guides show exists: fields, commands and their options, code that runs."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from dynamoctl.main import app
+from kube_runtime.commandline.application import execute
+from kube_runtime.kind import Object
+
+ROOT = Path(__file__).parents[2]
+GUIDES = sorted((ROOT / "docs/guides").glob("*.md"))
+FENCE = re.compile(r"^ *```(\w+)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+GRAPH_HEAD = {"apiVersion": "nvidia.com/v1alpha1", "kind": "DynamoGraphDeployment"}
+CONTAINER = {
+    "image": "nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.9.0",
+    "command": ["python3", "-m", "dynamo.vllm"],
+    "args": ["--model=Qwen/Qwen3-0.6B", "--tensor-parallel-size=16"],
+}
+
+
+def fenced(language: str) -> Iterator[tuple[str, str]]:
+    """Each block of that language, with the page it is on."""
+    for page in GUIDES:
+        for found, text in FENCE.findall(page.read_text(encoding="utf-8")):
+            if found == language:
+                yield page.stem, text
+
+
+def a_graph(part: Object) -> Object | None:
+    """The graph around a part of one; None if it is a part of something else."""
+    if "services" in part:
+        part = {"spec": part}
+    if "envs" in part:
+        part = {"spec": {"services": {"Worker": part}}}
+    if not part.keys() <= {"metadata", "spec"}:
+        return None
+    services = part.get("spec", {}).get("services", {"Worker": {}})
+    for service in services.values():
+        service.setdefault("componentType", "worker")
+        service.setdefault("extraPodSpec", {"mainContainer": CONTAINER})
+    metadata = {"name": "chat", **part.get("metadata", {})}
+    return {
+        **GRAPH_HEAD,
+        "metadata": metadata,
+        "spec": {**part.get("spec", {}), "services": services},
+    }
+
+
+@pytest.mark.parametrize(("page", "text"), list(fenced("yaml")))
+def test_a_part_of_a_graph_is_valid_in_a_graph(
+    page: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    graph = a_graph(yaml.safe_load(text))
+    if graph is None:
+        assert page == "gateway", "the guide that shows a route"
+        return
+    file = tmp_path / "graph.yaml"
+    file.write_text(yaml.safe_dump(graph))
+    execute(app(), ["lint", str(file)])  # which exits if there is a problem
+    assert "warning" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("page", "text"), list(fenced("sh")))
+def test_the_command_line_is_understood(page: str, text: str) -> None:
+    for line in text.splitlines():
+        words = shlex.split(line, comments=True)
+        if words[0] != "dynamoctl":
+            continue
+        given = words[1 : words.index(">")] if ">" in words else words[1:]
+        _, bound, unknown, _ = app().parse_known_args(given)
+        assert ([], True) == (unknown, bool(bound)), (page, line)
+
+
+@pytest.mark.parametrize(("page", "text"), list(fenced("python")))
+def test_the_code_runs(page: str, text: str) -> None:
+    exec(compile(text, page, "exec"), {})  # noqa: S102
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.stem)
+def test_a_command_in_a_sentence_exists(page: Path) -> None:
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    names = set(re.findall(r"`dynamoctl ([a-z-]+)", text))
+    assert names <= set(app()), page

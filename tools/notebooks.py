@@ -6,7 +6,18 @@ from pathlib import Path
 
 DOCS = Path(__file__).parents[1] / "docs"
 FOLDER = DOCS / "notebooks"
-FLEET = ("A fleet", "Policies, tested without a cluster")
+TITLES = {
+    "fleet-and-policies.ipynb": (
+        "A fleet of graphs",
+        ("A fleet", "Policies, tested without a cluster"),
+    ),
+    "latency-targets.ipynb": (
+        "From latency targets to a graph",
+        ("From latency targets to a graph", "Sizes of prefill and decode"),
+    ),
+    "canary.ipynb": ("A canary", ("A canary of two graphs",)),
+}
+"""The notebooks with a title of their own and these sections of the page."""
 SECTION = re.compile(r"^##+ ", re.MULTILINE)
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?://)([^)]+)\)")
@@ -17,16 +28,20 @@ Cell = dict[str, object]
 
 def notebooks() -> dict[str, str]:
     """The text of each notebook, by the name of its file."""
-    head, *sections = SECTION.split((DOCS / "python.md").read_text(encoding="utf-8"))
-    fleet = [each for each in sections if each.startswith(FLEET)]
-    first = [each for each in sections if not each.startswith(FLEET)]
-    if len(fleet) != len(FLEET):
-        raise ValueError(f"expected these sections in docs/python.md: {FLEET}")
+    head, *parts = SECTION.split((DOCS / "python.md").read_text(encoding="utf-8"))
+    sections = {each.partition("\n")[0]: each for each in parts}
+    found = {
+        name: _notebook(
+            [
+                f"# {title}\n\n```python\n{IMPORT}```\n",
+                *(f"## {sections.pop(each)}" for each in titles),
+            ]
+        )
+        for name, (title, titles) in TITLES.items()
+    }
     return {
-        "first-graph.ipynb": _notebook([head, *(f"## {each}" for each in first)]),
-        "fleet-and-policies.ipynb": _notebook(
-            [f"# A fleet of graphs\n\n```python\n{IMPORT}```\n", *(f"## {each}" for each in fleet)]
-        ),
+        "first-graph.ipynb": _notebook([head, *(f"## {each}" for each in sections.values())]),
+        **found,
     }
 
 

@@ -11,14 +11,17 @@ import dynamoctl.client
 from dynamo_graphs.library.exports import __all__ as exported
 from dynamo_graphs.library.fields import ComponentFields, GraphFields, ServiceOptions
 from dynamo_graphs.library.others import RequestFields
+from dynamo_profiler.pareto import Candidate
+from dynamo_profiler.study import Study, study
 
 PAGE = Path(__file__).parents[1] / "docs" / "python-api.md"
 HEAD = """\
 # Python API
 
-<!-- Written by `make docs` from the docstrings of `dynamo_graphs` and `dynamoctl.client`. Do not edit. -->
+<!-- Written by `make docs` from the docstrings of the modules that it names. Do not edit. -->
 
-What to import from `dynamo_graphs` and from `dynamoctl.client`. A tutorial: [Graphs in Python](python.md).
+What to import from `dynamo_graphs`, `dynamoctl.client` and `dynamo_profiler.study`. A tutorial:
+[Graphs in Python](python.md).
 """
 FIELDS = {
     GraphFields: "fields of the [spec of a graph](reference/dynamographdeployment.md)",
@@ -37,6 +40,8 @@ def page() -> str:
     parts += [
         _described(getattr(dynamoctl.client, name), name) for name in dynamoctl.client.__all__
     ]
+    parts.append("## dynamo_profiler.study\n")
+    parts += [_described(each, each.__name__) for each in (study, Study, Candidate)]
     return "\n".join(parts).rstrip() + "\n"
 
 

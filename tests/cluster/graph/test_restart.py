@@ -92,24 +92,40 @@ def versions(world: World) -> dict[str, str]:
     }
 
 
+def end(world: World, name: str) -> str:
+    """The snapshot as text, without the name of the graph."""
+    return json.dumps(snapshot(world, name), indent=1, sort_keys=True).replace(name, "RUN")
+
+
+def ends_as(world: World, name: str, expected: str) -> None:
+    """Return when the graph has this end: counts that no condition depends on may follow a moment later."""
+
+    def difference() -> str:
+        found = end(world, name).splitlines()
+        return "\n".join(unified_diff(expected.splitlines(), found, n=8, lineterm=""))
+
+    world.until(lambda: not difference(), what=difference)
+
+
 def test_killed_at_random_moments_it_always_ends_the_same(
-    world: World, lone_operator: OperatorProcess
+    world: World, lone_operator: OperatorProcess, kinds: ControlPlane
 ) -> None:
     dice = random.Random(20)  # noqa: S311 - a different moment in each run, the same in each session
-    ends = []
+    calm = ""
     with lone_operator:
         lone_operator.ready()
-        for run in range(20):
+        for run in range(12):
             name = f"run-{run}"
             world.create(GRAPH, without_gpus(name))
-            time.sleep(dice.uniform(0.0, 0.6))
-            lone_operator.kill()
-            lone_operator.start()
+            if calm:
+                time.sleep(dice.uniform(0.0, 0.6))
+                lone_operator.kill()
+                lone_operator.start()
             world.eventually(GRAPH, name, is_ready)
-            found = json.dumps(snapshot(world, name), indent=1, sort_keys=True)
-            ends.append(found.replace(name, "RUN").splitlines())
-    different = ("\n".join(unified_diff(ends[0], end, n=8, lineterm="")) for end in ends)
-    assert "" == "\n\n".join(filter(None, different))
+            if not calm:
+                Audit(kinds.audit_log).falls_silent(world.namespace)
+                calm = end(world, name)
+            ends_as(world, name, calm)
 
 
 def test_a_second_start_changes_nothing(

@@ -14,9 +14,10 @@ from dynamo_graphs.api.graph import (
     ProgressStatus,
 )
 from dynamo_graphs.api.service_status import BlockedPod, ServiceReplicaStatus
+from dynamo_graphs.status.diagnosis import Diagnosis
 from dynamo_graphs.status.graph import GraphStatus, graph_status
 from dynamo_graphs.status.progress import goal_hash
-from dynamo_graphs.status.service import ServiceView
+from dynamo_graphs.status.service import ServiceView, diagnosed
 from dynamo_graphs.validation.schema import status_problems
 from kube_runtime.apply.status_patch import with_transition_times
 from kube_runtime.kind import Object
@@ -237,6 +238,14 @@ def test_replicas_of_an_older_spec_do_not_count_as_ready(
 ) -> None:
     found = ServiceReplicaStatus("Deployment", "chat-decode", replicas, updated, ready)
     assert expected == ServiceView("chat-decode", found, 4).ready_of_newest
+
+
+@pytest.mark.parametrize(("of_pods", "ready", "expected"), [(0, 1, 1), (3, 1, 3), (None, 1, None)])
+def test_a_ready_replica_counts_as_scheduled_before_its_pod_is_seen(
+    of_pods: int | None, ready: int, expected: int | None
+) -> None:
+    found = ServiceReplicaStatus("Deployment", "chat-decode", 4, 4, ready)
+    assert expected == diagnosed(found, Diagnosis(scheduled_replicas=of_pods)).scheduled_replicas
 
 
 def test_our_schema_takes_all_that_we_say() -> None:

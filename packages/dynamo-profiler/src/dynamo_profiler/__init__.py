@@ -10,5 +10,5 @@ each with a known error; the graph itself is not measured. `command` reads and w
     choice, pareto      the cheapest engines that meet the targets, and what else was considered
     base, workers, curves, planner            the graph and what belongs to it
     charts              pictures of what was considered
-    run                 all of it, step by step
+    run, study          all of it, step by step; as one call for Python programs
 """

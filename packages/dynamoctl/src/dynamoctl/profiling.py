@@ -7,17 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dynamo_graphs.api.profiling import RESULTS_FILE
+from dynamo_graphs import Latency
 from dynamo_graphs.files.yaml_writer import write_yaml
-from dynamo_profiler.catalog import model_named, variant_of
-from dynamo_profiler.charts import COLUMNS, html, row, svg
-from dynamo_profiler.configuration import Configuration, configuration
-from dynamo_profiler.pareto import Candidate, front
-from dynamo_profiler.run import Inputs, Results, profile
+from dynamo_profiler.charts import COLUMNS, row
+from dynamo_profiler.pareto import Candidate
+from dynamo_profiler.progress import Progress
+from dynamo_profiler.study import Study, study
 from dynamoctl.profile_options import Wanted
 from dynamoctl.screen import show, show_json, table
 from kube_runtime.errors import ConfigError
-from kube_runtime.kind import Fields, Object
+from kube_runtime.kind import Fields
 
 _HEAD = (
     "MODE",
@@ -45,27 +44,22 @@ def print_profile(wanted: Wanted, output: str, files: Files) -> None:
 
     Raises: OperatorError: a value is invalid, or no graph meets the targets.
     """
-    known = known_from(wanted)
-    notes, results = _run(known, wanted)
-    title = f"{known.model} on {known.hardware.gpu.name}"
+    found = _study(wanted)
     if files.plot:
-        _write(files.plot, svg(title, results.considered))
+        _write(files.plot, found.svg())
     if files.report:
-        _write(files.report, html(title, [*notes, results.choice.text()], results.considered))
+        _write(files.report, found.html())
     if output == "yaml":
-        write_yaml(results.files[RESULTS_FILE], sys.stdout)
-        return
-    if output == "csv":
-        csv.writer(sys.stdout, lineterminator="\n").writerows(
-            [COLUMNS, *map(row, results.considered)]
-        )
-        return
-    if output == "json":
-        rows = [dict(zip(COLUMNS, row(each), strict=True)) for each in results.considered]
-        show_json({"choice": results.choice.text(), "notes": notes, "candidates": rows})
-        return
-    shown = front(each for each in results.considered if each.meets) or front(results.considered)
-    show(*notes, "", table(_HEAD, map(_cells, shown)), "", f"Choice: {results.choice.text()}")
+        write_yaml(found.documents, sys.stdout)
+    elif output == "csv":
+        rows = [COLUMNS, *map(row, found.candidates)]
+        csv.writer(sys.stdout, lineterminator="\n").writerows(rows)
+    elif output == "json":
+        choice = found.choice.text()
+        show_json({"choice": choice, "notes": [found.note], "candidates": found.rows()})
+    else:
+        shown = table(_HEAD, map(_cells, found.front))
+        show(found.note, "", shown, "", f"Choice: {found.choice.text()}")
 
 
 def print_new(wanted: Wanted, name: str, replicas: int) -> None:
@@ -73,56 +67,42 @@ def print_new(wanted: Wanted, name: str, replicas: int) -> None:
 
     Raises: OperatorError: a value is invalid, or the model does not fit.
     """
-    _, results = _run(known_from(wanted), wanted, name)
-    graph = results.files[RESULTS_FILE][0]
+    found = _study(wanted, name)
+    graph = found.documents[0]
     for service in graph["spec"]["services"].values():
         if service["componentType"] == "worker" and replicas:
             service["replicas"] = replicas
-    print(f"# {results.choice.text()}")
+    print(f"# {found.choice.text()}")
     write_yaml([graph], sys.stdout)
 
 
-def known_from(wanted: Wanted) -> Configuration:
-    """The profiler's configuration of these flags.
-
-    Raises:
-        Refusal: a value is invalid, or the model is not published in that precision.
-    """
-    model = model_named(wanted.model)
-    name = variant_of(model, wanted.precision).name if model and wanted.precision else wanted.model
-    analytic: Object = {
-        "requestsPerSecond": wanted.requests_per_second,
-        "engine": wanted.engine,
-        "maxGpus": wanted.max_gpus,
-        "maxNodesPerEngine": wanted.max_nodes,
-    }
-    if wanted.mode:
-        analytic["mode"] = wanted.mode
-    if wanted.margin is not None:
-        analytic["margin"] = wanted.margin
-    targets = {"isl": wanted.isl, "osl": wanted.osl, "ttft": wanted.ttft, "itl": wanted.itl}
-    return configuration(
-        {
-            "deployment": {"model": name},
-            "engine": {"backend": wanted.backend},
-            "sla": targets,
-            "hardware": {"gpuType": wanted.gpu, "numGpusPerNode": wanted.gpus_per_node},
-            "analytic": analytic,
-        }
+def _study(wanted: Wanted, name: str = "") -> Study:
+    return study(
+        wanted.model,
+        gpu=wanted.gpu,
+        latency=Latency(
+            first_token_ms=wanted.ttft,
+            next_token_ms=wanted.itl,
+            input_tokens=wanted.isl,
+            output_tokens=wanted.osl,
+        ),
+        seen=_show_step,
+        name=name,
+        model_config=_config(wanted.model_config),
+        precision=wanted.precision,
+        backend=wanted.backend,
+        gpus_per_node=wanted.gpus_per_node,
+        max_gpus=wanted.max_gpus,
+        max_nodes=wanted.max_nodes,
+        requests_per_second=wanted.requests_per_second,
+        mode=wanted.mode,
+        engine=wanted.engine,
+        margin=wanted.margin,
     )
 
 
-def _run(known: Configuration, wanted: Wanted, name: str = "") -> tuple[list[str], Results]:
-    steps = profile(known, Inputs(None, _config(wanted.model_config), name))
-    notes: list[str] = []
-    while True:
-        try:
-            step = next(steps)
-        except StopIteration as end:
-            results: Results = end.value
-            return notes[:1], results
-        notes.append(step.message)
-        print(f"{step.phase.value}: {step.message}", file=sys.stderr, flush=True)
+def _show_step(step: Progress) -> None:
+    print(f"{step.phase.value}: {step.message}", file=sys.stderr, flush=True)
 
 
 def _config(file: Path | None) -> Fields | None:

@@ -72,12 +72,17 @@ def cause(found: str | None, *, is_updating: bool) -> str | None:
 
 def diagnosed(counts: ServiceReplicaStatus, diagnosis: Diagnosis) -> ServiceReplicaStatus:
     """The counts with the state of the pods."""
+    scheduled = diagnosis.scheduled_replicas
+    if (
+        scheduled is not None
+    ):  # a ready pod has a node, even if its workload reports it before the pod does
+        scheduled = max(scheduled, counts.ready_replicas or counts.available_replicas or 0)
     return replace(
         counts,
         reason=diagnosis.reason,
         message=diagnosis.message,
         blocked_pods=diagnosis.blocked_pods,
-        scheduled_replicas=diagnosis.scheduled_replicas,
+        scheduled_replicas=scheduled,
     )
 
 

@@ -1,0 +1,158 @@
+"""The profiler for Python programs: one call, its candidates as rows and as a picture, and the graph."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from html import escape
+from typing import Literal, TypedDict, Unpack
+
+from dynamo_graphs import Graph, Latency
+from dynamo_graphs.api.profiling import RESULTS_FILE
+from dynamo_profiler.catalog import model_named, variant_of
+from dynamo_profiler.charts import COLUMNS, html, row, svg
+from dynamo_profiler.choice import Choice
+from dynamo_profiler.configuration import Configuration, configuration
+from dynamo_profiler.pareto import Candidate, front
+from dynamo_profiler.progress import Progress
+from dynamo_profiler.run import Inputs, Results, profile
+from kube_runtime.kind import Object
+
+
+class Options(TypedDict, total=False):
+    """What else `study` takes. Left out, it is what `dynamoctl profile --help` shows."""
+
+    name: str
+    """Name of the graph."""
+
+    model_config: Mapping[str, object] | None
+    """The model's `config.json`, for a model that is not built in."""
+
+    precision: Literal["bf16", "fp8", "fp4"] | None
+    """Take the published variant of a built-in model with these weights."""
+
+    backend: Literal["vllm", "sglang", "trtllm"]
+    """Inference engine of the workers."""
+
+    gpus_per_node: int
+    """GPUs of one node."""
+
+    max_gpus: int
+    """Most GPUs of the graph; 0 means unlimited."""
+
+    max_nodes: int
+    """Most nodes that one engine is cut over."""
+
+    requests_per_second: float
+    """Load that determines the replicas."""
+
+    mode: Literal["aggregated", "disaggregated"] | None
+    """Whether prefill has workers of its own; None takes the cheaper."""
+
+    engine: Literal["auto", "formulas", "kernels"]
+    """What predicts."""
+
+    margin: float | None
+    """Error of predictions to leave room for, as a share; None means the engine's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """What was found: in Jupyter a picture with the candidates, `rows()` for a data frame."""
+
+    title: str
+    note: str
+    choice: Choice
+    candidates: tuple[Candidate, ...]
+    documents: tuple[Object, ...]
+    """The graph and what belongs to it, as they are applied."""
+
+    @property
+    def graph(self) -> Graph:
+        """The graph of the choice."""
+        return Graph.from_dict(self.documents[-1])
+
+    @property
+    def front(self) -> tuple[Candidate, ...]:
+        """The candidates that meet the targets and that no other one beats; of all if none meets them."""
+        return front(each for each in self.candidates if each.meets) or front(self.candidates)
+
+    def rows(self) -> list[dict[str, str | int | float | bool]]:
+        """All candidates, for `pandas.DataFrame`. Units are in the names of the columns."""
+        return [dict(zip(COLUMNS, row(each), strict=True)) for each in self.candidates]
+
+    def svg(self) -> str:
+        """The picture: tokens per second of a GPU against those of a user."""
+        return svg(self.title, self.candidates)
+
+    def html(self) -> str:
+        """A page with the picture and all candidates, which needs no other file."""
+        return html(self.title, [self.note, self.choice.text()], self.candidates)
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(self.note)}</p><p>{escape(self.choice.text())}</p>{self.svg()}"
+
+
+def study(
+    model: str,
+    *,
+    gpu: str,
+    latency: Latency,
+    seen: Callable[[Progress], object] | None = None,
+    **options: Unpack[Options],
+) -> Study:
+    """Finds the cheapest graph for a model of that name in Hugging Face that keeps the targets on these GPUs.
+
+    `seen` is called with each step, of which there are about seven. `options` are the flags of `dynamoctl
+    profile`: `name` (of the graph), `model_config` (the content of the model's `config.json`), `precision`,
+    `backend`, `gpus_per_node`, `max_gpus`, `max_nodes`, `requests_per_second`, `mode`, `engine`, `margin`.
+
+    Raises: kube_runtime.errors.OperatorError: a value is invalid, or no graph meets the targets; the
+    message says what would be possible.
+    """
+    known = _configuration(model, gpu, latency, options)
+    steps = profile(known, Inputs(None, options.get("model_config"), options.get("name", "")))
+    notes: list[str] = []
+    while True:
+        try:
+            step = next(steps)
+        except StopIteration as end:
+            results: Results = end.value
+            break
+        notes.append(step.message)
+        if seen is not None:
+            seen(step)
+    title = f"{known.model} on {known.hardware.gpu.name}"
+    documents = tuple(results.files[RESULTS_FILE])
+    return Study(title, notes[0], results.choice, results.considered, documents)
+
+
+def _configuration(model: str, gpu: str, latency: Latency, options: Options) -> Configuration:
+    """The profiler's configuration.
+
+    Raises: Refusal: a value is invalid, or the model is not published in that precision.
+    """
+    known, precision = model_named(model), options.get("precision")
+    analytic: Object = {
+        "requestsPerSecond": options.get("requests_per_second", 1),
+        "engine": options.get("engine", "auto"),
+        "maxGpus": options.get("max_gpus", 0),
+        "maxNodesPerEngine": options.get("max_nodes", 1),
+    }
+    for field in ("mode", "margin"):
+        if (value := options.get(field)) is not None:
+            analytic[field] = value
+    return configuration(
+        {
+            "deployment": {
+                "model": variant_of(known, precision).name if known and precision else model
+            },
+            "engine": {"backend": options.get("backend", "vllm")},
+            "sla": {
+                "isl": latency.input_tokens,
+                "osl": latency.output_tokens,
+                "ttft": latency.first_token_ms,
+                "itl": latency.next_token_ms,
+            },
+            "hardware": {"gpuType": gpu, "numGpusPerNode": options.get("gpus_per_node", 8)},
+            "analytic": analytic,
+        }
+    )

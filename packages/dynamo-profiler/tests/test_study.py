@@ -1,0 +1,40 @@
+"""The profiler as one call: the same answer as the program, in a form for notebooks."""
+
+import pytest
+
+from dynamo_graphs import Latency
+from dynamo_profiler.progress import Progress
+from dynamo_profiler.refusal import Refusal
+from dynamo_profiler.study import study
+
+MODEL, GPU = "Qwen/Qwen3-32B", "h200_sxm"
+TARGETS = Latency(first_token_ms=300, next_token_ms=20, input_tokens=4000, output_tokens=500)
+
+
+def test_candidates_are_rows_and_pictures_and_the_choice_is_a_valid_graph() -> None:
+    steps: list[Progress] = []
+    found = study(
+        MODEL, gpu=GPU, latency=TARGETS, seen=steps.append, engine="formulas", name="chat"
+    )
+    assert "chat" == found.graph.name
+    assert () == found.graph.problems()
+    assert len(found.candidates) == len(found.rows()) > len(found.front) > 0
+    assert all(each.meets for each in found.front)
+    assert found.svg() in found.html()
+    assert "<body" not in found._repr_html_()
+    assert steps[0].message == found.note
+
+
+def test_options_reach_the_profiler() -> None:
+    apart = study(MODEL, gpu=GPU, latency=TARGETS, engine="formulas", mode="disaggregated")
+    assert 2 == len(apart.choice.roles)
+    busy = study(MODEL, gpu=GPU, latency=TARGETS, engine="formulas", requests_per_second=50)
+    assert busy.choice.gpus > study(MODEL, gpu=GPU, latency=TARGETS, engine="formulas").choice.gpus
+
+
+def test_targets_that_no_graph_meets_are_named() -> None:
+    hopeless = Latency(first_token_ms=1, next_token_ms=50, input_tokens=4000, output_tokens=500)
+    with pytest.raises(Refusal, match="ttft"):
+        study(MODEL, gpu=GPU, latency=hopeless, engine="formulas")
+    with pytest.raises(Refusal, match="max"):
+        study(MODEL, gpu=GPU, latency=TARGETS, engine="formulas", max_gpus=1)

@@ -5,13 +5,16 @@ RUN := $(UV) run --locked --no-sync
 # Each has a separate control plane, so that the CRDs and objects of one do not affect another.
 # Long ones first: two run at a time, and a long one should not run alone at the end.
 PARTS := tests/faults tests/adversary $(addprefix tests/cluster/,graph charts) tests/conformance $(addprefix tests/cluster/,journeys rollout takeover multinode requests models scaling admission controlplane tenancy legacy kube permissions profiler grove api epp)
+# The parts that need no control plane, the longest first.
+UNITS := $(addprefix packages/,dynamo-operator dynamo-graphs kube-runtime dynamoctl) tests/repository $(addprefix packages/,dynamo-profiler dynamo-legacy devcluster) $(addprefix tests/,golden lifecycle budget)
 JOBS ?= 2
+AT_ONCE = $(MAKE) --no-print-directory --keep-going --jobs=$(JOBS) $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 ENGINE ?= buildah
 IMAGE ?= dynamo-operator
 SBOM ?= dist/sbom.cdx.json
 
 .DEFAULT_GOAL := help
-.PHONY: $(PARTS) e2e help demo test real fmt lint types unit cluster permitted crash long kernels builds properties conformance golden crds docs site charts bench image uv-hashes notebooks
+.PHONY: $(UNITS) $(PARTS) e2e help demo test real fmt lint types unit cluster permitted crash long kernels builds properties conformance golden crds docs site charts bench image uv-hashes notebooks
 
 help: ## List the recipes
 	@grep -E '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /  \1|/' | column -t -s '|'
@@ -48,13 +51,13 @@ types: .venv/.synced ## mypy strict and pyright
 	@$(RUN) pyright
 
 unit: .venv/.synced ## Tests without a control plane
-	@$(RUN) pytest packages tests/repository tests/golden tests/lifecycle tests/budget
+	@$(AT_ONCE) $(UNITS)
 
 cluster: .venv/.synced ## Tests on the real control plane, two parts at a time (JOBS=1: one)
 	@$(RUN) dynamoctl dev build
-	@$(MAKE) --no-print-directory --keep-going --jobs=$(JOBS) $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) $(PARTS)
+	@$(AT_ONCE) $(PARTS)
 
-$(PARTS): .venv/.synced
+$(UNITS) $(PARTS): .venv/.synced
 	@$(RUN) pytest $@
 
 permitted: .venv/.synced ## The suites of graphs, rollouts and scaling with exactly the chart's role (ARGS="-k …")

@@ -109,7 +109,7 @@ def configuration(document: object, *, discovers: bool = False) -> Configuration
         backend=engine.word(
             "backend", BACKENDS.__contains__, f"must be one of {', '.join(BACKENDS)}"
         ),
-        targets=_targets(whole.section("sla")),
+        targets=targets_of(whole.section("sla")),
         hardware=_hardware(whole.section("hardware"), sweep, analytic),
         image=deployment.text("dgdImage"),
         base_file=engine.text("config"),
@@ -145,7 +145,8 @@ def _is_model(name: str) -> bool:
     return bool(name.strip()) and len(name) <= _LONGEST_MODEL and name.isprintable()
 
 
-def _targets(sla: Section) -> Targets:
+def targets_of(sla: Section) -> Targets:
+    """The targets in the section `sla`, with the defaults of Dynamo's profiler."""
     return Targets(
         isl=sla.whole("isl", 3000, least=1, most=_MOST_TOKENS),
         osl=sla.whole("osl", 500, least=2, most=_MOST_TOKENS),

@@ -7,6 +7,7 @@ from cyclopts import CycloptsError
 
 _UNITS = ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
 
+_LONGEST_INTERVAL = 3600
 _DURATION = re.compile(r"([0-9]+)([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -58,3 +59,14 @@ def seconds(duration: str) -> int:
             f"invalid duration {duration!r} (expected a number and s, m, h or d, for example 10m)"
         )
     return int(found[1]) * _SECONDS[found[2]]
+
+
+def interval_seconds(duration: str) -> int:
+    """The time between two readings of metrics, in seconds.
+
+    Raises: CycloptsError.
+    """
+    length = seconds(duration)
+    if not 1 <= length <= _LONGEST_INTERVAL:
+        raise CycloptsError(f"invalid interval {duration!r} (expected 1s to 1h, for example 5s)")
+    return length

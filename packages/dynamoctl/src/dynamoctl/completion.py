@@ -45,7 +45,7 @@ _COLLECTIONS = {
         _GRAPHS,
     ),
     "models": "dynamomodels",
-    "requests": "dynamographdeploymentrequests",
+    **dict.fromkeys(("requests", "requests why"), "dynamographdeploymentrequests"),
 }
 """The objects that the first argument of a command names."""
 
@@ -106,14 +106,12 @@ def candidates(app: App, words: Sequence[str]) -> list[Candidate]:
         found = _options(command)
     elif rest and rest[-1].startswith("-") and _takes_value(command, rest[-1]):
         found = _values(command, rest[-1], rest)
-    elif not path or _subcommands(command):
-        found = _subcommands(command)
     elif path == "get" and not _positionals(command, rest):
         found = [Candidate(each) for each in _KINDS]
     elif path in _COLLECTIONS and not _positionals(command, rest):
-        found = _names(path, begun, rest)
+        found = [*_subcommands(command), *_names(path, begun, rest)]
     else:
-        found = []
+        found = [] if path in _COLLECTIONS else _subcommands(command)
     return [each for each in found if each.word.startswith(begun)]
 
 

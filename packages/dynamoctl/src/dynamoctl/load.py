@@ -13,10 +13,11 @@ _REQUESTS = "requests_total"
 _IN_FLIGHT = "inflight_requests"
 _TTFT = "time_to_first_token_seconds"
 _ITL = "inter_token_latency_seconds"
+_ISL, _OSL = "input_sequence_tokens", "output_sequence_tokens"
 _READ = frozenset(
     (
         *(_REQUESTS, _IN_FLIGHT),
-        *(f"{each}_{part}" for each in (_TTFT, _ITL) for part in ("sum", "count")),
+        *(f"{each}_{part}" for each in (_TTFT, _ITL, _ISL, _OSL) for part in ("sum", "count")),
     )
 )
 
@@ -28,13 +29,16 @@ Sample = Mapping[str, float]
 class Load:
     """What frontends did between two scrapes. None: there was nothing to measure.
 
-    `requests` is per second, `in_flight` a number of requests, `ttft` and `itl` are mean seconds.
+    `requests` is per second, `in_flight` a number of requests, `ttft` and `itl` are mean seconds, `isl`
+    and `osl` mean tokens of prompts and answers.
     """
 
     requests: float | None = None
     in_flight: float | None = None
     ttft: float | None = None
     itl: float | None = None
+    isl: float | None = None
+    osl: float | None = None
 
 
 def sample_of(text: str) -> Sample:
@@ -64,7 +68,8 @@ def load_of(pairs: Iterable[tuple[Sample, Sample]], seconds: float) -> Load:
         return passed(f"{key}_sum") / count if count else None
 
     in_flight = sum(after.get(_IN_FLIGHT, 0.0) for _, after in known)
-    return Load(passed(_REQUESTS) / seconds, in_flight, mean(_TTFT), mean(_ITL))
+    means = (mean(each) for each in (_TTFT, _ITL, _ISL, _OSL))
+    return Load(passed(_REQUESTS) / seconds, in_flight, *means)
 
 
 def _increase(before: float, after: float) -> float:

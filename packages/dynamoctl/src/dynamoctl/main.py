@@ -40,7 +40,7 @@ def app(program: str = "dynamoctl") -> App:
     tool.command(read_commands.logs)
     tool.command(read_commands.report)
     tool.command(read_commands.models)
-    tool.command(read_commands.requests)
+    tool.command(read_commands.requests())
     tool.command(traffic_commands.chat)
     tool.command(traffic_commands.curl)
     tool.command(traffic_commands.port_forward)

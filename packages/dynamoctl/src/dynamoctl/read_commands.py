@@ -3,10 +3,11 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
-from cyclopts import Parameter
+from cyclopts import App, Parameter
 
 from dynamoctl.cluster_options import HERE, Where
 from dynamoctl.log_options import ALL_LINES, LogOptions
+from kube_runtime.commandline.application import application
 
 _Name = Annotated[str, Parameter(metavar="NAME", show_default=False)]
 _Optional = Annotated[str, Parameter(metavar="NAME", show_default=False)]
@@ -87,7 +88,15 @@ def models(
     return int(print_list("dm", where, output, everywhere=everywhere, selector="", watch=watch))
 
 
-def requests(
+def requests() -> App:
+    """`dynamoctl requests …`."""
+    tool = application("requests")
+    tool.default(_requests)
+    tool.command(_why, name="why")
+    return tool
+
+
+def _requests(
     name: _Optional = "",
     /,
     *,
@@ -117,6 +126,37 @@ def requests(
     if name:
         return int(print_request(name, where, output))
     return int(print_list("dgdr", where, output, everywhere=everywhere, selector="", watch=watch))
+
+
+def _why(
+    name: _Name,
+    /,
+    *,
+    where: Where = HERE,
+    interval: Annotated[str, Parameter(metavar="DURATION")] = "10s",
+    output: _Output = "text",
+) -> int:
+    """Compare the latency that a request asked for with that of its running graph.
+
+    It reads the metrics of each frontend pod through the API server, twice, and
+    says which target is missed, by how much, and what to do. Without requests in
+    between, it shows the means since the frontends started. Exits with 1 if a
+    target is missed or nothing can be measured.
+    Example: dynamoctl requests why llama-sla
+
+    Parameters
+    ----------
+    name
+        Request: NAME or dgdr/NAME.
+    interval
+        Time between two readings, from 1s to 1h.
+    output
+        Output format: `text` for people, `json` for machines; times in seconds.
+    """
+    from dynamoctl.ages import interval_seconds
+    from dynamoctl.measured import print_measured
+
+    return int(print_measured(name, where, output, interval_seconds(interval)))
 
 
 def events(

@@ -2,11 +2,10 @@
 
 from typing import Annotated, Literal
 
-from cyclopts import CycloptsError, Parameter
+from cyclopts import Parameter
 
 from dynamoctl.cluster_options import HERE, Where
 
-_LONGEST_INTERVAL = 3600
 _Name = Annotated[str, Parameter(metavar="NAME", show_default=False)]
 
 
@@ -133,15 +132,12 @@ def top(
     output
         Output format: `text` for people, `json` for machines; times in seconds.
     """
-    from dynamoctl.ages import seconds
+    from dynamoctl.ages import interval_seconds
     from dynamoctl.top import print_top
 
-    length = seconds(interval)
-    if not 1 <= length <= _LONGEST_INTERVAL:
-        raise CycloptsError(f"invalid interval {interval!r} (expected 1s to 1h, for example 5s)")
     print_top(
         *(name, where, output),
         everywhere=everywhere,
         watch=watch,
-        interval_seconds=length,
+        interval_seconds=interval_seconds(interval),
     )

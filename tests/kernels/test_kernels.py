@@ -3,16 +3,20 @@
 It answers what is recorded, so that the other tests, which use the record, are about the real program.
 """
 
+import importlib
+import json
 import runpy
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from dynamo_graphs.api.profiling import MOCKED_RESULTS_FILE
 from dynamo_profiler.catalog import models
 from dynamo_profiler.gpus import GPUS
 from dynamo_profiler.kernels import KernelEngine, kernel_source
 from dynamo_profiler.layouts import Layout
-from profiler_questions import a_configuration, steps_and_results
+from profiler_questions import a_configuration, results_of, steps_and_results
 
 TOOL = runpy.run_path(str(Path(__file__).parents[2] / "tools" / "profiler_accuracy.py"))
 
@@ -49,3 +53,28 @@ def test_a_run_by_kernels_finds_a_graph() -> None:
     steps, results = steps_and_results(known)
     assert steps[0].message.endswith("by kernels")
     assert "by kernels: ttft" in results.choice.text()
+
+
+@pytest.mark.parametrize("engine", ["formulas", "kernels"])
+@pytest.mark.parametrize("points", [2, 6, 32])
+def test_the_planners_data_is_interpolated_as_its_readers_do(engine: str, points: int) -> None:
+    """By splines over lengths, and over load and context. Source: `perf_interpolation.py` of Dynamo 0.9."""
+    sweep = {"prefillInterpolationGranularity": points, "decodeInterpolationGranularity": points}
+    hardware, analytic = {"gpuType": "h200_sxm"}, {"engine": engine, "mode": "disaggregated"}
+    results = results_of(
+        a_configuration("Qwen/Qwen3-32B", hardware=hardware, analytic=analytic, sweep=sweep)
+    )
+    data = results.files[MOCKED_RESULTS_FILE][0]["data"]
+    prefill, decode = (json.loads(data[f"{each}_raw_data.json"]) for each in ("prefill", "decode"))
+    scipy = importlib.import_module("scipy.interpolate")  # of AI Configurator's dependencies
+
+    lengths, times = prefill["prefill_isl"], prefill["prefill_ttft"]
+    spline = scipy.interp1d(lengths, times, kind="cubic")
+    between = [float(spline((one + other) / 2)) for one, other in pairwise(lengths)]
+    assert all(
+        one < found < other for found, (one, other) in zip(between, pairwise(times), strict=True)
+    )
+
+    places = list(zip(decode["x_kv_usage"], decode["y_context_length"], strict=True))
+    found = scipy.griddata(places, decode["z_itl"], places, method="cubic")
+    assert decode["z_itl"] == pytest.approx(list(map(float, found)), rel=1e-3)

@@ -31,6 +31,9 @@ IS_LONG = os.environ.get("DYNAMO_TEST_LONG") == "1"
 QUIET_SECONDS = 1.6
 """Without a write for this long there will be none: a status waits for at most a second."""
 
+LOG_SHOWN = 10_000
+"""Characters of a log that a failure shows."""
+
 AT_ONCE = 6
 """Namespaces that are played in at the same time."""
 
@@ -127,7 +130,12 @@ class Stage:
             first.ended()
         del self.proxy.sentences[world.namespace]
         with self.nursery.operator(world.namespace, *self.flags) as second:
-            after = at_end(world, calm.end, scenario.is_over, more=self.more)
+            try:
+                after = at_end(world, calm.end, scenario.is_over, more=self.more)
+            except AssertionError as error:
+                how = "has ended" if second.has_ended else "runs"
+                log = second.log.read_text()[-LOG_SHOWN:]
+                raise AssertionError(f"{error}\nthe second operator {how}:\n{log}") from error
             assert not second.has_ended, second.log.read_text()
             assert '"level": "error"' not in second.log.read_text()
         replaced = [each for each in calm.kept if before.uids[each] != after.uids.get(each)]

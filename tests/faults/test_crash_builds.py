@@ -79,7 +79,8 @@ def is_rebuilt(world: World) -> bool:
     found = world.get(REQUEST, NAME)
     newest = job_name(msgspec.convert(found, DynamoNimRequest))
     names = [each["metadata"]["name"] for each in owned_jobs(world)]
-    return names == [newest] and newest in condition_of(found or {}, "ImageBuilding")[2]
+    is_reported = newest in condition_of(found or {}, "ImageBuilding")[2]
+    return names == [newest] and is_reported and says("True")(world)
 
 
 def rebuild(world: World) -> None:

@@ -78,10 +78,20 @@ def is_settled(world: World) -> bool:
     if body is None or not is_successful(body):
         return False
     scaled = {each["metadata"]["name"] for each in world.list(HorizontalPodAutoscaler.KIND)}
-    return all(
+    deployments = world.list(Deployment.KIND)
+    return all(map(is_available, deployments)) and all(
         each["spec"]["replicas"] == SCALED
-        for each in world.list(Deployment.KIND)
+        for each in deployments
         if each["metadata"]["name"] in scaled
+    )
+
+
+def is_available(deployment: Object) -> bool:
+    """Whether all replicas that a Deployment has now been given are available."""
+    status = deployment.get("status", {})
+    is_observed = status.get("observedGeneration") == deployment["metadata"]["generation"]
+    return bool(
+        is_observed and status.get("availableReplicas", 0) == deployment["spec"]["replicas"]
     )
 
 

@@ -123,6 +123,28 @@ def test_a_suspended_graph_has_no_pods_and_comes_back_as_it_was(world: World) ->
     assert 3 == len(pods(world))
 
 
+def test_a_graph_that_is_created_and_edited_while_suspended_starts_no_pod(world: World) -> None:
+    body = small()
+    body["metadata"]["annotations"] = {"nvidia.com/suspend": "true"}
+    world.create(GRAPH, body)
+    world.eventually(GRAPH, "chat", is_suspended)
+    image = {
+        "extraPodSpec": {"mainContainer": {"image": "nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.9.1"}}
+    }
+    world.patch(GRAPH, "chat", {"spec": {"services": {"Decode": image}}})
+    world.eventually(GRAPH, "chat", is_suspended)
+    frontend = world.eventually(COMPONENT, "chat-frontend")
+    assert (1, 0) == (frontend["metadata"]["generation"], frontend["spec"]["replicas"])
+    assert set() == pods(world)
+
+
+def is_suspended(body: Object) -> bool:
+    """Whether the newest spec of the graph is suspended."""
+    found = condition(body, "Suspended")
+    newest = body["metadata"]["generation"]
+    return found.get("status") == "True" and found.get("observedGeneration") == newest
+
+
 def test_nothing_is_done_for_a_paused_graph_until_the_pause_ends(world: World) -> None:
     world.create(GRAPH, small())
     world.eventually(GRAPH, "chat", is_ready)

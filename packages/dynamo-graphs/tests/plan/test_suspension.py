@@ -1,5 +1,7 @@
 """A suspended graph goes to zero in order, and comes back in the other order."""
 
+import pytest
+
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.component import ComponentSpec
 from dynamo_graphs.api.graph import (
@@ -80,6 +82,13 @@ def test_what_has_not_been_reported_yet_may_have_replicas() -> None:
 def test_a_service_that_is_added_while_workers_go_begins_with_no_replicas() -> None:
     found = suspension(a_graph(suspend="true"), {"decode": RUNS, "Frontend": RUNS})
     assert frozenset(["decode", "router"]) == found.zero
+
+
+@pytest.mark.parametrize("worker", [GOING, ServiceObserved(exists=True, is_current=False), RUNS])
+def test_a_service_at_zero_stays_there_whatever_the_workers_report(worker: ServiceObserved) -> None:
+    """So neither a graph that is created suspended nor an edit of a suspended one starts a frontend."""
+    seen = dict.fromkeys(SERVICES, GONE) | {"decode": worker}
+    assert frozenset(SERVICES) == suspension(a_graph(suspend="true"), seen).zero
 
 
 def test_workers_come_back_when_the_frontend_serves() -> None:

@@ -58,14 +58,15 @@ def suspension(graph: DynamoGraphDeployment, observed: Observed) -> Suspension:
 def _suspended(graph: DynamoGraphDeployment, observed: Observed) -> Suspension:
     """Workers first, then the rest: a frontend without workers can at least report that.
 
-    A service that is added meanwhile begins with no replicas.
+    A service that asks for none stays at zero, also while a worker has not reported yet: a graph that was
+    created suspended, or is edited while it is, starts no pod.
     """
     workers, services = _workers(graph), frozenset(graph.spec.services)
     if left := _with_replicas(workers, observed):
         text = f"Scaling to zero, workers first: {', '.join(left)}"
         found = _condition(graph, "Unknown", SuspensionReason.SUSPENDING, text)
-        added = {key for key in services if key not in observed or not observed[key].exists}
-        return Suspension(is_wanted=True, zero=workers | added, condition=found)
+        asleep = {key for key in services if key not in observed or not observed[key].wanted}
+        return Suspension(is_wanted=True, zero=workers | asleep, condition=found)
     if left := _with_replicas(services, observed):
         text = f"Scaling to zero: {', '.join(left)}"
         found = _condition(graph, "Unknown", SuspensionReason.SUSPENDING, text)

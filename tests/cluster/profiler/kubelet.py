@@ -19,6 +19,7 @@ import yaml
 from cluster.conftest import ControlPlane
 from cluster.requests.playing import CONFIG_MAP, tell, terminated
 from cluster.world import PODS, World
+from dynamo_graphs.api.profiling import PROFILER
 from kube_runtime.kind import Kind, Object
 
 BY_HAND = {"requests": {"tests.example/kubelet": "1"}, "limits": {"tests.example/kubelet": "1"}}
@@ -28,6 +29,8 @@ IMAGE = Path(__file__).parents[3] / "packages/dynamo-profiler/src/dynamo_profile
 _SECRET = Kind("", "v1", "Secret", "secrets")
 _TOKEN_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"
 _PATIENCE_SECONDS = 60
+_SIGNALLED = 128
+"""And the number of the signal: the exit code of a container that was killed."""
 _LAST_WORDS = 2048  # of a log, as the kubelet takes them for a termination message
 
 
@@ -39,8 +42,11 @@ class Kubelet:
     world: World
     folder: Path
 
-    def runs(self, job: str) -> dict[str, int]:
-        """Run the job's pod to its end, report its status, and return the exit code of each container."""
+    def runs(self, job: str, *, kill_in: str = "") -> dict[str, int]:
+        """Run the job's pod to its end, report its status, and return the exit code of each container.
+
+        `kill_in` is the phase in which the profiler is killed; empty means: it is not.
+        """
         pod = self.world.until(lambda: self._pod_of(job), what=lambda: f"no pod of Job {job}")
         name, spec = pod["metadata"]["name"], pod["spec"]
         volumes = {each["name"]: self._volume(each, spec) for each in spec["volumes"]}
@@ -49,9 +55,13 @@ class Kubelet:
         running = {each["name"]: self._start(each, volumes, name) for each in spec["containers"]}
         codes: dict[str, int] = {}
         try:
+            if kill_in:
+                self.world.until(lambda: f"{kill_in}: " in self.log(PROFILER))
+                running[PROFILER].kill()
             # In the order in which they end: the second waits for the first.
             for each in spec["containers"]:
-                code = codes[each["name"]] = running[each["name"]].wait(_PATIENCE_SECONDS)
+                code = running[each["name"]].wait(_PATIENCE_SECONDS)
+                code = codes[each["name"]] = code if code >= 0 else _SIGNALLED - code
                 log = self._log(each["name"]).read_text(encoding="utf-8")
                 words = self._termination_log(each["name"])
                 said = words.read_text(encoding="utf-8") if words.exists() else ""

@@ -89,18 +89,53 @@ def test_real_engines_get_the_gpus_and_replicas_that_were_found(
     assert "--min-endpoint=1" in services["Planner"]["extraPodSpec"]["mainContainer"]["args"]
 
 
-def test_a_target_that_cannot_be_met_fails_the_request_in_one_sentence(
-    world: World, kubelet: Kubelet
+@pytest.mark.parametrize(
+    ("model", "config", "cause"),
+    [
+        (
+            "Qwen/Qwen3-8B",
+            {"sla": {"ttft": 1}},
+            "sla.ttft of 1 ms cannot be met: the fastest engine, 8 x h100_sxm (tp8), needs",
+        ),
+        (
+            "acme/secret",
+            {},
+            "unknown size of model 'acme/secret': its name has no number such as 7B",
+        ),
+        (
+            "Qwen/Qwen3-8B",
+            {"sla": {"ttft": 500}, "analytic": {"maxGpus": 1, "requestsPerSecond": 900}},
+            "analytic.maxGpus of 1 is too low: 900 requests per second within the targets need",
+        ),
+    ],
+    ids=["target", "model", "budget"],
+)
+def test_a_graph_that_cannot_be_found_fails_the_request_in_one_sentence(
+    model: str, config: Object, cause: str, world: World, kubelet: Kubelet
 ) -> None:
-    profiling = {"config": {"sla": {"ttft": 1}}}
-    world.create(REQUEST, a_request(profiling=profiling))
+    world.create(REQUEST, a_request(model=model, profiling={"config": config}))
     assert {"profiler": 1, "output-copier": 0} == kubelet.runs("profile-chat")
     body = is_in(world, "Failed")
-    cause = "sla.ttft of 1 ms cannot be met: the fastest engine, 8 x h100_sxm (tp8), needs"
     assert cause in condition(body, "Profiling")["message"]
     assert cause in body["status"]["message"]
     assert [] == world.list(GRAPH)
     assert 1 == len(world.list(PODS))
+
+
+def test_a_profiler_that_is_killed_fails_the_request_with_its_phase_and_exit_code(
+    world: World, kubelet: Kubelet
+) -> None:
+    config = {"analytic": {"secondsPerPhase": 600}}
+    world.create(REQUEST, a_request(profiling={"config": config}))
+    assert {"profiler": 137, "output-copier": 0} == kubelet.runs(
+        "profile-chat", kill_in="Initializing"
+    )
+    body = is_in(world, "Failed")
+    message = condition(body, "Profiling")["message"]
+    assert "Container: profiler, ExitCode: 137, Reason: Error, Message: Initializing: " in message
+    assert "ProfilingFailed" == condition(body, "Profiling")["reason"]
+    assert [] == world.list(GRAPH)
+    assert 1 == len(world.list(PODS)), "what was killed for its memory would be killed again"
 
 
 def test_all_mistakes_of_a_configuration_are_in_the_status_and_each_once(

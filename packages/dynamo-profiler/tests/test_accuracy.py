@@ -1,5 +1,6 @@
 """Both engines agree with what was measured, as the page says and as each result is labelled."""
 
+import re
 import runpy
 import sys
 from pathlib import Path
@@ -50,6 +51,39 @@ def test_the_error_that_a_result_is_labelled_with_is_that_of_tables_left_out_of_
         for what, said in ((FIRST, label.ttft), (BETWEEN, label.itl)):
             found = TOOL["error"](getattr(each, name) for each in left_out if each.what == what)
             assert found <= said < found + 0.05, (name, what)
+
+
+def test_the_page_says_how_many_rows_are_within_the_margin() -> None:
+    page = (Path(__file__).parents[3] / "docs/profiler.md").read_text(encoding="utf-8")
+    said = re.findall(r"\| `(\w+)` \| (\d+) % \| (\d+) % \|", page.partition("### Margins")[2])
+    errors = {
+        "formulas": ("ratio", FormulaEngine(LLAMA.shape, GPUS["h100_sxm"], 4).accuracy),
+        "kernels": (
+            "kernel_ratio",
+            KernelEngine(
+                LLAMA.shape, GPUS["h100_sxm"], 4, kernels=TOOL["recorded"]()(*SERVED)
+            ).accuracy,
+        ),
+    }
+    left_out = TOOL["left_out"](POINTS)
+    found = []
+    for name, (column, error) in errors.items():
+        shares = []
+        for what, margin in ((FIRST, error.ttft), (BETWEEN, error.itl)):
+            ratios = [getattr(each, column) for each in left_out if each.what == what]
+            within = [each for each in ratios if each * (1 + margin) >= 1]
+            shares.append(f"{100 * len(within) / len(ratios):.0f}")
+        found.append((name, *shares))
+    assert said == found
+
+
+def test_the_page_says_what_was_measured() -> None:
+    page = (Path(__file__).parents[3] / "docs/profiler.md").read_text(encoding="utf-8")
+    assert f"fitted to {len(SWEEPS)} measured points" in page
+    longest = max(int(each.load) for each in SWEEPS if each.what == FIRST)
+    assert f"Prompts of more than {longest:,} tokens" in page
+    assert 3 == len(TOOL["OF_THE_FIT"])
+    assert "to three tables\nof served requests" in page
 
 
 def test_at_least_forty_published_rows_are_named_with_their_source() -> None:

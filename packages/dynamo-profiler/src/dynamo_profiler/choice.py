@@ -17,7 +17,7 @@ b is found by halving. The graph is then the one with the fewest GPUs for the wa
 the one that could serve more.
 
 Predictions are off, by errors that are known. A graph meets a target only if the prediction with the
-engine's median error added meets it: of measured engines about three of four are then within.
+engine's median error added meets it; docs/profiler.md says how many measured engines are then within.
 """
 
 import math

@@ -130,6 +130,7 @@ class Stage:
             first.ended()
         del self.proxy.sentences[world.namespace]
         with self.nursery.operator(world.namespace, *self.flags) as second:
+            second.ready()
             try:
                 after = at_end(world, calm.end, scenario.is_over, more=self.more)
             except AssertionError as error:

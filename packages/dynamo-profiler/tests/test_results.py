@@ -74,6 +74,24 @@ def test_every_graph_is_accepted_and_rendered(
             assert set(others) <= {"ConfigMap"}
 
 
+@pytest.mark.parametrize("is_mocked", [False, True])
+def test_workers_start_without_the_token_that_public_models_do_not_need(is_mocked: bool) -> None:
+    graph = graph_of(results_of(a_configuration()), is_mocked=is_mocked)
+    document = {**graph, "metadata": {**graph["metadata"], "namespace": "default"}}
+    deployments = [
+        each
+        for each in expanded(document, Facts(), SETTINGS).objects
+        if each["kind"] == "Deployment"
+    ]
+    sources = [
+        source
+        for each in deployments
+        for container in each["spec"]["template"]["spec"]["containers"]
+        for source in container.get("envFrom", ())
+    ]
+    assert [{"secretRef": {"name": "hf-token-secret", "optional": True}}] == sources
+
+
 @pytest.mark.parametrize(("backend", "mode"), BASES)
 def test_the_operator_reads_its_own_profiler(backend: str, mode: str) -> None:
     results = results_of(a_configuration(backend=backend, analytic={"mode": mode}))

@@ -144,15 +144,15 @@ def worker_name(role: str) -> str:
 def worker_service(
     role: str, image: str, folder: str, command: Sequence[str], args: Iterable[str]
 ) -> Object:
-    """A worker; an empty role means: it does all."""
+    """A worker; an empty role means: it does all. The Secret is optional: public models need no token."""
     return {
         "componentType": "worker",
         **({"subComponentType": role} if role else {}),
         "replicas": 1,
-        "envFromSecret": "hf-token-secret",
         "extraPodSpec": {
             "mainContainer": {
                 "image": image,
+                "envFrom": [{"secretRef": {"name": "hf-token-secret", "optional": True}}],
                 "workingDir": folder,
                 "command": list(command),
                 "args": list(args),

@@ -19,6 +19,7 @@ from dynamo_graphs.api.request import (
 from dynamo_graphs.plan import request_output
 from dynamo_graphs.render.profiling_config import profiler_config_text
 from dynamo_profiler import command as profiler
+from dynamo_profiler.nodes import NodeGpus
 from dynamo_profiler.refusal import Refusal
 from kube_runtime.errors import ConfigError, OperatorError
 
@@ -149,6 +150,34 @@ def test_a_bug_in_the_reader_is_not_reported_as_an_error_of_the_base_graph(
     with pytest.raises(ExceptionGroup) as raised:
         profiler.run(text(tmp_path, engine={"backend": "vllm", "config": str(base)}))
     assert raised.value.subgroup(KeyError) is not None
+
+
+@pytest.mark.parametrize(
+    ("nodes", "cause"),
+    [
+        (
+            [],
+            "no node has GPUs and the label nvidia.com/gpu.product: install NVIDIA's GPU feature ",
+        ),
+        ([NodeGpus({}, {"cpu": "4"})], "no node has GPUs and the label nvidia.com/gpu.product: "),
+        (
+            [NodeGpus({"nvidia.com/gpu.product": "Abacus", "nvidia.com/gpu.count": "8"}, {})],
+            "unknown GPU 'Abacus' (expected one of ",
+        ),
+    ],
+    ids=["no nodes", "no GPUs", "unknown GPUs"],
+)
+def test_nodes_without_a_known_gpu_are_the_cause_that_the_request_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nodes: list[NodeGpus], cause: str
+) -> None:
+    async def found() -> list[NodeGpus]:
+        return nodes
+
+    monkeypatch.setattr(profiler, "_nodes", found)
+    with pytest.raises(Refusal):
+        profiler.run(text(tmp_path), discovers=True)
+    assert cause in status(tmp_path)["message"]
+    assert {STATUS_FILE} == {each.name for each in tmp_path.iterdir()}
 
 
 def test_a_file_that_is_no_termination_log_is_not_made(tmp_path: Path) -> None:

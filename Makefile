@@ -31,7 +31,7 @@ $(UV): requirements/uv.txt
 demo: .venv/.synced ## Local control plane, operator and a graph that becomes ready
 	@$(RUN) dynamoctl dev demo examples/vllm-disaggregated.yaml
 
-test: lint types unit cluster notebooks real ## Everything CI runs
+test: lint types unit cluster notebooks ## Everything CI runs
 
 fmt: .venv/.synced ## Format the code, lower the baseline of words
 	@$(RUN) ruff format .
@@ -77,12 +77,13 @@ kernels: .venv/.synced ## The profiler with AI Configurator's measured kernels, 
 	@UV_PROJECT_ENVIRONMENT=.venv-kernels $(UV) sync --locked --all-packages --extra aiconfigurator
 	@.venv-kernels/bin/python -m pytest tests/kernels
 
-long: .venv/.synced ## All faults in full: every crash point, 250 sequences of edits, 5000 odd manifests
+long: .venv/.synced ## All faults in full, 250 sequences of edits, 5000 odd manifests, real pods
 	@$(RUN) dynamoctl dev build
 	@FUZZ_MANIFESTS=5000 $(RUN) pytest --timeout=0 packages/dynamo-operator/tests/admission/test_odd_manifests.py
 	@FUZZ_MANIFESTS=5000 $(RUN) pytest --timeout=0 tests/cluster/admission -k odd_manifests
 	@DYNAMO_TEST_LONG=1 $(RUN) pytest tests/faults $(ARGS)
 	@DYNAMO_TEST_LONG=1 $(RUN) pytest --timeout=0 tests/adversary/test_storm.py
+	@$(MAKE) --no-print-directory real
 
 notebooks: .venv/.synced ## Run the notebooks in Jupyter on the real control plane; installs Jupyter's kernel
 	@$(RUN) dynamoctl dev build

@@ -190,9 +190,14 @@ def first_completion(cluster: RealCluster, world: World, service: str) -> float:
 
 
 def dynamoctl(*arguments: str | Path) -> str:
-    """What the user's tool prints."""
-    program = "from dynamoctl.main import main; main()"
-    command = [sys.executable, "-c", program, *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    """What the user's tool prints when it ends well."""
+    done = run_dynamoctl(*arguments)
     assert 0 == done.returncode, done.stderr
     return done.stdout
+
+
+def run_dynamoctl(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
+    """The user's tool, however it ends."""
+    program = "from dynamoctl.main import main; main()"
+    command = [sys.executable, "-c", program, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603

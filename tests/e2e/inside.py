@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -65,3 +66,41 @@ def request(method: str, address: str, path: str, body: Any = None) -> Answer:
         return Answer(0, f"{type(error).__name__}: {error}")
     finally:
         connection.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Streamed:
+    """An answer that came token by token. Units: seconds; `itl` is the mean time between two."""
+
+    tokens: int
+    ttft: float
+    itl: float
+
+
+def streamed(address: str, path: str, body: Any) -> Streamed:
+    """A completion whose tokens are timed as they come in; only for threads that are inside.
+
+    A chunk is a token, also without text: what a simulated engine answers often decodes to nothing.
+
+    Raises:
+        AssertionError: it is not answered with tokens.
+    """
+    connection = http.client.HTTPConnection(address, timeout=_TIMEOUT_SECONDS)
+    times: list[float] = []
+    try:
+        asked = time.monotonic()
+        connection.request(
+            "POST", path, json.dumps({**body, "stream": True}), {"Content-Type": "application/json"}
+        )
+        answer = connection.getresponse()
+        assert 200 == answer.status, answer.read().decode()
+        for line in answer:
+            words = line.decode().strip()
+            if not words.startswith("data: {"):
+                continue
+            choices = json.loads(words.removeprefix("data: "))["choices"]
+            times += [time.monotonic() for each in choices if not each.get("finish_reason")]
+    finally:
+        connection.close()
+    assert len(times) >= 2, f"{len(times)} tokens"
+    return Streamed(len(times), times[0] - asked, (times[-1] - times[0]) / (len(times) - 1))

@@ -1,0 +1,96 @@
+"""A request becomes a graph whose answers, as a client times them, are within the request's targets."""
+
+import json
+
+import pytest
+
+from cluster.requests.playing import CONFIG_MAP, REQUEST, state
+from cluster.world import World
+from e2e.cluster import FIRST, RealCluster, address, first_completion, run_dynamoctl
+from e2e.conftest import Report
+from e2e.graphs import RUNTIME
+from e2e.inside import Streamed, streamed
+from e2e.load import CHAT, Load, completion
+from kube_runtime.kind import Object
+
+TTFT_SECONDS, ITL_SECONDS = 2.0, 0.2
+"""The targets: far above the simulated engine's times, so that a busy machine can meet them too."""
+TOKENS = 32
+pytestmark = pytest.mark.cluster
+
+
+def a_request() -> Object:
+    """A model of 70 billion parameters whose engine is simulated, by the times that the profiler predicts."""
+    sla = {"isl": 200, "osl": TOKENS, "ttft": 1000 * TTFT_SECONDS, "itl": 1000 * ITL_SECONDS}
+    config = {
+        "sla": sla,
+        "hardware": {"gpuType": "h100_sxm"},
+        "engine": {"maxContextLength": 4096},
+        "analytic": {"parametersBillions": 70, "mode": "aggregated", "requestsPerSecond": 6},
+    }
+    spec = {
+        "model": "/model",
+        "backend": "vllm",
+        "autoApply": True,
+        "useMocker": True,
+        "profilingConfig": {"profilerImage": FIRST, "config": config},
+        "deploymentOverrides": {"workersImage": RUNTIME},
+    }
+    return {"metadata": {"name": "chat"}, "spec": spec}
+
+
+def predicted(world: World) -> float:
+    """The shortest time between two tokens in the curves that the engine follows. Units: seconds."""
+    documents = [
+        each.get("data", {}).get("decode_raw_data.json") for each in world.list(CONFIG_MAP)
+    ]
+    [curves] = filter(None, documents)
+    return float(min(json.loads(curves)["z_itl"])) / 1000
+
+
+def test_a_request_becomes_a_graph_that_meets_its_targets(
+    cluster: RealCluster, world: World, report: Report
+) -> None:
+    world.create(REQUEST, a_request())
+    world.eventually(REQUEST, "chat", lambda each: state(each) == "Ready", within_seconds=240)
+    first_completion(cluster, world, "chat-frontend")
+    at = address(world, "chat-frontend")
+    found: list[Streamed] = []
+
+    def meets() -> bool:
+        body = completion("the same words " * 12, TOKENS)
+        found.append(cluster.inside.submit(lambda: streamed(at, CHAT, body)).result())
+        return found[-1].ttft <= TTFT_SECONDS and found[-1].itl <= ITL_SECONDS
+
+    world.until(meets, what=lambda: str(found))
+    assert found[-1].tokens >= TOKENS - 1
+    least = predicted(world)
+    report(
+        f"{found[-1].tokens} tokens, first after {found[-1].ttft:.3f} s, {1000 * found[-1].itl:.1f} ms "
+        f"between two, of which the profiler predicts {1000 * least:.1f} at least"
+    )
+    assert found[-1].itl >= least / 2, "the engine has the times of the curves"
+
+    said: list[str] = []
+    measured: Object = {}
+
+    def is_told() -> bool:
+        """With each value that the interval may be too short for: it ends before the first answers do."""
+        done = run_dynamoctl(
+            *("requests", "why", "chat", f"--namespace={world.namespace}", "--output=json"),
+            *("--kubeconfig", cluster.instance.kubeconfig, "--interval=3s"),
+        )
+        said.append(done.stdout or done.stderr)
+        if done.returncode != 0:
+            return False
+        told = json.loads(done.stdout)
+        targets = told["promised"]["targets"]
+        assert told["meetsTargets"]
+        assert (TTFT_SECONDS, ITL_SECONDS) == (targets["ttft"], targets["itl"])
+        measured.update(told["measured"])
+        return all(measured[each] for each in ("requests", "ttft", "itl", "isl", "osl"))
+
+    with Load(cluster.inside, at, rate_per_second=2, tokens=TOKENS):
+        world.until(is_told, what=lambda: said[-1])
+    report(f"by dynamoctl requests why: {measured}")
+    assert measured["itl"] >= least / 2

@@ -91,18 +91,25 @@ def explanation(stated: Stated, *, now: datetime, changed_at: str | None = None)
     found = summary(stated)
     time = found.last_transition_time if found else None
     if is_ready(stated):
-        return Explanation((_standing(named, "ready", since(time, now)), *_pause(stated)[0]))
+        texts, remedies = _warnings(stated)
+        standing = _standing(named, "ready", since(time, now))
+        return Explanation((standing, *_pause(stated)[0], *texts), tuple(remedies))
     is_old_news = found is not None and found.status == "True"
     said = [_standing(named, "not ready", "" if is_old_news else since(time, now))]
     advice: list[str] = []
-    for texts, remedies in (
-        _pause(stated),
-        _behind(stated, changed_at, now),
-        _troubles(stated, now),
-    ):
-        said += texts
-        advice += remedies
+    for each in (_pause(stated), _behind(stated, changed_at, now), _troubles(stated, now)):
+        said += each[0]
+        advice += each[1]
     return Explanation(tuple(dict.fromkeys(said)), tuple(dict.fromkeys(advice)))
+
+
+def _warnings(stated: Stated) -> tuple[list[str], list[str]]:
+    """What will not work as it is written, although every pod is ready."""
+    found = condition(stated.status.conditions, configuration.TYPE)
+    if found is None or found.status != "True":
+        return [], []
+    said, advice = _told(stated, found)
+    return [*said, f"The operator reports: {found.message}"], advice
 
 
 def _standing(named: str, standing: str, since_then: str) -> str:

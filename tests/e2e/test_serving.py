@@ -115,6 +115,21 @@ def test_workers_are_found_through_kubernetes_with_the_rights_that_a_graph_gets(
     assert pod["metadata"]["uid"] == owner["uid"]
 
 
+def test_a_user_talks_to_a_graph_and_reads_its_logs(cluster: RealCluster, world: World) -> None:
+    world.create(GRAPH, graph("talk"))
+    first_completion(cluster, world, "talk-frontend")
+    where = (f"--namespace={world.namespace}", "--kubeconfig", cluster.instance.kubeconfig)
+    told = json.loads(dynamoctl("chat", "talk", "Hello", "--output=json", *where))
+    assert told["tokens"] > 0  # which often decode to nothing: the engine is simulated
+    assert 0 < told["timeToFirstTokenSeconds"] <= told["seconds"]
+    models = json.loads(dynamoctl("curl", "talk", "/v1/models", *where))
+    assert models["data"]
+    lines = dynamoctl("logs", "talk/Worker", "--tail=5", *where).splitlines()
+    [pod] = pods(world, "Worker")
+    assert 0 < len(lines) <= 5
+    assert all(pod["metadata"]["name"] in line for line in lines)
+
+
 def test_workers_are_found_through_etcd_when_the_graph_says_so(
     cluster: RealCluster, world: World
 ) -> None:

@@ -67,6 +67,15 @@ async def asked(api: Api) -> tuple[Completion, list[str]]:
     return found, written
 
 
+async def test_tokens_that_decode_to_no_text_are_counted_and_timed() -> None:
+    end = event(choices=[{"delta": {}, "finish_reason": "length"}])
+    usage = event(choices=[], usage={"completion_tokens": 2})
+    found, written = await asked(Api(token(""), token(""), end, usage, b"data: [DONE]\n"))
+    assert [] == written
+    assert Completion("", 2, 1.0, 2.0) == found
+    assert found.summary().startswith("2 tokens in 2.00 s: first after 1000 ms")
+
+
 async def test_an_answer_streams_in_and_is_timed() -> None:
     usage = event(choices=[], usage={"completion_tokens": 5})
     api = Api(token("Hel"), token("lo")[:9], token("lo")[9:], usage, b"data: [DONE]\n")

@@ -93,6 +93,7 @@ async def completion(
     pieces: list[str] = []
     counted: int | None = None
     first: float | None = None
+    silent: list[float] = []  # tokens that decode to no text, as those of a simulated engine may
     begun = last = clock()
     async with (
         frontend.answered("POST", _PATH, msgspec.json.encode(body)) as answer,
@@ -108,6 +109,10 @@ async def completion(
                 first = last - begun if first is None else first
                 pieces.append(text)
                 write(text)
+            elif _is_token(chunk):
+                silent.append(clock() - begun)
+    if first is None and counted and silent:
+        return Completion("", counted, silent[0], silent[-1])
     return Completion("".join(pieces), counted or len(pieces), first, last - begun)
 
 
@@ -129,6 +134,13 @@ async def _chunks(body: AsyncIterator[bytes]) -> AsyncGenerator[Any, None]:
                 if "error" in chunk:
                     raise ServerFailure(500, "", f"the frontend reports: {chunk['error']}")
                 yield chunk
+
+
+def _is_token(chunk: Any) -> bool:
+    """Whether a chunk is part of the answer, and not its end or the usage."""
+    choices = chunk.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    return isinstance(first, dict) and not first.get("finish_reason")
 
 
 def _text(chunk: Any) -> str:

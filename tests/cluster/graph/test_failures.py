@@ -183,6 +183,19 @@ FAILURES = (
         "LeaderWorkerSet",
     ),
     Failure(
+        "a VirtualService without Istio",
+        with_frontend(
+            ingress={
+                "enabled": True,
+                "host": "chat",
+                "useVirtualService": True,
+                "virtualServiceGateway": "istio-system/public",
+            }
+        ),
+        "no VirtualService is created",
+        "Istio",
+    ),
+    Failure(
         "an endpoint picker without its ClusterRole",
         graph(Frontend=service("frontend"), Epp=service("epp", eppConfig=PICKER)),
         "EPP ClusterRole name is required",
@@ -202,7 +215,6 @@ FAILURES = (
         "progress_deadline_exceeded",
         "logs",
     ),
-    Failure("pods that never become ready", with_spec(), "not ready", "logs"),
     Failure(
         "services with different causes",
         graph(

@@ -139,6 +139,15 @@ def test_admission_and_the_status_say_that_a_gateway_is_missing() -> None:
     assert "spec.services.w.ingress.virtualServiceGateway" in warned.message
 
 
+def test_a_virtual_service_that_is_not_created_for_want_of_istio_is_named() -> None:
+    graph = stored(
+        way(host="h", useVirtualService=True, virtualServiceGateway="istio-system/public")
+    )
+    assert () == configuration_warning(graph)
+    (warned,) = configuration_warning(graph, istio_served=False)
+    assert "spec.services.w.ingress.useVirtualService: no VirtualService is" in warned.message
+
+
 def stored(one: Object, *conditions: Condition) -> DynamoGraphDeployment:
     return msgspec.structs.replace(
         a_graph({"w": one}), status=DynamoGraphDeploymentStatus(conditions=conditions)

@@ -46,7 +46,7 @@ def compute_status(
         **_rolling_update(graph, plan.rollout, now),
         "conditions": [
             *found.status["conditions"],
-            *configuration_warning(graph),
+            *configuration_warning(graph, istio_served=snapshot.inputs.facts.istio_served),
             *([suspended] if suspended else []),
         ],
         "restart": msgspec.to_builtins(step.restart.status) if step.restart.status else None,

@@ -23,6 +23,8 @@ PATIENCE_SECONDS = 90.0
 BOOKMARK_SECONDS = 3
 """The shortest timeout of a watch for which the API server sends a bookmark, 2 s before the end."""
 
+LONGEST_WATCH_SECONDS = 24
+
 
 class Refused(Exception):
     """The API server said no; `code` is the HTTP status, the text its message."""
@@ -90,12 +92,11 @@ class World:
             Refused: with code 410 when the API server does not remember `since`. It may forget after 75 s
                 and 100 changes of the kind in the whole cluster; `cluster.history` records for longer.
         """
-        listed = self._request(
-            "GET", kind.path(self.namespace)
-        )  # the watch cache is as fresh after it
+        path = kind.path(self.namespace)
+        listed = self._request("GET", path)
         reached, goal = int(since), int(until or listed["metadata"]["resourceVersion"])
         found: list[Object] = []
-        seconds, deadline = BOOKMARK_SECONDS, time.monotonic() + PATIENCE_SECONDS
+        seconds, deadline = BOOKMARK_SECONDS, time.monotonic() + 2 * PATIENCE_SECONDS
         while reached < goal:
             if time.monotonic() > deadline:
                 raise AssertionError(f"{kind}: changes up to {reached} and not {goal}")
@@ -106,7 +107,10 @@ class World:
                         found.append(event)
                     if reached >= goal:
                         break
-            seconds *= 2
+            # A list makes the watch cache, whose version bookmarks have, as fresh as etcd, unless that
+            # takes too long.
+            self._request("GET", path)
+            seconds = min(2 * seconds, LONGEST_WATCH_SECONDS)
         return tuple(found)
 
     def _watch(self, kind: Kind, since: int, seconds: int) -> Generator[Object, None, None]:

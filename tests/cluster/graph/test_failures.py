@@ -16,7 +16,7 @@ import pytest
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service, worker
 from cluster.graph.test_graph import GRAPH
-from cluster.world import NAMESPACES, PATIENCE_SECONDS, World
+from cluster.world import NAMESPACES, PATIENCE_SECONDS, PODS, World
 from dynamoctl.client import Cluster
 from kube_runtime.kind import Kind, Object
 from kube_runtime.types.core import Service, ServiceAccount
@@ -40,6 +40,7 @@ a scheduler may need some. [failure-modes.md](failure-modes.md) has more symptom
 """
 QUOTAS = Kind("", "v1", "ResourceQuota", "resourcequotas")
 AT_ONCE = 4
+LONGEST_CELL = 300
 _PAUSE_SECONDS = 0.2
 
 Act = Callable[[World], object]
@@ -268,7 +269,8 @@ def test_why_names_the_cause_and_the_remedy(kinds: ControlPlane, namespace: str)
     assert [] == errors, "\n\n".join(errors)
     if os.environ.get("WRITE_DOCS") == "1":
         rows = (
-            f"| {failure} | {cell(cause)} | {cell(remedy)} | {seconds:.1f} |\n"
+            f"| {failure} | {cell(cause)} | {'in the same line' if remedy == cause else cell(remedy)} "
+            f"| {seconds:.1f} |\n"
             for failure, (seconds, cause, remedy) in zip(
                 FAILURES, (run.result() for run in runs), strict=True
             )
@@ -277,7 +279,31 @@ def test_why_names_the_cause_and_the_remedy(kinds: ControlPlane, namespace: str)
         PAGE.write_text(text.replace(f"{namespace}-", "lab-"), encoding="utf-8")
 
 
+def test_an_unschedulable_pod_is_never_passed_over(kinds: ControlPlane, world: World) -> None:
+    """Also in the first seconds, in which a scheduler may still find a node."""
+    world.create(GRAPH, with_worker(resources={"limits": {"gpu": "64"}}))
+
+    def unschedulable() -> str:
+        conditions = [
+            each for pod in world.list(PODS) for each in pod["status"].get("conditions", ())
+        ]
+        return next(
+            (each["message"] for each in conditions if each.get("reason") == "Unschedulable"), ""
+        )
+
+    world.until(unschedulable)
+    cluster = Cluster(namespace=world.namespace, kubeconfig=kinds.kubeconfig)
+    found = world.until(
+        lambda: [each for each in cluster.why("chat").said if "nschedulable" in each]
+    )
+    assert any("nodes are available" in each for each in found)
+    for _ in range(5):
+        head, *said = cluster.why("chat").said
+        assert "not" in head
+        assert any("nschedulable" in each for each in said)
+
+
 def cell(text: str) -> str:
     """The text for a cell of a table, its end cut off if it is long."""
     flat = " ".join(text.replace("|", "\\|").split())
-    return flat if len(flat) < 160 else f"{flat[:160]}…"
+    return flat if len(flat) <= LONGEST_CELL else f"{flat[:LONGEST_CELL]}…"

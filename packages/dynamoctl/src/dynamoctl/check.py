@@ -181,7 +181,15 @@ def _user(account: str) -> str:
 async def _operators(reading: Reading, options: Options) -> AsyncIterator[Finding]:
     async def leader() -> Finding:
         lease = await reading.one(Lease, _ELECTION)
-        return leaders.leader(lease, datetime.now(UTC), is_before=options.is_before)
+        found = leaders.leader(lease, datetime.now(UTC), is_before=options.is_before)
+        if leaders.is_led(lease, datetime.now(UTC)):
+            return found
+        try:
+            running = await operators(reading)
+        except Forbidden:
+            return found
+        alone = [each.account for each in running if not (each.namespace or each.elects)]
+        return leaders.without_election(alone, is_before=options.is_before) if alone else found
 
     async def own() -> Finding:
         marked = await reading.all(Lease, fields=f"metadata.name={MARKER_LEASE}")

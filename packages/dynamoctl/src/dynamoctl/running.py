@@ -42,10 +42,14 @@ class _Spec(Struct):
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """An operator in a cluster: its ServiceAccount, and the namespace that it is restricted to, or ""."""
+    """An operator in a cluster: its ServiceAccount, and the namespace that it is restricted to, or "".
+
+    `elects` is whether it takes part in leader election.
+    """
 
     account: Key
     namespace: str
+    elects: bool = True
 
 
 async def operators(reading: Reading) -> list[Running]:
@@ -56,7 +60,8 @@ async def operators(reading: Reading) -> list[Running]:
         given = _given(spec)
         account = Key(each.metadata.namespace, spec.service_account_name or "default")
         namespaces = (given.get(each, "") for each in _RESTRICTED)
-        found.append(Running(account, next(filter(None, namespaces), "")))
+        elects = given.get("leader-elect", "false") != "false"
+        found.append(Running(account, next(filter(None, namespaces), ""), elects))
     return found
 
 

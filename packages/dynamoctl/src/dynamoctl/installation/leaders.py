@@ -1,8 +1,10 @@
 """Which operators work in a cluster, by the Leases that they hold."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from dynamoctl.installation.checks import CheckResult, Finding
+from kube_runtime.kind import Key
 from kube_runtime.times import seconds_between
 from kube_runtime.types.coordination import Lease
 
@@ -23,6 +25,20 @@ def leader(lease: Lease | None, now: datetime, *, is_before: bool) -> Finding:
         return Finding(LEADER, CheckResult.OK, text)
     remedy = "upgrade that release, or install for one namespace: namespaceRestriction.enabled=true"
     return Finding(LEADER, CheckResult.WARNING, text, remedy)
+
+
+def is_led(lease: Lease | None, now: datetime) -> bool:
+    """Whether an operator holds the Lease."""
+    return lease is not None and bool(lease.spec.holder_identity) and _is_held(lease, now)
+
+
+def without_election(accounts: Sequence[Key], *, is_before: bool) -> Finding:
+    """Cluster-wide operators that take part in no election, by their ServiceAccounts."""
+    names = ", ".join(map(str, accounts))
+    text = f"{names} runs without leader election, so that a second one would act beside it"
+    remedy = "start it with --leader-elect, as the chart does, before another one is installed"
+    result = CheckResult.WARNING if is_before or len(accounts) > 1 else CheckResult.OK
+    return Finding(LEADER, result, text, remedy if result is CheckResult.WARNING else "")
 
 
 def _is_held(lease: Lease, now: datetime) -> bool:

@@ -154,8 +154,8 @@ FAILURES = (
     Failure("a quota that refuses a Service", with_worker(), "quota", "Fix", quota(services="0")),
     Failure(
         "a ServiceAccount that does not exist",
-        with_pod(serviceAccountName="nobody"),
-        "nobody",
+        with_pod(serviceAccountName="absent"),
+        "absent",
         "Events",
     ),
     Failure(

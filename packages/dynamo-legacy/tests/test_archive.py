@@ -3,6 +3,7 @@
 import gzip
 import io
 import tarfile
+import tracemalloc
 from collections.abc import Sequence
 
 import pytest
@@ -69,6 +70,59 @@ def test_what_unpacks_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) ->
     assert len(bomb) < 10_000
     with pytest.raises(ArchiveError, match="too large"):
         config_in(io.BytesIO(bomb))
+
+
+def headed(header: dict[str, str], content: bytes = b"", *, times: int = 1) -> bytes:
+    """An archive of members with these records in their extended header."""
+    target = io.BytesIO()
+    with tarfile.open(fileobj=target, mode="w", format=tarfile.PAX_FORMAT) as file:
+        for each in range(times):
+            member = tarfile.TarInfo(f"{each}")
+            member.pax_headers, member.size = header, len(content)
+            file.addfile(member, io.BytesIO(content))
+    return target.getvalue()
+
+
+def block(type_: bytes, size: int = 0) -> bytes:
+    """One header."""
+    member = tarfile.TarInfo("bento.yaml")
+    member.type, member.size = type_, size
+    return member.tobuf(tarfile.GNU_FORMAT)
+
+
+SPARSE = {
+    "GNU.sparse.major": "1",
+    "GNU.sparse.minor": "0",
+    "GNU.sparse.name": "bento.yaml",
+    "GNU.sparse.realsize": "10",
+}
+ENTRIES = 500_000
+HUNGRY = {
+    "a large header": (headed({"comment": "x" * 10_000_000}), "a header of 100"),
+    "a large name": (block(tarfile.GNUTYPE_LONGNAME, 10_000_000) + bytes(10_000_000), "a header"),
+    "many headers": (headed({"comment": "x" * 10_000}, times=1000), "has no file bento.yaml"),
+    "the map of a sparse file": (
+        headed(SPARSE, f"{ENTRIES}\n".encode() + b"0\n" * 2 * ENTRIES),
+        "is a sparse file",
+    ),
+    "a sparse file as GNU writes it": (block(tarfile.GNUTYPE_SPARSE), "is a sparse file"),
+    "headers of one member": (block(tarfile.XGLTYPE) * 3000, "too many headers of one file"),
+    "a size below zero": (block(tarfile.REGTYPE, -5), "a header of -5 bytes"),
+    "a size that is none": (headed({"size": "many"}), "has no file|not a tar"),
+}
+
+
+@pytest.mark.parametrize("name", HUNGRY)
+def test_nothing_in_an_archive_fills_the_memory(name: str) -> None:
+    content, message = HUNGRY[name]
+    source = io.BytesIO(content + bytes(1024))
+    tracemalloc.start()
+    try:
+        with pytest.raises(ArchiveError, match=message):
+            config_in(source)
+        assert tracemalloc.get_traced_memory()[1] < 4 * 1024**2
+    finally:
+        tracemalloc.stop()
 
 
 def test_many_members_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import io
 import tarfile
 import zlib
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final, NoReturn, Protocol, Self
 
 from dynamo_legacy.graph_config import MOST_BYTES
 from dynamo_legacy.names import GRAPH_CONFIG_KEY
@@ -17,10 +17,54 @@ MOST_ARCHIVE_BYTES: Final = 512 * 1024 * 1024
 """Of an archive, as it comes and unpacked."""
 MOST_MEMBERS: Final = 100_000
 _GZIP = b"\x1f\x8b"
+_MOST_OF_HEADER: Final = 16 * 1024
+"""Bytes of a header that continues in a block of its own, which `tarfile` reads into memory as a whole: two
+paths of 4,096 bytes, the most that Linux has, and as much again. Python before 3.11.10 takes a time that grows
+with the square of it, without letting other threads run (CVE-2024-6232)."""
+_LONG_HEADERS: Final = frozenset(
+    (
+        tarfile.XHDTYPE,
+        tarfile.XGLTYPE,
+        tarfile.SOLARIS_XHDTYPE,
+        tarfile.GNUTYPE_LONGNAME,
+        tarfile.GNUTYPE_LONGLINK,
+    )
+)
 
 
 class ArchiveError(Exception):
     """An archive that cannot be used; the message says why."""
+
+
+class BoundedHeader(tarfile.TarInfo):
+    """A header that is small enough to be read.
+
+    Raises:
+        ArchiveError: it is not, when `tarfile` reads it.
+    """
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        """The header in a block of the archive."""
+        found = super().frombuf(buf, encoding, errors)
+        if found.size < 0 or (found.type in _LONG_HEADERS and found.size > _MOST_OF_HEADER):
+            raise ArchiveError(f"a header of {found.size} bytes")
+        return found
+
+
+class _WholeFile(BoundedHeader):
+    """A header of no sparse file, whose map may be as large as the archive and is kept in memory."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        found = super().frombuf(buf, encoding, errors)
+        if found.type == tarfile.GNUTYPE_SPARSE:
+            raise ArchiveError(f"{found.name[:100]} is a sparse file")
+        return found
+
+    def _proc_gnusparse_10(self, *_: object) -> NoReturn:
+        """Where `tarfile` would read the map of a sparse file in the format of POSIX."""
+        raise ArchiveError(f"{self.name[:100]} is a sparse file")
 
 
 class Readable(Protocol):
@@ -43,14 +87,17 @@ def config_in(archive: Readable, check: Callable[[], None] = lambda: None) -> st
     stream = gzip.GzipFile(fileobj=source) if is_compressed else source
     unpacked = io.BufferedReader(_Bounded(stream, check))
     try:
-        with tarfile.open(fileobj=unpacked, mode="r|") as members:
+        with tarfile.open(fileobj=unpacked, mode="r|", tarinfo=_WholeFile) as members:
             return _first_config(members)
-    except (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError, UnicodeDecodeError) as error:
+    except (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError, ValueError) as error:
         raise ArchiveError(f"not a tar archive: {error}") from error
+    except RecursionError as error:
+        raise ArchiveError("not a tar archive: too many headers of one file") from error
 
 
 def _first_config(members: tarfile.TarFile) -> str:
     for count, member in enumerate(members):
+        members.members.clear()  # it keeps all that it has read
         if count >= MOST_MEMBERS:
             raise ArchiveError(f"the archive has more than {MOST_MEMBERS} members")
         if not member.isreg() or member.name.rpartition("/")[2] != GRAPH_CONFIG_KEY:

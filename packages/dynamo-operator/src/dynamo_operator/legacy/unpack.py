@@ -8,7 +8,9 @@ import os
 import tarfile
 import zlib
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO, Final, Self
+from typing import BinaryIO, Final
+
+from dynamo_legacy.archive import ArchiveError, BoundedHeader
 
 MOST_BYTES: Final = 20 * 1024**3
 """Of an archive, and of what is in it."""
@@ -18,17 +20,6 @@ _MOST_OF_NAME: Final = 1000
 _MODE: Final = 0o755
 """What is kept of a mode: no special bits, and nothing for others to write to."""
 _READABLE, _OPEN = 0o600, 0o700
-_MOST_OF_HEADER: Final = 1024**2
-"""Bytes of a header that continues in a block of its own, which `tarfile` reads into memory as a whole."""
-_LONG_HEADERS: Final = frozenset(
-    (
-        tarfile.XHDTYPE,
-        tarfile.XGLTYPE,
-        tarfile.SOLARIS_XHDTYPE,
-        tarfile.GNUTYPE_LONGNAME,
-        tarfile.GNUTYPE_LONGLINK,
-    )
-)
 _OF_NAMES: Final = frozenset(
     (errno.EEXIST, errno.EINVAL, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR)
 )
@@ -37,17 +28,6 @@ _OF_NAMES: Final = frozenset(
 
 class BadArchive(Exception):
     """What a second try would not change: the archive, or the request, is wrong."""
-
-
-class _Member(tarfile.TarInfo):
-    """A header that is small enough to be read."""
-
-    @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
-        found = super().frombuf(buf, encoding, errors)
-        if found.size < 0 or (found.type in _LONG_HEADERS and found.size > _MOST_OF_HEADER):
-            raise BadArchive(f"the archive cannot be read: a header of {found.size} bytes")
-        return found
 
 
 def unpack(archive: BinaryIO, into: Path) -> None:
@@ -62,7 +42,7 @@ def unpack(archive: BinaryIO, into: Path) -> None:
     root = into.resolve()
     size, count = 0, 0
     try:
-        with tarfile.open(fileobj=archive, mode="r|*", tarinfo=_Member, errorlevel=2) as tar:
+        with tarfile.open(fileobj=archive, mode="r|*", tarinfo=BoundedHeader, errorlevel=2) as tar:
             for member in tar:
                 size, count = size + abs(member.size), count + 1
                 if size > MOST_BYTES or count > MOST_FILES:
@@ -76,7 +56,7 @@ def unpack(archive: BinaryIO, into: Path) -> None:
         if error.errno in _OF_NAMES:
             raise BadArchive(f"the archive cannot be unpacked: {error.strerror}") from error
         raise
-    except (tarfile.TarError, EOFError, zlib.error, ValueError, KeyError) as error:
+    except (ArchiveError, tarfile.TarError, EOFError, zlib.error, ValueError, KeyError) as error:
         raise BadArchive(f"the archive cannot be read: {error}") from error
     except RecursionError as error:
         raise BadArchive("the archive cannot be read: too many headers of one file") from error

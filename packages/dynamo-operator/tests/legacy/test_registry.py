@@ -12,6 +12,7 @@ from dynamo_legacy.build.plan import Probe
 from dynamo_operator.legacy.registry import (
     Login,
     Registry,
+    RegistryError,
     is_outside,
     login_of,
     registry_session,
@@ -43,10 +44,7 @@ async def probed(host: str, login: Login | None = None, *, only_outside: bool = 
     """What a registry says of an image."""
     async with registry_session(only_outside=only_outside) as session:
         reference = Reference(host, "team/app", "1")
-        registry = Registry(
-            session, reference, is_insecure=True, login=login, only_outside=only_outside
-        )
-        return await registry.probe()
+        return await Registry(session, reference, is_insecure=True, login=login).probe()
 
 
 @pytest.mark.parametrize(("status", "exists"), [(200, True), (404, False)])
@@ -87,6 +85,7 @@ async def test_it_gets_a_token_with_the_login_and_shows_only_the_token(serve: Se
         (401, {}, "credentials", 60),
         (403, {}, "status 403", 60),
         (429, {"Retry-After": "7"}, "too many requests", 7),
+        (429, {"Retry-After": "0"}, "too many requests", 5),
         (429, {"Retry-After": "9" * 400}, "too many requests", 3600),
         (500, {}, "status 500", 60),
         (302, {"Location": "http://169.254.169.254/"}, "status 302", 60),
@@ -128,45 +127,71 @@ async def test_an_endless_answer_is_cut(serve: Serve) -> None:
     assert "too large" in (await probed(await serve(answer))).error
 
 
-async def test_a_tenants_registry_may_not_be_an_address_inside(serve: Serve) -> None:
+@pytest.mark.parametrize(
+    "host",
+    ["127.0.0.1", "127.1", "2130706433", "0x7f000001", "0", "localhost", "localhost.localdomain"],
+)
+async def test_a_tenants_registry_may_not_be_an_address_inside(serve: Serve, host: str) -> None:
+    asked = []
+
     async def answer(request: web.Request) -> web.Response:
-        raise AssertionError
+        asked.append(request.path)
+        return web.Response()
 
-    host = await serve(answer)
-    assert "no such address" in (await probed(host, only_outside=True)).error
-    port = host.rpartition(":")[2]
-    named = await probed(f"localhost.localdomain:{port}", only_outside=True)
-    assert named.error
-
-
-async def test_a_token_service_inside_is_not_asked(serve: Serve) -> None:
-    async def answer(request: web.Request) -> web.Response:
-        challenge = 'Bearer realm="http://169.254.169.254/latest",service="s"'
-        return web.Response(status=401, headers={"WWW-Authenticate": challenge})
-
-    host = await serve(answer)
-    async with registry_session() as session:
-        registry = Registry(session, Reference(host, "a", "1"), is_insecure=True)
-        registry.only_outside = True
-        with pytest.raises(Exception, match="no such address"):
-            await registry._authorized('Bearer realm="http://169.254.169.254/latest"')
+    port = (await serve(answer)).rpartition(":")[2]
+    assert (await probed(f"{host}:{port}", only_outside=True)).error
+    assert [] == asked
 
 
 @pytest.mark.parametrize(
-    ("host", "outside"),
+    "realm",
     [
-        ("10.0.0.1", True),
-        ("registry.example.com", True),
-        ("127.0.0.1", False),
-        ("169.254.169.254", False),
-        ("::1", False),
-        ("::ffff:127.0.0.1", False),
-        ("0.0.0.0", False),  # noqa: S104
-        ("LOCALHOST", False),
+        "http://127.0.0.1:{}/token",
+        "http://127.1:{}/token",
+        "http://[::ffff:127.0.0.1]:{}/token",
+        "http://１２７.0.0.1:{}/token",
+        "http://[127.0.0.1:{}/token",
     ],
 )
-def test_addresses_inside_are_known(host: str, outside: bool) -> None:
-    assert outside == is_outside(host)
+async def test_a_token_service_inside_is_not_asked(serve: Serve, realm: str) -> None:
+    asked = []
+
+    async def answer(request: web.Request) -> web.Response:
+        asked.append(request.path)
+        return web.Response()
+
+    port = (await serve(answer)).rpartition(":")[2]
+    async with registry_session(only_outside=True) as session:
+        registry = Registry(session, Reference("r.example.com", "a", "1"), is_insecure=True)
+        with pytest.raises(RegistryError):
+            await registry._authorized(f'Bearer realm="{realm.format(port)}",service="s"')
+    assert [] == asked
+
+
+async def test_the_reason_is_said(serve: Serve) -> None:
+    found = await probed("127.0.0.1:5000", only_outside=True)
+    assert "the operator asks no such address" in found.error
+
+
+@pytest.mark.parametrize(
+    ("address", "outside"),
+    [
+        ("10.0.0.1", True),
+        ("2001:db8::1", True),
+        ("127.0.0.1", False),
+        ("127.1", False),
+        ("2130706433", False),
+        ("169.254.169.254", False),
+        ("::1", False),
+        ("fe80::1%eth0", False),
+        ("fd00:ec2::254", False),
+        ("::ffff:127.0.0.1", False),
+        ("0.0.0.0", False),  # noqa: S104
+        ("localhost", False),
+    ],
+)
+def test_addresses_inside_are_known(address: str, outside: bool) -> None:
+    assert outside == is_outside(address)
 
 
 def test_the_login_of_a_host_is_found_in_a_docker_configuration() -> None:

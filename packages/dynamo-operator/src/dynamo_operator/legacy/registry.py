@@ -6,6 +6,7 @@ sizes and times are bounded, and redirects take no credentials along.
 
 import asyncio
 import base64
+import errno
 import ipaddress
 import re
 import socket
@@ -18,8 +19,6 @@ from urllib.parse import urlencode, urlsplit
 
 import aiohttp
 import msgspec
-from aiohttp.abc import AbstractResolver, ResolveResult
-from aiohttp.resolver import ThreadedResolver
 
 from dynamo_graphs.facts import registry_of_credential
 from dynamo_legacy.build.image import Reference
@@ -30,6 +29,7 @@ SECONDS: Final = 10.0
 """How long a registry may take for all of one question."""
 _MOST_BYTES: Final = 4 * 1024 * 1024
 """Of a manifest or token. Source: the limit that registries themselves set for manifests."""
+_LEAST_RETRY_SECONDS: Final = 5.0
 _MOST_RETRY_SECONDS: Final = 3600.0
 _MANIFESTS: Final = ", ".join(
     f"application/vnd.{each}+json"
@@ -42,6 +42,14 @@ _MANIFESTS: Final = ", ".join(
 )
 _PARAMETER: Final = re.compile(r'([a-z]{1,20})="([^"]{0,2000})"', re.ASCII)
 _HUB: Final = ("docker.io", "registry-1.docker.io")
+_METADATA: Final = frozenset(
+    map(
+        ipaddress.ip_address,
+        ("fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "168.63.129.16"),
+    )
+)
+"""Metadata services that are not on the link. Sources: the documentation of AWS (IMDS over IPv6), Google
+Cloud, Alibaba Cloud and Azure."""
 
 
 class RegistryError(Exception):
@@ -85,9 +93,9 @@ def login_of(config: bytes, host: str) -> Login | None:
 @asynccontextmanager
 async def registry_session(*, only_outside: bool = False) -> AsyncIterator[aiohttp.ClientSession]:
     """A session for registries; `only_outside` of this machine, its link and its metadata service."""
-    resolver = _OutsideResolver() if only_outside else None
+    factory = _socket_to_outside if only_outside else None
     async with aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=8, force_close=True, resolver=resolver),
+        connector=aiohttp.TCPConnector(limit=8, force_close=True, socket_factory=factory),
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=SECONDS, sock_read=SECONDS),
         trust_env=False,
@@ -103,7 +111,6 @@ class Registry:
     reference: Reference
     is_insecure: bool = False
     login: Login | None = None
-    only_outside: bool = False
     _authorization: str = ""
 
     async def probe(self) -> Probe:
@@ -144,7 +151,6 @@ class Registry:
         Raises:
             RegistryError: any other answer, or none.
         """
-        self._refuse_inside(self.reference.host)
         status, headers, body = await self._send(method, self._url(path), self._authorization)
         if status == HTTPStatus.UNAUTHORIZED and not self._authorization:
             self._authorization = await self._authorized(headers.get("WWW-Authenticate", ""))
@@ -173,10 +179,12 @@ class Registry:
                 )
             return basic
         said = dict(_PARAMETER.findall(rest[:4000]))
-        realm = urlsplit(said.get("realm", ""))
+        try:
+            realm = urlsplit(said.get("realm", ""))
+        except ValueError as error:
+            raise RegistryError(f"{self.reference.host}: its token service has no URL") from error
         if realm.scheme != "https" and not (self.is_insecure and realm.scheme == "http"):
             raise RegistryError(f"{self.reference.host}: its token service is not https")
-        self._refuse_inside(realm.hostname or "")
         query = {"service": said.get("service", "")}
         query["scope"] = f"repository:{self.reference.repository}:pull"
         url = f"{realm.geturl()}{'&' if realm.query else '?'}{urlencode(query)}"
@@ -207,11 +215,6 @@ class Registry:
             text = cut(" ".join(str(error).split()), 200)
             raise RegistryError(f"{self.reference.host}: {text or type(error).__name__}") from error
 
-    def _refuse_inside(self, host: str) -> None:
-        """Refuse an address that is written out; names are refused when they are resolved."""
-        if self.only_outside and not is_outside(host.rpartition("@")[2].split(":")[0].strip("[]")):
-            raise RegistryError(f"{self.reference.host}: the operator asks no such address")
-
     def _url(self, path: str) -> str:
         host, scheme = self.reference.host, "http" if self.is_insecure else "https"
         address = _HUB[1] if host == _HUB[0] else host
@@ -223,37 +226,27 @@ class Registry:
         return {**found, "Authorization": authorization} if authorization else found
 
 
-def is_outside(host: str) -> bool:
-    """Whether a host is not an address of this machine, of its link or its metadata service."""
+def is_outside(address: str) -> bool:
+    """Whether an address is not one of this machine, of its link or of a metadata service."""
     try:
-        address = ipaddress.ip_address(host)
+        found = ipaddress.ip_address(address)
     except ValueError:
-        return host.lower() != "localhost"
-    mapped = getattr(address, "ipv4_mapped", None) or address
-    return not (
-        mapped.is_loopback or mapped.is_link_local or mapped.is_multicast or mapped.is_unspecified
-    )
+        return False  # the system reads "127.1" and "2130706433" as addresses too
+    found = getattr(found, "ipv4_mapped", None) or found
+    is_near = found.is_loopback or found.is_link_local or found.is_multicast or found.is_unspecified
+    return not is_near and found not in _METADATA
 
 
-class _OutsideResolver(AbstractResolver):
-    """Resolves names, and forgets addresses that a tenant has no business with."""
-
-    def __init__(self) -> None:
-        self._resolver = ThreadedResolver()
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
-    ) -> list[ResolveResult]:
-        found = await self._resolver.resolve(host, port, family)
-        outside = [each for each in found if is_outside(each["host"])]
-        if found and not outside:
-            raise OSError(f"{host} is an address inside")
-        return outside
-
-    async def close(self) -> None:
-        await self._resolver.close()
+def _socket_to_outside(address: aiohttp.AddrInfoType) -> socket.socket:
+    """A socket for an address that is outside, whether a name led to it or it was written out."""
+    family, type_, protocol, _, (host, *_) = address
+    if not is_outside(host):
+        raise PermissionError(errno.EACCES, "the operator asks no such address")
+    return socket.socket(family, type_, protocol)
 
 
 def _retry_after(headers: Mapping[str, str]) -> float:
     said = headers.get("Retry-After", "")
-    return min(float(said), _MOST_RETRY_SECONDS) if said.isdecimal() and said else RETRY_SECONDS
+    if not said.isdecimal():
+        return RETRY_SECONDS
+    return min(max(float(said), _LEAST_RETRY_SECONDS), _MOST_RETRY_SECONDS)

@@ -32,5 +32,4 @@ class RegistryProbe:
             login = Login(settings.registry_username, settings.registry_password.reveal())
         with worker_slot_released():
             async with self.places, registry_session(only_outside=is_own) as session:
-                registry = Registry(session, reference, is_insecure, login, only_outside=is_own)
-                return await registry.probe()
+                return await Registry(session, reference, is_insecure, login).probe()

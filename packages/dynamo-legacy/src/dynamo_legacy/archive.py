@@ -19,8 +19,8 @@ MOST_MEMBERS: Final = 100_000
 _GZIP = b"\x1f\x8b"
 _MOST_OF_HEADER: Final = 16 * 1024
 """Bytes of a header that continues in a block of its own, which `tarfile` reads into memory as a whole: two
-paths of 4,096 bytes, the most that Linux has, and as much again. Python before 3.11.10 takes a time that grows
-with the square of it, without letting other threads run (CVE-2024-6232)."""
+paths of 4,096 bytes, the most that Linux has, and as much again. Before 3.11.10, Python takes a time that
+grows with the square of it, without letting other threads run (CVE-2024-6232)."""
 _LONG_HEADERS: Final = frozenset(
     (
         tarfile.XHDTYPE,

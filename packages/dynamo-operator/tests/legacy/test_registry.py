@@ -149,7 +149,7 @@ async def test_a_tenants_registry_may_not_be_an_address_inside(serve: Serve, hos
         "http://127.0.0.1:{}/token",
         "http://127.1:{}/token",
         "http://[::ffff:127.0.0.1]:{}/token",
-        "http://１２７.0.0.1:{}/token",
+        "http://\uff11\uff12\uff17.0.0.1:{}/token",
         "http://[127.0.0.1:{}/token",
     ],
 )

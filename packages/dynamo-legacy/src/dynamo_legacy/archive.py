@@ -97,7 +97,7 @@ def config_in(archive: Readable, check: Callable[[], None] = lambda: None) -> st
 
 def _first_config(members: tarfile.TarFile) -> str:
     for count, member in enumerate(members):
-        members.members.clear()  # it keeps all that it has read
+        members.members.clear()  # type: ignore[attr-defined]  # it keeps all; `stream` of Python 3.13
         if count >= MOST_MEMBERS:
             raise ArchiveError(f"the archive has more than {MOST_MEMBERS} members")
         if not member.isreg() or member.name.rpartition("/")[2] != GRAPH_CONFIG_KEY:

@@ -4,7 +4,7 @@ import ast
 from pathlib import Path
 
 PACKAGES = Path(__file__).parents[2] / "packages"
-MOST_PER_THOUSAND = 2.75
+MOST_PER_THOUSAND = 1.75
 """Mentions of `Any` in 1,000 lines. It can only fall: the aim is 2."""
 
 

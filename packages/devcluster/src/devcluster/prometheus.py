@@ -68,7 +68,7 @@ class Prometheus:
         except OSError as error:
             raise PrometheusError(str(error)) from error
 
-    def until(self, holds: Callable[["Prometheus"], Any], *, within_seconds: float) -> Any:
+    def until(self, holds: Callable[["Prometheus"], object], *, within_seconds: float) -> Any:
         """The first true answer of `holds`.
 
         Raises: TimeoutError.
@@ -132,7 +132,7 @@ def running(
 
 
 def _await_start(process: subprocess.Popen[bytes], found: Prometheus, log: Path) -> None:
-    def answers(which: Prometheus) -> Any:
+    def answers(which: Prometheus) -> object:
         if process.poll() is not None:
             return "ended"
         return which.get("status/runtimeinfo")

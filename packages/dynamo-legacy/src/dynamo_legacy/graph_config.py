@@ -4,7 +4,6 @@ Only what this generation reads is kept. Anything else may be there; what is the
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
@@ -151,7 +150,7 @@ def _autoscaling(value: object, path: str) -> GraphAutoscaling | None:
     return GraphAutoscaling(*bounds)
 
 
-def _mapping(value: object, path: str) -> Mapping[str, Any]:
+def _mapping(value: object, path: str) -> Mapping[str, object]:
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -159,7 +158,7 @@ def _mapping(value: object, path: str) -> Mapping[str, Any]:
     return value
 
 
-def _list(value: object, path: str) -> list[Any]:
+def _list(value: object, path: str) -> list[object]:
     if value is None:
         return []
     if not isinstance(value, list):

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -155,7 +154,7 @@ def _configuration(text: str) -> object:
         raise ConfigError(_SOURCE, f"unreadable YAML: {one_line(str(error))}") from None
 
 
-def _documents(source: str, text: str) -> list[Any]:
+def _documents(source: str, text: str) -> list[object]:
     try:
         return [each.value for each in documents(source, text)]
     except ExceptionGroup as group:

@@ -4,7 +4,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from dynamo_graphs.api.component import GROUP
 from dynamo_graphs.api.crd import RESOURCES
@@ -109,7 +108,7 @@ def _unlisted(document: Document) -> Iterator[Manifest]:
     """The object of a document, or each item of a List: kubectl prints several objects as one."""
     value = document.value
     is_list = isinstance(value, dict) and value.get("kind") == "List"
-    items: Any = value.get("items") if is_list else None
+    items: object = value.get("items") if is_list else None
     entries = enumerate(items) if isinstance(items, list) else [(None, value)]
     for index, each in entries:
         prefix = "" if index is None else f"items[{index}]"

@@ -66,7 +66,7 @@ def redacted(body: Object) -> Object:
     return result
 
 
-def _value(value: Any) -> Any:
+def _value(value: object) -> Any:
     if isinstance(value, dict):
         name = value.get("name")
         if isinstance(name, str) and isinstance(value.get("value"), str) and _is_secret(name):
@@ -80,7 +80,7 @@ def _value(value: Any) -> Any:
     return redacted_text(value) if isinstance(value, str) else value
 
 
-def _field(key: str, value: Any) -> Any:
+def _field(key: str, value: object) -> object:
     if isinstance(value, str) and _is_secret(key) and not key.endswith(_REFERENCES):
         return REDACTED
     return _value(value)

@@ -5,7 +5,6 @@ container's own resources, as a limit or as a request.
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 from dynamo_graphs.api.component import ComponentSpec
 from dynamo_graphs.api.resources import ResourceItem, Resources
@@ -24,7 +23,7 @@ def gpus(spec: ComponentSpec) -> int:
     return 0
 
 
-def _said(spec: ComponentSpec) -> Iterator[Any]:
+def _said(spec: ComponentSpec) -> Iterator[object]:
     """The GPU fields of the spec, highest precedence first."""
     short = spec.resources or Resources()
     limits, requests = short.limits or ResourceItem(), short.requests or ResourceItem()

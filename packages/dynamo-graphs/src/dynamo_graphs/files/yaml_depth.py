@@ -31,7 +31,7 @@ class ShallowLoader(yaml.CSafeLoader):
     _depth = 0
 
     # The reader calls these two around each value, before it reads what is inside.
-    def descend_resolver(self, current_node: Any, current_index: Any) -> None:  # noqa: ARG002
+    def descend_resolver(self, current_node: Any, current_index: object) -> None:  # noqa: ARG002
         self._depth += 1
         if self._depth > DEPTH_LIMIT:
             mark = current_node.start_mark if current_node is not None else None

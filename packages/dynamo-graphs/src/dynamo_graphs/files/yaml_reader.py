@@ -81,7 +81,7 @@ def documents(source: str, text: str) -> list[Document]:
     return found
 
 
-def scalar(text: str) -> Any:
+def scalar(text: str) -> object:
     """The value of a plain scalar: None, a boolean, a number, or the text itself."""
     if text in _WORDS:
         return _WORDS[text]
@@ -112,7 +112,7 @@ def _float(digits: str, text: str = "") -> float | str:
 class _NodeLoader(ShallowLoader):
     """PyYAML's C parser, but a plain scalar keeps the tag `plain`: `_Reading` finds its type."""
 
-    def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:
+    def resolve(self, kind: object, value: object, implicit: Any) -> object:
         if kind is yaml.ScalarNode and implicit[0]:
             return _PLAIN
         return super().resolve(kind, value, implicit)  # type: ignore[no-untyped-call]

@@ -25,7 +25,7 @@ class _Dumper(yaml.CSafeDumper):
     def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002  the signature is PyYAML's
         return True
 
-    def resolve(self, kind: Any, value: Any, implicit: Any) -> object:
+    def resolve(self, kind: object, value: object, implicit: Any) -> object:
         tag = super().resolve(kind, value, implicit)  # type: ignore[no-untyped-call]
         is_string = kind is yaml.ScalarNode and implicit[0] and tag == _STRING
         return _AMBIGUOUS if is_string and not _is_read_as_text(value) else tag

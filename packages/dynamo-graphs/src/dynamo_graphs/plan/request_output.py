@@ -114,7 +114,7 @@ def progress(data: Mapping[str, str]) -> ProfilingProgress:
     if len(text) > _STATUS_LIMIT:  # it is read again and again, in the event loop
         return ProfilingProgress()
     try:
-        said: Any = yaml.load(text, Loader=_Loader)  # noqa: S506  a safe loader
+        said: object = yaml.load(text, Loader=_Loader)  # noqa: S506  a safe loader
     except _UNREADABLE:
         return ProfilingProgress()
     if not isinstance(said, dict):
@@ -203,7 +203,7 @@ def _name(document: Object) -> str:
 
 def _bounded(file: str, document: Object) -> None:
     """Refuse a document that anchors make larger, or deeper, than any text of its size."""
-    rest: list[tuple[int, Any]] = [(1, document)]
+    rest: list[tuple[int, object]] = [(1, document)]
     count = 0
     while rest:
         depth, each = rest.pop()
@@ -220,7 +220,7 @@ def _bounded(file: str, document: Object) -> None:
                 rest.extend((depth + 1, one) for one in each)
 
 
-def _as_json(value: Any) -> Any:
+def _as_json(value: object) -> Any:
     match value:
         case dict():
             return {_key(key): _as_json(each) for key, each in value.items()}
@@ -232,11 +232,11 @@ def _as_json(value: Any) -> Any:
             return str(value)
 
 
-def _key(key: Any) -> str:
+def _key(key: object) -> str:
     return str(key).lower() if isinstance(key, bool) else str(key)
 
 
-def _line(value: Any) -> str:
+def _line(value: object) -> str:
     line = " ".join(value.split()) if isinstance(value, str) else ""
     return line if len(line) <= _TEXT_LIMIT else f"{line[: _TEXT_LIMIT - 1]}…"
 
@@ -254,10 +254,12 @@ def _unusable(node: yaml.Node, text: str) -> yaml.MarkedYAMLError:
     return yaml.MarkedYAMLError(problem=text, problem_mark=node.start_mark)
 
 
-def _checked(construct: Callable[[Any, Any], Any], what: str) -> Callable[[Any, Any], Any]:
+def _checked(
+    construct: Callable[[object, object], Any], what: str
+) -> Callable[[Any, object], object]:
     """The constructor of a number or boolean, which lets no error through that names no place."""
 
-    def checked(loader: _Loader, node: Any) -> Any:
+    def checked(loader: _Loader, node: Any) -> object:
         text = node.value if isinstance(node, yaml.ScalarNode) else ""
         if ":" in text:
             return text  # Kubernetes' reader does not take 1:30 for ninety

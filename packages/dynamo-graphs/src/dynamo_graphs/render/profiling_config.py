@@ -73,7 +73,7 @@ def profiler_config_bytes(spec: DynamoGraphDeploymentRequestSpec, namespace: str
 
 def uses_ai_configurator(spec: DynamoGraphDeploymentRequestSpec) -> bool:
     """Whether AI Configurator estimates what else is measured."""
-    sweep: Any = (spec.profiling_config.config or {}).get("sweep")
+    sweep: object = (spec.profiling_config.config or {}).get("sweep")
     if not isinstance(sweep, dict):
         return False
     for key in ("useAiConfigurator", "use_ai_configurator"):
@@ -84,12 +84,12 @@ def uses_ai_configurator(spec: DynamoGraphDeploymentRequestSpec) -> bool:
 
 def model_cache(spec: DynamoGraphDeploymentRequestSpec) -> tuple[str, str] | None:
     """The PVC that holds models, and where it is mounted. None means: there is none."""
-    deployment: Any = (spec.profiling_config.config or {}).get("deployment")
+    deployment: object = (spec.profiling_config.config or {}).get("deployment")
     found: Any = deployment.get("modelCache") if isinstance(deployment, dict) else None
     claim = found.get("pvcName") if isinstance(found, dict) else None
     if not isinstance(claim, str) or not claim:
         return None
-    folder: Any = found.get("mountPath")
+    folder: object = found.get("mountPath")
     if not isinstance(folder, str) or not folder:
         folder = DEFAULT_MODEL_CACHE_FOLDER
     return claim, folder
@@ -125,7 +125,7 @@ class _Dumper(yaml.CSafeDumper):
 
 
 def _string(dumper: _Dumper, text: str) -> yaml.ScalarNode:
-    tag: Any = dumper.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
+    tag: object = dumper.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
     style = '"' if tag != _STRING else ("|" if "\n" in text else None)
     return dumper.represent_scalar(_STRING, text, style=style)
 

@@ -61,7 +61,7 @@ def _entry_problems(arguments: object, path: str) -> Iterator[Problem]:
             yield Problem(name, "expected a string, for example a quoted number")
 
 
-def _amounts(resources: Fields, path: str) -> Iterator[tuple[str, Any]]:
+def _amounts(resources: Fields, path: str) -> Iterator[tuple[str, object]]:
     """Every amount with its place; an unset one counts as not given."""
     custom = resources.get("custom")
     if isinstance(custom, dict):

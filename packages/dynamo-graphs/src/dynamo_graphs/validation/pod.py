@@ -6,7 +6,6 @@ what a Deployment cannot have.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.component import DynamoComponentDeploymentSpec
@@ -88,7 +87,7 @@ def _main_name(pod: Fields) -> str:
 
 
 def _port_problems(container: Fields, path: str) -> Iterator[Problem]:
-    seen: set[tuple[Any, str]] = set()
+    seen: set[tuple[object, str]] = set()
     names: set[str] = set()
     for index, port in enumerate(container.get("ports") or ()):
         at = f"{path}.ports[{index}]"

@@ -19,7 +19,7 @@ class _Entry(NamedTuple):
     amount: Decimal
 
 
-def quantity_problems(text: Any, path: str) -> Iterator[Problem]:
+def quantity_problems(text: object, path: str) -> Iterator[Problem]:
     """One problem if the value is not a quantity, or negative."""
     found = amount(text) if isinstance(text, str | int) and not isinstance(text, bool) else None
     if found is None:

@@ -6,7 +6,6 @@ that was found, so the change is refused.
 
 from collections.abc import Iterator
 from itertools import chain
-from typing import Any
 
 import msgspec
 
@@ -125,8 +124,8 @@ def _sections(config: Object) -> Iterator[Problem]:
         yield Problem(CONFIG, f"{CONFIG} must not nest deeper than {DEPTH_LIMIT} levels")
     for name in _SECTIONS:
         yield from _is_of(dict, f"{CONFIG}.{name}", config.get(name))
-    deployment: Any = config.get("deployment")
-    cache: Any = deployment.get("modelCache") if isinstance(deployment, dict) else None
+    deployment: object = config.get("deployment")
+    cache: object = deployment.get("modelCache") if isinstance(deployment, dict) else None
     yield from _is_of(dict, f"{CONFIG}.deployment.modelCache", cache)
     if isinstance(cache, dict):
         for name in ("pvcName", "mountPath"):
@@ -209,5 +208,5 @@ def _kind(value: object) -> str:
 
 
 def _text(section: object, field: str) -> str:
-    value: Any = section.get(field) if isinstance(section, dict) else None
+    value: object = section.get(field) if isinstance(section, dict) else None
     return value if isinstance(value, str) else ""

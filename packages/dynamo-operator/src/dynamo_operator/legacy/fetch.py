@@ -130,7 +130,7 @@ def graph_message(folder: Path) -> str:
 _KEPT: Final = ("dynamo", "resources", "autoscaling", "workers")
 
 
-def _reduced(document: Any) -> Any:
+def _reduced(document: object) -> object:
     """What the operator reads of the configuration; what is not of its shape stays, to be refused."""
     if not isinstance(document, dict):
         return document
@@ -141,7 +141,7 @@ def _reduced(document: Any) -> Any:
     return {**both, "services": services}
 
 
-def _reduced_service(service: Any) -> Any:
+def _reduced_service(service: object) -> object:
     if not isinstance(service, dict):
         return service
     config = service.get("config")

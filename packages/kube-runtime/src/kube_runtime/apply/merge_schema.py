@@ -6,7 +6,6 @@ custom resources we do not have the schemas: there, the name of a field determin
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 from kube_runtime.crd.embedded import definitions
 from kube_runtime.kind import Object
@@ -77,7 +76,7 @@ def is_left_out_when_zero(name: str) -> bool:
     return name in _LEFT_OUT
 
 
-def identity(item: Object, keys: tuple[str, ...]) -> tuple[Any, ...]:
+def identity(item: Object, keys: tuple[str, ...]) -> tuple[object, ...]:
     """What identifies an item of a list."""
     if len(keys) == 1 and keys[0] not in _DEFAULTS:  # most lists, and they may be long
         return (item.get(keys[0]),)
@@ -103,7 +102,7 @@ _METADATA: Object = {
         "ownerReferences": {"type": "array", "x-kubernetes-list-map-keys": ["uid"]},
     },
 }
-_KINDS: dict[tuple[Any, Any], dict[str, Object]] = {
+_KINDS: dict[tuple[object, object], dict[str, Object]] = {
     ("apps/v1", "Deployment"): {"spec": {"$ref": "DeploymentSpec"}},
     ("v1", "ConfigMap"): {"data": _TEXTS},
     ("v1", "Service"): {"spec": {"$ref": "ServiceSpec"}},
@@ -128,7 +127,7 @@ _EMBEDDED: dict[str, Object] = {
 """Fields of custom resources that hold a Kubernetes type."""
 
 _DEFAULT_MODE = 0o644
-_WRITTEN: dict[tuple[str, str], Any] = {
+_WRITTEN: dict[tuple[str, str], object] = {
     ("ConfigMapVolumeSource", "defaultMode"): _DEFAULT_MODE,
     ("Container", "terminationMessagePath"): "/dev/termination-log",
     ("Container", "terminationMessagePolicy"): "File",

@@ -4,13 +4,11 @@
 field that only one side has must be one that the API server writes with that value.
 """
 
-from typing import Any
-
 from kube_runtime.apply.merge_schema import FieldSchema, is_left_out_when_zero, type_field
 from kube_runtime.kind import Object
 from kube_runtime.quantity import is_same_amount
 
-_EMPTY: tuple[Any, ...] = (None, {}, [])
+_EMPTY: tuple[object, ...] = (None, {}, [])
 _LATEST = ("", "latest")
 
 

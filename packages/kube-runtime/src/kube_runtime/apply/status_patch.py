@@ -5,7 +5,7 @@ condition unless the status really changed.
 """
 
 from collections.abc import Collection, Iterable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 import structlog
@@ -237,7 +237,7 @@ def merge_patch(stored: Fields, wanted: Fields) -> Object:
     return patch
 
 
-def _same(old: Any, new: Any) -> bool:
+def _same(old: object, new: object) -> bool:
     return old == new or (old is None and new in ({}, [])) or (new is None and old in ({}, []))
 
 

@@ -335,7 +335,7 @@ def _is_edit(change: Change[Any]) -> bool:
     )
 
 
-def _spec_and_metadata(object_: Resource) -> tuple[Any, ...]:
+def _spec_and_metadata(object_: Resource) -> tuple[object, ...]:
     metadata = object_.metadata
     return (
         *(metadata.uid, metadata.generation, metadata.deletion_timestamp),

@@ -168,7 +168,7 @@ class WorkerPool:
     async def submit(
         self,
         function: Callable[..., T],
-        args: tuple[Any, ...],
+        args: tuple[object, ...],
         *,
         tenant: str,
         seconds: float = SECONDS,

@@ -60,7 +60,7 @@ _KEYWORDS = {
     "format": "format",
 }
 _PRESERVE: Object = {"x-kubernetes-preserve-unknown-fields": True}
-_SCALARS: dict[Any, str] = {str: "string", bool: "boolean", int: "integer"}
+_SCALARS: dict[object, str] = {str: "string", bool: "boolean", int: "integer"}
 
 
 class Declared(NamedTuple):
@@ -106,7 +106,7 @@ def object_schema(struct: type[msgspec.Struct], *, is_open: bool = False) -> Obj
     return {**schema, **_PRESERVE} if is_open else schema
 
 
-def field_schema(type_: Any, field: Field, *, is_open: bool = False) -> Object:
+def field_schema(type_: object, field: Field, *, is_open: bool = False) -> Object:
     """The schema of one field, with its text and rules."""
     schema = {**_value_schema(type_, field, is_open=is_open), "description": field.text}
     for attribute, keyword in _KEYWORDS.items():
@@ -145,7 +145,7 @@ def summary(struct: type) -> str:
     return " ".join((struct.__doc__ or "").split())
 
 
-def _value_schema(type_: Any, field: Field, *, is_open: bool) -> Object:
+def _value_schema(type_: object, field: Field, *, is_open: bool) -> Object:
     bare, marks = unwrapped(type_)
     if scalar := _scalar_schema(bare, marks):
         return scalar
@@ -164,7 +164,7 @@ def _value_schema(type_: Any, field: Field, *, is_open: bool) -> Object:
     raise TypeError(f"no schema for {type_}")
 
 
-def _scalar_schema(bare: Any, marks: tuple[Any, ...]) -> Object | None:
+def _scalar_schema(bare: object, marks: tuple[object, ...]) -> Object | None:
     """The schema of text, a number, a choice, or of any JSON value; None for everything else."""
     if mark := next((mark for mark in marks if isinstance(mark, IntOrText)), None):
         return int_or_string(mark.pattern)
@@ -184,7 +184,7 @@ def _json_schema(field: Field) -> Object | None:
     return {"type": "object", **_PRESERVE} if field.free_form else None
 
 
-def unwrapped(type_: Any) -> tuple[Any, tuple[Any, ...]]:
+def unwrapped(type_: Any) -> tuple[object, tuple[object, ...]]:
     """A type without `Annotated` and without None, and the metadata that was on it."""
     if get_origin(type_) is Annotated:
         bare, marks = unwrapped(get_args(type_)[0])

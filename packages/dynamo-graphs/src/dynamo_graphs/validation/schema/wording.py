@@ -69,7 +69,7 @@ def joined(options: Sequence[str], word: str = "or", quote: str = '"') -> str:
     return f"{', '.join(quoted[:-1])} {word} {quoted[-1]}"
 
 
-def nearest(value: Any, options: Sequence[str], suggestions: Suggestions) -> str:
+def nearest(value: object, options: Sequence[str], suggestions: Suggestions) -> str:
     """`; did you mean "…"?` with the option that is most like the value, or "" if none is."""
     return suggestions.nearest(value, options) if isinstance(value, str) else ""
 
@@ -91,7 +91,7 @@ def _message(kind: ValidationErrorKind, error: ValidationError) -> str:
     return error.message
 
 
-def _described(value: Any) -> str:
+def _described(value: object) -> str:
     """A value with its type, such as `the text "two"`."""
     match value:
         case None:
@@ -108,7 +108,7 @@ def _described(value: Any) -> str:
             return f"the number {value}"
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     text = str(value)
     return f'"{text if len(text) <= _LONGEST else text[:_LONGEST] + "…"}"'
 

@@ -16,6 +16,7 @@ from kube_runtime.client.transport import Answer, Request
 from kube_runtime.controller.events import (
     ATTEMPTS,
     COLLECT_SECONDS,
+    GONE_SECONDS,
     PATIENCE_SECONDS,
     PENDING_LIMIT,
     EventWriter,
@@ -244,6 +245,27 @@ async def test_times_that_stay_busy_keep_no_event_back_for_good() -> None:
         assert ["Created"] == [each["reason"] for each in world.events]
         world.happens("y", reason="Updated")
         await world.is_busy(10.0)
+        assert 1 == len(world.events)
+
+
+async def test_what_waits_for_quiet_times_is_dropped_when_its_object_has_gone() -> None:
+    async with running() as world:
+        world.happens("x")
+        world.happens("y", about="h")
+        world.recorder.event(a_gadget(), reason="Broke", message="it broke", warning=True)
+        world.writer.forget("uid-g")
+        await world.is_busy(GONE_SECONDS + 1)
+        await asyncio.sleep(2.0)
+        assert ["Broke", "Created"] == [each["reason"] for each in world.events]
+        assert "h" == world.events[1]["involvedObject"]["name"]
+        assert 1 == world.dropped("object_gone")
+
+
+async def test_what_happens_as_an_object_goes_is_written() -> None:
+    async with running() as world:
+        world.happens("x")
+        world.writer.forget("uid-g")
+        await asyncio.sleep(1)
         assert 1 == len(world.events)
 
 

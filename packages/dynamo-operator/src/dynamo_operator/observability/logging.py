@@ -15,6 +15,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import islice
 from typing import TextIO
 
 import structlog
@@ -32,7 +33,7 @@ BURST, REFILL_SECONDS = 200, 1.0
 """Lines about one object, and the seconds after which it may have one more: a graph of fifty services needs
 fewer than 200 at its creation."""
 REMEMBERED_LIMIT = 16_384
-"""Objects whose lines are counted."""
+"""Objects whose lines are counted, of those with a line in the last `BURST * REFILL_SECONDS`."""
 _SECRET = re.compile(
     r"(?i)(token|secret|passw(or)?d|authorization|credential|api[-_]?key|private[-_]?key)"
 )
@@ -160,6 +161,7 @@ class LinesPerObject:
             self._objects.popitem(last=False)
         tokens.left = min(BURST, tokens.left + (now - tokens.at) / REFILL_SECONDS)
         tokens.at = now
+        self._forget_quiet(now)
         if tokens.left < 1:
             tokens.dropped += 1
             raise structlog.DropEvent
@@ -167,6 +169,15 @@ class LinesPerObject:
         if tokens.dropped:
             entry["dropped"], tokens.dropped = tokens.dropped, 0
         return entry
+
+    def _forget_quiet(self, now: float) -> None:
+        """Forget up to two of the objects whose tokens are all back: most are gone from the cluster."""
+        for about, tokens in list(islice(self._objects.items(), 2)):
+            if now - tokens.at < BURST * REFILL_SECONDS:
+                return
+            del self._objects[about]
+            if tokens.dropped:
+                self._objects[about] = tokens  # the next line still has to say how many
 
 
 class _Time:

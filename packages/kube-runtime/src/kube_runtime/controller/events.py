@@ -45,6 +45,8 @@ _INFO, _WARNING = 20, 30
 COLLECT_SECONDS: Final = 0.3
 PATIENCE_SECONDS: Final = 300.0
 """Longest delay of Normal Events; about as long as a thousand new graphs occupy a small control plane."""
+GONE_SECONDS: Final = 10.0
+"""Normal Events that have waited for so long are dropped if their object is gone: no one can describe it."""
 PENDING_LIMIT: Final = 10_000
 """Events of the creation of a thousand graphs of three services."""
 WRITTEN_LIMIT: Final = 16_384
@@ -194,7 +196,7 @@ class EventWriter:
         return left
 
     def forget(self, uid: str) -> None:
-        """Remember nothing of an object that is gone; its pending Events are still written."""
+        """Remember nothing of an object that is gone. Its Normal Events are written soon or never."""
         self._objects.pop(uid, None)
 
     def _wait(self) -> float | None:
@@ -250,8 +252,16 @@ class EventWriter:
             first = next(iter(same.values()), None)
             if first is not None and (at_any_time or self._time_of(first) <= loop_time()):
                 del same[first.series]
-                await self._attempt(first)
+                if self._is_too_late(first):
+                    self._metrics.event_dropped("object_gone")
+                    await asyncio.sleep(0)  # thousands may be
+                else:
+                    await self._attempt(first)
                 return
+
+    def _is_too_late(self, pending: _Pending) -> bool:
+        is_gone = not pending.series.warning and pending.series.uid not in self._objects
+        return is_gone and loop_time() > pending.due + GONE_SECONDS
 
     async def _attempt(self, pending: _Pending) -> None:
         """Write it; after a failure that may pass, put it back and pause for all."""

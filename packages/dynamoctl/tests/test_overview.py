@@ -1,12 +1,15 @@
 """What `dynamoctl status` prints of an object: its services, its conditions, and whether that is news."""
 
+from io import StringIO
+
 import msgspec
+from rich.console import Console
 
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.status.readiness import Stated
 from dynamoctl.overview import overview, overview_json
-from dynamoctl.screen import plain
+from dynamoctl.screen import plain, table
 from stated import (
     NOW,
     READY,
@@ -80,3 +83,21 @@ def test_a_component_is_one_service() -> None:
     assert "w        1       1      1        -" == lines(ready)[3]
     bare = msgspec.convert({"metadata": metadata()}, DynamoComponentDeployment)
     assert ["chat"] == [each["name"] for each in overview_json(bare)["services"]]
+
+
+def test_a_terminal_without_room_for_messages_has_them_below_their_rows() -> None:
+    message = "0/4 nodes are available: 4 Insufficient nvidia.com/gpu, and no preemption helps"
+    row = ("Decode", "1", "0", "insufficient_capacity", message)
+    rows = [row, ("Frontend", "1", "1", "-", "")]
+    stream = StringIO()
+    printed = Console(file=stream, width=60)
+    printed.print(table(("SERVICE", "WANTED", "READY", "REASON", "MESSAGE"), rows))
+    assert [
+        "SERVICE   WANTED  READY  REASON",
+        "Decode    1       0      insufficient_capacity",
+        "  0/4 nodes are available: 4 Insufficient nvidia.com/gpu,",
+        "  and no preemption helps",
+        "Frontend  1       1      -",
+    ] == [line.rstrip() for line in stream.getvalue().splitlines()]
+    wide = plain(table(("SERVICE", "WANTED", "READY", "REASON", "MESSAGE"), rows)).splitlines()
+    assert f"Decode    1       0      insufficient_capacity  {message}" == wide[1]

@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -164,3 +165,27 @@ def test_without_an_operator_its_log_is_one_clear_line(state: Path) -> None:
     with pytest.raises(ConfigError, match="has no operator"):
         app(["logs", "bare"])
     app(["down", "bare"])
+
+
+STARTER = "import sys; from dynamoctl.dev import app; app(['up', 'healed', '--nodes', '1'])"
+
+
+def test_up_heals_what_a_killed_up_left_and_two_at_once_are_one(state: Path) -> None:
+    """Killed at each step that it reports, then twice at the same time."""
+    for step in ("etcd", "controllers", "starting the operator"):
+        with subprocess.Popen(  # noqa: S603 - our own program
+            [sys.executable, "-c", STARTER], stderr=subprocess.PIPE, text=True
+        ) as starter:
+            assert starter.stderr is not None
+            assert any(step in line for line in starter.stderr), step
+            starter.kill()
+    both = [subprocess.Popen([sys.executable, "-c", STARTER]) for _ in range(2)]  # noqa: S603
+    assert [0, 0] == [each.wait() for each in both]
+    healed = Instance("healed")
+    assert healed.status().is_whole
+    # The operator that runs is the one that the webhooks name.
+    with pytest.raises(KubectlError, match="host is required when ingress"):
+        healed.kubectl("apply", "--filename=-", stdin=WRONG)
+    folder = healed.pki.parent
+    app(["down", "healed"])
+    assert [] == programs_below(folder)

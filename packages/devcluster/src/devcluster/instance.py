@@ -219,19 +219,15 @@ class Instance:
         variables: Mapping[str, str],
         *,
         progress: ProgressReporter | None = None,
-    ) -> bool:
-        """Start the operator under test unless it runs. Returns whether it was started.
-
-        It has the environment of this process, and these variables.
+    ) -> None:
+        """Start the operator under test unless it runs: with this environment and these variables.
 
         Raises: ConfigError if there is no such instance.
         """
         with self._held(progress or Silent()):
             self._plan()
-            if self.companion.pid() is not None:
-                return False
-            self.companion.start(command, {**os.environ, **variables})
-            return True
+            if self.companion.pid() is None:
+                self.companion.start(command, {**os.environ, **variables})
 
     @property
     def entering(self) -> tuple[str, ...]:
@@ -343,9 +339,13 @@ class Instance:
         write_private(path, content)
         return path
 
-    def _held(self, progress: ProgressReporter) -> AbstractContextManager[None]:
+    def installing(self, progress: ProgressReporter) -> AbstractContextManager[None]:
+        """Keeps other commands from installing an operator meanwhile: two would have different ports."""
+        return self._held(progress, ".operator")
+
+    def _held(self, progress: ProgressReporter, part: str = "") -> AbstractContextManager[None]:
         return held(
-            self._root / ".locks" / self.name,
+            self._root / ".locks" / f"{self.name}{part}",
             waiting=lambda: progress.step(f"waiting for another command on {self.name}"),
         )
 

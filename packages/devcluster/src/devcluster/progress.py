@@ -1,6 +1,6 @@
-"""What a person sees while something takes minutes: a bar on a terminal, a line now and then elsewhere.
+"""What a person sees while something takes minutes: a spinner on a terminal, a line now and then elsewhere.
 
-Log files and CI have no cursor to move, so there a bar would be thousands of lines.
+Log files and CI have no cursor to move, so there a spinner would be thousands of lines.
 """
 
 import sys
@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from typing import Protocol, TextIO
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as RichProgress
+from rich.progress import SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
 QUIET_SECONDS = 15.0
 """At least this long between two lines about the same step."""
@@ -60,38 +60,44 @@ class Lines:
         print(line, file=self._stream, flush=True)
 
 
-class Bars:
-    """One bar per step; the finished ones stay visible."""
+class Spinners:
+    """One spinner per step, which becomes a check mark; a count where there is a total."""
 
-    def __init__(self, bars: RichProgress) -> None:
-        self._bars = bars
+    def __init__(self, spinners: RichProgress) -> None:
+        self._spinners = spinners
         self._current: TaskID | None = None
 
     def step(self, text: str) -> None:
-        """Fills the bar of the step before and starts one."""
-        self._finish()
-        self._current = self._bars.add_task(text, total=None)
+        """Checks the step before and starts one."""
+        self.finish()
+        self._current = self._spinners.add_task(text, total=None, count="")
 
     def advance(self, done: int, total: int) -> None:
-        """Moves the bar."""
-        if self._current is not None:
-            self._bars.update(self._current, completed=done, total=total or None)
+        """Shows how much of the step is done."""
+        if self._current is not None and total:
+            self._spinners.update(self._current, count=f"{done} of {total}")
 
-    def _finish(self) -> None:
+    def finish(self) -> None:
+        """Checks the current step."""
         if self._current is not None:
-            done = self._bars.tasks[-1].completed or 1
-            self._bars.update(self._current, completed=done, total=done)
+            self._spinners.update(self._current, completed=1, total=1, count="")
+            self._current = None
 
 
 @contextmanager
 def shown() -> Iterator[ProgressReporter]:
-    """A progress report on standard error, fit for what that is."""
+    """A progress report on standard error, fit for what that is. A step that fails gets no check mark."""
     stream = sys.stderr
     if not stream.isatty():
         yield Lines(stream)
         return
-    text = TextColumn("{task.description}")
-    with RichProgress(
-        text, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=Console(file=stream)
-    ) as bars:
-        yield Bars(bars)
+    columns = (
+        SpinnerColumn(finished_text="[green]✔"),
+        TextColumn("{task.description}", markup=False),
+        TextColumn("{task.fields[count]}", style="dim"),
+        TimeElapsedColumn(),
+    )
+    with RichProgress(*columns, console=Console(file=stream)) as drawn:
+        spinners = Spinners(drawn)
+        yield spinners
+        spinners.finish()

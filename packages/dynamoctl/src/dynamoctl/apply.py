@@ -14,6 +14,8 @@ from dynamoctl.target import Cluster, Target, cluster
 from kube_runtime.commandline.errors import ExitCode, visible
 from kube_runtime.kind import key_of
 
+_GOES_ON = "stopped waiting; the objects stay, and the operator continues: dynamoctl get --watch"
+
 _TYPES = {each.KIND.name: each for each in STATED}
 
 
@@ -59,6 +61,9 @@ async def _ready(
         async with asyncio.timeout(timeout_seconds):
             for each in targets:
                 await once_ready(each, "text")
+    except asyncio.CancelledError:  # Ctrl-C
+        print(_GOES_ON, file=sys.stderr)
+        raise
     except TimeoutError:
         late = [await each.found() for each in targets]
         print(f"error: not ready within {timeout_seconds:g} s", file=sys.stderr)

@@ -16,6 +16,7 @@ from dynamo_graphs.api.model import DynamoModel
 from dynamo_graphs.api.pause import is_paused
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
+from dynamo_graphs.api.service_status import BlockedPod
 from dynamo_graphs.plan.request import RequestConditionType, RequestReason
 from dynamo_graphs.status import configuration
 from dynamo_graphs.status.condition_lookup import meaning
@@ -72,6 +73,9 @@ _OTHERS = "The program that set a finalizer removes it: check that it is running
 _LINK = re.compile(r"\[[^][]*\]\(([^()]*)\)")
 """A link of a page of docs/, which the texts of the table are written for."""
 
+_OWN_NAME = re.compile(r"(\bresume (?:\w+/)?)NAME\b")
+"""Where a command in an advice takes the object that the advice is about."""
+
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
@@ -100,6 +104,7 @@ def explanation(stated: Stated, *, now: datetime, changed_at: str | None = None)
     for each in (_pause(stated), _behind(stated, changed_at, now), _troubles(stated, now)):
         said += each[0]
         advice += each[1]
+    advice = [_named(each, stated) for each in advice]
     return Explanation(tuple(dict.fromkeys(said)), tuple(dict.fromkeys(advice)))
 
 
@@ -182,7 +187,7 @@ def _troubles(stated: Stated, now: datetime) -> tuple[list[str], list[str]]:
     if progress is not None and progress.reason == GraphReason.UPDATING:
         said.append(f"Progress: {progress.message}.")
     said += (_service(each, now) for each in late)
-    return said, [*advice, *_advice(late)]
+    return said, [*advice, *_advice(late, stated.metadata.namespace)]
 
 
 def _late(stated: Stated) -> list[Service]:
@@ -234,15 +239,33 @@ def _service(service: Service, now: datetime) -> str:
     return f"{head}; pod {pod.name}{container}: {pod.reason}{time}{restarts}{message}{more}"
 
 
-def _advice(late: Sequence[Service]) -> Iterator[str]:
+def _advice(late: Sequence[Service], namespace: str) -> Iterator[str]:
     """What to do about services, whose reasons are those of a graph's `Ready`: each advice once."""
-    by_reason: dict[str, list[str]] = defaultdict(list)
+    by_reason: dict[str, list[Service]] = defaultdict(list)
     for each in late:
-        by_reason[each.reason or GraphReason.SOME_NOT_READY].append(each.name)
-    for reason, names in by_reason.items():
+        by_reason[each.reason or GraphReason.SOME_NOT_READY].append(each)
+    for reason, found in by_reason.items():
         row = meaning(DynamoGraphDeployment.KIND.name, Condition("Ready", "False", reason))
-        whose = f"{', '.join(names)}: " if len(by_reason) > 1 else ""
-        yield f"{whose}{_shown(row.advice) if row else _unknown(reason)}"
+        whose = f"{', '.join(each.name for each in found)}: " if len(by_reason) > 1 else ""
+        blocked = next((pod for each in found for pod in each.blocked_pods), None)
+        remedy = _of_pod(_shown(row.advice), blocked, namespace) if row else _unknown(reason)
+        yield f"{whose}{remedy}"
+
+
+def _of_pod(advice: str, pod: BlockedPod | None, namespace: str) -> str:
+    """The advice with the names of a pod and of its container in the commands."""
+    if pod is None:
+        return advice
+    container = f" -c {pod.container}" if pod.container else ""
+    named = f"{pod.name} -n {namespace}"
+    text = advice.replace(" -c CONTAINER", container).replace(" pod NAME", f" pod {named}")
+    return text.replace(" logs POD", f" logs {named}")
+
+
+def _named(advice: str, stated: Stated) -> str:
+    """The advice with the name of the object in the commands that take it."""
+    name, namespace = stated.metadata.name, stated.metadata.namespace
+    return _OWN_NAME.sub(rf"\g<1>{name} -n {namespace}", advice)
 
 
 def _told(stated: Stated, said: Condition) -> tuple[list[str], list[str]]:

@@ -170,7 +170,7 @@ async def explained(reading: Reading, stated: Stated) -> "Explanation":
 
 def _print_explanation(told: "Explanation") -> None:
     lines = [*told.said, *(f"→ {each}" for each in told.advice)]
-    print("\n".join(map(visible, lines)), flush=True)
+    show(*map(visible, lines))
 
 
 def _reasons_json(stated: Stated, told: "Explanation") -> Object:

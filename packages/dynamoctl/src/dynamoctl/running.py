@@ -81,6 +81,6 @@ async def rendering_settings(reading: Reading) -> RenderSettings:
     found = await reading.all(Deployment, labels=SELECTOR)
     if len(found) != 1:
         names = ", ".join(str(each.key) for each in found) or "none"
-        raise ConfigError("--before-upgrade", f"expected one running operator, found {names}")
+        raise ConfigError("operator", f"expected one Deployment in the cluster, found {names}")
     spec = msgspec.json.decode(found[0].spec, type=_Spec)
     return read_settings(_given(spec.template.spec), environment={}).render

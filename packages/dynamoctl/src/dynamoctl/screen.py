@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from io import StringIO
 
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.live import Live
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -20,6 +21,9 @@ from kube_runtime.commandline.errors import visible
 
 _UNLIMITED = 10_000
 """Characters of a line that no terminal shows."""
+
+_READABLE = 40
+"""Characters of a text that a column must have room for; a narrower one goes below its row."""
 
 _STYLES = {
     **dict.fromkeys(("True", "ready", "Ready", "successful", "Running", "loaded"), "green"),
@@ -50,9 +54,37 @@ def console() -> Console:
     return Console(highlight=False, markup=False, emoji=False, width=width)
 
 
+class _Table(Table):
+    """A table whose last column goes below each row where the terminal has no room beside it."""
+
+    cells: Sequence[Sequence[Text]] = ()
+    """The head, if there is one, and the rows."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        widths = [max(cell.cell_len for cell in column) for column in zip(*self.cells, strict=True)]
+        *others, last = widths or [0]
+        before = sum(others) + 2 * len(others)
+        if not others or before > options.max_width:
+            return super().__rich_console__(console, options)
+        if before + min(last, _READABLE) <= options.max_width:
+            return super().__rich_console__(console, options)
+        return self._stacked(others)
+
+    def _stacked(self, widths: Sequence[int]) -> RenderResult:
+        for number, (*row, text) in enumerate(self.cells):
+            for cell, width in zip(row, widths, strict=True):
+                cell.pad_right(width - cell.cell_len)
+            yield Text("  ").join(row)
+            if text.plain and not (self.show_header and number == 0):
+                yield Padding(text, (0, 0, 0, 2))
+
+
 def table(head: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Table:
-    """Rows below a head, the columns two spaces apart; long cells are wrapped."""
-    found = Table(
+    """Rows below a head, the columns two spaces apart; long cells are wrapped.
+
+    Where a terminal is too narrow for the last column, its cells stand below their rows.
+    """
+    found = _Table(
         box=None,
         pad_edge=False,
         padding=(0, 2, 0, 0),
@@ -64,8 +96,10 @@ def table(head: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Table:
     ready = [tuple(map(_text, row)) for row in rows]
     for title in head or ("",) * max(map(len, ready), default=0):
         found.add_column(title, overflow="fold")
-    for row in ready:
-        found.add_row(*row, *("" for _ in range(count - len(row))))
+    padded = [(*row, *(Text() for _ in range(count - len(row)))) for row in ready]
+    for row in padded:
+        found.add_row(*row)
+    found.cells = [*([[Text(title, style="bold") for title in head]] if head else []), *padded]
     return found
 
 

@@ -20,7 +20,7 @@ from devcluster.processes import ProcessError, first_ended, stop
 from devcluster.progress import ProgressReporter
 from dynamo_graphs.api.crd import custom_resource_definitions
 from dynamoctl.playground import installation
-from dynamoctl.playground.installation import Ports
+from dynamoctl.playground.installation import HEALTH_FLAG, Ports
 from dynamoctl.playground.process import ADMINISTRATOR
 from kube_runtime.errors import ConfigError
 from kube_runtime.kind import Object
@@ -61,20 +61,38 @@ class Playground:
         Raises:
             ProcessError: it ended, or is not ready in time.
         """
-        if self.instance.companion.pid() is not None:
-            return
         if self.instance.status().version is None:
             name = self.instance.name
             raise ConfigError(name, f"is not running; start it with: dynamoctl dev up {name}")
-        progress.step("starting the operator")
+        with self.instance.installing(progress):
+            health = self._health_port()
+            if health is None:
+                progress.step("starting the operator")
+                health = self._launch(progress)
+            self._wait(health)
+
+    def _launch(self, progress: ProgressReporter) -> int:
+        """Install and start the operator. Returns the port on which it says whether it is ready."""
         ports = Ports(*free_ports(3, reserved=self.instance.ports))
         self._install(ports)
         token = (installation.NAMESPACE, installation.account())
         kubeconfig = self.instance.service_account_kubeconfig(*token, duration=_TOKEN_LIFE)
         variables = {ADMINISTRATOR: str(self.instance.kubeconfig), "KUBECONFIG": str(kubeconfig)}
         command = (sys.executable, "-m", _PROGRAM, "run", *installation.flags(ports))
-        if self.instance.run_companion(command, variables, progress=progress):
-            self._wait(ports)
+        self.instance.run_companion(command, variables, progress=progress)
+        return ports.health
+
+    def _health_port(self) -> int | None:
+        """The port that the running operator was given. None means: it does not run."""
+        pid = self.instance.companion.pid()
+        if pid is None:
+            return None
+        try:
+            command = Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8").split("\0")
+        except FileNotFoundError:  # it ended just now
+            return None
+        flags = [each for each in command if each.startswith(HEALTH_FLAG)]
+        return int(flags[-1].rpartition(":")[2]) if flags else None
 
     def restart(self, progress: ProgressReporter) -> None:
         """End the operator in order, and start it with the code as it is now.
@@ -100,9 +118,9 @@ class Playground:
             stdin=_list(objects),
         )
 
-    def _wait(self, ports: Ports) -> None:
+    def _wait(self, health_port: int) -> None:
         deadline = time.monotonic() + _READY_SECONDS
-        while not _is_ready(ports.health):
+        while not _is_ready(health_port):
             if first_ended([self.instance.companion], within_seconds=_BETWEEN_PROBES_SECONDS):
                 lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
                 last = lines[-1] if lines else "no output"

@@ -13,6 +13,7 @@ NAMESPACE = "dynamo-system"
 _IN_THE_CLUSTER = frozenset(("Deployment", "PodDisruptionBudget", "Service"))
 _CONFIGURATION = "ValidatingWebhookConfiguration"
 _LOOPBACK = "127.0.0.1"
+HEALTH_FLAG = "--health-probe-bind-address="
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ def flags(ports: Ports) -> tuple[str, ...]:
     return (
         *container["args"],
         f"--webhook-bind-address={_LOOPBACK}:{ports.webhooks}",
-        f"--health-probe-bind-address={_LOOPBACK}:{ports.health}",
+        f"{HEALTH_FLAG}{_LOOPBACK}:{ports.health}",
         f"--metrics-bind-address={_LOOPBACK}:{ports.metrics}",
         *("--metrics-secure=false", "--log-format=console"),
     )

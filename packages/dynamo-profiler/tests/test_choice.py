@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from dynamo_profiler.choice import Choice
-from dynamo_profiler.configuration import Configuration, Mode
+from dynamo_profiler.configuration import Configuration, Margin, Mode
 from dynamo_profiler.engine import FIRST_TOKEN_SECONDS
 from dynamo_profiler.gpus import GPUS
 from dynamo_profiler.refusal import Refusal
@@ -149,7 +149,7 @@ def test_a_better_gpu_never_costs_more() -> None:
             {"sla": {"ttft": 1}},
             (
                 r"sla\.ttft of 1 ms cannot be met: the fastest engine, 8 x h100_sxm \(tp8\), "
-                r"needs [\d.]+ ms for a prompt of 3000 tokens; with a margin of 40% for the known error, "
+                r"needs [\d.]+ ms for a prompt of 3000 tokens; with a margin of 100% for the known error, "
                 r"\d+ ms is possible"
             ),
         ),
@@ -226,14 +226,19 @@ def test_a_model_is_cut_only_over_a_divisor_of_its_heads() -> None:
 
 
 def test_a_margin_is_left_where_a_graph_has_one_and_missed_where_none_has() -> None:
-    """By the formulas, eight GPUs need 34 ms for this prompt; with their error 53 ms."""
+    """By the formulas, eight GPUs need 34 ms for this prompt; with the median error 47 ms, and with a margin
+    that     four of five measured times need 68 ms.
+    """
     targets = {"isl": 3000, "osl": 500, "itl": 30}
-    roomy, tight = (
-        results_of(a_configuration(sla={**targets, "ttft": ttft})).choice for ttft in (200, 50)
+    roomy, close, tight = (
+        results_of(a_configuration(sla={**targets, "ttft": ttft})).choice for ttft in (200, 65, 50)
     )
-    assert roomy.has_margin
-    assert roomy.ttft * 1.4 <= 0.2
-    assert not tight.has_margin
+    assert Margin.FOUR_OF_FIVE is roomy.room
+    assert roomy.ttft * 2 <= 0.2
+    assert Margin.MEDIAN is close.room
+    assert close.text().endswith("; the targets leave a margin for the median error only")
+    assert close.ttft * 1.4 <= 0.065
+    assert Margin.NONE is tight.room
     assert tight.text().endswith("; the targets leave no margin for this error")
     known = a_configuration(sla={**targets, "ttft": 50}, analytic={"margin": 0.4})
     with pytest.raises(Refusal, match="with a margin of 40% for the known error"):

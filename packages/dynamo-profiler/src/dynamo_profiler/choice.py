@@ -16,15 +16,15 @@ it grows, and prompts wait for each other as measured. Every one of these grows 
 b is found by halving. The graph is then the one with the fewest GPUs for the wanted rate; of equals
 the one that could serve more.
 
-Predictions are off, by errors that are known. A graph meets a target only if the prediction with the
-engine's median error added meets it; docs/profiler.md says how many measured engines are then within.
+Predictions are off, by errors that are known. A graph meets a target only if the prediction meets it with
+the engine's margin added (`Engine.margin`); docs/profiler.md says how many measured times are then within.
 """
 
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from dynamo_profiler.configuration import Configuration, Hardware, Mode, Targets
+from dynamo_profiler.configuration import Configuration, Hardware, Margin, Mode, Targets
 from dynamo_profiler.engine import FIRST_TOKEN_SECONDS, Accuracy, Engine
 from dynamo_profiler.layouts import layouts
 from dynamo_profiler.refusal import Refusal
@@ -35,6 +35,11 @@ MOST_ANSWERS = 1024
 """What an engine works on at once. Source: vLLM's default of `--max-num-seqs` on such GPUs."""
 
 MOST_REPLICAS = 1000
+_ROOM = {
+    Margin.FOUR_OF_FIVE: "",
+    Margin.MEDIAN: "; the targets leave a margin for the median error only",
+    Margin.NONE: "; the targets leave no margin for this error",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +66,12 @@ class Role:
 class Choice:
     """The workers of a graph: one role that does all, or prefill and decode.
 
-    `has_margin`: they meet the targets with the error of the predictions added, and not only as predicted.
+    `room`: the error of the predictions with which they meet the targets, and not only as predicted.
     """
 
     mode: Mode
     roles: tuple[Role, ...]
-    has_margin: bool = True
+    room: Margin = Margin.FOUR_OF_FIVE
 
     @property
     def gpus(self) -> int:
@@ -106,8 +111,7 @@ class Choice:
         return (
             f"{self.mode.value}, {', '.join(parts)} ({first.gpu.name}), by {first.source}: ttft "
             f"{self.ttft * 1000:.4g} ms ± {error.ttft:.0%}, itl {self.itl * 1000:.4g} ms ± {error.itl:.0%}, "
-            f"{self.rate:.3g} requests per second"
-            + ("" if self.has_margin else "; the targets leave no margin for this error")
+            f"{self.rate:.3g} requests per second" + _ROOM[self.room]
         )
 
 
@@ -221,9 +225,16 @@ def _why_not(found: tuple[Engine, ...], wanted: Configuration) -> str:
 
 def margined(wanted: Configuration, engine: Engine) -> Targets:
     """The targets that a prediction must meet, so that it meets the real ones with its error added."""
-    targets, error = wanted.targets, engine.accuracy
-    if wanted.margin is not None:
-        error = Accuracy(wanted.margin, wanted.margin)
+    targets = wanted.targets
+    match wanted.room:
+        case _ if wanted.margin is not None:
+            error = Accuracy(wanted.margin, wanted.margin)
+        case Margin.FOUR_OF_FIVE:
+            error = engine.margin
+        case Margin.MEDIAN:
+            error = engine.accuracy
+        case Margin.NONE:
+            error = Accuracy(0, 0)
     return replace(targets, ttft=targets.ttft / (1 + error.ttft), itl=targets.itl / (1 + error.itl))
 
 

@@ -32,6 +32,14 @@ class Mode(Enum):
     DISAGGREGATED = "disaggregated"
 
 
+class Margin(Enum):
+    """The error of its predictions with which a graph still meets the targets."""
+
+    FOUR_OF_FIVE = "what four of five measured times need"
+    MEDIAN = "the median error"
+    NONE = "none"
+
+
 @dataclass(frozen=True, slots=True)
 class Targets:
     """What a request asks for: lengths of prompt and answer, time to the first token and between two.
@@ -68,7 +76,7 @@ class Configuration:
 
     `mode` None means: the profiler chooses. `planner` None means: the graph has none. `billions`
     None means: the model's name or its `config.json` says it. `budget` 0 means: any number of GPUs. `margin`
-    None means: the known error of the engine that predicts.
+    None means: the known error of the engine that predicts, of which there is room for `room`.
     """
 
     model: str
@@ -91,6 +99,7 @@ class Configuration:
     seconds_per_phase: float = 0
     engine: EngineName = "auto"
     margin: float | None = None
+    room: Margin = Margin.FOUR_OF_FIVE
 
 
 def configuration(document: object, *, discovers: bool = False) -> Configuration:

@@ -26,7 +26,7 @@ Llama 3.1 70B on H100 and H200 in docs/profiler-accuracy.md."""
 
 
 class Accuracy(NamedTuple):
-    """The error that half of the predictions have at most, as a share of what was measured."""
+    """An error of predictions, as a share of what was measured."""
 
     ttft: float
     itl: float
@@ -55,7 +55,12 @@ class Engine(ABC):
     @property
     @abstractmethod
     def accuracy(self) -> Accuracy:
-        """The error of its times, as measured."""
+        """The error that half of its times have at most, as measured."""
+
+    @property
+    @abstractmethod
+    def margin(self) -> Accuracy:
+        """What is added to a prediction so that four of five measured times are within it, or more."""
 
     @abstractmethod
     def prefill_seconds(self, tokens: float) -> float:

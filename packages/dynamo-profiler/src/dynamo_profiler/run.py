@@ -6,6 +6,7 @@ progress goes, and nothing in here knows of files.
 
 import re
 from collections.abc import Generator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from dynamo_graphs.api.profiling import MOCKED_RESULTS_FILE, RESULTS_FILE
@@ -13,7 +14,7 @@ from dynamo_profiler import choice as choices
 from dynamo_profiler.base import BACKENDS, FRONTEND, PLANNER, Backend, base_graph
 from dynamo_profiler.catalog import model_named
 from dynamo_profiler.choice import Choice, Role
-from dynamo_profiler.configuration import Configuration, Mode
+from dynamo_profiler.configuration import Configuration, Margin, Mode
 from dynamo_profiler.curves import decode_curve, prefill_curve
 from dynamo_profiler.engine import Engine
 from dynamo_profiler.pareto import Candidate, candidates
@@ -99,21 +100,18 @@ def profile(known: Configuration, inputs: Inputs) -> Generator[Progress, None, R
 def _best(
     found: tuple[Engine, ...], prefill: Role | None, decode: Role | None, wanted: Configuration
 ) -> Choice:
-    """The choice with a margin for the error of predictions, else the one whose predictions alone do."""
+    """The choice with the largest margin for the error of predictions that any has."""
     try:
         return choices.chosen(found, prefill, decode, wanted)
-    except Refusal as refusal:
+    except Refusal:
         if wanted.margin is not None:
             raise
-        bare = replace(wanted, margin=0)
-        try:
-            prefill, decode = (
-                choices.prefill_role(found, bare),
-                choices.decode_role(found, bare),
-            )
-            return replace(choices.chosen(found, prefill, decode, bare), has_margin=False)
-        except Refusal:
-            raise refusal from None
+        for room in (Margin.MEDIAN, Margin.NONE):
+            less = replace(wanted, room=room)
+            roles = choices.prefill_role(found, less), choices.decode_role(found, less)
+            with suppress(Refusal):
+                return replace(choices.chosen(found, *roles, less), room=room)
+        raise
 
 
 def _mode(known: Configuration, base: Object | None, backend: Backend) -> Mode | None:

@@ -160,7 +160,10 @@ class RuntimeMetrics:
             *("resource_type", "cause"),
         )
         self._events_dropped = self._counter(
-            "events_dropped", "Kubernetes Events dropped without being written.", "cause"
+            "events_dropped",
+            "Kubernetes Events dropped without being written; `cause` is unreachable, refused, queue_full, "
+            "budget (25 for an object, then one in 12 s), object_gone, namespace_gone or stopped.",
+            "cause",
         )
 
     def _declare_process(self) -> None:

@@ -61,7 +61,10 @@ def _described(found: Callable[..., object], name: str) -> str:
 
 def _members(found: type) -> Iterator[str]:
     """A row for each public property and method."""
-    for name, member in sorted(vars(found).items()):
+    # A base that is not exported is a part of the class in a module of its own.
+    parts = [each for each in found.__mro__ if each is found or each.__name__ not in exported]
+    own = {name: member for each in reversed(parts[:-1]) for name, member in vars(each).items()}
+    for name, member in sorted(own.items()):
         plain = member.__func__ if isinstance(member, classmethod) else member
         if name.startswith("_") or not (inspect.isfunction(plain) or isinstance(plain, property)):
             continue

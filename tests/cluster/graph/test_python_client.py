@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import IMAGE
@@ -31,6 +32,19 @@ GRAPH = Graph("chat").frontend(image=IMAGE).worker("Decode", model=MODEL)
 @pytest.fixture
 def cluster(kinds: ControlPlane, namespace: str) -> Cluster:
     return Cluster(namespace=namespace, kubeconfig=kinds.kubeconfig)
+
+
+@pytest.fixture
+def kubeconfig(
+    kinds: ControlPlane, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """A kubeconfig with the namespace, which programs find as kubectl does."""
+    body = yaml.safe_load(kinds.kubeconfig.read_text(encoding="utf-8"))
+    body["contexts"][0]["context"]["namespace"] = namespace
+    path = tmp_path / "kubeconfig"
+    path.write_text(yaml.safe_dump(body), encoding="utf-8")
+    monkeypatch.setenv("KUBECONFIG", str(path))
+    return path
 
 
 def test_the_life_of_a_graph(cluster: Cluster, world: World) -> None:
@@ -103,15 +117,27 @@ async def test_calls_in_a_running_loop(kinds: ControlPlane, namespace: str) -> N
         await at.delete("chat", seconds=90)
 
 
+@pytest.mark.usefixtures("kubeconfig")
+async def test_a_graph_acts_itself_in_a_running_loop(world: World) -> None:
+    assert "create" == GRAPH.diff().verb  # as in a cell of a notebook
+    assert "created" == GRAPH.apply().verb
+    shown: list[Graph] = []
+    ready = await GRAPH.wait_async(seconds=90, seen=shown.append)
+    assert "<Graph chat: 2 services, 1 GPU, ready>" == repr(ready) == repr(shown[-1])
+    assert GRAPH.why().said[0].startswith(f"{world.namespace}/chat has been ready since")
+    assert "from 1 to 2 replicas" in ready.scale("Decode", 2).said
+    assert 2 == ready.wait(seconds=90).spec.services["Decode"].replicas
+    assert {"Decode"} == {each.service for each in GRAPH.diff(force=True).effects}
+    GRAPH.delete(seconds=90)
+    assert world.get(KIND, "chat") is None
+
+
 @pytest.mark.parametrize("page", PROGRAMS, ids=lambda it: it.name)
-def test_the_programs_of_a_page(
-    page: Path, kinds: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("kubeconfig")
+def test_the_programs_of_a_page(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    monkeypatch.setenv("KUBECONFIG", str(kinds.kubeconfig))
-    assert "Cluster()" in "".join(blocks)
-    here = f'Cluster(namespace="{namespace}")'
+    assert ".apply()" in "".join(blocks)
     names: dict[str, object] = {}
     for block in blocks:
-        exec(block.replace("Cluster()", here), names)  # noqa: S102  our own page
+        exec(block, names)  # noqa: S102  our own page

@@ -9,9 +9,10 @@ from dynamo_graphs.api.graph import (
     DynamoGraphDeploymentSpec,
     DynamoGraphDeploymentStatus,
 )
+from dynamo_graphs.library.actions import GraphActions
 from dynamo_graphs.library.engines import ENGINES, Engine, Role, worker_args
 from dynamo_graphs.library.fields import Backend, GraphFields, ServiceOptions
-from dynamo_graphs.library.objects import ApiObject, InvalidObject, wire_fields, with_fields
+from dynamo_graphs.library.objects import InvalidObject, wire_fields, with_fields
 from dynamo_graphs.library.service_options import misfits, over, with_options
 from dynamo_graphs.validation import Problem, ProblemKind
 from kube_runtime.kind import Object
@@ -24,7 +25,7 @@ _NO_MODEL = re.compile(r"-|\s*$")
 """What an engine would not read as the name of a model."""
 
 
-class Graph(ApiObject):
+class Graph(GraphActions):
     """An inference graph: frontends, workers and planners that belong together.
 
     Each method returns a new graph, and raises `InvalidObject` for what would be refused:

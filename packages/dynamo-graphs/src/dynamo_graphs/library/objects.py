@@ -17,6 +17,7 @@ from kube_runtime.types.meta import Metadata, R, Resource
 
 if TYPE_CHECKING:
     from dynamo_graphs.facts import Facts
+    from dynamo_graphs.library.clusters import Applied, Change, ClusterClient
     from dynamo_graphs.settings import RenderSettings
 
 A = TypeVar("A", bound="ApiObject")
@@ -180,6 +181,29 @@ class ApiObject:
         if problems:
             raise InvalidObject(problems)
         return objects
+
+    def diff(self, cluster: "ClusterClient | None" = None, *, force: bool = False) -> "Change":
+        """What `apply` would change, and the pods that it would restart. Nothing is changed.
+
+        Raises: as `apply`.
+        """
+        from dynamo_graphs.library.clusters import current
+
+        return (cluster or current()).diff(self, force=force)
+
+    def apply(self, cluster: "ClusterClient | None" = None, *, force: bool = False) -> "Applied":
+        """Apply it, as `dynamoctl apply` does: by default to the cluster of kubectl's current context.
+
+        `force` takes over fields of other field managers. It needs the package dynamoctl.
+
+        Raises:
+            InvalidObject: it has problems; nothing was asked of the cluster.
+            ImportError: dynamoctl is not installed.
+            kube_runtime.errors.Conflict: other field managers own fields that would change.
+        """
+        from dynamo_graphs.library.clusters import current
+
+        return (cluster or current()).apply(self, force=force)
 
     def _part(self, field: str) -> Object:
         """A copy of `metadata` or `spec`.

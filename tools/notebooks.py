@@ -11,10 +11,19 @@ TITLES = {
         "A fleet of graphs",
         ("A fleet", "Policies, tested without a cluster"),
     ),
+    "disaggregated.ipynb": (
+        "Disaggregated serving and its sizes",
+        (
+            "Prefill and decode apart",
+            "Sizes of prefill and decode",
+            "Disaggregated serving on a cluster",
+        ),
+    ),
     "latency-targets.ipynb": (
         "From latency targets to a graph",
-        ("From latency targets to a graph", "Sizes of prefill and decode"),
+        ("From latency targets to a graph",),
     ),
+    "lora.ipynb": ("LoRA", ("LoRAs", "A LoRA on a cluster")),
     "canary.ipynb": ("A canary", ("A canary of two graphs",)),
 }
 """The notebooks with a title of their own and these sections of the page."""

@@ -81,6 +81,12 @@ def reasons() -> frozenset[str]:
     return frozenset({str(each.reason) for each in MEANINGS} | types | set(Obstacle))
 
 
+def causes() -> frozenset[str]:
+    """Why Events were not written, as the metric of these counts them."""
+    source = ROOT / "packages/kube-runtime/src/kube_runtime/controller/events.py"
+    return frozenset(re.findall(r'event_dropped\("(\w+)"\)', source.read_text("utf-8")))
+
+
 @cache
 def metrics() -> str:
     """The page of metrics, which is made from a registry."""
@@ -110,7 +116,7 @@ def is_known(token: str) -> bool:
         return key.group() in {each.key for each in labels.ENTRIES}
     if _FIELD.fullmatch(token):
         return has_field(token)
-    return token in reasons() | events() or _is_said(token)
+    return token in reasons() | events() | causes() or _is_said(token)
 
 
 def _is_said(token: str) -> bool:

@@ -77,7 +77,7 @@ class GraphActions(ApiObject):
     def scale(
         self, service: str, replicas: int, cluster: "ClusterClient | None" = None
     ) -> "Scaled":
-        """Set the replicas of a service in the cluster, as `dynamoctl scale` does. This object keeps its own."""
+        """Set the replicas of a service in the cluster, as `dynamoctl scale` does; not in this object."""
         return (cluster or _current()).scale(self._graph, service, replicas)
 
     def delete(self, cluster: "ClusterClient | None" = None, *, seconds: float = 300) -> None:

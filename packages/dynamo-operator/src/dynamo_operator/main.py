@@ -1,5 +1,6 @@
 """`dynamo-operator`, the program that runs in the cluster."""
 
+import gc
 import sys
 
 from cyclopts import App
@@ -30,4 +31,7 @@ def app() -> App:
 
 def main() -> None:
     """The entry point."""
-    execute(app(), flags.canonical(sys.argv[1:]))
+    gc.disable()  # imports leave no garbage: they take 0.58 s of CPU without looking for it, 0.69 s with
+    manager = app()
+    gc.enable()
+    execute(manager, flags.canonical(sys.argv[1:]))

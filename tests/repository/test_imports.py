@@ -12,7 +12,8 @@ MOST_LINES = 38_500
 """Lower it when code goes. It is not raised for convenience: the aim is 24,000.
 
 The history of graphs raised it by 230 lines, the webhooks of the older generation by 25.
-Help texts that fill the terminal raised it by 20, the warning about Istio by 25, forgetting deleted graphs by 30.
+Help texts that fill the terminal raised it by 20, the warning about Istio by 25.
+Forgetting deleted graphs raised it by 30.
 """
 
 OFFLINE = (

@@ -1,0 +1,108 @@
+"""A user at a terminal of so many columns: what stands on the screen when a command has ended.
+
+What differs from run to run is fixed here. Each time that `dynamoctl` prints is the same one, five minutes
+ago, before the text is laid out. Times in the operator's messages, and what is random in names, are replaced
+by texts of the same length.
+"""
+
+import fcntl
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyte
+
+LINES = 120
+"""More than any command prints, so that nothing scrolls off the screen."""
+
+PROGRAM = """
+from datetime import UTC, datetime
+from dynamoctl import ages
+def frozen(shown):
+    now = datetime(2026, 11, 23, 12, 5, tzinfo=UTC)
+    return lambda time, _: shown(time and "2026-11-23T12:00:00Z", now)
+for name in ("since", "ago", "short_age"):
+    setattr(ages, name, frozen(getattr(ages, name)))
+from dynamoctl.main import main
+main()
+"""
+_SAFE = "[bcdfghjklmnpqrstvwxz2456789]"
+"""The letters and digits of which Kubernetes makes names."""
+
+_REPLICA_SET = re.compile(rf"(?<=-){_SAFE}{{8,10}}(-{_SAFE}{{5}})?\b")
+"""What a Deployment adds to the names of its ReplicaSets, and a ReplicaSet to those of its pods."""
+
+_ENDPOINT_SLICE = re.compile(rf"(?<=EndpointSlice )(\S+-){_SAFE}{{5}}\b")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """How a command has ended, and what it leaves on the screen."""
+
+    code: int
+    text: str
+    is_cursor_shown: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """A terminal of `columns`, in a folder, with these environment variables."""
+
+    columns: int
+    folder: Path
+    variables: Mapping[str, str]
+
+    def run(self, *words: str) -> Screen:
+        """The screen after `dynamoctl` with these words."""
+        return self._run(words, "")
+
+    def interrupted(self, seen: str, *words: str) -> Screen:
+        """The screen after it was interrupted, as by Ctrl-C, once `seen` stood there."""
+        return self._run(words, seen)
+
+    def _run(self, words: tuple[str, ...], seen: str) -> Screen:
+        own, others = pty.openpty()
+        fcntl.ioctl(others, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, self.columns, 0, 0))
+        screen = pyte.Screen(self.columns, LINES)
+        stream = pyte.ByteStream(screen)
+        kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+        with subprocess.Popen(  # noqa: S603 - our own program
+            [sys.executable, "-c", PROGRAM, *words],
+            stdin=others,
+            stdout=others,
+            stderr=others,
+            cwd=self.folder,
+            env={**kept, "TERM": "xterm-256color", **self.variables},
+        ) as process:
+            os.close(others)
+            while printed := _read(own):
+                stream.feed(printed)
+                if seen and seen in "".join(screen.display):
+                    seen = ""
+                    process.send_signal(signal.SIGINT)
+        os.close(own)
+        lines = "\n".join(line.rstrip() for line in screen.display).rstrip()
+        return Screen(process.returncode, _normalized(lines), not screen.cursor.hidden)
+
+
+def _normalized(text: str) -> str:
+    """The text without what is random, and with one time, in as many columns."""
+    text = _REPLICA_SET.sub(lambda found: re.sub(r"[^-]", "*", found[0]), text)
+    return _TIME.sub("2026-11-23T12:00:00Z", _ENDPOINT_SLICE.sub(r"\1*****", text))
+
+
+def _read(terminal: int) -> bytes:
+    """The next bytes; none when nobody has the terminal open any more, which Linux reports as an error."""
+    try:
+        return os.read(terminal, 1 << 16)
+    except OSError:
+        return b""

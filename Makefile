@@ -127,7 +127,6 @@ site: .venv/.synced ## Build the documentation site in dist/site; fails on a dea
 charts: docs ## Rewrite what is made from the charts; builds Helm
 	@$(RUN) python tools/install_manifests.py
 	@REWRITE_GOLDEN=1 $(RUN) pytest tests/cluster/charts -k golden_file
-	@REWRITE_GOLDEN=1 $(RUN) pytest tests/cluster/journeys/test_first_hour.py
 
 image: $(UV) ## Build the image and its SBOM (BASE=python:3.12-slim@sha256:… IMAGE=… ENGINE=buildah)
 	@case "$(BASE)" in *@sha256:*) ;; *) echo "BASE must have a digest: BASE=python:3.12-slim@sha256:… (the registry says which, for example: skopeo inspect docker://docker.io/library/python:3.12-slim)" >&2; exit 2;; esac

@@ -1,4 +1,4 @@
-"""A user at a terminal of so many columns: what stands on the screen when a command has ended.
+"""A user at a terminal of so many columns: the screen when a command has ended.
 
 What differs from run to run is fixed here. Each time that `dynamoctl` prints is the same one, five minutes
 ago, before the text is laid out. Times in the operator's messages, and what is random in names, are replaced
@@ -66,7 +66,7 @@ class Terminal:
         return self._run(words, "")
 
     def interrupted(self, seen: str, *words: str) -> Screen:
-        """The screen after it was interrupted, as by Ctrl-C, once `seen` stood there."""
+        """The screen after it was interrupted, as by Ctrl-C, once it showed `seen`."""
         return self._run(words, seen)
 
     def _run(self, words: tuple[str, ...], seen: str) -> Screen:
@@ -101,7 +101,7 @@ def _normalized(text: str) -> str:
 
 
 def _read(terminal: int) -> bytes:
-    """The next bytes; none when nobody has the terminal open any more, which Linux reports as an error."""
+    """The next bytes; none when no process has the terminal open, which Linux reports as an error."""
     try:
         return os.read(terminal, 1 << 16)
     except OSError:

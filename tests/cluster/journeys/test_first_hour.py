@@ -1,6 +1,6 @@
 """The first hour with graphs, at terminals of 80 and 160 columns: every screen that a user sees.
 
-The screens are in `screens/`; `REWRITE_GOLDEN=1` writes them anew. A screen that follows the cluster is
+The screens are in `screens/`; `REWRITE_GOLDEN=1` writes them again. A screen that follows the cluster is
 taken again until it is as expected: when a status arrives is up to the machine.
 """
 

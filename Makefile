@@ -14,7 +14,7 @@ IMAGE ?= dynamo-operator
 SBOM ?= dist/sbom.cdx.json
 
 .DEFAULT_GOAL := help
-.PHONY: $(UNITS) $(PARTS) e2e help demo test real fmt lint types unit cluster permitted crash long kernels builds properties conformance golden crds docs site charts bench image uv-hashes notebooks
+.PHONY: $(UNITS) $(PARTS) e2e help demo test real diagrams fmt lint types unit cluster permitted crash long kernels builds properties conformance golden crds docs site charts bench image uv-hashes notebooks
 
 help: ## List the recipes
 	@grep -E '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /  \1|/' | column -t -s '|'
@@ -119,6 +119,9 @@ crds: .venv/.synced ## Print the CustomResourceDefinitions
 docs: .venv/.synced ## Rewrite the generated reference pages
 	@for page in reference labels_page defaults_page settings_page admission_page metrics_page log_page status_page charts chart_values permissions_page profiler_accuracy python_page readme_picture notebooks; do \
 		$(RUN) python tools/$$page.py || exit 1; done
+
+diagrams: .venv/.synced ## Draw the pages' Mermaid diagrams again; needs npm and Chromium
+	@$(RUN) python tools/diagrams.py
 
 site: .venv/.synced ## Build the documentation site in dist/site; fails on a dead link or anchor
 	@NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build

@@ -7,12 +7,17 @@ file, such as a test, becomes plain text.
 
 import posixpath
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # mkdocs runs this file by its path
+from tools import diagrams
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -91,6 +96,12 @@ def on_page_markdown(
                 return f"{image}[{text}]({posixpath.relpath(name, here)}{anchor})"
         return text if (ROOT / path).exists() else found[0]
 
+    for name, diagram in diagrams.sources(source, markdown).items():
+        try:
+            drawn = diagrams.drawing(name, diagram)
+        except ValueError as error:
+            raise PluginError(str(error)) from error
+        markdown = markdown.replace(f"```mermaid\n{diagram}```", drawn, 1)
     parts = FENCE.split(markdown)
     return "".join(each if each.startswith("```") else LINK.sub(led, each) for each in parts)
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tools.diagrams import FOLDER, digest, sources
+
 ROOT = Path(__file__).parents[2]
 ELSEWHERE = re.compile(r"https?://[^\"']+")
 
@@ -91,6 +93,20 @@ def test_pages_fetch_nothing_from_elsewhere_and_describe_their_pictures(site: Pa
         if (found := [*filter(ELSEWHERE.match, page.fetched)])
     }
     assert {} == {name: page.undescribed for name, page in read.items() if page.undescribed}
+
+
+def test_diagrams_are_drawn_and_described(site: Path) -> None:
+    diagrams = {
+        name: source
+        for path in (ROOT / "docs").rglob("*.md")
+        for name, source in sources(path.name, path.read_text(encoding="utf-8")).items()
+    }
+    assert {f"{name}.svg" for name in diagrams} == {each.name for each in FOLDER.iterdir()}
+    for name, source in diagrams.items():
+        (title,) = re.findall("accTitle: (.+)", source)
+        text = (site / name.rpartition("-")[0] / "index.html").read_text(encoding="utf-8")
+        assert f'data-source="{digest(source)}"' in text, "make diagrams"
+        assert f"{title}</title>" in text
 
 
 def test_no_anchor_occurs_twice(site: Path) -> None:

@@ -26,6 +26,8 @@ MANIFESTS = "examples/**/*.yaml"
 LINK = re.compile(
     r"(!?)\[((?:[^\]\[]|\[[^\]]*\])*)\]\((?!https?://|#|mailto:)([^)#\s]+)(#[^)\s]*)?\)"
 )
+NOTE = re.compile(r"\A<!--.*?-->\s*", re.DOTALL)
+"""Before a heading it would hide from mkdocs the title of the page, which the navigation shows."""
 FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 
 
@@ -96,6 +98,7 @@ def on_page_markdown(
                 return f"{image}[{text}]({posixpath.relpath(name, here)}{anchor})"
         return text if (ROOT / path).exists() else found[0]
 
+    markdown = NOTE.sub("", markdown)
     for name, diagram in diagrams.sources(source, markdown).items():
         try:
             drawn = diagrams.drawing(name, diagram)

@@ -95,6 +95,12 @@ def test_pages_fetch_nothing_from_elsewhere_and_describe_their_pictures(site: Pa
     assert {} == {name: page.undescribed for name, page in read.items() if page.undescribed}
 
 
+def test_the_navigation_shows_the_headings_of_pages(site: Path) -> None:
+    text = (site / "reference" / "index.html").read_text(encoding="utf-8")
+    shown = set(re.findall(r'md-ellipsis">\s*([^<>]+?)\s*<', text))
+    assert {"DynamoGraphDeployment", "DynamoModel", "The older generation"} <= shown
+
+
 def test_diagrams_are_drawn_and_described(site: Path) -> None:
     diagrams = {
         name: source

@@ -39,7 +39,8 @@ def test_services_models_and_gpus_are_drawn() -> None:
     assert {"Frontend", "Planner", "Prefill", "Decode", MODEL, "frontend", "planner"} <= set(found)
     assert "2 replicas · 8 GPUs" in found
     assert "1 replica · 16 GPUs, 2 nodes" in found
-    assert GRAPH.svg().count("<path ") == 2
+    assert GRAPH.svg().count("<path d") == 2, "requests"
+    assert GRAPH.svg().count('<path class="p"') == 2, "of the planner"
     assert GRAPH._repr_html_() == GRAPH.svg()
 
 

@@ -1,5 +1,6 @@
 """A graph as SVG: a box for each service, with its model, its GPUs and its state.
 
+Workers are on the right, everything else on the left: no line crosses a box. A dashed line is from a planner.
 Everything in it that users wrote is escaped, and cut at the width of a box.
 """
 
@@ -16,7 +17,6 @@ from dynamo_graphs.status.readiness import is_ready
 from dynamo_graphs.status.services import Service, services
 
 _WIDTH, _HEIGHT, _GAP, _LEFT, _TOP = 230, 74, 18, 20, 52
-_COLUMNS = 3
 _LONGEST = 30
 """Characters of a line in a box."""
 
@@ -30,8 +30,11 @@ _STYLE = "".join(
         "rect{fill:#f5f7fa;stroke:#90a4ae}",
         "rect.b{fill:#fff;stroke:none}",
         "path{fill:none;stroke:#90a4ae}",
+        "path.p{stroke-dasharray:4 4}",
     )
 )
+_LINE_CLASSES = {"frontend": "", "planner": ' class="p"'}
+"""Of the lines to the workers, by the type of the service that they come from."""
 _MODEL_FLAGS = ("--model", "--model-path", "--served-model-name")
 
 
@@ -77,26 +80,28 @@ def graph_svg(graph: DynamoGraphDeployment) -> str:
 
 
 def _boxes(graph: DynamoGraphDeployment) -> Sequence[_Box]:
-    rows = [0] * _COLUMNS
-    boxes = []
-    for service in services(graph):
-        spec = graph.spec.services[service.name]
-        column = 0 if spec.component_type == "frontend" else 2 if is_worker(spec) else 1
-        boxes.append(_Box(service, spec, column, rows[column]))
-        rows[column] += 1
-    used = [column for column in range(_COLUMNS) if rows[column]]
-    return [_Box(each.service, each.spec, used.index(each.column), each.row) for each in boxes]
+    specs = graph.spec.services
+    found = sorted(services(graph), key=lambda each: specs[each.name].component_type != "frontend")
+    workers = [each for each in found if is_worker(specs[each.name])]
+    others = [each for each in found if not is_worker(specs[each.name])]
+    columns = [column for column in (others, workers) if column]
+    return [
+        _Box(each, specs[each.name], number, row)
+        for number, column in enumerate(columns)
+        for row, each in enumerate(column)
+    ]
 
 
 def _lines(boxes: Sequence[_Box]) -> Iterator[str]:
-    """Requests go from frontends to workers."""
+    """Requests go from frontends to workers, and planners scale these."""
     for start in boxes:
         for end in boxes:
-            if start.spec.component_type == "frontend" and is_worker(end.spec):
+            if start.spec.component_type in _LINE_CLASSES and is_worker(end.spec):
                 x, y = start.left + _WIDTH, start.top + _HEIGHT // 2
                 to = end.top + _HEIGHT // 2
                 middle = (x + end.left) // 2
-                yield f'<path d="M{x} {y}C{middle} {y} {middle} {to} {end.left} {to}"/>'
+                curve = f"M{x} {y}C{middle} {y} {middle} {to} {end.left} {to}"
+                yield f'<path{_LINE_CLASSES[start.spec.component_type]} d="{curve}"/>'
 
 
 def _drawn(box: _Box, *, has_status: bool) -> Iterator[str]:

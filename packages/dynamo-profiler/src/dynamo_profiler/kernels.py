@@ -89,7 +89,7 @@ class KernelEngine(Engine):
 
     @property
     def margin(self) -> Accuracy:
-        """What 80 % of the times to the first token need there, and all of those between tokens."""
+        """What 84 % of the times to the first token need there, and all of those between tokens."""
         return Accuracy(ttft=0.75, itl=0.25)
 
     def prefill_seconds(self, tokens: float) -> float:

@@ -1,8 +1,8 @@
 """Writes docs/python-api.md, the reference of the Python library, from its signatures and docstrings."""
 
 import inspect
+import re
 from collections.abc import Callable, Iterator
-from enum import StrEnum
 from pathlib import Path
 from typing import get_type_hints
 
@@ -23,6 +23,8 @@ HEAD = """\
 What to import from `dynamo_graphs`, `dynamoctl.client` and `dynamo_profiler.study`. A tutorial:
 [Graphs in Python](python.md).
 """
+_LONGEST = 72
+"""Characters of a signature on one line: the width of the page."""
 FIELDS = {
     GraphFields: "fields of the [spec of a graph](reference/dynamographdeployment.md)",
     ComponentFields: "fields of a [component](reference/dynamocomponentdeployment.md)",
@@ -48,19 +50,18 @@ def page() -> str:
 def _described(found: Callable[..., object], name: str) -> str:
     parts = [f"### {name}", _text(found)]
     if not inspect.isclass(found):
-        return "\n\n".join((parts[0], f"`{_signature(found, name)}`", parts[1])) + "\n"
+        return "\n\n".join((parts[0], _signature(found, name), parts[1])) + "\n"
     if "__init__" in vars(found) and not issubclass(found, Exception):
-        parts += [f"`{_signature(found, name)}`", _text(found.__init__)]
-    if rows := list(_members(found)):
-        parts.append("\n".join(("| member | what it is, or returns |", "|---|---|", *rows)))
+        parts += [_signature(found, name), _text(found.__init__)]
     bases = [each.__name__ for each in found.__mro__[1:] if each.__name__ in exported]
     if bases:
-        parts.append(f"It has all that `{bases[0]}` has.")
+        parts.append(f"It has all that [{bases[0]}](#{bases[0].lower()}) has.")
+    parts += _members(found, name)
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def _members(found: type) -> Iterator[str]:
-    """A row for each public property and method."""
+def _members(found: type, owner: str) -> Iterator[str]:
+    """A part for each public property and method."""
     # A base that is not exported is a part of the class in a module of its own.
     parts = [each for each in found.__mro__ if each is found or each.__name__ not in exported]
     own = {name: member for each in reversed(parts[:-1]) for name, member in vars(each).items()}
@@ -68,38 +69,73 @@ def _members(found: type) -> Iterator[str]:
         plain = member.__func__ if isinstance(member, classmethod) else member
         if name.startswith("_") or not (inspect.isfunction(plain) or isinstance(plain, property)):
             continue
-        shown = name if isinstance(plain, property) else _signature(plain, name)
-        yield f"| `{shown}` | {' '.join(_text(plain).split())} |"
+        yield f"#### {owner}.{name}"
+        getter = plain.fget if isinstance(plain, property) else None
+        if getter is not None:
+            returned = _type(inspect.signature(getter).return_annotation)
+            yield f"```python\n{name}: {returned}\n```"
+        elif inspect.isfunction(plain):
+            yield _signature(plain, name)
+        yield _text(plain)
 
 
 def _signature(found: Callable[..., object], name: str) -> str:
+    """The call as Python: on one line, or one line for each parameter."""
+    signature = inspect.signature(found)
     words: list[str] = []
-    for each in inspect.signature(found).parameters.values():
+    for each in signature.parameters.values():
         if each.name in ("self", "cls"):
             continue
         if each.kind is each.KEYWORD_ONLY and "*" not in words:
             words.append("*")
         star = "**" if each.kind is each.VAR_KEYWORD else ""
-        default = "" if each.default is each.empty else f"={_default(each.default)}"
-        words.append(f"{star}{each.name}{default}")
-    return f"{name}({', '.join(words)})"
+        type_ = "" if each.annotation is each.empty else f": {_type(each.annotation)}"
+        equals = " = " if type_ else "="
+        default = "" if each.default is each.empty else f"{equals}{_default(each.default)}"
+        words.append(f"{star}{each.name}{type_}{default}")
+    head = "async def" if inspect.iscoroutinefunction(found) else "def"
+    is_made = inspect.isclass(found) or signature.return_annotation in (signature.empty, None)
+    end = "" if is_made else f" -> {_type(signature.return_annotation)}"
+    head = f"class {name}" if inspect.isclass(found) else f"{head} {name}"
+    line = f"{head}({', '.join(words)}){end}"
+    if len(line) > _LONGEST:
+        inner = "".join(f"    {word},\n" for word in words)
+        line = f"{head}(\n{inner}){end}"
+    return f"```python\n{line}\n```"
+
+
+def _type(annotation: object) -> str:
+    """A type as it is written, without the modules that its names come from."""
+    text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    text = re.sub(r"<enum '(\w+)'>|<class '([\w.]+)'>", r"\1\2", text)
+    text = re.sub(r"ForwardRef\('([^']+)'\)", r"\1", text)
+    text = re.sub(r"\b(?:[a-z_]\w*\.)+(?=\w)", "", text).replace("'", '"').replace("~A", "Self")
+    text = re.sub(r"^Optional\[(.*)\]$", r"\1 | None", text)
+    return re.sub(r"^\*(\w+)$", r"Unpack[\1]", text)
 
 
 def _default(value: object) -> str:
-    if isinstance(value, StrEnum):
-        return repr(value.value)
+    if isinstance(value, str):
+        return f'"{value}"'
+    if str(value) == "<factory>":  # of a dataclass
+        return "..."
     return value.__name__ if inspect.isfunction(value) else repr(value)
 
 
 def _text(found: object) -> str:
     """A docstring as paragraphs; one that a dataclass has made says nothing new."""
     paragraphs = inspect.cleandoc(getattr(found, "__doc__", None) or "").split("\n\n")
-    return "\n\n".join(
-        f"```python\n{inspect.cleandoc(each)}\n```"
-        if each.startswith("    ")
-        else " ".join(each.split())
-        for each in paragraphs
-    )
+    return "\n\n".join(map(_paragraph, paragraphs))
+
+
+def _paragraph(text: str) -> str:
+    if text.startswith("    "):
+        return f"```python\n{inspect.cleandoc(text)}\n```"
+    head, _, errors = text.partition("Raises:\n")
+    if head or not errors:
+        return " ".join(text.split())
+    items = re.split(r"\n(?=\S)", inspect.cleandoc(errors))
+    return "\n".join(("Raises:\n", *(f"- {' '.join(each.split())}" for each in items)))
 
 
 def _fields(declared: type) -> str:

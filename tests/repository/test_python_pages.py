@@ -25,8 +25,10 @@ def test_the_reference_is_current() -> None:
 
 def test_every_public_name_and_method_is_documented() -> None:
     text = page()
-    assert [] == re.findall(r"^\| `[^`]+` \|  \|$", text, re.MULTILINE)
-    assert "| `worker(name='Worker', *, model, role=''" in text
+    sections = re.split(r"^(?=#{3,4} )", text, flags=re.MULTILINE)[1:]
+    bare = [each for each in sections if not BLOCK.sub("", each).partition("\n")[2].strip()]
+    assert [] == bare
+    assert 'role: Literal["", "prefill", "decode"] = "",' in text
 
 
 def test_the_notebooks_are_those_of_the_page() -> None:

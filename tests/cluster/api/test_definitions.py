@@ -55,6 +55,13 @@ def test_every_short_name_lists_its_kind(definitions: ControlPlane) -> None:
             assert "List" == listed["kind"]
 
 
+def test_one_word_lists_what_users_write(definitions: ControlPlane, namespace: str) -> None:
+    definitions.kubectl("create", "-n", namespace, "-f", "-", input=MODEL)
+    listed = definitions.kubectl("get", "dynamo", "-n", namespace, "-o", "name").split()
+    assert 1 == len(listed)
+    assert listed[0].startswith("dynamomodel.nvidia.com/")
+
+
 @pytest.mark.parametrize("leaf", LEAVES)
 def test_kubectl_explains_a_leaf(definitions: ControlPlane, leaf: str) -> None:
     text = definitions.kubectl("explain", leaf)

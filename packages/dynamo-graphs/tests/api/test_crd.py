@@ -64,6 +64,7 @@ def test_a_definition_has_the_names_and_columns_of_its_kind(resource: type[Resou
     names = definition["spec"]["names"]
     assert f"{names['plural']}.nvidia.com" == definition["metadata"]["name"]
     assert SHORT_NAMES[name] == names["shortNames"]
+    assert ([] if name == "DynamoWorkerMetadata" else ["dynamo"]) == names.get("categories", [])
     assert (name.lower(), f"{name}List") == (names["singular"], names["listKind"])
     assert COLUMNS[name] == [each["name"] for each in version(resource)["additionalPrinterColumns"]]
     assert "v1alpha1" == version(resource)["name"]

@@ -49,6 +49,8 @@ __all__ = [
 
 GROUP = "nvidia.com"
 VERSION = "v1alpha1"
+CATEGORIES = ("dynamo",)
+"""`kubectl get dynamo` lists these kinds. Not `all`: `kubectl delete all --all` would delete graphs."""
 
 
 class VolumeMount(Struct):
@@ -348,6 +350,7 @@ class DynamoComponentDeployment(Resource):
     KIND = Kind(GROUP, VERSION, "DynamoComponentDeployment", "dynamocomponentdeployments")
     DEFINITION: ClassVar = Definition(
         short_names=("dcd",),
+        categories=CATEGORIES,
         columns=(
             Column("DynamoComponent", ".spec.serviceName"),
             Column("Available", ".status.conditions[?(@.type=='Available')].status"),

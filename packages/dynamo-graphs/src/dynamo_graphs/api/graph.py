@@ -6,6 +6,7 @@ import msgspec
 
 from dynamo_graphs.api.backends import NAMES
 from dynamo_graphs.api.component import (
+    CATEGORIES,
     GROUP,
     VERSION,
     ComponentSpec,
@@ -272,6 +273,7 @@ class DynamoGraphDeployment(Resource):
     KIND = Kind(GROUP, VERSION, "DynamoGraphDeployment", "dynamographdeployments")
     DEFINITION: ClassVar = Definition(
         short_names=("dgd",),
+        categories=CATEGORIES,
         columns=(
             Column("Ready", '.status.conditions[?(@.type=="Ready")].status'),
             Column("Backend", ".status.backendFramework"),

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 import msgspec
 
-from dynamo_graphs.api.component import GROUP, VERSION
+from dynamo_graphs.api.component import CATEGORIES, GROUP, VERSION
 from kube_runtime.crd.declare import AGE, Column, Definition, Field, Transitions, immutable
 from kube_runtime.kind import Kind
 from kube_runtime.types.meta import Condition, Resource, Struct
@@ -141,6 +141,7 @@ class DynamoModel(Resource):
     KIND = Kind(GROUP, VERSION, "DynamoModel", "dynamomodels")
     DEFINITION: ClassVar = Definition(
         short_names=("dm", "dmodel"),
+        categories=CATEGORIES,
         columns=(
             Column("BaseModel", ".spec.baseModelName"),
             Column("Type", ".spec.modelType"),

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 import msgspec
 
-from dynamo_graphs.api.component import GROUP, VERSION
+from dynamo_graphs.api.component import CATEGORIES, GROUP, VERSION
 from dynamo_graphs.api.names import SUBDOMAIN_LIMIT
 from kube_runtime.crd.declare import AGE, Column, Definition, Field
 from kube_runtime.kind import Kind, Object
@@ -309,6 +309,7 @@ class DynamoGraphDeploymentRequest(Resource):
     KIND = Kind(GROUP, VERSION, "DynamoGraphDeploymentRequest", "dynamographdeploymentrequests")
     DEFINITION: ClassVar = Definition(
         short_names=("dgdr",),
+        categories=CATEGORIES,
         columns=(
             Column("Model", ".spec.model"),
             Column("Backend", ".status.backend"),

@@ -2,7 +2,7 @@
 
 from typing import Annotated, ClassVar
 
-from dynamo_graphs.api.component import GROUP, VERSION
+from dynamo_graphs.api.component import CATEGORIES, GROUP, VERSION
 from kube_runtime.crd.declare import Column, Definition, Field, Scale
 from kube_runtime.kind import Kind
 from kube_runtime.types.meta import Condition, Resource, Struct
@@ -77,6 +77,7 @@ class DynamoGraphDeploymentScalingAdapter(Resource):
     )
     DEFINITION: ClassVar = Definition(
         short_names=("dgdsa",),
+        categories=CATEGORIES,
         columns=(
             Column("DGD", ".spec.dgdRef.name"),
             Column("SERVICE", ".spec.dgdRef.serviceName"),

@@ -94,6 +94,7 @@ class Definition:
     """What a kind's CustomResourceDefinition says besides the schema."""
 
     short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
     columns: tuple[Column, ...] = (AGE,)
     status: bool = True
     scale: Scale | None = None

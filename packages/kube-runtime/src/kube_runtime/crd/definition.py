@@ -14,6 +14,7 @@ def custom_resource_definition(
 ) -> Object:
     """The CustomResourceDefinition of one namespaced kind with one version."""
     kind, metadata = resource.KIND, {"name": str(resource.KIND)}
+    names = definition_of(resource)
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -25,7 +26,8 @@ def custom_resource_definition(
                 "listKind": f"{kind.name}List",
                 "plural": kind.plural,
                 "singular": kind.name.lower(),
-                "shortNames": list(definition_of(resource).short_names),
+                "shortNames": list(names.short_names),
+                **({"categories": list(names.categories)} if names.categories else {}),
             },
             "scope": "Namespaced",
             "versions": [_version(resource)],

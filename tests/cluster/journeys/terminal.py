@@ -9,6 +9,7 @@ import fcntl
 import os
 import pty
 import re
+import select
 import signal
 import struct
 import subprocess
@@ -23,8 +24,13 @@ import pyte
 LINES = 120
 """More than any command prints, so that nothing scrolls off the screen."""
 
+SECONDS = 300.0
+"""Longest time in which a command prints nothing."""
+
 PROGRAM = """
+import signal
 from datetime import UTC, datetime
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in what a script runs in the background
 from dynamoctl import ages
 def frozen(shown):
     now = datetime(2026, 11, 23, 12, 5, tzinfo=UTC)
@@ -84,7 +90,7 @@ class Terminal:
             env={**kept, "TERM": "xterm-256color", **self.variables},
         ) as process:
             os.close(others)
-            while printed := _read(own):
+            while printed := _read(own, process):
                 stream.feed(printed)
                 if seen and seen in "".join(screen.display):
                     seen = ""
@@ -100,8 +106,10 @@ def _normalized(text: str) -> str:
     return _TIME.sub("2026-11-23T12:00:00Z", _ENDPOINT_SLICE.sub(r"\1*****", text))
 
 
-def _read(terminal: int) -> bytes:
+def _read(terminal: int, process: "subprocess.Popen[bytes]") -> bytes:
     """The next bytes; none when no process has the terminal open, which Linux reports as an error."""
+    if not select.select([terminal], [], [], SECONDS)[0]:
+        process.kill()
     try:
         return os.read(terminal, 1 << 16)
     except OSError:

@@ -49,7 +49,7 @@ async def test_a_changed_object_is_reconciled() -> None:
         world.widgets.on_watch_event(Changed(widget(B)))
         world.widgets.on_watch_event(Changed(widget(A, 2)))
         await asyncio.sleep(1)
-    assert [A, B, A] == world.controller.keys()
+    assert [A, A, B] == world.controller.keys()
 
 
 async def test_a_removed_object_is_reconciled_once_more() -> None:

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from kube_runtime.controller.work_queue import FAIR_INTERVAL, Priority, WorkQueue
+from kube_runtime.controller.work_queue import AHEAD, FAIR_INTERVAL, Priority, WorkQueue
 from kube_runtime.kind import Key
 from kube_runtime.rate_limits import Backoff
 
@@ -50,6 +50,33 @@ async def test_a_key_added_twice_comes_out_once() -> None:
     queue.done(A)
     await asyncio.sleep(10)
     assert queue.is_settled
+
+
+async def test_what_has_begun_comes_before_what_is_new() -> None:
+    queue = WorkQueue()
+    queue.add(A, priority=Priority.NEW)
+    queue.add(B)
+    assert [B, A] == [await take(queue) for _ in range(2)]
+
+
+async def test_new_keys_come_two_at_a_time_while_the_ones_before_wait_elsewhere() -> None:
+    waits_elsewhere = True
+    queue = WorkQueue(is_ahead=lambda: waits_elsewhere)
+    keys = [Key("ns", f"new-{number}") for number in range(6)]
+    for key in keys:
+        queue.add(key, priority=Priority.NEW)
+    assert keys[:AHEAD] == [await take(queue) for _ in range(AHEAD)]
+    assert await is_empty(queue)
+    queue.add(A)
+    assert A == await take(queue), "changes come as ever"
+
+    waiting = asyncio.ensure_future(take(queue))
+    await asyncio.sleep(1)
+    queue.done(keys[0])
+    assert keys[2] == await waiting
+
+    waits_elsewhere = False
+    assert keys[3:] == [await take(queue) for _ in range(3)]
 
 
 async def test_a_change_overtakes_the_backlog() -> None:

@@ -82,8 +82,8 @@ class World:
         self.wanted_at[add.key] = asyncio.get_running_loop().time()
 
 
-async def run(steps: list[Add], works: list[Work], workers: int) -> World:
-    world = World(WorkQueue(), works)
+async def run(steps: list[Add], works: list[Work], workers: int, is_ahead: bool) -> World:
+    world = World(WorkQueue(is_ahead=lambda: is_ahead), works)
     tasks = [asyncio.create_task(world.work()) for _ in range(workers)]
     for step in steps:
         await world.add(step)
@@ -98,13 +98,14 @@ async def run(steps: list[Add], works: list[Work], workers: int) -> World:
     steps=st.lists(adds, max_size=25),
     works=st.lists(works, min_size=1, max_size=8),
     workers=st.integers(1, 3),
+    is_ahead=st.booleans(),
 )
 def test_at_rest_every_key_was_handled_after_its_last_add(
-    steps: list[Add], works: list[Work], workers: int
+    steps: list[Add], works: list[Work], workers: int, is_ahead: bool
 ) -> None:
     loop = looptime.new_event_loop()
     try:
-        world = loop.run_until_complete(run(steps, works, workers))
+        world = loop.run_until_complete(run(steps, works, workers, is_ahead))
     finally:
         loop.close()
     assert world.queue.is_settled

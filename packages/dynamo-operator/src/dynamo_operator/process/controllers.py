@@ -1,7 +1,7 @@
 """The controllers, each with what it works with."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -92,8 +92,8 @@ def control_graphs(parts: Parts) -> PodIndex:
     read = (pods, settings, ValidationCache(), offload)
     components = ComponentController(writer, cache, applier, component_reporter, *read)
     graphs = GraphController(writer, cache, applier, graph_reporter, *read)
-    built.control(components, parts.pace)
-    built.control(graphs, parts.pace)
+    is_ahead = built.control(components, parts.pace).has_backlog  # graphs create components
+    built.control(graphs, replace(parts.pace, is_ahead=is_ahead))
     memories = (applier.forget, parts.events.forget, graphs.validated.forget)
     for type_ in dict.fromkeys((*components.owns, *graphs.owns, graphs.reconciles)):
         cache.subscribe_deleted(type_, *memories)

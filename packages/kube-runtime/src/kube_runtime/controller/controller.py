@@ -74,12 +74,15 @@ class ControllerOptions:
 
     `coalesce_seconds` is how long a change of a child waits for the next one, because a rollout
     changes a child several times a second. A change of the object itself never waits.
+    `is_ahead` returns whether what this controller has created waits for another one. Then it begins few new
+    objects at a time, so that what has begun is finished first.
     """
 
     workers: int = 16
     timeout_seconds: float = 120.0
     resync_seconds: float = 600.0
     coalesce_seconds: float = 0.1
+    is_ahead: Callable[[], bool] | None = None
 
 
 class Controller:
@@ -108,7 +111,7 @@ class Controller:
         self._metrics = metrics
         self._pace = pace or ControllerOptions()
         self._jitter = jitter or random.Random()  # noqa: S311  # spreads load, guards nothing
-        self._queue = WorkQueue(self._jitter)
+        self._queue = WorkQueue(self._jitter, is_ahead=self._pace.is_ahead)
         self._started: dict[Key, float] = {}
         self._heard: dict[Key, list[Change[Any]]] = {}  # of a key while it is worked on
         self.kind = controller.reconciles.KIND
@@ -125,6 +128,10 @@ class Controller:
     def is_settled(self) -> bool:
         """Whether no key is due, delayed or being worked on."""
         return self._queue.is_settled
+
+    def has_backlog(self) -> bool:
+        """Whether keys wait for a worker."""
+        return self._queue.depth > 0
 
     def subscribe(self) -> None:
         """Queue keys from now on, first those of all existing objects; call once, before `run`.
@@ -185,8 +192,11 @@ class Controller:
         change: Change[Any],
     ) -> None:
         priority = Priority.BACKLOG if change.initial else Priority.CHANGE
-        if keys is _own_key and priority is Priority.CHANGE and _is_edit(change):
-            priority = Priority.EDIT
+        if keys is _own_key and not change.initial:
+            if change.old is None:
+                priority = Priority.NEW
+            elif _is_edit(change):
+                priority = Priority.EDIT
         for state in (change.old, change.new):
             for key in keys(state) if state is not None else ():
                 self._queue.add(key, priority=priority, after_seconds=after_seconds)

@@ -7,6 +7,7 @@ object at once, and no change is lost.
 
 import asyncio
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -16,16 +17,20 @@ from kube_runtime.rate_limits import Backoff
 
 
 class Priority(IntEnum):
-    """Order: edits of what exists, then new objects and changes of children, then initial list and resync.
+    """Order: edits of what exists, changes of children, new objects, then initial list and resync.
 
-    New objects and changes of children come in their order: a hundred new graphs that went first would keep
-    the first of them from saying that it is ready until the last one is made.
+    What has begun is finished before something new begins: a hundred new graphs that went first would keep
+    the first of them from reporting that it is ready until the last one is made.
     """
 
     EDIT = 0
     CHANGE = 1
-    BACKLOG = 2
+    NEW = 2
+    BACKLOG = 3
 
+
+AHEAD = 2
+"""New keys that are handed out at a time while what earlier ones led to waits (docs/decisions/0037)."""
 
 FAIR_INTERVAL = 8
 """Every so many keys, the one that has waited longest is next, so that no priority starves."""
@@ -47,10 +52,17 @@ class _Delayed:
 
 
 class WorkQueue:
-    """Keys by priority, first come first served. Time is the event loop's, which never jumps."""
+    """Keys by priority, first come first served. Time is the event loop's, which never jumps.
 
-    def __init__(self, jitter: random.Random | None = None) -> None:
+    `is_ahead` returns whether what earlier new keys led to still waits elsewhere. Then only `AHEAD` new keys
+    are handed out at a time; all others as ever.
+    """
+
+    def __init__(
+        self, jitter: random.Random | None = None, *, is_ahead: Callable[[], bool] | None = None
+    ) -> None:
         self._jitter = jitter or random.Random()  # noqa: S311  # spreads load, guards nothing
+        self._is_ahead = is_ahead
         self._delayed: dict[Key, _Delayed] = {}
         self._due: dict[Priority, dict[Key, float]] = {each: {} for each in Priority}
         self._working: dict[Key, Priority] = {}
@@ -122,6 +134,7 @@ class WorkQueue:
         again = self._again.pop(key, None)
         if again is not None:
             self._make_due(key, again)
+        self._wake.set()  # it may have been a new key for which others wait
 
     def succeeded(self, key: Key) -> None:
         """Forget the failures of `key`."""
@@ -173,7 +186,12 @@ class WorkQueue:
 
     def _next(self) -> Priority | None:
         """The priority whose first key is next. None means: no key is due."""
-        due = [each for each, keys in self._due.items() if keys]
+        due = [each for each, keys in self._due.items() if keys and self._may_begin(each)]
         if due and self._handed_out % FAIR_INTERVAL == FAIR_INTERVAL - 1:
             return min(due, key=lambda each: next(iter(self._due[each].values())))
         return due[0] if due else None
+
+    def _may_begin(self, priority: Priority) -> bool:
+        if priority is not Priority.NEW or self._is_ahead is None or not self._is_ahead():
+            return True
+        return sum(each is Priority.NEW for each in self._working.values()) < AHEAD

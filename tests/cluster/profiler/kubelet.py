@@ -8,9 +8,10 @@ that no node has, or the local control plane would end it at once.
 
 import os
 import re
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +30,12 @@ IMAGE = Path(__file__).parents[3] / "packages/dynamo-profiler/src/dynamo_profile
 _SECRET = Kind("", "v1", "Secret", "secrets")
 _TOKEN_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"
 _PATIENCE_SECONDS = 60
+_DISRUPTED = {
+    "type": "DisruptionTarget",
+    "status": "True",
+    "reason": "TerminationByKubelet",
+    "lastTransitionTime": "2026-01-01T00:00:00Z",
+}
 _SIGNALLED = 128
 """And the number of the signal: the exit code of a container that was killed."""
 _LAST_WORDS = 2048  # of a log, as the kubelet takes them for a termination message
@@ -42,10 +49,13 @@ class Kubelet:
     world: World
     folder: Path
 
-    def runs(self, job: str, *, kill_in: str = "") -> dict[str, int]:
+    def runs(
+        self, job: str, *, kill_in: str = "", evict_when: Callable[[], bool] | None = None
+    ) -> dict[str, int]:
         """Run the job's pod to its end, report its status, and return the exit code of each container.
 
-        `kill_in` is the phase in which the profiler is killed; empty means: it is not.
+        `kill_in` is what the profiler has logged when it is killed; empty means: it is not. `evict_when`
+        returns whether the node loses the pod now, and with it all of its processes.
         """
         pod = self.world.until(lambda: self._pod_of(job), what=lambda: f"no pod of Job {job}")
         name, spec = pod["metadata"]["name"], pod["spec"]
@@ -56,8 +66,15 @@ class Kubelet:
         codes: dict[str, int] = {}
         try:
             if kill_in:
-                self.world.until(lambda: f"{kill_in}: " in self.log(PROFILER))
+                self.world.until(lambda: kill_in in self.log(PROFILER))
                 running[PROFILER].kill()
+            if evict_when is not None:
+                self.world.until(evict_when, what=lambda: self.log(PROFILER))
+                for process in running.values():
+                    process.kill()
+                ends = dict.fromkeys(states, terminated(_SIGNALLED + signal.SIGKILL))
+                tell(self.world, name, "Failed", ends, reason="Evicted", conditions=[_DISRUPTED])
+                return {each: running[each].wait() for each in running}
             # In the order in which they end: the second waits for the first.
             for each in spec["containers"]:
                 code = running[each["name"]].wait(_PATIENCE_SECONDS)
@@ -90,6 +107,7 @@ class Kubelet:
             each
             for each in self.world.list(PODS)
             if each["metadata"].get("labels", {}).get("job-name") == job
+            and each["status"].get("phase") not in ("Succeeded", "Failed")
         )
         return next(owned, None)
 

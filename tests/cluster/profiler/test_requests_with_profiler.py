@@ -128,7 +128,7 @@ def test_a_profiler_that_is_killed_fails_the_request_with_its_phase_and_exit_cod
     config = {"analytic": {"secondsPerPhase": 600}}
     world.create(REQUEST, a_request(profiling={"config": config}))
     assert {"profiler": 137, "output-copier": 0} == kubelet.runs(
-        "profile-chat", kill_in="Initializing"
+        "profile-chat", kill_in="Initializing: "
     )
     body = is_in(world, "Failed")
     message = condition(body, "Profiling")["message"]

@@ -79,6 +79,11 @@ class Choice:
         return sum(role.gpus for role in self.roles)
 
     @property
+    def workers(self) -> tuple[object, ...]:
+        """What its graph depends on: the mode, and the layout and the replicas of each role."""
+        return (self.mode, *((role.engine.cut, role.replicas) for role in self.roles))
+
+    @property
     def rate(self) -> float:
         """How many requests per second all of them serve within the targets."""
         return min(role.rate * role.replicas for role in self.roles)
@@ -161,6 +166,15 @@ def prefill_role(found: tuple[Engine, ...], wanted: Configuration) -> Role | Non
 def decode_role(found: tuple[Engine, ...], wanted: Configuration) -> Role | None:
     """The cheapest engines that only compute answers. None means: the tokens come too slowly."""
     return _cheapest(_decode(each, wanted) for each in found)
+
+
+def cheapest(found: tuple[Engine, ...], wanted: Configuration) -> Choice:
+    """As `chosen`, of all these engines in each role.
+
+    Raises:
+        Refusal: the targets cannot be met, or only by more GPUs or replicas than are allowed.
+    """
+    return chosen(found, prefill_role(found, wanted), decode_role(found, wanted), wanted)
 
 
 def chosen(

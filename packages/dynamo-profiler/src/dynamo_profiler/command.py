@@ -7,11 +7,13 @@ log, the termination message and the status file.
 import asyncio
 import json
 import os
+import signal
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
+from typing import TypeVar
 
 import yaml
 
@@ -20,11 +22,14 @@ from dynamo_graphs.files.yaml_depth import ShallowLoader
 from dynamo_graphs.files.yaml_reader import documents
 from dynamo_graphs.files.yaml_writer import write_yaml
 from dynamo_graphs.product import user_agent
-from dynamo_profiler.configuration import Configuration, configuration, with_hardware
+from dynamo_profiler.choice import Choice
+from dynamo_profiler.configuration import Configuration, Online, configuration, with_hardware
+from dynamo_profiler.measurement import Load
 from dynamo_profiler.nodes import NodeGpus, best_nodes
+from dynamo_profiler.online import Identity, measured_choice
 from dynamo_profiler.progress import Phase, Progress
 from dynamo_profiler.refusal import REFUSAL_CHARACTERS, Refusal
-from dynamo_profiler.run import Inputs, Results, profile
+from dynamo_profiler.run import Inputs, Results, Search, best, results, search
 from kube_runtime.client.connect import connect
 from kube_runtime.client.requests import Client
 from kube_runtime.commandline.errors import one_line
@@ -37,6 +42,7 @@ TERMINATION_LOG = Path("/dev/termination-log")
 """The file from which the kubelet reads a container's termination message; the kubelet creates it."""
 
 _SOURCE = "--profile-config"
+T = TypeVar("T")
 
 
 def run(
@@ -46,7 +52,7 @@ def run(
     environ: Mapping[str, str] = os.environ,
     termination_log: Path = TERMINATION_LOG,
 ) -> Results:
-    """Profile by formulas, write the files and return what is in them.
+    """Profile by predictions, or by measuring if asked to; write the files and return what is in them.
 
     Raises:
         OperatorError: there is no result; it has been said in all places already.
@@ -57,15 +63,25 @@ def run(
         folder = diary.folder = Path(known.output_folder)
         _clear(folder)
         found = _with_nodes(known) if known.discovers else known
-        results = _profiled(found, _inputs(found, environ.get("DGDR_NAME", "")), diary)
+        inputs = _inputs(found, environ.get("DGDR_NAME", ""))
+        engines = _stepped(search(found, inputs), diary, found.seconds_per_phase)
+        measured = ""
+        if found.online is None:
+            choice = best(engines)
+        else:
+            choice, load = asyncio.run(
+                _measured(engines, found.online, Identity.of(environ), diary)
+            )
+            measured = f"; measured: {load.text()}"
+        made = _stepped(results(engines, choice), diary, found.seconds_per_phase)
         # Last the file that others wait for.
-        for name in sorted(results.files, key=lambda each: each == RESULTS_FILE):
-            _write(folder / name, results.files[name])
-        diary.note(Progress(Phase.DONE, results.choice.text()), "success")
+        for name in sorted(made.files, key=lambda each: each == RESULTS_FILE):
+            _write(folder / name, made.files[name])
+        diary.note(Progress(Phase.DONE, made.choice.text() + measured), "success")
     except OperatorError as error:
         diary.close(one_line(str(error)))
         raise
-    return results
+    return made
 
 
 @dataclass(slots=True)
@@ -95,16 +111,35 @@ class _Diary:
             _write(self.folder / STATUS_FILE, [told])
 
 
-def _profiled(known: Configuration, inputs: Inputs, diary: _Diary) -> Results:
-    steps = profile(known, inputs)
+def _stepped(steps: Generator[Progress, None, T], diary: _Diary, pause_seconds: float) -> T:
+    """What the steps return; each is noted."""
     while True:
         try:
             step = next(steps)
         except StopIteration as end:
-            results: Results = end.value
-            return results
+            found: T = end.value
+            return found
         diary.note(step)
-        time.sleep(known.seconds_per_phase)
+        time.sleep(pause_seconds)
+
+
+async def _measured(
+    found: Search, online: Online, request: Identity, diary: _Diary
+) -> tuple[Choice, Load]:
+    """The choice that meets the targets, and what was measured of it under the whole load.
+
+    SIGTERM, which a pod gets before it is removed, deletes the graph that is being measured.
+    """
+    task = asyncio.current_task()
+    if task is not None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    try:
+        async with await connect(user_agent=user_agent()) as transport:
+            client = Client(transport, field_manager="dynamo-profiler")
+            choice, measured = await measured_choice(found, online, request, client, diary.note)
+    except asyncio.CancelledError:
+        raise SystemExit(128 + signal.SIGTERM) from None
+    return choice, measured.loads[-1]
 
 
 def _inputs(known: Configuration, name: str) -> Inputs:

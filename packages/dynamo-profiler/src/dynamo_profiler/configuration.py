@@ -7,6 +7,7 @@ section `analytic`. All mistakes are reported at once, as each one costs a Job.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
+from urllib.parse import urlsplit
 
 from dynamo_profiler.base import BACKENDS
 from dynamo_profiler.gpus import DEFAULT, GPUS, Gpu, gpu_named
@@ -18,6 +19,8 @@ from kube_runtime.text import fitted
 
 MODEL_CACHE = "/opt/model-cache"
 OUTPUT_FOLDER = "/data"
+FRONTEND_URL = "http://{frontend}.{namespace}.svc:8000"
+"""Where the frontend of a graph answers: its Service and its port by default."""
 _MOST_TOKENS = 10_000_000
 _MOST_MILLISECONDS = 3_600_000
 _MOST_GPUS = 1024
@@ -71,12 +74,32 @@ class Hardware:
 
 
 @dataclass(frozen=True, slots=True)
+class Online:
+    """How candidates are measured. `is_mocked`: with simulated engines, which need no GPU.
+
+    `url` is where a frontend answers, with `{frontend}` for its Service and `{namespace}`. Units: seconds.
+    """
+
+    namespace: str
+    url: str = FRONTEND_URL
+    candidates: int = 3
+    seconds_per_load: float = 60
+    deployment_seconds: float = 1800
+    is_mocked: bool = False
+
+    def address(self, frontend: str) -> str:
+        """The URL of the frontend with that Service."""
+        return self.url.replace("{frontend}", frontend).replace("{namespace}", self.namespace)
+
+
+@dataclass(frozen=True, slots=True)
 class Configuration:
     """The whole input of the profiler.
 
     `mode` None means: the profiler chooses. `planner` None means: the graph has none. `billions`
     None means: the model's name or its `config.json` says it. `budget` 0 means: any number of GPUs. `margin`
-    None means: the known error of the engine that predicts, of which there is room for `room`.
+    None means: the known error of the engine that predicts, of which there is room for `room`. `online` None
+    means: nothing is measured.
     """
 
     model: str
@@ -100,6 +123,7 @@ class Configuration:
     engine: EngineName = "auto"
     margin: float | None = None
     room: Margin = Margin.FOUR_OF_FIVE
+    online: Online | None = None
 
 
 def configuration(document: object, *, discovers: bool = False) -> Configuration:
@@ -136,10 +160,42 @@ def configuration(document: object, *, discovers: bool = False) -> Configuration
         seconds_per_phase=analytic.number("secondsPerPhase", 0, over=-1, most=600),
         engine=_engine(analytic),
         margin=analytic.number("margin", 0, over=-1, most=10) if analytic.has("margin") else None,
+        online=_online(whole, sweep, deployment),
     )
     if whole.mistakes:
         raise Refusal(fitted(whole.mistakes, REFUSAL_CHARACTERS))
     return found
+
+
+def _online(whole: Section, sweep: Section, deployment: Section) -> Online | None:
+    """How to measure. None means: not, as there is no section `online`, nor `useAiConfigurator: false`."""
+    is_offline = sweep.flag("useAiConfigurator")
+    if not whole.has("online") and (is_offline or not sweep.has("useAiConfigurator")):
+        return None
+    if is_offline:
+        whole.note("sweep.useAiConfigurator: must not be true beside the section online")
+    online = whole.section("online")
+    url = online.text("frontendUrl", FRONTEND_URL)
+    found = Online(
+        namespace=deployment.text("namespace", "default"),
+        url=url,
+        candidates=online.whole("candidates", 3, least=1, most=8),
+        seconds_per_load=online.number("secondsPerLoad", 60, most=3600),
+        deployment_seconds=deployment.number("deploymentTimeout", 1800, most=86_400),
+        is_mocked=online.flag("useMocker"),
+    )
+    if not _is_url(found.address("frontend")):
+        rule = "must be a URL, with {frontend} and {namespace} for what differs, for example"
+        whole.note(f"online.frontendUrl {rule} {FRONTEND_URL}, and is {url!r:.80}")
+    return found
+
+
+def _is_url(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        return False
 
 
 def with_hardware(known: Configuration, gpu: Gpu, per_node: int) -> Configuration:

@@ -13,11 +13,12 @@ def profiler(
     profile_config: Annotated[str, Parameter(metavar="TEXT", allow_leading_hyphen=True)],
     enable_gpu_discovery: bool = False,
 ) -> None:
-    """Estimate a graph for a model and its latency targets, without a GPU.
+    """Find a graph for a model and its latency targets.
 
-    It predicts and measures nothing. It replaces Dynamo's profiler in the Job
-    of a DynamoGraphDeploymentRequest and writes the same files into `output_dir`.
-    Exits with 1 if no graph meets the targets.
+    It predicts, without a GPU, unless the configuration asks it to measure. It
+    replaces Dynamo's profiler in the Job of a DynamoGraphDeploymentRequest and
+    writes the same files into `output_dir`. Exits with 1 if no graph meets the
+    targets.
 
     Parameters
     ----------

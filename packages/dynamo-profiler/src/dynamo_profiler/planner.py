@@ -32,12 +32,12 @@ _HUMP = re.compile(r"(?<!^)(?<![-_])([A-Z])")
 _TYPES = (str, int, float, bool)
 
 
-def data_config_map(prefill: Fields, decode: Fields) -> Object:
-    """The curves, under the name that all readers expect."""
+def data_config_map(prefill: Fields, decode: Fields, name: str = DATA) -> Object:
+    """The curves, by default under the name that all readers expect."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": DATA},
+        "metadata": {"name": name},
         "data": {
             "prefill_raw_data.json": json.dumps(prefill),
             "decode_raw_data.json": json.dumps(decode),
@@ -71,8 +71,10 @@ def planner_service(wanted: Configuration, choice: Choice, image: str, backend: 
     return _with_data(service)
 
 
-def mocked_graph(name: str, wanted: Configuration, backend: Backend, choice: Choice) -> Object:
-    """The chosen graph with engines that only keep the time of the curves, and need no GPU."""
+def mocked_graph(
+    name: str, wanted: Configuration, backend: Backend, choice: Choice, data: str = DATA
+) -> Object:
+    """The chosen graph with engines that only keep the time of the curves in `data`, and need no GPU."""
     image = wanted.image or backend.engine.image
     services: Object = {FRONTEND: frontend_service(image)}
     is_apart = choice.mode is Mode.DISAGGREGATED
@@ -88,7 +90,7 @@ def mocked_graph(name: str, wanted: Configuration, backend: Backend, choice: Cho
         args += ["--planner-profile-data", FOLDER, *([f"--is-{role}-worker"] if role else [])]
         command = ("python3", "-m", "dynamo.mocker")
         worker = worker_service(role, image, "/workspace", command, args)
-        services[worker_name(role)] = _with_data({**worker, "replicas": each.replicas})
+        services[worker_name(role)] = _with_data({**worker, "replicas": each.replicas}, data)
     if wanted.planner is not None:
         services[PLANNER] = planner_service(wanted, choice, image, "mocker")
     return graph(name, services)
@@ -125,9 +127,9 @@ def _flags(options: Fields) -> list[str]:
     return flags
 
 
-def _with_data(service: Object) -> Object:
+def _with_data(service: Object, data: str = DATA) -> Object:
     pod = service["extraPodSpec"]
     mount = {"name": DATA, "mountPath": FOLDER, "readOnly": True}
     container = {**pod["mainContainer"], "volumeMounts": [mount]}
-    volumes = [{"name": DATA, "configMap": {"name": DATA}}]
+    volumes = [{"name": DATA, "configMap": {"name": data}}]
     return {**service, "extraPodSpec": {"mainContainer": container, "volumes": volumes}}

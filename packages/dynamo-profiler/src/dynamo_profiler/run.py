@@ -1,7 +1,8 @@
 """One run of the profiler, from its input to its output, with its progress.
 
-It is a generator: it yields each step, and returns the documents. So the caller decides where
-progress goes, and nothing in here knows of files.
+It has two halves, `search` and `results`, with the choice between them: by predictions (`best`), or by
+measuring (`online`). Both are generators: they yield each step, and return what they found. So the caller
+decides where progress goes, and nothing in here knows of files.
 """
 
 import re
@@ -19,6 +20,7 @@ from dynamo_profiler.curves import decode_curve, prefill_curve
 from dynamo_profiler.engine import Engine
 from dynamo_profiler.pareto import Candidate, candidates
 from dynamo_profiler.planner import (
+    DATA,
     data_config_map,
     default_planner_image,
     mocked_graph,
@@ -32,6 +34,8 @@ from dynamo_profiler.workers import graph_in, mode_of, with_choice
 from kube_runtime.kind import Fields, Object
 
 _LONGEST_NAME = 40
+_ROOMS = (0.25, 0.5, 1.0, 2.0)
+"""Errors of predictions that candidates leave room for. Source: docs/profiler-accuracy.md has up to 200 %."""
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 
 
@@ -57,11 +61,68 @@ class Results:
     considered: tuple[Candidate, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Search:
+    """The engines that hold the model, the cheapest of each role, and what a graph is made of.
+
+    `base` None means: the profiler's own. `prefill` or `decode` None means: none meets its target.
+    """
+
+    wanted: Configuration
+    shape: Shape
+    backend: Backend
+    base: Object | None
+    name: str
+    engines: tuple[Engine, ...]
+    prefill: Role | None
+    decode: Role | None
+
+    def graph(self, best: Choice) -> Object:
+        """The graph with these workers, without a planner.
+
+        Raises:
+            Refusal: a worker of the base is not understood.
+        """
+        wanted, base = self.wanted, self.base
+        if base is None:
+            model = wanted.model.lower().rpartition("/")[2]
+            own = self.name or _NOT_IN_NAMES.sub("-", model).strip("-")
+            own = (
+                own
+                if self.name
+                else f"{own[:_LONGEST_NAME].strip('-') or 'model'}-{best.mode.value}"
+            )
+            is_apart = best.mode is Mode.DISAGGREGATED
+            base = base_graph(self.backend, own, wanted.image, is_disaggregated=is_apart)
+        return with_choice(base, self.backend, best, wanted.model, wanted.image)
+
+    def curves(self, best: Choice, name: str = DATA) -> Object:
+        """The ConfigMap with the times of these workers, for the planner and for simulated engines."""
+        wanted = self.wanted
+        longest = wanted.longest_context or self.shape.longest_context
+        longest = longest or wanted.targets.isl + wanted.targets.osl
+        return data_config_map(
+            prefill_curve(best.roles[0].engine, longest, wanted.prefill_points),
+            decode_curve(best.roles[-1].engine, longest, wanted.decode_points),
+            name,
+        )
+
+
 def profile(known: Configuration, inputs: Inputs) -> Generator[Progress, None, Results]:
-    """Yields each step and returns the documents to write.
+    """Yields each step and returns the documents to write, of the graph that is best by predictions.
 
     Raises:
         Refusal: a value cannot be used, or the targets cannot be met.
+    """
+    found = yield from search(known, inputs)
+    return (yield from results(found, best(found)))
+
+
+def search(known: Configuration, inputs: Inputs) -> Generator[Progress, None, Search]:
+    """Yields each step and returns the engines that hold the model.
+
+    Raises:
+        Refusal: a value cannot be used, or no engine holds the model.
     """
     backend = BACKENDS[known.backend]
     listed = model_named(known.model)
@@ -77,41 +138,75 @@ def profile(known: Configuration, inputs: Inputs) -> Generator[Progress, None, R
     prefill = choices.prefill_role(found, wanted)
     yield Progress(Phase.SWEEPING_DECODE, f"{len(found)} layouts of engines by {source.name}")
     decode = choices.decode_role(found, wanted)
-    best = _best(found, prefill, decode, wanted)
+    return Search(wanted, shape, backend, base, inputs.name, found, prefill, decode)
+
+
+def results(found: Search, best: Choice) -> Generator[Progress, None, Results]:
+    """Yields each step and returns the documents with that choice.
+
+    Raises:
+        Refusal: a worker of the base or an option of the planner cannot be used.
+    """
+    wanted = found.wanted
     yield Progress(Phase.SELECTING_CONFIG, best.text())
-    longest = wanted.longest_context or shape.longest_context
-    longest = longest or wanted.targets.isl + wanted.targets.osl
-    data = data_config_map(
-        prefill_curve(best.roles[0].engine, longest, wanted.prefill_points),
-        decode_curve(best.roles[-1].engine, longest, wanted.decode_points),
-    )
+    data = found.curves(best)
     yield Progress(Phase.BUILDING_CURVES, "curves for the planner and the simulated engines")
-    graph = _graph(wanted, backend, base, best, inputs.name)
-    mocked = mocked_graph(graph["metadata"]["name"], wanted, backend, best)
+    graph = found.graph(best)
+    mocked = mocked_graph(graph["metadata"]["name"], wanted, found.backend, best)
     plain = [graph]
     if wanted.planner is not None:
         _add_planner(graph, wanted, best)
         plain = [data, graph]
     yield Progress(Phase.GENERATING_DGD, f"graph {graph['metadata']['name']}")
     files = {RESULTS_FILE: plain, MOCKED_RESULTS_FILE: [data, mocked]}
-    return Results(best, files, candidates(found, prefill, wanted))
+    return Results(best, files, candidates(found.engines, found.prefill, wanted))
 
 
-def _best(
-    found: tuple[Engine, ...], prefill: Role | None, decode: Role | None, wanted: Configuration
-) -> Choice:
-    """The choice with the largest margin for the error of predictions that any has."""
+def best(found: Search) -> Choice:
+    """The choice with the largest margin for the error of predictions that any has.
+
+    Raises:
+        Refusal: the targets cannot be met, or only by more GPUs or replicas than are allowed.
+    """
+    wanted = found.wanted
     try:
-        return choices.chosen(found, prefill, decode, wanted)
+        return choices.chosen(found.engines, found.prefill, found.decode, wanted)
     except Refusal:
         if wanted.margin is not None:
             raise
         for room in (Margin.MEDIAN, Margin.NONE):
-            less = replace(wanted, room=room)
-            roles = choices.prefill_role(found, less), choices.decode_role(found, less)
             with suppress(Refusal):
-                return replace(choices.chosen(found, *roles, less), room=room)
+                return replace(
+                    choices.cheapest(found.engines, replace(wanted, room=room)), room=room
+                )
         raise
+
+
+def to_measure(found: Search, most: int) -> tuple[Choice, ...]:
+    """At most so many choices, the cheapest first: with no room for an error of the predictions, up to 200 %.
+
+    A margin that is asked for is the least room. Where there are more, the cheapest and the most expensive
+    are among them.
+
+    Raises:
+        Refusal: not even the predictions meet the targets.
+    """
+    wanted = found.wanted
+    least = wanted.margin or 0.0
+    modes = [wanted.mode] if wanted.mode else list(Mode)
+    made: dict[object, Choice] = {}
+    for room in (least, *(each for each in _ROOMS if each > least)):
+        for mode in modes:
+            with suppress(Refusal):
+                choice = choices.cheapest(found.engines, replace(wanted, margin=room, mode=mode))
+                made.setdefault(choice.workers, choice)
+    if not made:
+        return (choices.cheapest(found.engines, replace(wanted, margin=least)),)
+    ordered = sorted(made.values(), key=lambda each: (each.gpus, -each.rate))
+    if len(ordered) <= most:
+        return tuple(ordered)
+    steps = max(most - 1, 1)
+    return tuple(ordered[round(at * (len(ordered) - 1) / steps)] for at in range(most))
 
 
 def _mode(known: Configuration, base: Object | None, backend: Backend) -> Mode | None:
@@ -147,17 +242,6 @@ def _check_context(wanted: Configuration, shape: Shape) -> None:
         raise Refusal(
             f"sla.isl and sla.osl make {need} tokens, but the model accepts at most {longest}"
         )
-
-
-def _graph(
-    wanted: Configuration, backend: Backend, base: Object | None, best: Choice, name: str
-) -> Object:
-    if base is None:
-        own = name or _NOT_IN_NAMES.sub("-", wanted.model.lower().rpartition("/")[2]).strip("-")
-        own = own if name else f"{own[:_LONGEST_NAME].strip('-') or 'model'}-{best.mode.value}"
-        is_disaggregated = best.mode is Mode.DISAGGREGATED
-        base = base_graph(backend, own, wanted.image, is_disaggregated=is_disaggregated)
-    return with_choice(base, backend, best, wanted.model, wanted.image)
 
 
 def _add_planner(graph: Object, wanted: Configuration, best: Choice) -> None:

@@ -136,7 +136,8 @@ class RequestFacts:
 
     `problems` are of the spec, or of what it names. `pods_left` are the names of pods of an earlier
     Job that have not ended, `pods` those of a Job that runs or has failed. `witnesses` are the Job that has
-    ended and its pods, with their specs, where there are results. None means: there is no such object.
+    ended and its pods, with their specs, where there are results. `temporary` are graphs that a profiler has
+    left that failed. None means: there is no such object.
     """
 
     problems: tuple[str, ...] = ()
@@ -146,6 +147,7 @@ class RequestFacts:
     output: Output | None = None
     witnesses: tuple[JobInFull | None, tuple[JobPodInFull, ...]] = (None, ())
     graph: DynamoGraphDeployment | None = None
+    temporary: tuple[DynamoGraphDeployment, ...] = ()
 
 
 def accepted_spec(request: DynamoGraphDeploymentRequest) -> DynamoGraphDeploymentRequestSpec:

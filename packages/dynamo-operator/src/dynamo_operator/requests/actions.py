@@ -94,6 +94,12 @@ class RequestActions:
         await self.writer.ensure_newest(request)
         await self.writer.delete(Job, job.key, uid=job.metadata.uid)
 
+    async def clear_temporary(self, graphs: Iterable[DynamoGraphDeployment]) -> None:
+        """Delete the graphs that a profiler has left: their pods hold GPUs."""
+        for each in graphs:
+            if not each.metadata.deletion_timestamp:
+                await self.writer.delete(DynamoGraphDeployment, each.key, uid=each.metadata.uid)
+
     async def taken_names(
         self, request: DynamoGraphDeploymentRequest, found: Iterable[Object], namespace: str
     ) -> dict[str, str]:

@@ -220,11 +220,13 @@ class RequestController:
     async def _fail(
         self, request: DynamoGraphDeploymentRequest, facts: RequestFacts, job: Job
     ) -> Result:
+        await self.acts.clear_temporary(facts.temporary)
         end, said = end_of(job) or Condition("Failed", "True"), _said(facts)
         text = failure(end, facts.pods, said)
         return await self._tell(request, status.profiling_failed(request, text, said, utc_now()))
 
     async def _vanished(self, request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Result:
+        await self.acts.clear_temporary(facts.temporary)
         name = request.status.profiling_job_name or "of the request"
         text = (
             f"profiling job {name} was deleted before the operator read its results. Create a new "

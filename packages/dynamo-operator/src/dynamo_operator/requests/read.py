@@ -165,10 +165,22 @@ class RequestReader:
             return RequestFacts(job=job, pods=self._pods(request), output=output)
         output = await self.live(Output, key)
         if job is not None and controls(request, job) and end is not None and end.type == "Failed":
-            return RequestFacts(job=job, pods=await self._live_pods(request), output=output)
+            pods, temporary = await self._live_pods(request), self._temporary(request)
+            return RequestFacts(job=job, pods=pods, output=output, temporary=temporary)
         if output is None:
-            return RequestFacts(job=job)
+            return RequestFacts(job=job, temporary=self._temporary(request))
         return RequestFacts(job=job, output=output, witnesses=await self._witnesses(request, job))
+
+    def _temporary(
+        self, request: DynamoGraphDeploymentRequest
+    ) -> tuple[DynamoGraphDeployment, ...]:
+        """The graphs that a profiler has created to measure them: the request owns them."""
+        every = self.cache.list(DynamoGraphDeployment, request.metadata.namespace)
+        return tuple(
+            each
+            for each in every
+            if request.metadata.uid in (owner.uid for owner in each.metadata.owner_references)
+        )
 
     async def _missing(
         self, request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec

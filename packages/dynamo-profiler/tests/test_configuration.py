@@ -13,6 +13,7 @@ from dynamo_profiler.configuration import configuration, with_hardware
 from dynamo_profiler.gpus import GPUS
 from dynamo_profiler.nodes import NodeGpus, best_nodes
 from dynamo_profiler.refusal import REFUSAL_CHARACTERS, Refusal
+from kube_runtime.kind import Object
 from profiler_questions import a_configuration, results_of
 
 LEAST = {"deployment": {"model": "a/8B"}, "engine": {"backend": "vllm"}}
@@ -225,3 +226,35 @@ def test_what_the_nodes_have_counts_more_than_what_is_said() -> None:
         found.fewest,
         found.is_assumed,
     )
+
+
+def online(**fields: object) -> Object:
+    return {"deployment": {"model": "a/8B"}, "engine": {"backend": "vllm"}, **fields}
+
+
+@pytest.mark.parametrize(
+    ("fields", "measures"),
+    [
+        ({}, False),
+        ({"online": {}}, True),
+        ({"sweep": {"useAiConfigurator": False}}, True),
+        ({"sweep": {"useAiConfigurator": True}}, False),
+        ({"sweep": {"use_ai_configurator": False}}, True),
+    ],
+)
+def test_it_measures_only_if_it_is_asked_to(fields: Object, measures: bool) -> None:
+    assert measures == (configuration(online(**fields)).online is not None)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["", "frontend:8000", "ftp://f", "http://", "http://[", "{frontend:>999999999}"],
+)
+def test_a_frontend_url_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(Refusal, match=r"^online\.frontendUrl must be a URL"):
+        configuration(online(online={"frontendUrl": url}))
+
+
+def test_measuring_and_ai_configurator_exclude_each_other() -> None:
+    with pytest.raises(Refusal, match="must not be true beside the section online"):
+        configuration(online(online={}, sweep={"useAiConfigurator": True}))

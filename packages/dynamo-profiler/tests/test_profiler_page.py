@@ -207,7 +207,7 @@ def test_the_formulas_of_the_page_are_those_of_the_code(model: str, gpu: Gpu, g:
 def test_each_key_of_the_page_is_read() -> None:
     """A value of the wrong type is refused with the key's name, so the key is read."""
     table = PAGE.partition("## Configuration")[2].partition("## How it chooses")[0]
-    sections = "sla|hardware|sweep|engine|deployment"
+    sections = "sla|hardware|sweep|engine|deployment|online"
     keys = re.findall(rf"`(?:{sections})\.\w+`", table)
     own = table.partition("The keys in `analytic`")[2]
     keys += [f"`analytic.{each}`" for each in re.findall(r"^\| `(\w+)` ", own, re.MULTILINE)]

@@ -170,6 +170,8 @@ def configuration(document: object, *, discovers: bool = False) -> Configuration
 def _online(whole: Section, sweep: Section, deployment: Section) -> Online | None:
     """How to measure. None means: not, as there is no section `online`, nor `useAiConfigurator: false`."""
     is_offline = sweep.flag("useAiConfigurator")
+    namespace = deployment.text("namespace", "default")
+    timeout = deployment.number("deploymentTimeout", 1800, most=86_400)
     if not whole.has("online") and (is_offline or not sweep.has("useAiConfigurator")):
         return None
     if is_offline:
@@ -177,11 +179,11 @@ def _online(whole: Section, sweep: Section, deployment: Section) -> Online | Non
     online = whole.section("online")
     url = online.text("frontendUrl", FRONTEND_URL)
     found = Online(
-        namespace=deployment.text("namespace", "default"),
+        namespace=namespace,
         url=url,
         candidates=online.whole("candidates", 3, least=1, most=8),
         seconds_per_load=online.number("secondsPerLoad", 60, most=3600),
-        deployment_seconds=deployment.number("deploymentTimeout", 1800, most=86_400),
+        deployment_seconds=timeout,
         is_mocked=online.flag("useMocker"),
     )
     if not _is_url(found.address("frontend")):

@@ -14,7 +14,7 @@ IMAGE ?= dynamo-operator
 SBOM ?= dist/sbom.cdx.json
 
 .DEFAULT_GOAL := help
-.PHONY: $(UNITS) $(PARTS) e2e help demo test real diagrams fmt lint types unit cluster permitted crash long kernels builds properties conformance golden crds docs site charts bench image uv-hashes notebooks
+.PHONY: $(UNITS) $(PARTS) e2e help demo test real diagrams fmt lint types unit cluster permitted crash long kernels builds properties conformance golden crds docs site site-check charts bench image uv-hashes notebooks
 
 help: ## List the recipes
 	@grep -E '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /  \1|/' | column -t -s '|'
@@ -126,6 +126,9 @@ diagrams: .venv/.synced ## Draw the pages' Mermaid diagrams again; needs npm and
 site: .venv/.synced ## Build the documentation site in dist/site; fails on a dead link or anchor
 	@NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build
 	@echo dist/site/index.html
+
+site-check: site ## Look at dist/site in Chromium: phone width, contrast, search by reason
+	@$(RUN) python -m tools.site_check
 
 charts: docs ## Rewrite what is made from the charts; builds Helm
 	@$(RUN) python tools/install_manifests.py

@@ -1,0 +1,118 @@
+"""Looks at the built site in Chromium: `make site-check`, after `make site`.
+
+Every page is laid out as wide as a phone, in light and in dark. None may be wider than the screen, and each
+text must have the contrast to its background that WCAG 2.2 asks of level AA. The search is asked for every
+reason of a condition, which must find the page about reasons.
+"""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from queue import Queue
+from tempfile import TemporaryDirectory
+from typing import Any, cast
+
+ROOT = Path(__file__).parents[1]
+SITE = ROOT / "dist/site"
+LOOKED_AT = Path(__file__).with_name("site_check.html")
+REASONS = ROOT / "docs/status.md"
+MINUTES = 5
+
+
+class Looking(ThreadingHTTPServer):
+    """Serves the site and the page that looks at it, which sends what it has found."""
+
+    def __init__(self, site: Path, page: str) -> None:
+        super().__init__(("127.0.0.1", 0), partial(Handler, directory=str(site)))
+        self.page = page.encode()
+        self.found: Queue[str] = Queue()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Print an error, but not that the browser has closed a page which was still loading."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
+class Handler(SimpleHTTPRequestHandler):
+    """The requests of the browser."""
+
+    @property
+    def _looking(self) -> Looking:
+        return cast("Looking", self.server)
+
+    def do_GET(self) -> None:
+        """Send a file of the site, or the page that looks at it."""
+        if self.path != "/look.html":
+            super().do_GET()
+            return
+        self._answer(self._looking.page)
+
+    def do_POST(self) -> None:
+        """Take what was found."""
+        text = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        self._answer(b"")
+        self._looking.found.put(text)
+
+    def _answer(self, body: bytes) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  named by http.server
+        """Say nothing of requests."""
+
+
+def reasons() -> list[str]:
+    """The reasons of conditions that the page about the status lists."""
+    text = REASONS.read_text(encoding="utf-8")
+    rows = re.findall(r"^\|[^|]*\|[^|]*\| `(\w+)` \|", text, re.MULTILINE)
+    return sorted(set(rows))
+
+
+def findings(chromium: str, site: Path) -> list[str]:
+    """What is wrong with the site, a line each.
+
+    Raises:
+        queue.Empty: the browser has not looked at all within `MINUTES`.
+    """
+    pages = [f"/{each.parent.relative_to(site)}/" for each in sorted(site.rglob("index.html"))]
+    wanted = json.dumps({"pages": pages, "reasons": reasons()})
+    page = LOOKED_AT.read_text(encoding="utf-8").replace("WANTED", wanted)
+    with Looking(site, page) as server, TemporaryDirectory() as profile:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}/look.html"
+        command = [chromium, "--headless", "--no-sandbox", "--disable-gpu"]
+        browser = subprocess.Popen(  # noqa: S603  a fixed command
+            [*command, f"--user-data-dir={profile}", "--remote-debugging-port=0", address],
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            return server.found.get(timeout=60 * MINUTES).splitlines()
+        finally:
+            browser.terminate()
+            browser.wait()
+            server.shutdown()
+
+
+def main() -> None:
+    """Print what is wrong and end with code 1 if anything is."""
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        raise SystemExit("needs chromium")
+    if not SITE.exists():
+        raise SystemExit("dist/site: not found; run `make site`")
+    found = findings(chromium, SITE)
+    print("\n".join(found) or "no findings")
+    sys.exit(bool(found))
+
+
+if __name__ == "__main__":
+    main()

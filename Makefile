@@ -127,7 +127,7 @@ site: .venv/.synced ## Build the documentation site in dist/site; fails on a dea
 	@NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build
 	@echo dist/site/index.html
 
-site-check: site ## Look at dist/site in Chromium: phone width, contrast, search by reason
+site-check: site ## Check dist/site in Chromium: phone width, contrast, search by reason
 	@$(RUN) python -m tools.site_check
 
 charts: docs ## Rewrite what is made from the charts; builds Helm

@@ -1,4 +1,4 @@
-"""Looks at the built site in Chromium: `make site-check`, after `make site`.
+"""Checks the built site in Chromium: `make site-check`, after `make site`.
 
 Every page is laid out as wide as a phone, in light and in dark. None may be wider than the screen, and each
 text must have the contrast to its background that WCAG 2.2 asks of level AA. The search is asked for every
@@ -26,7 +26,7 @@ MINUTES = 5
 
 
 class Looking(ThreadingHTTPServer):
-    """Serves the site and the page that looks at it, which sends what it has found."""
+    """Serves the site and the page that checks it, which sends what it has found."""
 
     def __init__(self, site: Path, page: str) -> None:
         super().__init__(("127.0.0.1", 0), partial(Handler, directory=str(site)))
@@ -47,7 +47,7 @@ class Handler(SimpleHTTPRequestHandler):
         return cast("Looking", self.server)
 
     def do_GET(self) -> None:
-        """Send a file of the site, or the page that looks at it."""
+        """Send a file of the site, or the page that checks it."""
         if self.path != "/look.html":
             super().do_GET()
             return
@@ -78,10 +78,10 @@ def reasons() -> list[str]:
 
 
 def findings(chromium: str, site: Path) -> list[str]:
-    """What is wrong with the site, a line each.
+    """The problems of the site, a line each.
 
     Raises:
-        queue.Empty: the browser has not looked at all within `MINUTES`.
+        queue.Empty: the browser has not read all pages within `MINUTES`.
     """
     pages = [f"/{each.parent.relative_to(site)}/" for each in sorted(site.rglob("index.html"))]
     wanted = json.dumps({"pages": pages, "reasons": reasons()})
@@ -103,7 +103,7 @@ def findings(chromium: str, site: Path) -> list[str]:
 
 
 def main() -> None:
-    """Print what is wrong and end with code 1 if anything is."""
+    """Print the problems and end with code 1 if anything is."""
     chromium = shutil.which("chromium")
     if chromium is None:
         raise SystemExit("needs chromium")

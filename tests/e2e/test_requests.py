@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from cluster.requests.playing import CONFIG_MAP, REQUEST, state
-from cluster.world import World
+from cluster.requests.playing import CONFIG_MAP, GRAPH, REQUEST, state
+from cluster.world import PODS, World
 from e2e.cluster import FIRST, RealCluster, address, first_completion, run_dynamoctl
 from e2e.conftest import Report
 from e2e.graphs import RUNTIME
@@ -94,3 +94,42 @@ def test_a_request_becomes_a_graph_that_meets_its_targets(
         world.until(is_told, what=lambda: said[-1])
     report(f"by dynamoctl requests why: {measured}")
     assert measured["itl"] >= least / 2
+
+
+def test_a_request_that_measures_takes_what_the_real_runtime_was_measured_to_do(
+    cluster: RealCluster, world: World, report: Report
+) -> None:
+    """The profiler runs in its Job and is evicted once; candidates are simulated engines of the runtime."""
+    request = a_request()
+    config = request["spec"]["profilingConfig"]["config"]
+    config["online"] = {"useMocker": True, "candidates": 2, "secondsPerLoad": 5}
+    world.create(REQUEST, request)
+
+    def measuring() -> str:
+        found = world.get(REQUEST, "chat") or {}
+        return str(found.get("status", {}).get("message", ""))
+
+    world.until(lambda: "requests per second" in measuring(), what=measuring, within_seconds=240)
+    evict(cluster, world, "profile-chat")
+    world.eventually(REQUEST, "chat", lambda each: state(each) == "Ready", within_seconds=420)
+    data = world.eventually(CONFIG_MAP, "dgdr-measured-chat")["data"]["measurements.json"]
+    found = json.loads(data)["candidates"]
+    [load] = [each["loads"][-1] for each in found if not each.get("problem")][-1:]
+    assert load["ttft"] <= TTFT_SECONDS
+    assert load["itl"] <= ITL_SECONDS
+    assert load["tokens"] == pytest.approx(TOKENS, abs=1)
+    assert [each["metadata"]["name"] for each in world.list(GRAPH)] == ["chat"]
+    report(f"measured: {load}")
+    first_completion(cluster, world, "chat-frontend")
+
+
+def evict(cluster: RealCluster, world: World, job: str) -> None:
+    """Have the API server evict the running pod of a Job, as a drained node does."""
+    [pod] = [
+        each["metadata"]["name"]
+        for each in world.list(PODS)
+        if each["metadata"]["labels"].get("job-name") == job
+    ]
+    body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod}}
+    path = f"/api/v1/namespaces/{world.namespace}/pods/{pod}/eviction"
+    cluster.kubectl("create", f"--raw={path}", "--filename=-", input=json.dumps(body))

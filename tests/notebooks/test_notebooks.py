@@ -51,3 +51,6 @@ def test_a_notebook_runs(
         drawn = ["".join(each["text/html"]) for each in shown if "text/html" in each]
         assert "<svg " in drawn[0]
         assert "1/1 ready" in drawn[-1]
+        waited = [each for each in cells if "chat.wait()" in "".join(each["source"])]
+        for cell in waited:
+            assert 1 == [each["output_type"] for each in cell["outputs"]].count("display_data")

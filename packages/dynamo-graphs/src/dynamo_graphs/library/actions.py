@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, cast
 
+from dynamo_graphs.library.notebooks import redrawn
 from dynamo_graphs.library.objects import ApiObject
 
 if TYPE_CHECKING:
@@ -35,10 +36,11 @@ class GraphActions(ApiObject):
         seconds: float = 1200,
         seen: "Seen | None" = None,
     ) -> "Graph":
-        """The graph with its status once it is ready; `seen=print` shows the progress.
+        """The graph with its status once it is ready; `seen=print` shows the progress, Jupyter draws it.
 
         Raises: `dynamoctl.client.NotReady` with the reason, after that many seconds.
         """
+        seen = seen or redrawn(self._graph)
         return (cluster or _current()).wait(self._graph, seconds=seconds, seen=seen)
 
     async def wait_async(
@@ -52,6 +54,7 @@ class GraphActions(ApiObject):
 
         Raises: as `wait`.
         """
+        seen = seen or redrawn(self._graph)
         if cluster is not None:
             return await cluster.wait(self._graph, seconds=seconds, seen=seen)
         from dynamo_graphs.library.clusters import connecting

@@ -1,4 +1,4 @@
-"""Waiting in Jupyter replaces one drawing; elsewhere nothing is drawn. `tests/notebooks` has a real kernel."""
+"""Waiting in Jupyter replaces one drawing; elsewhere nothing is drawn. `tests/notebooks` runs a real one."""
 
 import sys
 from types import ModuleType, SimpleNamespace

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from dynamo_graphs.api.crd import custom_resource_definitions
+from tools import layers
 from tools.readme_picture import PICTURE, picture
 
 ROOT = Path(__file__).parents[2]
@@ -44,6 +45,13 @@ def test_the_readme_is_short_and_has_the_picture_that_the_library_draws() -> Non
     assert 120 > len(lines)
     assert PICTURE.read_text(encoding="utf-8") == picture(), "make docs"
     assert any(PICTURE.name in line and line.startswith("![") for line in lines)
+
+
+def test_the_picture_of_the_layers_is_of_the_import_contracts() -> None:
+    assert layers.PICTURE.read_text(encoding="utf-8") == layers.picture(), "make docs"
+    assert {"all packages", "kube_runtime", "dynamo_graphs"} <= {
+        name for name, _ in layers.columns()
+    }
 
 
 def test_every_folder_of_cluster_tests_is_run() -> None:

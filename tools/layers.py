@@ -1,0 +1,75 @@
+"""Rewrites docs/layers.svg: the layers of the packages, from the import contracts in pyproject.toml."""
+
+import re
+import textwrap
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PICTURE = ROOT / "docs/layers.svg"
+LETTERS = 26  # in a line of a box
+WIDE, GAP, LINE, TOP = 236, 16, 18, 44
+"""Pixels: the width of a column and the gaps between them, the height of a line, the top of the first box."""
+
+
+def columns() -> list[tuple[str, list[list[str]]]]:
+    """The contracts of layers: whose they are, and the names of each layer from the highest."""
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    contracts = tomllib.loads(text)["tool"]["importlinter"]["contracts"]
+    return [
+        (
+            "".join(each.get("containers", ["all packages"])),
+            [re.findall(r"\w+", layer) for layer in each["layers"]],
+        )
+        for each in contracts
+        if each["type"] == "layers"
+    ]
+
+
+def picture() -> str:
+    """The columns side by side; a box is a layer, which imports only what is below it."""
+    parts: list[str] = []
+    lowest = 0
+    found = columns()
+    for number, (title, layers) in enumerate(found):
+        left, top = GAP + number * (WIDE + GAP), TOP
+        parts.append(f'<text x="{left}" y="28" font-weight="bold">{title}</text>')
+        for names in layers:
+            lines = wrapped(names)
+            height = LINE * len(lines) + 14
+            parts.append(
+                f'<rect x="{left}" y="{top}" width="{WIDE}" height="{height}" rx="4"'
+                ' fill="#eef3ea" stroke="#4d6b2f"/>'
+            )
+            parts.extend(
+                f'<text x="{left + 10}" y="{top + 20 + LINE * row}">{line}</text>'
+                for row, line in enumerate(lines)
+            )
+            top += height + 8
+        lowest = max(lowest, top)
+    width, height = GAP + len(found) * (WIDE + GAP), lowest + 8
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img">',
+            "<title>The layers of the packages: each imports only what is below it</title>",
+            '<rect width="100%" height="100%" fill="#fff"/>',
+            '<g font-family="ui-monospace,Menlo,Consolas,monospace" font-size="13" fill="#1c2610">',
+            *parts,
+            "</g>",
+            "</svg>\n",
+        ]
+    )
+
+
+def wrapped(names: list[str]) -> list[str]:
+    """The names in lines that fit into a box."""
+    return textwrap.wrap(", ".join(names), LETTERS)
+
+
+def main() -> None:
+    """Draw today's contracts."""
+    PICTURE.write_text(picture(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

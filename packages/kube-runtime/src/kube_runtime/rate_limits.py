@@ -47,14 +47,19 @@ class WriteRate:
     def wait(self, uid: str) -> float:
         """Seconds until this object may be written again; 0 means: now."""
         now = loop_time()
-        while self._written and self._left(next(iter(self._written.values())), now) == 0:
-            self._written.popitem(last=False)
+        self._forget_old(now)
         return self._left(self._written[uid], now) if uid in self._written else 0.0
 
     def note(self, uid: str) -> None:
         """Record a write."""
-        self._written[uid] = loop_time()
+        now = loop_time()
+        self._forget_old(now)
+        self._written[uid] = now
         self._written.move_to_end(uid)
+
+    def _forget_old(self, now: float) -> None:
+        while self._written and self._left(next(iter(self._written.values())), now) == 0:
+            self._written.popitem(last=False)
 
     def _left(self, written: float, now: float) -> float:
         left = self._seconds - (now - written)

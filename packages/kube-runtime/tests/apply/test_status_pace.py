@@ -239,3 +239,13 @@ async def test_a_write_that_failed_does_not_make_the_next_one_wait() -> None:
         assert 0.0 == pace.wait(graph, status(message="1 of 2"))
     pace.wrote(graph)
     assert 1.0 == pace.wait(graph, status(message="1 of 2"))
+
+
+@on_simulated_clock
+async def test_objects_are_forgotten_though_only_conditions_that_flip_are_written() -> None:
+    """Such a write never asks whether it has to wait for the one before."""
+    pace, wanted = StatusRateLimit(), status("True", "All resources are ready")
+    for number in range(100):
+        waited(pace, stored(status(), uid=f"u{number}"), wanted)
+        await asyncio.sleep(2)
+    assert 1 == pace.remembered

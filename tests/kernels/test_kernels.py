@@ -14,11 +14,12 @@ import pytest
 from dynamo_graphs.api.profiling import MOCKED_RESULTS_FILE
 from dynamo_profiler.catalog import models
 from dynamo_profiler.gpus import GPUS
-from dynamo_profiler.kernels import KernelEngine, kernel_source
+from dynamo_profiler.kernels import SYSTEMS, KernelEngine, kernel_source
 from dynamo_profiler.layouts import Layout
 from profiler_questions import a_configuration, results_of, steps_and_results
 
 TOOL = runpy.run_path(str(Path(__file__).parents[2] / "tools" / "profiler_accuracy.py"))
+RECORDED = Path(__file__).parents[1] / "simulated/database/aiconfigurator_core/sdk/recorded.csv"
 
 
 @pytest.mark.parametrize(
@@ -35,6 +36,38 @@ def test_the_database_answers_what_is_recorded(name: str, gpu: str, tensor: int)
         for each in TOOL["_rows"](TOOL["RECORD"])
         if (each["model"], each["gpu"], each["tp"]) == (name, gpu, str(tensor))
     ]
+    assert rows
+    for row in rows:
+        count, tokens = int(row["count"]), int(row["tokens"])
+        found = (
+            engine.kernels.predict_prefill_latency(count, tokens)
+            if "prefill" == row["kind"]
+            else engine.kernels.decode_step_latency(count, tokens, 2)
+        )
+        assert float(row["ms"]) == pytest.approx(found, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("name", "gpu", "backend", "layout"),
+    [
+        ("Qwen/Qwen3-0.6B", "h100_sxm", "vllm", Layout(1)),
+        ("Qwen/Qwen3-32B", "h200_sxm", "trtllm", Layout(2)),
+        ("deepseek-ai/DeepSeek-R1", "h200_sxm", "sglang", Layout(8)),
+        ("deepseek-ai/DeepSeek-R1", "h200_sxm", "sglang", Layout(1, data=8)),
+        ("deepseek-ai/DeepSeek-R1", "h100_sxm", "sglang", Layout(8)),
+    ],
+    ids=str,
+)
+def test_the_database_answers_as_the_recorded_one_of_the_cluster_tests(
+    name: str, gpu: str, backend: str, layout: Layout
+) -> None:
+    model = models()[name]
+    engine = kernel_source(model.shape, GPUS[gpu], model.config, backend).engine(layout)
+    assert isinstance(engine, KernelEngine)
+    model_size = f"{model.config['num_hidden_layers']}x{model.config['hidden_size']}"
+    key = (model_size, SYSTEMS[gpu], backend, f"{layout.tensor}", f"{layout.data}")
+    names = ("model", "system", "backend", "tp", "dp")
+    rows = [each for each in TOOL["_rows"](RECORDED) if key == tuple(each[at] for at in names)]
     assert rows
     for row in rows:
         count, tokens = int(row["count"]), int(row["tokens"])

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
@@ -43,11 +43,12 @@ _LAST_WORDS = 2048  # of a log, as the kubelet takes them for a termination mess
 
 @dataclass(frozen=True, slots=True)
 class Kubelet:
-    """Runs the pods of one namespace; `folder` holds their volumes."""
+    """Runs the pods of one namespace; `folder` holds their volumes, `image` what their images set."""
 
     control_plane: ControlPlane
     world: World
     folder: Path
+    image: Mapping[str, str] = field(default_factory=dict)
 
     def runs(
         self, job: str, *, kill_in: str = "", evict_when: Callable[[], bool] | None = None
@@ -115,7 +116,7 @@ class Kubelet:
         folder = self.folder / str(volume["name"])
         folder.mkdir()
         match volume:
-            case {"emptyDir": _}:
+            case {"emptyDir": _} | {"persistentVolumeClaim": _}:
                 pass
             case {"configMap": config_map}:
                 self._write(config_map, folder)
@@ -152,6 +153,7 @@ class Kubelet:
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
             "HOME": str(self.folder),
             "HOSTNAME": pod,
+            **self.image,
             # The copier's clock, faster than in a cluster.
             "COPIER_PAUSE_SECONDS": "1",
             "COPIER_TERMINATION_LOG": str(self._termination_log(container["name"])),

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterator
 from dynamo_graphs.api.component import DisruptionBudget
 from dynamo_graphs.api.graph import PersistentVolumeClaimSpec
 from dynamo_graphs.validation import Problem, ProblemKind
-from dynamo_graphs.validation.schema.paths import dotted
+from dynamo_graphs.validation.paths import dotted
 from dynamo_graphs.validation.schema.wording import joined
 from kube_runtime.crd.declare import Rule
 from kube_runtime.kind import Object

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from dynamo_graphs.validation import Problem, ProblemKind
-from dynamo_graphs.validation.schema.paths import dotted
+from dynamo_graphs.validation.paths import dotted
 from kube_runtime.kind import Object
 
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"

@@ -7,7 +7,7 @@ from jsonschema_rs import ValidationError, ValidationErrorKind
 
 from dynamo_graphs.api.devices import GPU
 from dynamo_graphs.validation import Problem, ProblemKind
-from dynamo_graphs.validation.schema.paths import dotted
+from dynamo_graphs.validation.paths import dotted
 from dynamo_graphs.validation.syntax import Suggestions
 from kube_runtime.crd.int_or_string import INT_OR_PERCENT_PATTERN, PATTERN
 from kube_runtime.kind import Object

@@ -16,6 +16,10 @@ from dynamo_graphs.facts import Facts
 from dynamo_graphs.offline.expansion import expanded
 from dynamo_graphs.plan import request_output
 from dynamo_graphs.settings import RenderSettings
+from dynamo_profiler import sources
+from dynamo_profiler.base import BACKENDS
+from dynamo_profiler.engine import Engine
+from dynamo_profiler.layouts import Layout
 from dynamo_profiler.refusal import Refusal
 from dynamo_profiler.run import Inputs
 from dynamoctl.lint import findings_of
@@ -358,6 +362,53 @@ def test_copies_of_attention_are_asked_for_in_the_words_of_each_backend(
     assert {"gpu": "8"} == worker["resources"]["limits"]
 
 
+@pytest.mark.parametrize(
+    ("backend", "before", "after"),
+    [
+        (
+            "vllm",
+            ["-dp", "8", "--enable-expert-parallel", "-pp=2"],
+            ["-dp", "1", "-pp=1", "--tensor-parallel-size", "4"],
+        ),
+        (
+            "sglang",
+            ["--tp", "16", "--dp", "8", "--enable-dp-attention", "--ep-size", "8"],
+            ["--tp", "4", "--dp", "1", "--ep-size", "1"],
+        ),
+        (
+            "trtllm",
+            [
+                "--override-engine-args",
+                '{"enable_attention_dp": true, "pipeline_parallel_size": 2}',
+            ],
+            [
+                "--override-engine-args",
+                '{"enable_attention_dp": false, "pipeline_parallel_size": 1, "tensor_parallel_size": 4}',
+            ],
+        ),
+    ],
+)
+def test_the_sizes_of_a_base_give_way_to_the_chosen_ones(
+    backend: str, before: list[str], after: list[str]
+) -> None:
+    """Else the graph would not be the engine that was predicted."""
+    found = BACKENDS[backend].with_layout(before, Layout(4, 1, 1, 1))
+    assert sorted(after) == sorted(found)
+
+
+@pytest.mark.parametrize(
+    ("path", "is_kept"),
+    [("/models/llama/", True), ("/models/other", False), ("acme/other-8B", False)],
+)
+def test_a_path_to_the_mounted_weights_stays_and_no_other_model_does(
+    path: str, is_kept: bool
+) -> None:
+    base = changed(f"{MAIN}.args", ["--model", path])
+    cache = {"pvcName": "weights", "mountPath": "/models", "pvcPath": "llama"}
+    known = a_configuration("acme/llama-8B", deployment={"modelCache": cache})
+    assert is_kept == (path in str(results_of(known, Inputs(base=base)).files[RESULTS_FILE]))
+
+
 def test_an_engine_of_several_nodes_has_a_stage_of_the_pipeline_on_each() -> None:
     known = a_configuration(
         "meta-llama/Llama-3.1-405B-Instruct",
@@ -368,3 +419,26 @@ def test_an_engine_of_several_nodes_has_a_stage_of_the_pipeline_on_each() -> Non
     said = " ".join(worker["extraPodSpec"]["mainContainer"]["args"])
     assert "--tensor-parallel-size 8 --pipeline-parallel-size 2" in said
     assert ({"nodeCount": 2}, {"gpu": "8"}) == (worker["multinode"], worker["resources"]["limits"])
+
+
+class NoTables:
+    """Measured kernels of which no layout has a table."""
+
+    def engine(self, layout: Layout) -> Engine | None:
+        """None has."""
+        raise Refusal(f"no table for {layout.tensor} GPUs")
+
+
+@pytest.mark.parametrize("engine", ["auto", "kernels"])
+def test_formulas_take_over_where_the_kernels_of_no_layout_are_measured(
+    engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "kernel_source", lambda *_: NoTables())
+    known = a_configuration(analytic={"engine": engine})
+    if engine == "kernels":
+        with pytest.raises(Refusal, match="no table for 1 GPUs"):
+            results_of(known)
+        return
+    said, found = steps_and_results(known)
+    assert "by formulas (no table for 1 GPUs)" in said[1].message
+    assert "by formulas" in found.choice.text()

@@ -30,25 +30,20 @@ class Backend:
 
 def _vllm_layout(args: Sequence[str], layout: Layout) -> list[str]:
     found = _with_size(args, layout.tensor, "--tensor-parallel-size", "-tp")
-    if layout.pipeline > 1:
-        found = _with_size(found, layout.pipeline, "--pipeline-parallel-size", "-pp")
-    if layout.data > 1:
-        found = _with_size(found, layout.data, "--data-parallel-size", "-dp")
-        found += [each for each in ("--enable-expert-parallel",) if each not in found]
-    return found
+    found = _resized(found, layout.pipeline, "--pipeline-parallel-size", "-pp")
+    found = _resized(found, layout.data, "--data-parallel-size", "-dp")
+    return _switched(found, "--enable-expert-parallel", is_on=layout.data > 1)
 
 
 def _sglang_layout(args: Sequence[str], layout: Layout) -> list[str]:
     """SGLang counts the copies of attention as a part of the tensor parallel group."""
     spread = layout.tensor * layout.data
     found = _with_size(args, spread, "--tp", "--tp-size", "--tensor-parallel-size")
-    if layout.pipeline > 1:
-        found = _with_size(found, layout.pipeline, "--pp-size", "--pipeline-parallel-size")
-    if layout.data > 1:
-        found = _with_size(found, layout.data, "--dp-size", "--dp", "--data-parallel-size")
-        found = _with_size(found, spread, "--ep-size", "--ep", "--expert-parallel-size")
-        found += [each for each in ("--enable-dp-attention",) if each not in found]
-    return found
+    found = _resized(found, layout.pipeline, "--pp-size", "--pipeline-parallel-size")
+    found = _resized(found, layout.data, "--dp-size", "--dp", "--data-parallel-size")
+    experts = spread if layout.data > 1 else 1
+    found = _resized(found, experts, "--ep-size", "--ep", "--expert-parallel-size")
+    return _switched(found, "--enable-dp-attention", is_on=layout.data > 1)
 
 
 def _trtllm_layout(args: Sequence[str], layout: Layout) -> list[str]:
@@ -62,19 +57,37 @@ def _trtllm_layout(args: Sequence[str], layout: Layout) -> list[str]:
         raise Refusal(
             f"{_OVERRIDES} of a worker in the base graph is not a JSON object: {text:.80}"
         )
-    spread = layout.tensor * layout.data
-    sizes: Object = {"tensor_parallel_size": spread}
-    if layout.pipeline > 1:
-        sizes["pipeline_parallel_size"] = layout.pipeline
-    if layout.data > 1:
-        sizes |= {"enable_attention_dp": True, "moe_expert_parallel_size": spread}
-    return with_value(args, _OVERRIDES, json.dumps({**overrides, **sizes}))
+    spread, is_copied = layout.tensor * layout.data, layout.data > 1
+    sizes: Object = {
+        "pipeline_parallel_size": layout.pipeline,
+        "enable_attention_dp": is_copied,
+        "moe_expert_parallel_size": spread if is_copied else 1,
+    }
+    needed = {
+        key: each for key, each in sizes.items() if key in overrides or each is True or each > 1
+    }
+    found = {**overrides, "tensor_parallel_size": spread, **needed}
+    return with_value(args, _OVERRIDES, json.dumps(found))
 
 
 def _with_size(args: Sequence[str], size: int, flag: str, *others: str) -> list[str]:
     """Sets the first of these flags that is there, else adds `flag`."""
     given = next((each for each in (flag, *others) if value_of(args, each) is not None), flag)
     return with_value(args, given, str(size))
+
+
+def _resized(args: Sequence[str], size: int, flag: str, *others: str) -> list[str]:
+    """As `_with_size`, but a size of 1, which is the default, only takes the place of another one."""
+    if size == 1 and all(value_of(args, each) is None for each in (flag, *others)):
+        return list(args)
+    return _with_size(args, size, flag, *others)
+
+
+def _switched(args: Sequence[str], flag: str, *, is_on: bool) -> list[str]:
+    """The arguments with a flag that has no value, or without it."""
+    if is_on and flag in args:
+        return list(args)
+    return [*(each for each in args if each != flag), *([flag] if is_on else [])]
 
 
 _MODE = "--disaggregation-mode"

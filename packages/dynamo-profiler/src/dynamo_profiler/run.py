@@ -94,7 +94,7 @@ class Search:
             )
             is_apart = best.mode is Mode.DISAGGREGATED
             base = base_graph(self.backend, own, wanted.image, is_disaggregated=is_apart)
-        return with_choice(base, self.backend, best, wanted.model, wanted.image)
+        return with_choice(base, self.backend, best, wanted)
 
     def curves(self, best: Choice, name: str = DATA) -> Object:
         """The ConfigMap with the times of these workers, for the planner and for simulated engines."""
@@ -133,7 +133,15 @@ def search(known: Configuration, inputs: Inputs) -> Generator[Progress, None, Se
     source = source_of(wanted.engine, shape, wanted.hardware.gpu, config, wanted.backend)
     yield Progress(Phase.INITIALIZING, _assumptions(wanted, shape, source))
     _check_context(wanted, shape)
-    found = choices.engines(shape, wanted.hardware, wanted.targets, source.make)
+    try:
+        found = choices.engines(shape, wanted.hardware, wanted.targets, source.make)
+    except Refusal as error:
+        if wanted.engine != "auto" or source.name == "formulas":
+            raise
+        formulas = source_of("formulas", shape, wanted.hardware.gpu, config, wanted.backend)
+        source = replace(formulas, note=str(error))  # no table has a layout that is possible here
+        yield Progress(Phase.INITIALIZING, _assumptions(wanted, shape, source))
+        found = choices.engines(shape, wanted.hardware, wanted.targets, source.make)
     yield Progress(Phase.SWEEPING_PREFILL, f"{len(found)} layouts of engines by {source.name}")
     prefill = choices.prefill_role(found, wanted)
     yield Progress(Phase.SWEEPING_DECODE, f"{len(found)} layouts of engines by {source.name}")

@@ -11,7 +11,7 @@ from dynamo_graphs.api.component import GROUP
 from dynamo_profiler.arguments import value_of, with_value
 from dynamo_profiler.base import DECODE, PREFILL, Backend
 from dynamo_profiler.choice import Choice, Role
-from dynamo_profiler.configuration import Mode
+from dynamo_profiler.configuration import Configuration, Mode
 from dynamo_profiler.refusal import Refusal
 from kube_runtime.kind import Object
 
@@ -66,8 +66,10 @@ def mode_of(graph: Object, backend: Backend) -> Mode:
     )
 
 
-def with_choice(graph: Object, backend: Backend, choice: Choice, model: str, image: str) -> Object:
-    """The graph whose workers are the chosen ones. An empty `image` means: it stays.
+def with_choice(graph: Object, backend: Backend, choice: Choice, wanted: Configuration) -> Object:
+    """The graph whose workers are the chosen ones, with the image that is wanted, if any.
+
+    A path to the mounted weights of the model stays: the name would make the workers download them.
 
     Raises:
         Refusal: a worker is not understood.
@@ -79,11 +81,13 @@ def with_choice(graph: Object, backend: Backend, choice: Choice, model: str, ima
         role = by_role[_role(key, service, backend)] if is_apart else choice.roles[0]
         container = _main_container(key, service)
         _set_size(service, role)
-        if image:
-            container["image"] = image
+        if wanted.image:
+            container["image"] = wanted.image
         args = [*container["args"]]
         for flag in _flags_of_model(args, backend):
-            args = with_value(args, flag, model)
+            value = (value_of(args, flag) or "").rstrip("/")
+            if not value or value != wanted.model_folder:
+                args = with_value(args, flag, wanted.model)
         container["args"] = backend.with_layout(args, role.engine.cut)
     return sized
 

@@ -1,8 +1,9 @@
-"""Candidates as an SVG picture and as one HTML page, which needs no other file and runs no script."""
+"""Candidates as SVG pictures and as one HTML page, which needs no other file and runs no script."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
+from typing import Literal
 
 from dynamo_profiler.configuration import Mode
 from dynamo_profiler.pareto import Candidate, front
@@ -30,30 +31,58 @@ def row(each: Candidate) -> tuple[str | int | float | bool, ...]:
 
 def svg(title: str, made: Sequence[Candidate]) -> str:
     """The speed of a GPU against that of an answer: all candidates, and a line along the front."""
-    right = _nice(max((each.per_user for each in made), default=1))
-    top = _nice(max((each.per_gpu for each in made), default=1))
+    return _chart(
+        title,
+        ("tokens per second and user", "tokens per second and GPU"),
+        [(each, each.per_user, each.per_gpu) for each in made],
+        [[(each.per_user, each.per_gpu) for each in front(made)]],
+    )
 
-    def at(each: Candidate) -> tuple[float, float]:
-        across = _LEFT + (_WIDTH - _LEFT - _TOP) * each.per_user / right
-        return across, _HEIGHT - _BOTTOM - (_HEIGHT - _BOTTOM - 2 * _TOP) * each.per_gpu / top
+
+def load_svg(title: str, made: Sequence[Candidate], field: Literal["ttft", "itl"]) -> str:
+    """The time to the first token, or between two, against the answers at once, a line for each graph."""
+    names = {"ttft": "milliseconds to the first token", "itl": "milliseconds between two tokens"}
+    points = [(each, float(each.answers), 1000 * float(getattr(each, field))) for each in made]
+    lines: dict[tuple[Mode, str], list[tuple[float, float]]] = {}
+    for each, across, up in points:
+        lines.setdefault((each.mode, each.layout), []).append((across, up))
+    return _chart(title, ("answers at once in a worker", names[field]), points, lines.values())
+
+
+def _chart(
+    title: str,
+    axes: tuple[str, str],
+    points: Sequence[tuple[Candidate, float, float]],
+    lines: Iterable[Sequence[tuple[float, float]]],
+) -> str:
+    """Candidates at places, filled if they meet the targets, with lines between some of the places."""
+    right = _nice(max((across for _, across, _ in points), default=1))
+    top = _nice(max((up for _, _, up in points), default=1))
+
+    def at(across: float, up: float) -> tuple[float, float]:
+        wide, high = _WIDTH - _LEFT - _TOP, _HEIGHT - _BOTTOM - 2 * _TOP
+        return _LEFT + wide * across / right, _HEIGHT - _BOTTOM - high * up / top
 
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" {_FONT}>',
         f'<title>{escape(title)}</title><rect width="100%" height="100%" fill="white"/>',
         f'<text x="{_LEFT}" y="16" font-weight="bold">{escape(title)}</text>',
-        f'<text x="{_WIDTH / 2}" y="{_HEIGHT - 8}">tokens per second and user</text>',
-        f'<text transform="translate(16 {_HEIGHT / 2 + 70}) rotate(-90)">tokens per second and GPU</text>',
+        f'<text x="{_WIDTH / 2}" y="{_HEIGHT - 8}">{axes[0]}</text>',
+        f'<text transform="translate(16 {_HEIGHT / 2 + 70}) rotate(-90)">{axes[1]}</text>',
         *_axes(right, top),
     ]
-    for each in made:
-        across, down = at(each)
+    for each, across, up in points:
+        x, y = at(across, up)
         fill = _COLOURS[each.mode] if each.meets else "none"
         parts.append(
-            f'<circle cx="{across:.1f}" cy="{down:.1f}" r="4" fill="{fill}" stroke="{_COLOURS[each.mode]}">'
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{fill}" stroke="{_COLOURS[each.mode]}">'
             f"<title>{escape(f'{each.mode.value}: {each.workers}, {each.answers} at once')}</title></circle>"
         )
-    line = " ".join("{:.1f},{:.1f}".format(*at(each)) for each in front(made))
-    parts.append(f'<polyline points="{line}" fill="none" stroke="#444" stroke-dasharray="4 3"/>')
+    for line in lines:
+        places = " ".join("{:.1f},{:.1f}".format(*at(*place)) for place in line)
+        parts.append(
+            f'<polyline points="{places}" fill="none" stroke="#444" stroke-dasharray="4 3"/>'
+        )
     for place, mode in enumerate(Mode):
         parts.append(
             f'<text x="{_WIDTH - 240}" y="{36 + 16 * place}" fill="{_COLOURS[mode]}">● {mode.value} '
@@ -63,7 +92,7 @@ def svg(title: str, made: Sequence[Candidate]) -> str:
 
 
 def html(title: str, notes: Sequence[str], made: Sequence[Candidate]) -> str:
-    """The picture, what is behind it, and a table of all candidates."""
+    """The pictures, what is behind them, and a table of all candidates."""
     best = set(front(made))
     head = "".join(f"<th>{escape(each.replace('_', ' '))}</th>" for each in ("front", *COLUMNS))
     rows = "".join(
@@ -76,6 +105,8 @@ def html(title: str, notes: Sequence[str], made: Sequence[Candidate]) -> str:
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         f"<style>{_STYLE}</style></head><body>\n<h1>{escape(title)}</h1>\n{said}{svg(title, made)}"
+        f"{load_svg('First token against load', made, 'ttft')}"
+        f"{load_svg('Between two tokens against load', made, 'itl')}"
         f"<table><tr>{head}</tr>\n{rows}</table></body></html>\n"
     )
 

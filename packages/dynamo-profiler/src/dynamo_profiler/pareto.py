@@ -20,8 +20,8 @@ _MOST_DECODERS = 8
 class Candidate:
     """One graph under one load.
 
-    `answers` are those at once in one worker. `meets` is whether both targets are met with the error of the
-    predictions added. Units: seconds, tokens per second.
+    `answers` are those at once in one worker, whose engine is cut by `layout`. `meets` is whether both
+    targets are met with the error of the predictions added. Units: seconds, tokens per second.
     """
 
     mode: Mode
@@ -32,6 +32,7 @@ class Candidate:
     itl: float
     per_gpu: float
     meets: bool
+    layout: str
 
     @property
     def per_user(self) -> float:
@@ -81,6 +82,7 @@ def _together(engine: Engine, answers: int, wanted: Configuration) -> Candidate:
         itl,
         answers / itl / engine.gpus,
         meets=ttft <= allowed.ttft and itl <= allowed.itl,
+        layout=engine.layout,
     )
 
 
@@ -104,6 +106,7 @@ def _apart(engine: Engine, answers: int, prefill: Role, wanted: Configuration) -
         step,
         speed(decoders),
         meets=step <= margined(wanted, engine).itl,
+        layout=engine.layout,
     )
 
 

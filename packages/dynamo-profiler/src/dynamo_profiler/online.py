@@ -7,10 +7,10 @@ So a profiler that is killed at any point continues there. The request owns grap
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from time import monotonic
+from typing import TypeVar
 
 import msgspec
 
@@ -27,7 +27,15 @@ from dynamo_profiler.progress import Phase, Progress
 from dynamo_profiler.refusal import Refusal
 from dynamo_profiler.run import Search, to_measure
 from kube_runtime.client.requests import Client
-from kube_runtime.errors import Conflict, NotFound, OperatorError, Unreachable
+from kube_runtime.clock import loop_time
+from kube_runtime.errors import (
+    Conflict,
+    NotFound,
+    OperatorError,
+    ServerFailure,
+    Throttled,
+    Unreachable,
+)
 from kube_runtime.kind import Key, Object
 from kube_runtime.types.core import ConfigMap
 from kube_runtime.types.meta import Struct
@@ -38,9 +46,13 @@ POLL_SECONDS = 5.0
 """Between two reads of a graph; less in its first seconds."""
 GONE_SECONDS = 300.0
 """How long to wait for the pods of a deleted candidate, whose GPUs the next one needs."""
+SILENT_SECONDS = 300.0
+"""After which an API server that does not answer ends the run."""
 ANSWER_SECONDS = 300.0
 """How long a ready graph may take to answer: workers register their model with the frontend."""
 _FILE = "measurements.json"
+_LABEL = {"app.kubernetes.io/managed-by": "dynamo-profiler"}
+T = TypeVar("T")
 
 
 class _File(Struct, frozen=True):
@@ -136,7 +148,9 @@ class _Bench:
         digest = hashlib.sha256(msgspec.json.encode([*made_of, repr(online), self.request.uid]))
         name = f"{graph['metadata']['name']}-{digest.hexdigest()[:4]}"
         owner = self.request.owner(online.namespace)
-        metadata = {**graph["metadata"], "name": name, "namespace": online.namespace, **owner}
+        labels = {"labels": {**graph["metadata"].get("labels", {}), **_LABEL}}
+        place = {"name": name, "namespace": online.namespace}
+        metadata = {**graph["metadata"], **place, **labels, **owner}
         return {**self._graph(choice, data=_data_of(name)), "metadata": metadata}
 
     def _graph(self, choice: Choice, data: str = DATA) -> Object:
@@ -155,7 +169,7 @@ class _Bench:
     async def stored(self) -> dict[str, Measured]:
         """What was measured before, by the names of graphs."""
         try:
-            found = await self.client.get(ConfigMap, self._file)
+            found = await _answered(lambda: self.client.get(ConfigMap, self._file))
         except NotFound:
             return {}
         try:
@@ -180,7 +194,7 @@ class _Bench:
             "metadata": metadata,
             "data": {_FILE: text},
         }
-        await self.client.apply(ConfigMap, body, force=False)
+        await _answered(lambda: self.client.apply(ConfigMap, body, force=False))
 
     @property
     def _file(self) -> Key:
@@ -206,26 +220,32 @@ class _Bench:
         """The graph: the one that a profiler before this one has created, or a new one."""
         key = Key(self.online.namespace, wanted["metadata"]["name"])
         try:
-            made = await self.client.create(DynamoGraphDeployment, wanted)
+            made = await _answered(lambda: self.client.create(DynamoGraphDeployment, wanted))
         except Conflict:
-            made = await self.client.get(DynamoGraphDeployment, key)
-            owners = [each.uid for each in made.metadata.owner_references]
-            if self.request.owner(key.namespace) and self.request.uid not in owners:
+            made = await _answered(lambda: self.client.get(DynamoGraphDeployment, key))
+            if not self._is_own(made):
                 raise Refusal(f"graph {key} is not of this request; delete or rename it") from None
         if self.online.is_mocked:
             reference = {"kind": made.KIND.name, "name": key.name, "uid": made.metadata.uid}
             owner = {"apiVersion": made.KIND.api_version, **reference}
             data = self.found.curves(choice, _data_of(key.name))
             metadata = {**data["metadata"], "namespace": key.namespace, "ownerReferences": [owner]}
-            await self.client.apply(ConfigMap, {**data, "metadata": metadata}, force=False)
+            body = {**data, "metadata": metadata}
+            await _answered(lambda: self.client.apply(ConfigMap, body, force=False))
         return made
+
+    def _is_own(self, graph: DynamoGraphDeployment) -> bool:
+        """Whether a graph was created for this request, or without one, by a profiler."""
+        if self.request.owner(graph.metadata.namespace):
+            return self.request.uid in (each.uid for each in graph.metadata.owner_references)
+        return _LABEL.items() <= graph.metadata.labels.items()
 
     async def _until_ready(self, key: Key, uid: str, title: str) -> str:
         """Wait for the graph. Returns why it is not ready in time, or "" once it is."""
         self.say(f"{title}: waiting until it is ready")
-        begun, cause = monotonic(), "it has no status"
-        while monotonic() - begun < self.online.deployment_seconds:
-            with suppress(Unreachable):
+        begun, cause = loop_time(), "it has no status"
+        while loop_time() - begun < self.online.deployment_seconds:
+            with suppress(Unreachable, ServerFailure, Throttled):
                 graph = await self.client.get(DynamoGraphDeployment, key)
                 if graph.metadata.uid != uid:
                     return "another graph has its name now"
@@ -259,19 +279,22 @@ class _Bench:
         key = Key(self.online.namespace, name)
         try:
             graph = await self.client.get(DynamoGraphDeployment, key)
-            await self.client.delete(DynamoGraphDeployment, key, uid=graph.metadata.uid)
+            if self._is_own(graph):
+                await self.client.delete(DynamoGraphDeployment, key, uid=graph.metadata.uid)
         except OperatorError as error:
             self.say(f"graph {key} was not deleted: {error}")
 
     async def clear(self, name: str) -> None:
         """Delete a candidate's graph and wait until it is gone, with its pods."""
         key = Key(self.online.namespace, name)
-        begun = monotonic()
-        while monotonic() - begun < GONE_SECONDS:
-            with suppress(Unreachable, Conflict):
+        begun = loop_time()
+        while loop_time() - begun < GONE_SECONDS:
+            with suppress(Unreachable, ServerFailure, Throttled, Conflict):
                 try:
                     graph = await self.client.get(DynamoGraphDeployment, key)
                 except NotFound:
+                    return
+                if not self._is_own(graph):
                     return
                 if not graph.metadata.deletion_timestamp:
                     await self.client.delete(DynamoGraphDeployment, key, uid=graph.metadata.uid)
@@ -285,6 +308,22 @@ def _data_of(graph: str) -> str:
     return f"{graph}-{DATA}"
 
 
+async def _answered(ask: Callable[[], Awaitable[T]]) -> T:
+    """What the API server answers, for which it has time: hours of measurements should survive its restart.
+
+    Raises:
+        OperatorError: it refuses, or has not answered for `SILENT_SECONDS`.
+    """
+    begun = loop_time()
+    while True:
+        try:
+            return await ask()
+        except (Unreachable, ServerFailure, Throttled):
+            if loop_time() - begun > SILENT_SECONDS:
+                raise
+            await _pause(begun)
+
+
 async def _pause(begun: float) -> None:
     """Wait before the next read; the longer it has taken, the longer."""
-    await asyncio.sleep(min(POLL_SECONDS, max(0.5, (monotonic() - begun) / 5)))
+    await asyncio.sleep(min(POLL_SECONDS, max(0.5, (loop_time() - begun) / 5)))

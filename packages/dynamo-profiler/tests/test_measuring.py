@@ -1,4 +1,4 @@
-"""Measuring, on a simulated API server whose graphs nobody makes ready."""
+"""Measuring, on a simulated API server without an operator: no graph becomes ready."""
 
 import asyncio
 import json
